@@ -7,19 +7,22 @@ use crate::model::{self, ModelArgs};
 use crate::{output, progress, version};
 use kernmill::batch::{Answers, BatchOptions, BatchStats, open_requests, run};
 use kernmill::interrupt::Interrupt;
+use kernmill_server::{ChatForm, Today};
 use std::path::PathBuf;
 
 /// Answers many requests, several at once
 ///
-/// Every line of REQUESTS is a request as JSON: OpenAI's batch format with the body of /v1/completions, or a
-/// short form with the body's fields at the top. `adapter` or `model` names one of --lora. Every answer is a
-/// line of the output, in the order in which they end. An answer is the text that its request gets alone. A
-/// batch that was stopped goes on: answers that are in the output already are not made again.
+/// Every line of REQUESTS is a request as JSON: OpenAI's batch format with the body of /v1/completions or of
+/// /v1/chat/completions, or a short form with the body's fields at the top. `adapter` or `model` names one of
+/// --lora. Every answer is a line of the output, in the order in which they end. An answer is the text that
+/// its request gets alone. A batch that was stopped goes on: answers that are in the output already are not
+/// made again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A line of REQUESTS, in the short form and in OpenAI's:
   {\"id\": \"a\", \"prompt\": \"Once upon a time\", \"max_tokens\": 50}
   {\"custom_id\": \"a\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once upon a time\"}}
+  {\"id\": \"b\", \"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}
 
 Examples:
   kernmill batch my.plan requests.jsonl -o answers.jsonl
@@ -39,12 +42,16 @@ pub struct Batch {
     /// Requests that run at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=512))]
     parallel: u32,
-    /// Tokens generated at most, where a request does not say
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    max_tokens: u32,
+    /// Tokens generated at most, where a request does not say; by default 200, and in conversations as many
+    /// as the context holds
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tokens: Option<u32>,
     /// Longest sequence (prompt and text) in tokens; by default the model's longest, up to 4096
     #[arg(long, value_name = "N")]
     context: Option<u32>,
+    /// Day that conversations are told: today, none, or YYYY-MM-DD
+    #[arg(long, value_name = "DAY", default_value = "today")]
+    date: Today,
     /// Percent of the prompts found in the prefix cache that are computed anew and compared: checks kernmill
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     verify_cache: u8,
@@ -87,7 +94,9 @@ impl Batch {
             bar.set_message(format!("{:.1} tokens/s", stats.rate()));
             !interrupt.came()
         };
-        let stats = run(loaded.engine, &mut *input, requests, &mut answers, &batch, on_progress)?;
+        let form = ChatForm::new(&loaded, self.date);
+        let stats =
+            run(loaded.engine, &mut *input, requests, &mut answers, &batch, Some(&form), on_progress)?;
         bar.finish_and_clear();
         if self.json {
             output::print(version::report("kernmill.batch/1", stats.json()))?;

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt, registry};
+use tracing_subscriber::{Layer, Registry, fmt, registry};
 
 /// The variable that many programs know, such as `debug` or `kernmill_compiler=trace,info`. It goes before
 /// -v.
@@ -24,6 +25,17 @@ pub struct LogArgs {
     /// Append what is done to this file instead of saying it
     #[arg(long, global = true, value_name = "FILE")]
     log_file: Option<PathBuf>,
+    /// Form of these lines: text, or an object of JSON each. With json, a server says what it was asked for
+    /// without -v
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    log_format: Form,
+}
+
+/// `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    Text,
+    Json,
 }
 
 impl LogArgs {
@@ -32,22 +44,33 @@ impl LogArgs {
     /// # Errors
     /// When the file cannot be opened, or the variable is of no sense.
     pub fn start(&self) -> Result<()> {
-        // A line that cannot be written changes nothing.
-        let lines = || fmt::layer().with_ansi(false).log_internal_errors(false);
         let Some(filter) = self.filter()? else {
-            let warnings = lines().without_time().with_target(false).with_writer(std::io::stderr);
+            let warnings = fmt::layer().with_ansi(false).log_internal_errors(false);
+            let warnings = warnings.without_time().with_target(false).with_writer(std::io::stderr);
             registry().with(warnings.with_filter(LevelFilter::WARN)).init();
             return Ok(());
         };
-        match &self.log_file {
-            None => registry().with(lines().with_writer(std::io::stderr).with_filter(filter)).init(),
+        let lines = match &self.log_file {
+            None => self.lines(std::io::stderr),
             Some(path) => {
                 let file = File::options().create(true).append(true).open(path);
-                let file = Mutex::new(file.map_err(|error| Failure::input(path, error))?);
-                registry().with(lines().with_writer(file).with_filter(filter)).init();
+                self.lines(Mutex::new(file.map_err(|error| Failure::input(path, error))?))
             }
-        }
+        };
+        registry().with(lines.with_filter(filter)).init();
         Ok(())
+    }
+
+    /// Lines in the form that is asked for. One that cannot be written changes nothing.
+    fn lines<W>(&self, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+    where
+        W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    {
+        let lines = fmt::layer().with_ansi(false).log_internal_errors(false).with_writer(writer);
+        match self.log_format {
+            Form::Text => lines.boxed(),
+            Form::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
+        }
     }
 
     fn filter(&self) -> Result<Option<Targets>> {
@@ -63,6 +86,10 @@ impl LogArgs {
             _ => {}
         }
         let level = match (self.verbose, &self.log_file) {
+            (0, None) if self.log_format == Form::Json => {
+                let server = [("kernmill_server", LevelFilter::INFO)];
+                return Ok(Some(Targets::new().with_default(LevelFilter::WARN).with_targets(server)));
+            }
             (0, None) => return Ok(None),
             (0 | 1, _) => LevelFilter::INFO,
             (2, _) => LevelFilter::DEBUG,

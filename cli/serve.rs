@@ -57,12 +57,21 @@ pub struct Serve {
     /// Name of the model in the API; by default its own
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Another name of the model or of an adapter in the API; may be given several times
+    #[arg(long, value_name = "NAME=MODEL", value_parser = Config::alias)]
+    alias: Vec<(String, String)>,
+    /// Take regular expressions and grammars from requests: kernmill.regex and kernmill.lark
+    #[arg(long)]
+    allow_grammars: bool,
     /// Seconds that a request may have to wait, by estimate; more is refused
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     max_wait: u64,
     /// Directory below which requests may load adapters; by default they may not
     #[arg(long, value_name = "DIR")]
     lora_dir: Option<PathBuf>,
+    /// Directory in which keys keep sessions by /v1/sessions; by default they cannot
+    #[arg(long, value_name = "DIR")]
+    session_dir: Option<PathBuf>,
     /// Seconds that running texts have when the server ends
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace: u64,
@@ -85,7 +94,10 @@ impl Serve {
             hosts: self.allowed_host,
             origins: self.cors_origin,
             date: self.date,
+            aliases: self.alias.into_iter().collect(),
+            grammars: self.allow_grammars,
             adapters: self.lora_dir,
+            sessions: self.session_dir,
             grace: Duration::from_secs(self.grace),
             ..Config::default()
         };
@@ -97,6 +109,7 @@ impl Serve {
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
         options.kv_yields = true;
+        options.sessions = config.sessions.is_some();
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
         let context = model::context(model.longest_context(), self.context, CONTEXT)?;
@@ -106,7 +119,9 @@ impl Serve {
         let facts = Facts::of(&loaded, &name, &end_tokens)?;
         let scheduling =
             Scheduling::default().with_sequences(self.parallel).with_wait(Duration::from_secs(self.max_wait));
-        let serving = Serving::new(loaded.engine, scheduling)?;
+        let layout = loaded.kv_layout();
+        let mut serving = Serving::new(loaded.engine, scheduling)?;
+        serving.keep_sessions(layout);
         let backend = Arc::new(EngineBackend::start(serving, facts)?);
         listen(backend.clone(), config, quiet)?;
         backend.end();

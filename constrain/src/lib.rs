@@ -40,4 +40,4 @@ pub use lexicon::Lexicon;
 pub use limits::{GRAMMAR_BYTES, SCHEMA_BYTES, SCHEMA_DEPTH};
 pub use mask::Mask;
 pub use rule::Rule;
-pub use turn::{ToolChoice, Turn};
+pub use turn::{Form, ToolChoice, Turn};

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::json::{any_object, with_options};
 use crate::limits::{check_schema, check_text};
-use crate::turn::Turn;
+use crate::turn::{Form, Turn};
 use llguidance::api::TopLevelGrammar;
 use serde_json::Value;
 
@@ -20,6 +20,16 @@ pub enum Rule {
     Lark(String),
     /// A whole turn of the model in Harmony.
     Harmony(Turn),
+}
+
+impl From<Form> for Rule {
+    fn from(form: Form) -> Rule {
+        match form {
+            Form::JsonSchema(schema) => Rule::JsonSchema(schema),
+            Form::Regex(text) => Rule::Regex(text),
+            Form::Lark(text) => Rule::Lark(text),
+        }
+    }
 }
 
 impl Rule {
@@ -50,7 +60,11 @@ impl Rule {
                 check_text(self.name(), text)?;
                 Ok(TopLevelGrammar::from_lark(text.clone()))
             }
-            Rule::Harmony(turn) => Ok(TopLevelGrammar::from_lark(turn.grammar()?)),
+            Rule::Harmony(turn) => {
+                let mut grammar = TopLevelGrammar::from_lark(turn.grammar()?);
+                grammar.grammars.extend(turn.answer_grammar()?);
+                Ok(grammar)
+            }
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::json::{any_object, with_options};
-use crate::limits::{TURN_BYTES, check_schema};
+use crate::limits::{TURN_BYTES, check_schema, check_text};
 use kernmill_chat::{BuiltinTool, Conversation, Effort, Tool};
+use llguidance::api::GrammarWithLexer;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -17,10 +18,21 @@ pub struct Turn {
     pub builtin: Vec<BuiltinTool>,
     /// With [`Effort::None`] the prompt ends with the header of an answer: only its content follows.
     pub effort: Effort,
-    /// JSON schema of the answer, if it has one.
-    pub answer: Option<Value>,
+    /// The form of the answer, if it has one.
+    pub answer: Option<Form>,
     /// Whether tools are called.
     pub choice: ToolChoice,
+}
+
+/// The form of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// JSON that a schema describes.
+    JsonSchema(Value),
+    /// A text that a regular expression matches from beginning to end.
+    Regex(String),
+    /// A text of a grammar in Lark's syntax.
+    Lark(String),
 }
 
 /// Whether a model calls a tool.
@@ -44,9 +56,25 @@ impl Turn {
             tools: conversation.tools.clone(),
             builtin: conversation.builtin.clone(),
             effort: conversation.effort,
-            answer: conversation.format.as_ref().map(|format| format.schema.clone()),
+            answer: conversation.format.as_ref().map(|format| Form::JsonSchema(format.schema.clone())),
             choice,
         }
+    }
+
+    /// A grammar that the turn's refers to as `@answer`, after a check of its size.
+    pub(crate) fn answer_grammar(&self) -> Result<Option<GrammarWithLexer>, Error> {
+        let (what, text, made) = match &self.answer {
+            None | Some(Form::JsonSchema(_)) => return Ok(None),
+            Some(Form::Regex(text)) => {
+                ("the regular expression", text, GrammarWithLexer::from_regex as fn(&str) -> _)
+            }
+            Some(Form::Lark(text)) => {
+                let made = |text: &str| GrammarWithLexer::from_lark(text.to_owned());
+                ("the grammar", text, made as fn(&str) -> _)
+            }
+        };
+        check_text(what, text)?;
+        Ok(Some(GrammarWithLexer { name: Some("answer".to_owned()), ..made(text) }))
     }
 
     /// The grammar, in Lark's syntax.
@@ -54,7 +82,8 @@ impl Turn {
         let wrong = |reason: String| Error::Rule { what: "the choice of tools".to_owned(), reason };
         let content = match &self.answer {
             None => "TEXT".to_owned(),
-            Some(schema) => {
+            Some(Form::Regex(_) | Form::Lark(_)) => "@answer".to_owned(),
+            Some(Form::JsonSchema(schema)) => {
                 check_schema("the schema of the answer", schema)?;
                 format!("%json {}", with_options(schema))
             }
@@ -77,7 +106,8 @@ impl Turn {
         let mut last = calls;
         if !must_call {
             last.push("final".to_owned());
-            let kind = if self.answer.is_some() { "json_type? " } else { "" };
+            let is_json = matches!(self.answer, Some(Form::JsonSchema(_)));
+            let kind = if is_json { "json_type? " } else { "" };
             let _ = writeln!(text, "final: <|channel|> \"final\" {kind}<|message|> answer <|return|>");
             let _ = writeln!(text, "answer: {content}");
         }

@@ -2,8 +2,8 @@
 
 use kernmill::chat::Format;
 use kernmill::constrain::Lexicon;
-use kernmill::runtime::TokenizerHandle;
-use kernmill::serve::{Event, Refusal, Request};
+use kernmill::runtime::{AdapterUse, TokenizerHandle};
+use kernmill::serve::{Event, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::path::PathBuf;
@@ -36,9 +36,30 @@ pub trait Backend: Send + Sync {
     /// Forgets an adapter; whether there was one. Requests that use it end.
     fn unload_adapter(&self, name: String) -> Pending<'_, bool>;
 
+    /// Saves a sequence in a file, with the rows that are cached of it; of how many tokens these are.
+    fn save_session(&self, path: PathBuf, saved: SavedTokens) -> Pending<'_, Result<u32, String>> {
+        let _ = (path, saved);
+        Box::pin(async { Err(NO_SESSIONS.to_owned()) })
+    }
+
+    /// Brings the rows of a saved sequence into the prefix cache of a tenant; of how many tokens they are
+    /// there.
+    fn restore_session(
+        &self,
+        path: PathBuf,
+        adapters: Vec<AdapterUse>,
+        tenant: u64,
+    ) -> Pending<'_, Result<u32, String>> {
+        let _ = (path, adapters, tenant);
+        Box::pin(async { Err(NO_SESSIONS.to_owned()) })
+    }
+
     /// Accepts no more requests, and cuts those that run after `limit`.
     fn drain(&self, limit: Duration);
 }
+
+/// What a backend without a KV cache says of sessions.
+const NO_SESSIONS: &str = "nothing is cached here that could be saved";
 
 /// What does not change while a server runs.
 pub struct Facts {
@@ -106,28 +127,49 @@ impl Running {
     /// The next event; `None` if the backend has failed, or after the last one.
     pub async fn next(&mut self) -> Option<Event> {
         let event = self.events.recv().await;
-        self.meter.tokens += u64::from(matches!(event, Some(Event::Token(_))));
+        match &event {
+            Some(Event::Token(_)) => self.meter.figures.tokens += 1,
+            Some(Event::Done(answer)) => {
+                self.meter.figures.cached_tokens = u64::from(answer.cached_tokens);
+                self.meter.figures.queued = answer.queued;
+                self.meter.figures.first_token = answer.first_token;
+            }
+            None => {}
+        }
         event
     }
 
-    /// Has the tokens counted that come: `tell` gets their number when the request is dropped, whether it
-    /// ended or its client left.
-    pub fn count(&mut self, tell: impl FnOnce(u64) + Send + 'static) {
+    /// Has counted what comes: `tell` gets the figures when the request is dropped, whether it ended or its
+    /// client left.
+    pub fn count(&mut self, tell: impl FnOnce(&Figures) + Send + 'static) {
         self.meter.tell = Some(Box::new(tell));
     }
 }
 
-/// Tokens that have come, and who is told of them.
+/// Figures of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Tokens that have come.
+    pub tokens: u64,
+    /// Tokens of the prompt that were cached, if the answer has ended.
+    pub cached_tokens: u64,
+    /// Time from the arrival until the request first ran.
+    pub queued: Option<Duration>,
+    /// Time from the arrival to the first token.
+    pub first_token: Option<Duration>,
+}
+
+/// What has come, and who is told of it.
 #[derive(Default)]
 struct Meter {
-    tokens: u64,
-    tell: Option<Box<dyn FnOnce(u64) + Send>>,
+    figures: Figures,
+    tell: Option<Box<dyn FnOnce(&Figures) + Send>>,
 }
 
 impl Drop for Meter {
     fn drop(&mut self) {
         if let Some(tell) = self.tell.take() {
-            tell(self.tokens);
+            tell(&self.figures);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Who asks: keys, what they may, and how much.
 
 use crate::error::ApiError;
+use crate::record::Record;
 use axum::http::HeaderMap;
 use blake3::Hash;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A key of a keys file. The key itself is not kept, only its hash.
@@ -35,7 +36,7 @@ struct Bucket {
 }
 
 /// Who sent a request.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// Number of the key; `None` where no keys are needed.
     key: Option<usize>,
@@ -43,6 +44,8 @@ pub struct Caller {
     pub tenant: u64,
     /// Whether adapters may be loaded and the server drained.
     pub is_admin: bool,
+    /// What the log says of the request.
+    pub record: Option<Arc<Record>>,
 }
 
 impl Keys {
@@ -113,7 +116,7 @@ impl Keys {
     /// When keys are needed and none of them is there.
     pub fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
         if self.keys.is_empty() {
-            return Ok(Caller { key: None, tenant: 0, is_admin: true });
+            return Ok(Caller { is_admin: true, ..Caller::default() });
         }
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let bearer = text("authorization").and_then(|value| {
@@ -132,7 +135,7 @@ impl Keys {
         );
         let at = found.ok_or_else(ApiError::unauthorized)?;
         let key = &self.keys[at];
-        Ok(Caller { key: Some(at), tenant: tenant(&key.name), is_admin: key.is_admin })
+        Ok(Caller { key: Some(at), tenant: tenant(&key.name), is_admin: key.is_admin, record: None })
     }
 
     /// Takes tokens off what a caller may use in a minute.
@@ -158,6 +161,11 @@ impl Keys {
 }
 
 impl Keys {
+    /// Name of a caller's key, if there are keys.
+    pub fn name(&self, caller: &Caller) -> Option<&str> {
+        Some(&self.keys.get(caller.key?)?.name)
+    }
+
     /// Takes tokens that were generated off what a tenant may use in a minute.
     pub fn spend(&self, of: u64, tokens: u64, now: Instant) {
         let found = self.keys.iter().enumerate().find(|(_, key)| tenant(&key.name) == of);

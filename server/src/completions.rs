@@ -2,18 +2,20 @@
 
 use crate::backend::{Facts, Running};
 use crate::caller::Caller;
-use crate::chat::request::{PASSED_OVER, class, model};
-use crate::chat::turn::tokenizer;
+use crate::chat::request::{PASSED_OVER, class, own_form};
+use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::head::Head;
 use crate::reply::{self, Stream};
 use crate::state::State;
-use crate::{ids, limits, sampling};
+use crate::{limits, sampling};
 use axum::response::Response;
 use kernmill::Logprobs;
+use kernmill::constrain::Rule;
 use kernmill::runtime::{StopReason, Tokenizer};
 use kernmill::serve::{Answer, EndReason, Event, Finish, Request};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A request that was read.
@@ -37,7 +39,8 @@ impl Completion {
     fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Completion, ApiError> {
         let facts = state.backend.facts();
         let mut fields = Fields::of_body(body)?;
-        let (model, adapters) = model(state, &mut fields)?;
+        let scope = state.scope(caller);
+        let (model, adapters) = scope.model(&mut fields)?;
         let prompts = prompts(facts, &mut fields)?;
         let echo = fields.flag("echo")?.unwrap_or(false);
         let asked = fields.whole("max_tokens", 0..=u64::from(u32::MAX))?.unwrap_or(16) as u32;
@@ -84,6 +87,8 @@ impl Completion {
         let goes_on = fields.flag("ignore_eos")?.unwrap_or(false);
         let stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
         let class = class(&mut fields)?;
+        let form = own_form(&scope, &mut fields)?;
+        let rule = form.map(Rule::from);
         fields.pass_over(&PASSED_OVER);
         let mut requests = Vec::new();
         for prompt in &prompts {
@@ -96,7 +101,9 @@ impl Completion {
             for at in 0..n {
                 let mut sampler = sampler.clone();
                 sampler.seed = sampler.seed.map(|seed| seed.wrapping_add(at));
+                let constraint = rule.as_ref().map(|rule| held_to(facts, rule, "kernmill")).transpose()?;
                 requests.push(Request {
+                    constraint,
                     sampler,
                     logprobs,
                     scores_prompt: echo && logprobs.is_some(),
@@ -173,6 +180,7 @@ fn prompts(facts: &Facts, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError
 /// # Errors
 /// When the request is wrong or not taken up.
 pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let record = caller.record.clone();
     let worker = state.clone();
     let mut completion = reply::blocking(move || {
         let completion = Completion::read(&worker, &caller, &body)?;
@@ -182,50 +190,19 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     .await?;
     let mut running = Vec::new();
     for request in std::mem::take(&mut completion.requests) {
-        running.push(state.submit(request));
+        running.push(state.submit(request, &record));
     }
     for running in &mut running {
         reply::soon(completion.streams, async { Ok(running.accepted().await?) }).await?;
     }
     let unknown = std::mem::take(&mut completion.unknown);
-    let head = Head {
-        id: ids::new("cmpl-"),
-        created: ids::now(),
-        model: completion.model.clone(),
-        fingerprint: state.backend.facts().fingerprint.clone(),
-    };
+    let head = Head::new("cmpl-", &completion.model, state.backend.facts());
     let response = if completion.streams {
         stream(state, completion, running, head)
     } else {
         whole(&state, &completion, running, &head).await?
     };
     Ok(reply::with_warnings(response, &unknown))
-}
-
-/// What all objects of an answer have.
-#[derive(Clone)]
-struct Head {
-    id: String,
-    created: u64,
-    model: String,
-    fingerprint: String,
-}
-
-impl Head {
-    fn object(&self, choices: Value) -> Map<String, Value> {
-        let object = json!({
-            "id": self.id,
-            "object": "text_completion",
-            "created": self.created,
-            "model": self.model,
-            "system_fingerprint": self.fingerprint,
-            "choices": choices,
-        });
-        match object {
-            Value::Object(object) => object,
-            _ => Map::new(),
-        }
-    }
 }
 
 /// Tokens with their logarithms, as the API lists them.
@@ -341,7 +318,7 @@ async fn whole(
         choices.push(json!({ "index": index, "text": text, "logprobs": listed, "finish_reason": reason }));
     }
     let prompt: usize = completion.prompts.iter().map(Vec::len).sum();
-    let mut object = head.object(json!(choices));
+    let mut object = head.object("text_completion", json!(choices));
     object.insert("usage".to_owned(), usage(prompt as u64, generated, cached));
     Ok(reply::json(&Value::Object(object)))
 }
@@ -373,7 +350,7 @@ fn stream(state: Arc<State>, completion: Completion, running: Vec<Running>, head
         }
         if completion.has_usage {
             let prompt: usize = completion.prompts.iter().map(Vec::len).sum();
-            let mut object = head.object(json!([]));
+            let mut object = head.object("text_completion", json!([]));
             object.insert("usage".to_owned(), usage(prompt as u64, generated, cached));
             // Who is gone needs no figures.
             let _ = stream.send(&Value::Object(object));
@@ -446,7 +423,7 @@ impl Part {
     fn send(&self, text: &str, logprobs: Value, finish: Option<&str>) -> Option<()> {
         let choice =
             json!({ "index": self.index, "text": text, "logprobs": logprobs, "finish_reason": finish });
-        let mut object = self.head.object(json!([choice]));
+        let mut object = self.head.object("text_completion", json!([choice]));
         if self.completion.has_usage {
             object.insert("usage".to_owned(), Value::Null);
         }

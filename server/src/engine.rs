@@ -2,9 +2,10 @@
 
 use crate::backend::{Backend, Facts, Load, Pending, Running, SubmitError};
 use kernmill::chat::Format;
+use kernmill::runtime::AdapterUse;
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
-use kernmill::serve::{Answer, Event, Request, RequestId, Serving, Tick};
-use kernmill::{Error, Loaded, constrain};
+use kernmill::serve::{Answer, Event, Request, RequestId, SavedTokens, Serving, Tick};
+use kernmill::{Engine, Error, Loaded, constrain};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -22,33 +23,51 @@ impl Facts {
     /// # Errors
     /// When the model has no tokenizer, or its template is none.
     pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
+        Facts::of_engine(&loaded.engine, name, &fingerprint(loaded), end_tokens)
+    }
+
+    /// The facts of an engine, whose weights and arithmetic are called `fingerprint`.
+    ///
+    /// # Errors
+    /// As [`Facts::of`].
+    pub fn of_engine(
+        engine: &Engine,
+        name: &str,
+        fingerprint: &str,
+        end_tokens: &[u32],
+    ) -> Result<Facts, Error> {
         let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
         let tokenizer =
-            loaded.image.tokenizer().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
-        let format = Format::of(tokenizer.get()?, loaded.engine.chat_template(), end_tokens)?;
-        let vocab = loaded.engine.model().vocab;
+            engine.tokenizer_handle().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
+        let format = Format::of(tokenizer.get()?, engine.chat_template(), end_tokens)?;
+        let vocab = engine.model().vocab;
         let ends = format.stop_tokens(tokenizer.get()?, end_tokens);
         let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &ends)?);
-        // What was compiled in this process has no name of its contents.
-        let identity = loaded.image.identity();
-        let fingerprint = identity.map_or_else(
-            || format!("kernmill-{}", env!("CARGO_PKG_VERSION")),
-            |identity| {
-                format!("km-{}", blake3::hash(format!("{identity:?}").as_bytes()).to_hex().split_at(16).0)
-            },
-        );
         Ok(Facts {
             model: name.to_owned(),
-            context: loaded.engine.context(),
+            context: engine.context(),
             vocab,
             tokenizer,
             format,
             end_tokens: end_tokens.to_vec(),
             lexicon,
-            fingerprint,
+            fingerprint: fingerprint.to_owned(),
         })
     }
 }
+
+/// Name of a model's weights and arithmetic.
+pub fn fingerprint(loaded: &Loaded) -> String {
+    // What was compiled in this process has no name of its contents.
+    let identity = loaded.image.identity();
+    identity.map_or_else(
+        || format!("kernmill-{}", env!("CARGO_PKG_VERSION")),
+        |identity| format!("km-{}", blake3::hash(format!("{identity:?}").as_bytes()).to_hex().split_at(16).0),
+    )
+}
+
+/// What is said where the engine's thread has ended.
+const GONE: &str = "the engine has ended";
 
 /// What the engine's thread is asked for.
 enum Job {
@@ -62,6 +81,8 @@ enum Job {
     Loader(oneshot::Sender<Result<AdapterLoader, String>>),
     InsertAdapter(String, Box<Adapter>, oneshot::Sender<Result<(), String>>),
     UnloadAdapter(String, oneshot::Sender<bool>),
+    SaveSession(PathBuf, Box<SavedTokens>, oneshot::Sender<Result<u32, String>>),
+    RestoreSession(PathBuf, Vec<AdapterUse>, u64, oneshot::Sender<Result<u32, String>>),
     Drain(Duration),
     /// The thread ends when no request is left.
     End,
@@ -165,7 +186,7 @@ impl Backend for EngineBackend {
         let (done, loader) = oneshot::channel();
         self.send(Job::Loader(done));
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let gone = || "the engine has ended".to_owned();
+        let gone = || GONE.to_owned();
         Box::pin(async move {
             let loader = loader.await.map_err(|_| gone())??;
             // Reading and packing take time, in which others run.
@@ -182,6 +203,23 @@ impl Backend for EngineBackend {
         let (done, answer) = oneshot::channel();
         self.send(Job::UnloadAdapter(name, done));
         Box::pin(async move { answer.await.unwrap_or(false) })
+    }
+
+    fn save_session(&self, path: PathBuf, saved: SavedTokens) -> Pending<'_, Result<u32, String>> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::SaveSession(path, Box::new(saved), done));
+        Box::pin(async move { answer.await.map_err(|_| GONE.to_owned())? })
+    }
+
+    fn restore_session(
+        &self,
+        path: PathBuf,
+        adapters: Vec<AdapterUse>,
+        tenant: u64,
+    ) -> Pending<'_, Result<u32, String>> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::RestoreSession(path, adapters, tenant, done));
+        Box::pin(async move { answer.await.map_err(|_| GONE.to_owned())? })
     }
 
     fn drain(&self, limit: Duration) {
@@ -313,6 +351,14 @@ impl Loop {
                 let removed = self.serving.engine().adapter_store_mut().remove(&name);
                 note(&self.shared, &mut self.serving, &self.totals);
                 let _ = done.send(removed);
+            }
+            Job::SaveSession(path, saved, done) => {
+                let tokens = self.serving.save_session(&path, &saved);
+                let _ = done.send(tokens.map_err(|error| error.to_string()));
+            }
+            Job::RestoreSession(path, adapters, tenant, done) => {
+                let tokens = self.serving.restore_session(&path, &adapters, tenant);
+                let _ = done.send(tokens.map_err(|error| error.to_string()));
             }
             Job::Drain(limit) => {
                 self.totals.is_draining = true;

@@ -72,6 +72,11 @@ impl ApiError {
         ApiError { param: param.map(str::to_owned), ..ApiError::not_found(message) }
     }
 
+    /// The caller has no session of that name.
+    pub fn session(name: &str) -> ApiError {
+        ApiError::not_found(format!("there is no session `{name}`: GET /v1/sessions lists those of this key"))
+    }
+
     /// The error with the name that an API has for the field `from`.
     pub fn renamed(self, from: &str, to: &str) -> ApiError {
         let param = self.param.map(|param| if param == from { to.to_owned() } else { param });
@@ -132,11 +137,6 @@ impl ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }
 
-    /// The server does not do that at all.
-    pub fn unsupported(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::NOT_IMPLEMENTED, "invalid_request_error", message)
-    }
-
     /// The error as OpenAI's envelope.
     pub fn json(&self) -> Value {
         json!({ "error": {
@@ -175,7 +175,7 @@ impl ApiError {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         // Clients try again after a 5xx by themselves. What does not heal is not tried again.
-        if matches!(self.status, StatusCode::INTERNAL_SERVER_ERROR | StatusCode::NOT_IMPLEMENTED) {
+        if self.status == StatusCode::INTERNAL_SERVER_ERROR {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         response

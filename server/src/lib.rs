@@ -9,6 +9,7 @@
 
 mod anthropic;
 mod backend;
+mod batch;
 mod caller;
 mod chat;
 mod completions;
@@ -17,22 +18,28 @@ mod engine;
 mod error;
 mod fields;
 mod guard;
+mod head;
 mod ids;
 pub mod limits;
 mod listen;
 mod metrics;
 mod models;
+mod openapi;
 mod page;
+mod record;
 mod reply;
 mod responses;
 mod routes;
 mod sampling;
+mod scope;
 mod script;
 #[cfg(test)]
 mod scripted;
+mod sessions;
 mod state;
 
 pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
+pub use batch::ChatForm;
 pub use caller::{Caller, Key, Keys};
 pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget};
 pub use engine::EngineBackend;

@@ -30,3 +30,43 @@ pub const CONNECTIONS: usize = 1024;
 pub const HEAD_SECONDS: u64 = 10;
 /// Seconds in which a request's body must come.
 pub const BODY_SECONDS: u64 = 60;
+/// Sessions that a key may keep.
+pub const SESSIONS: usize = 64;
+/// Bytes of all sessions that a key keeps.
+pub const SESSION_BYTES: u64 = 8 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernmill::constrain::GRAMMAR_BYTES;
+
+    /// A number as the documents write it.
+    fn long(number: usize) -> String {
+        if number < 1000 { number.to_string() } else { format!("{},{:03}", number / 1000, number % 1000) }
+    }
+
+    #[test]
+    fn the_documents_have_this_table() {
+        let (head, kept) = (HEAD_BYTES >> 10, RESPONSE_BYTES >> 20);
+        let rows = [
+            ("bytes of a body", format!("{} MiB", BODY_BYTES >> 20)),
+            ("bytes of a request's head", format!("{head} KiB, within {HEAD_SECONDS} s")),
+            ("time for a body", format!("{BODY_SECONDS} s")),
+            ("connections", long(CONNECTIONS)),
+            ("messages, tools", format!("{}, {TOOLS}", long(MESSAGES))),
+            ("stop strings", format!("{STOPS}, of {STOP_BYTES} bytes")),
+            ("answers (`n`), prompts", format!("{ANSWERS}, {PROMPTS}")),
+            ("`logit_bias`, `top_logprobs`", format!("{}, {TOP_LOGPROBS}", long(BIASES))),
+            ("regular expression or grammar", format!("{} KiB", GRAMMAR_BYTES >> 10)),
+            ("sessions of a key", format!("{SESSIONS}, of {} GiB in all", SESSION_BYTES >> 30)),
+            (
+                "responses that are kept",
+                format!("{}, of {kept} MiB in all; the oldest go first", long(RESPONSES)),
+            ),
+        ];
+        let rows: String = rows.iter().map(|(what, most)| format!("| {what} | {most} |\n")).collect();
+        let text = include_str!("../../docs/user/serve.md");
+        let table = text.split_once("## Limits\n\n").unwrap().1.split("\n\n").next().unwrap();
+        assert_eq!(format!("{table}\n"), format!("| what | at most |\n|---|---|\n{rows}"));
+    }
+}

@@ -27,12 +27,13 @@ impl Server {
     /// Listens at the address of `config`.
     ///
     /// # Errors
-    /// When the address is not free or not this machine's, or other machines could reach it and there is no
-    /// key.
+    /// When the address is not free or not this machine's, other machines could reach it and there is no
+    /// key, or an alias means nothing.
     pub async fn bind(backend: Arc<dyn Backend>, config: Config) -> io::Result<Server> {
-        config.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+        let checked = config.check().and_then(|()| config.check_aliases(&*backend));
+        checked.map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let listener = TcpListener::bind(config.address).await?;
-        Ok(Server { listener, state: Arc::new(State::new(backend, config)) })
+        Ok(Server { listener, state: Arc::new(State::new(backend, config)?) })
     }
 
     /// The address at which it listens.
@@ -49,6 +50,11 @@ impl Server {
         let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
         let graceful = GracefulShutdown::new();
         let router = router(self.state.clone());
+        if let Ok(address) = self.address() {
+            let facts = self.state.backend.facts();
+            let (model, context, fingerprint) = (&*facts.model, facts.context, &*facts.fingerprint);
+            tracing::info!(%address, model, context, fingerprint, version = env!("CARGO_PKG_VERSION"), "start");
+        }
         let mut end = std::pin::pin!(end);
         loop {
             let accepted = tokio::select! {
@@ -72,9 +78,11 @@ impl Server {
         }
         drop(self.listener);
         let grace = self.state.config.grace;
+        tracing::info!(grace_seconds = grace.as_secs_f64(), "drain");
         self.state.backend.drain(grace);
         // A little more than the backend has, so that the last pieces go out.
         let _ = tokio::time::timeout(grace + Duration::from_secs(2), graceful.shutdown()).await;
+        tracing::info!("end");
     }
 }
 

@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Upper ends of times, in seconds.
@@ -18,8 +18,9 @@ const SECONDS: [f64; 16] =
 
 type Labels = Vec<(String, String)>;
 
-/// Figures that grow with the requests.
+/// Figures since the start, and those of the last look at the load.
 pub struct Metrics {
+    registry: Registry,
     requests: Family<Labels, Counter>,
     finished: Family<Labels, Counter>,
     anomalies: Family<Labels, Counter>,
@@ -27,12 +28,48 @@ pub struct Metrics {
     token: Histogram,
     took: Histogram,
     tokens: Counter,
+    /// In the order of [`gauges`].
+    gauges: Vec<Gauge<f64, AtomicU64>>,
+    /// In the order of [`counters`].
+    counters: Vec<Counter>,
+}
+
+/// Names of figures that the load has, and what they are.
+type Named<T, const N: usize> = [(&'static str, &'static str, T); N];
+
+/// Figures of the load that go up and down.
+fn gauges(load: &Load) -> Named<f64, 7> {
+    let all = |counts: [u32; 3]| f64::from(counts.iter().sum::<u32>());
+    let [total, used, cached] = load.kv_bytes;
+    let part = if total > 0 { used as f64 / total as f64 } else { 0.0 };
+    [
+        ("vllm:num_requests_running", "Requests that run", all(load.running)),
+        ("vllm:num_requests_waiting", "Requests that wait", all(load.waiting)),
+        ("vllm:kv_cache_usage_perc", "Part of the KV cache that requests use, 1 is all", part),
+        ("kernmill_kv_cached_bytes", "Bytes that only the prefix cache uses", cached as f64),
+        ("kernmill_kv_bytes", "Bytes of the KV cache", total as f64),
+        ("kernmill_busy_seconds", "Seconds in which the engine ran", load.busy_seconds),
+        ("kernmill_last_step_seconds", "Seconds of the last step", load.last_step_seconds),
+    ]
+}
+
+/// Figures of the load that only grow.
+fn counters(load: &Load) -> Named<u64, 6> {
+    [
+        ("vllm:num_preemptions", "Sequences that lost their place", load.preemptions),
+        ("vllm:prompt_tokens", "Tokens of prompts", load.prompt_tokens),
+        ("vllm:generation_tokens", "Tokens generated", load.generated_tokens),
+        ("vllm:prefix_cache_queries", "Tokens that were looked up", load.prompt_tokens),
+        ("vllm:prefix_cache_hits", "Tokens that were cached", load.cached_tokens),
+        ("kernmill_steps", "Steps of the engine", load.steps),
+    ]
 }
 
 impl Metrics {
     pub(crate) fn new() -> Metrics {
         let times = || Histogram::new(SECONDS);
-        Metrics {
+        let mut metrics = Metrics {
+            registry: Registry::default(),
             requests: Family::default(),
             finished: Family::default(),
             anomalies: Family::default(),
@@ -40,7 +77,41 @@ impl Metrics {
             token: times(),
             took: times(),
             tokens: Counter::default(),
+            gauges: Vec::new(),
+            counters: Vec::new(),
+        };
+        let registry = &mut metrics.registry;
+        for (name, about, _) in gauges(&Load::default()) {
+            let gauge = Gauge::default();
+            registry.register(name, about, gauge.clone());
+            metrics.gauges.push(gauge);
         }
+        for (name, about, _) in counters(&Load::default()) {
+            let counter = Counter::default();
+            registry.register(name, about, counter.clone());
+            metrics.counters.push(counter);
+        }
+        for (name, about, histogram) in [
+            ("vllm:time_to_first_token_seconds", "From the arrival to the first token", &metrics.first_token),
+            (
+                "vllm:request_time_per_output_token_seconds",
+                "Between tokens of an answer, in the mean",
+                &metrics.token,
+            ),
+            ("vllm:e2e_request_latency_seconds", "From the arrival to the end", &metrics.took),
+        ] {
+            registry.register(name, about, histogram.clone());
+        }
+        for (name, about, family) in [
+            ("vllm:request_success", "Answers by how they ended", &metrics.finished),
+            ("kernmill_http_responses", "Responses by route and status", &metrics.requests),
+            ("kernmill_format_anomalies", "Deviations of answers from their format", &metrics.anomalies),
+        ] {
+            registry.register(name, about, family.clone());
+        }
+        let about = "Tokens of answers that have ended";
+        registry.register("kernmill_answer_tokens", about, metrics.tokens.clone());
+        metrics
     }
 
     /// Notes a response to a route of the server.
@@ -71,83 +142,15 @@ impl Metrics {
 
     /// All figures as text.
     pub(crate) fn text(&self, load: &Load) -> String {
-        let mut registry = Registry::default();
-        let gauge = |value: f64| {
-            let gauge = Gauge::<f64, AtomicU64>::default();
+        for (gauge, (_, _, value)) in self.gauges.iter().zip(gauges(load)) {
             gauge.set(value);
-            gauge
-        };
-        let counter = |value: u64| {
-            let counter: Counter = Counter::default();
-            counter.inc_by(value);
-            counter
-        };
-        let all = |counts: [u32; 3]| f64::from(counts.iter().sum::<u32>());
-        let [total, used, cached] = load.kv_bytes;
-        let part = if total > 0 { used as f64 / total as f64 } else { 0.0 };
-        registry.register("vllm:num_requests_running", "Requests that run", gauge(all(load.running)));
-        registry.register("vllm:num_requests_waiting", "Requests that wait", gauge(all(load.waiting)));
-        registry.register(
-            "vllm:kv_cache_usage_perc",
-            "Part of the KV cache that requests use, 1 is all",
-            gauge(part),
-        );
-        registry.register(
-            "vllm:num_preemptions",
-            "Sequences that lost their place",
-            counter(load.preemptions),
-        );
-        registry.register("vllm:prompt_tokens", "Tokens of prompts", counter(load.prompt_tokens));
-        registry.register("vllm:generation_tokens", "Tokens generated", counter(load.generated_tokens));
-        registry.register(
-            "vllm:prefix_cache_queries",
-            "Tokens that were looked up",
-            counter(load.prompt_tokens),
-        );
-        registry.register("vllm:prefix_cache_hits", "Tokens that were cached", counter(load.cached_tokens));
-        registry.register("vllm:request_success", "Answers by how they ended", self.finished.clone());
-        registry.register(
-            "vllm:time_to_first_token_seconds",
-            "From the arrival to the first token",
-            self.first_token.clone(),
-        );
-        registry.register(
-            "vllm:request_time_per_output_token_seconds",
-            "Between tokens of an answer, in the mean",
-            self.token.clone(),
-        );
-        registry.register(
-            "vllm:e2e_request_latency_seconds",
-            "From the arrival to the end",
-            self.took.clone(),
-        );
-        registry.register("kernmill_http_responses", "Responses by route and status", self.requests.clone());
-        registry.register(
-            "kernmill_format_anomalies",
-            "Deviations of answers from their format",
-            self.anomalies.clone(),
-        );
-        registry.register("kernmill_answer_tokens", "Tokens of answers that have ended", self.tokens.clone());
-        registry.register(
-            "kernmill_kv_cached_bytes",
-            "Bytes that only the prefix cache uses",
-            gauge(cached as f64),
-        );
-        registry.register("kernmill_kv_bytes", "Bytes of the KV cache", gauge(total as f64));
-        registry.register("kernmill_steps", "Steps of the engine", counter(load.steps));
-        registry.register(
-            "kernmill_busy_seconds",
-            "Seconds in which the engine ran",
-            gauge(load.busy_seconds),
-        );
-        registry.register(
-            "kernmill_last_step_seconds",
-            "Seconds of the last step",
-            gauge(load.last_step_seconds),
-        );
+        }
+        for (counter, (_, _, value)) in self.counters.iter().zip(counters(load)) {
+            counter.inner().store(value, Ordering::Relaxed);
+        }
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &registry);
+        let _ = encode(&mut text, &self.registry);
         text
     }
 }

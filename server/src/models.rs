@@ -13,13 +13,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The model and its adapters: `/v1/models`.
+/// The model, its adapters and their other names: `/v1/models`.
 pub fn list(state: &State) -> Response {
-    let facts = state.backend.facts();
-    let base = model(state, &facts.model, None);
     let adapters = state.backend.adapters();
-    let adapters = adapters.iter().map(|name| model(state, name, Some(&facts.model)));
-    let data: Vec<Value> = std::iter::once(base).chain(adapters).collect();
+    let own = std::iter::once(&state.backend.facts().model).chain(&adapters);
+    let names = own.chain(state.config.aliases.keys());
+    let data: Vec<Value> = names.filter_map(|name| model(state, &adapters, name)).collect();
     // Codex reads `models`.
     reply::json(&json!({ "object": "list", "data": data, "models": [] }))
 }
@@ -29,28 +28,34 @@ pub fn list(state: &State) -> Response {
 /// # Errors
 /// When there is none of that name.
 pub fn one(state: &State, name: &str) -> Result<Response, ApiError> {
-    let facts = state.backend.facts();
     let adapters = state.backend.adapters();
-    if name == facts.model {
-        return Ok(reply::json(&model(state, name, None)));
+    match model(state, &adapters, name) {
+        Some(model) => Ok(reply::json(&model)),
+        None => {
+            let base = std::iter::once(state.backend.facts().model.clone());
+            let known: Vec<String> =
+                base.chain(adapters).chain(state.config.aliases.keys().cloned()).collect();
+            Err(ApiError::model(name, &known))
+        }
     }
-    if adapters.iter().any(|adapter| adapter == name) {
-        return Ok(reply::json(&model(state, name, Some(&facts.model))));
-    }
-    let known: Vec<String> = std::iter::once(facts.model.clone()).chain(adapters).collect();
-    Err(ApiError::model(name, &known))
 }
 
-fn model(state: &State, name: &str, parent: Option<&str>) -> Value {
+/// What there is to say of a model; `None` if there is none of that name. An alias of an adapter that is not
+/// loaded is none.
+fn model(state: &State, adapters: &[String], name: &str) -> Option<Value> {
     let facts = state.backend.facts();
-    json!({
-        "id": name,
-        "object": "model",
-        "created": state.started,
-        "owned_by": "kernmill",
-        "root": parent.unwrap_or(name),
-        "parent": parent,
-        "max_model_len": facts.context,
+    let meant = state.config.aliases.get(name).map_or(name, String::as_str);
+    let is_adapter = adapters.iter().any(|adapter| adapter == meant);
+    (is_adapter || meant == facts.model).then(|| {
+        json!({
+            "id": name,
+            "object": "model",
+            "created": state.started,
+            "owned_by": "kernmill",
+            "root": if is_adapter { facts.model.as_str() } else { meant },
+            "parent": is_adapter.then_some(&facts.model),
+            "max_model_len": facts.context,
+        })
     })
 }
 
@@ -74,7 +79,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
                 if request["model"].is_null() {
                     request["model"] = json!(facts.model);
                 }
-                let request = ChatRequest::read(&state, &caller, request.to_string().as_bytes())?;
+                let request = ChatRequest::take(&state.scope(&caller), Fields::of(request, "")?)?;
                 Prepared::new(facts, request.ask)?.prompt().to_vec()
             }
             None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),
@@ -196,6 +201,7 @@ pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) ->
 /// When the caller may not.
 pub fn drain(state: &State, caller: &Caller) -> Result<Response, ApiError> {
     check_admin(caller)?;
+    tracing::info!(grace_seconds = state.config.grace.as_secs_f64(), "drain");
     state.backend.drain(state.config.grace);
     Ok(reply::json(
         &json!({ "status": "draining", "seconds": state.config.grace.as_secs_f64(), "at": ids::now() }),

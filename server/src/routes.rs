@@ -1,8 +1,9 @@
 //! Which path leads where.
 
 use crate::error::ApiError;
+use crate::record::Record;
 use crate::state::State;
-use crate::{anthropic, chat, completions, guard, limits, models, page, reply, responses};
+use crate::{anthropic, chat, completions, guard, limits, models, openapi, page, reply, responses, sessions};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -26,10 +27,12 @@ pub fn router(state: Arc<State>) -> Router {
 /// Answers a request, whatever it is.
 pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
+    let record =
+        Arc::new(Record::new(name(&path), ROUTINE.contains(&path.as_str()) || page::is_there(&path)));
     let origin = request.headers().get(header::ORIGIN).cloned();
     // A panic is one request's, and a client that goes away ends what it asked for.
     let mut task = JoinSet::new();
-    task.spawn(route(state.clone(), request));
+    task.spawn(route(state.clone(), request, record.clone()));
     let defect = || Err(ApiError::internal("the server has a defect: the log says which"));
     let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
     let mut response = result.unwrap_or_else(|error| match path.as_str() {
@@ -51,12 +54,18 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     }
     let status = response.status().as_u16();
     state.metrics.responded(name(&path), status);
-    tracing::info!(route = name(&path), status, "response");
+    record.status(status);
+    if let Ok(id) = HeaderValue::from_str(record.id()) {
+        response.headers_mut().insert("x-request-id", id);
+    }
     response
 }
 
+/// What monitors ask for again and again.
+const ROUTINE: [&str; 6] = ["/health", "/v1/health", "/ping", "/ready", "/metrics", "/v1/loads"];
+
 /// Every route that takes a body.
-const POSTS: [&str; 11] = [
+pub(crate) const POSTS: [&str; 14] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/tokenize",
@@ -66,13 +75,18 @@ const POSTS: [&str; 11] = [
     "/v1/embeddings",
     "/drain",
     "/v1/responses",
+    "/v1/responses/compact",
+    "/v1/responses/input_tokens",
+    "/v1/sessions",
     "/v1/messages",
     "/v1/messages/count_tokens",
 ];
 
 /// Every other route.
-const GETS: [&str; 10] = [
+pub(crate) const GETS: [&str; 12] = [
     "/v1/models",
+    "/v1/sessions",
+    "/openapi.json",
     "/health",
     "/v1/health",
     "/ready",
@@ -89,13 +103,16 @@ fn name(path: &str) -> &'static str {
     if path.starts_with("/v1/models/") {
         return "/v1/models/NAME";
     }
-    if path.starts_with(responses::PATH) {
+    if path.starts_with(responses::PATH) && !POSTS.contains(&path) {
         return "/v1/responses/ID";
+    }
+    if path.starts_with("/v1/sessions/") {
+        return "/v1/sessions/NAME";
     }
     POSTS.into_iter().chain(GETS).find(|route| *route == path).unwrap_or("other")
 }
 
-async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError> {
+async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     guard::check(&state.config, &parts.method, &parts.uri, &parts.headers)?;
     let path = parts.uri.path();
@@ -110,16 +127,34 @@ async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError
         _ if is_get && page::is_there(path) => return page::file(path),
         _ => {}
     }
-    let caller = state.config.keys.caller(&parts.headers)?;
+    let mut caller = state.config.keys.caller(&parts.headers)?;
+    if let Some(name) = state.config.keys.name(&caller) {
+        record.key(name);
+    }
+    caller.record = Some(record);
     if let Some(rest) = path.strip_prefix(responses::PATH)
-        && (is_get || parts.method == Method::DELETE)
+        && (is_get || matches!(parts.method, Method::DELETE | Method::POST))
+        && !POSTS.contains(&path)
     {
         let query = parts.uri.query().unwrap_or_default();
         return responses::stored(&state, &caller, &parts.method, rest, query);
     }
+    if path == sessions::PATH && is_get {
+        return sessions::stored(state, caller, parts.method, None).await;
+    }
+    if let Some(rest) = path.strip_prefix(sessions::PATH).and_then(|rest| rest.strip_prefix('/')) {
+        return match (rest.strip_suffix("/restore"), &parts.method) {
+            (Some(name), &Method::POST) => sessions::restore(state, caller, name.to_owned()).await,
+            (None, method) if is_get || method == Method::DELETE => {
+                sessions::stored(state, caller, parts.method.clone(), Some(rest.to_owned())).await
+            }
+            _ => Err(missing(&parts.method, path)),
+        };
+    }
     if is_get {
         return match path {
             "/v1/models" => Ok(models::list(&state)),
+            "/openapi.json" => Ok(reply::json(&openapi::document())),
             "/version" => Ok(reply::json(&json!({ "version": env!("CARGO_PKG_VERSION") }))),
             "/metrics" => Ok(metrics(&state)),
             "/v1/loads" => Ok(reply::json(&state.backend.load().json())),
@@ -138,6 +173,9 @@ async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError
         "/v1/chat/completions" => chat::answer(state, caller, body).await,
         "/v1/completions" => completions::answer(state, caller, body).await,
         "/v1/responses" => responses::answer(state, caller, body).await,
+        "/v1/responses/compact" => responses::compact(state, caller, body).await,
+        "/v1/responses/input_tokens" => responses::count(state, caller, body).await,
+        "/v1/sessions" => sessions::save(state, caller, body).await,
         "/v1/messages" => anthropic::answer(state, caller, body).await,
         "/v1/messages/count_tokens" => anthropic::count(state, caller, body).await,
         "/tokenize" => models::tokenize(state, caller, body).await,
@@ -145,7 +183,7 @@ async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError
         "/v1/load_lora_adapter" => models::load_adapter(state, caller, body).await,
         "/v1/unload_lora_adapter" => models::unload_adapter(state, caller, body).await,
         "/drain" => models::drain(&state, &caller),
-        "/v1/embeddings" => Err(ApiError::unsupported("this model makes texts, and no embeddings")),
+        "/v1/embeddings" => Err(ApiError::not_found("this model makes texts, and no embeddings")),
         _ => Err(missing(&parts.method, path)),
     }
 }

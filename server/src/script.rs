@@ -54,41 +54,26 @@ impl ScriptBackend {
         let file = path.parent().unwrap_or(Path::new(".")).join(file);
         let json = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let vocab = fields.whole("vocab", 1..=1 << 24).map_err(say)?.unwrap_or(201_088) as u32;
-        let tokenizer = Tokenizer::from_json(&json, vocab).map_err(|error| error.to_string())?;
-        let end_tokens = tokenizer.end_tokens();
-        let format = Format::of(&tokenizer, None, &end_tokens).map_err(|error| error.to_string())?;
+        let fingerprint = format!("script-{}", blake3::hash(bytes).to_hex().split_at(16).0);
+        let model = fields.text("model").map_err(say)?.unwrap_or_else(|| "script".to_owned());
+        let context = fields.whole("context", 1..=1 << 24).map_err(say)?.unwrap_or(131_072) as u32;
+        let facts = facts(&json, vocab, &model, context, fingerprint)?;
+        let tokenizer = facts.tokenizer.get().map_err(|error| error.to_string())?;
         let mut rules = Vec::new();
         for (at, rule) in
             fields.list("rules", 10_000).map_err(say)?.unwrap_or_default().into_iter().enumerate()
         {
             let mut rule = Fields::of(rule, &format!("rules[{at}].")).map_err(say)?;
-            rules.push(Rule::read(&mut rule, &tokenizer, &format)?);
+            rules.push(Rule::read(&mut rule, tokenizer, &facts.format)?);
         }
         let adapters = fields.list("adapters", 1000).map_err(say)?.unwrap_or_default();
         let adapters = adapters.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let token_time = fields.number("token_seconds", 0.0..=60.0).map_err(say)?.unwrap_or(0.0);
-        let model = fields.text("model").map_err(say)?.unwrap_or_else(|| "script".to_owned());
-        let context = fields.whole("context", 1..=1 << 24).map_err(say)?.unwrap_or(131_072) as u32;
         if let Some(unknown) = fields.rest().first() {
             return Err(format!(
                 "`{unknown}` is not known, expected tokenizer, vocab, model, context, adapters, token_seconds or rules"
             ));
         }
-        let ends = format.stop_tokens(&tokenizer, &end_tokens);
-        let tokenizer = TokenizerHandle::from(tokenizer);
-        let lexicon =
-            constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| error.to_string())?;
-        let fingerprint = format!("script-{}", blake3::hash(bytes).to_hex().split_at(16).0);
-        let facts = Facts {
-            model,
-            context,
-            vocab,
-            tokenizer,
-            format,
-            end_tokens,
-            lexicon: Arc::new(lexicon),
-            fingerprint,
-        };
         Ok(ScriptBackend {
             facts: Arc::new(facts),
             rules: rules.into(),
@@ -98,6 +83,28 @@ impl ScriptBackend {
             start: Instant::now(),
         })
     }
+}
+
+/// The facts of a model of which there is a tokenizer.json and nothing else.
+///
+/// # Errors
+/// When the tokenizer cannot be read.
+pub fn facts(
+    json: &[u8],
+    vocab: u32,
+    model: &str,
+    context: u32,
+    fingerprint: String,
+) -> Result<Facts, String> {
+    let say = |error: &dyn std::fmt::Display| error.to_string();
+    let tokenizer = Tokenizer::from_json(json, vocab).map_err(|error| say(&error))?;
+    let end_tokens = tokenizer.end_tokens();
+    let format = Format::of(&tokenizer, None, &end_tokens).map_err(|error| say(&error))?;
+    let ends = format.stop_tokens(&tokenizer, &end_tokens);
+    let tokenizer = TokenizerHandle::from(tokenizer);
+    let lexicon = constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| say(&error))?;
+    let (model, lexicon) = (model.to_owned(), Arc::new(lexicon));
+    Ok(Facts { model, context, vocab, tokenizer, format, end_tokens, lexicon, fingerprint })
 }
 
 impl Rule {
@@ -259,6 +266,7 @@ async fn play(
         cached_tokens: 0,
         disk_tokens: 0,
         finish: Finish::Stop(finish),
+        queued: Some(Duration::ZERO),
         first_token,
         took: start.elapsed(),
     })));

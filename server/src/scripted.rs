@@ -2,13 +2,12 @@
 
 use crate::backend::{Backend, Facts, Load, Pending, Running};
 use crate::routes;
+use crate::script::facts;
 use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill::chat::Format;
-use kernmill::constrain;
-use kernmill::runtime::{StopReason, Tokenizer, TokenizerHandle};
+use kernmill::runtime::StopReason;
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -31,19 +30,7 @@ impl Scripted {
     pub fn new(says: &[&str], finish: Finish) -> Arc<Scripted> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/tokenizer.json");
         let json = std::fs::read(path).unwrap();
-        let vocab = 3072;
-        let tokenizer = TokenizerHandle::from(Tokenizer::from_json(&json, vocab).unwrap());
-        let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &[0]).unwrap());
-        let facts = Facts {
-            model: "nano".to_owned(),
-            context: 1024,
-            vocab,
-            tokenizer,
-            format: Format::Plain,
-            end_tokens: vec![0],
-            lexicon,
-            fingerprint: "test".to_owned(),
-        };
+        let facts = facts(&json, 3072, "nano", 1024, "test".to_owned()).unwrap();
         let says = says.iter().map(|text| (*text).to_owned()).collect();
         Arc::new(Scripted { facts, says, finish, prompts: Mutex::default() })
     }
@@ -83,7 +70,7 @@ pub async fn send(
 
 /// A server with this backend.
 pub fn state(backend: Arc<Scripted>, config: Config) -> Arc<State> {
-    Arc::new(State::new(backend, config))
+    Arc::new(State::new(backend, config).unwrap())
 }
 
 /// Names and data of the events of a stream.
@@ -121,6 +108,7 @@ impl Backend for Scripted {
             cached_tokens: 3,
             disk_tokens: 0,
             finish: self.finish.clone(),
+            queued: Some(Duration::ZERO),
             first_token: Some(Duration::from_millis(1)),
             took: Duration::from_millis(2),
         };

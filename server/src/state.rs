@@ -2,13 +2,18 @@
 
 use crate::backend::{Backend, Running};
 use crate::caller::{Caller, Keys};
-use crate::chat::turn::Outcome;
+use crate::chat::pieces::Outcome;
 use crate::error::ApiError;
 use crate::ids;
 use crate::metrics::Metrics;
+use crate::record::Record;
+use crate::responses::seal::Seal;
 use crate::responses::store::Store;
+use crate::scope::Scope;
 use kernmill::chat::Date;
 use kernmill::serve::Request;
+use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -25,8 +30,10 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Origins of pages elsewhere that may send requests.
     pub origins: Vec<String>,
-    /// Names of the model besides its own.
-    pub aliases: Vec<String>,
+    /// Names of the model and of adapters besides their own.
+    pub aliases: BTreeMap<String, String>,
+    /// Whether requests may bring regular expressions and grammars along.
+    pub grammars: bool,
     /// Bytes of a body at most.
     pub body_bytes: usize,
     /// Time after which an answer is cut.
@@ -35,6 +42,8 @@ pub struct Config {
     pub date: Today,
     /// Directory below which adapters may be loaded by requests; `None` for none.
     pub adapters: Option<std::path::PathBuf>,
+    /// Directory in which keys keep sessions; `None` for none.
+    pub sessions: Option<std::path::PathBuf>,
     /// Time that running requests have when the server ends.
     pub grace: Duration,
 }
@@ -49,6 +58,17 @@ pub enum Today {
     Now,
     /// A certain day.
     Day(Date),
+}
+
+impl Today {
+    /// The day that conversations are told.
+    pub fn date(self) -> Option<Date> {
+        match self {
+            Today::None => None,
+            Today::Now => Date::from_unix_days((ids::now() / 86_400) as u32),
+            Today::Day(day) => Some(day),
+        }
+    }
 }
 
 impl FromStr for Today {
@@ -66,6 +86,41 @@ impl FromStr for Today {
 }
 
 impl Config {
+    /// Reads `NAME=MODEL`, another name of the model or of an adapter.
+    ///
+    /// # Errors
+    /// When it is none, or a name is longer than 200 characters.
+    pub fn alias(text: &str) -> Result<(String, String), String> {
+        let is_name =
+            |name: &str| (1..=200).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
+        match text.split_once('=') {
+            Some((name, meant)) if is_name(name) && is_name(meant) => Ok((name.to_owned(), meant.to_owned())),
+            _ => Err("expected NAME=MODEL, with the name of the model or of an adapter".to_owned()),
+        }
+    }
+
+    /// Checks that other names mean something. With a directory of adapters, one may still come.
+    ///
+    /// # Errors
+    /// When a name is that of a model already, or means none.
+    pub fn check_aliases(&self, backend: &dyn Backend) -> Result<(), String> {
+        let adapters = backend.adapters();
+        let known: Vec<&String> = std::iter::once(&backend.facts().model).chain(&adapters).collect();
+        for (name, meant) in &self.aliases {
+            if known.contains(&name) {
+                return Err(format!("--alias {name}={meant}: `{name}` is a model already"));
+            }
+            if self.adapters.is_none() && !known.contains(&meant) {
+                let known: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
+                let known = known.join(", ");
+                return Err(format!(
+                    "--alias {name}={meant}: there is no model `{meant}`, expected one of: {known}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that no one can ask who should not.
     ///
     /// # Errors
@@ -88,11 +143,13 @@ impl Default for Config {
             keys: Keys::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
-            aliases: Vec::new(),
+            aliases: BTreeMap::new(),
+            grammars: false,
             body_bytes: crate::limits::BODY_BYTES,
             longest_answer: None,
             date: Today::default(),
             adapters: None,
+            sessions: None,
             grace: Duration::from_secs(30),
         }
     }
@@ -108,30 +165,54 @@ pub struct State {
     pub metrics: Metrics,
     /// Responses that can be asked for again.
     pub responses: Store,
+    /// Seals what clients keep for the server.
+    pub seal: Seal,
     /// Seconds from 1970 to the start.
     pub started: u64,
 }
 
 impl State {
     /// The state of a server that begins.
-    pub fn new(backend: Arc<dyn Backend>, config: Config) -> State {
-        State { backend, config, metrics: Metrics::new(), responses: Store::default(), started: ids::now() }
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn new(backend: Arc<dyn Backend>, config: Config) -> io::Result<State> {
+        Ok(State {
+            backend,
+            config,
+            metrics: Metrics::new(),
+            responses: Store::default(),
+            seal: Seal::new()?,
+            started: ids::now(),
+        })
     }
 
-    /// The day that conversations are told.
-    pub fn date(&self) -> Option<Date> {
-        match self.config.date {
-            Today::None => None,
-            Today::Now => Date::from_unix_days((ids::now() / 86_400) as u32),
-            Today::Day(day) => Some(day),
+    /// What the requests of a caller are read with.
+    pub fn scope(&self, caller: &Caller) -> Scope<'_> {
+        Scope {
+            facts: self.backend.facts(),
+            aliases: &self.config.aliases,
+            adapters: self.backend.adapters(),
+            tenant: caller.tenant,
+            record: caller.record.clone(),
+            date: self.config.date.date(),
+            within: self.config.longest_answer,
+            grammars: self.config.grammars,
         }
     }
 
-    /// Hands a request to the backend. What it generates is taken off the tokens that its caller may use.
-    pub fn submit(self: &Arc<State>, request: Request) -> Running {
-        let (state, tenant) = (self.clone(), request.tenant);
+    /// Hands a request to the backend. What it generates is taken off the tokens that its caller may use, and
+    /// goes into the record of the client's request.
+    pub fn submit(self: &Arc<State>, request: Request, record: &Option<Arc<Record>>) -> Running {
+        let (state, tenant, record) = (self.clone(), request.tenant, record.clone());
+        let prompt_tokens = request.prompt.len() as u64;
         let mut running = self.backend.submit(request);
-        running.count(move |tokens| state.config.keys.spend(tenant, tokens, Instant::now()));
+        running.count(move |figures| {
+            state.config.keys.spend(tenant, figures.tokens, Instant::now());
+            if let Some(record) = record {
+                record.add(prompt_tokens, figures);
+            }
+        });
         running
     }
 

@@ -226,7 +226,7 @@ fn paths_and_methods_that_are_not_there_are_named() {
     assert!(hint.status == 404 && hint.body.contains("/v1/chat/completions"), "{}", hint.body);
     check(&get(served.address, "/v1/completions"), 405, None);
     check(&post(served.address, "/v1/models", &json!({})), 405, None);
-    check(&post(served.address, "/v1/embeddings", &json!({})), 501, None);
+    check(&post(served.address, "/v1/embeddings", &json!({})), 404, None);
     let page = get(served.address, "/");
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");

@@ -5,6 +5,7 @@ mod crowd;
 mod endpoint;
 mod guards;
 mod harmony;
+mod own;
 mod texts;
 
 pub use client::get;
@@ -24,7 +25,7 @@ const VOCAB: u64 = 3072;
 
 /// Nano on one thread, for texts of `context` tokens, and its end tokens.
 fn nano(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
-    let options = Options { threads: Some(1), ..Options::default() };
+    let options = Options { threads: Some(1), sessions: true, ..Options::default() };
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();
@@ -52,8 +53,21 @@ impl Served {
     }
 
     fn with(config: Config, scheduling: Scheduling) -> Served {
-        let (loaded, ends) = nano(512, scheduling.max_sequences.min(8));
-        let facts = Facts::of(&loaded, "nano", &ends).unwrap();
+        Served::of_loaded(nano(512, scheduling.max_sequences.min(8)), "nano", config, scheduling)
+    }
+
+    /// A server of a model, which is called `name`.
+    fn of(model: (Loaded, Vec<u32>), name: &str, config: Config) -> Served {
+        Served::of_loaded(model, name, config, Scheduling::default())
+    }
+
+    fn of_loaded(
+        (loaded, ends): (Loaded, Vec<u32>),
+        name: &str,
+        config: Config,
+        scheduling: Scheduling,
+    ) -> Served {
+        let facts = Facts::of(&loaded, name, &ends).unwrap();
         let serving = Serving::new(loaded.engine, scheduling).unwrap();
         let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
         let mut served = Served::over(engine.clone(), config);

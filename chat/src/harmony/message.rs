@@ -120,6 +120,14 @@ impl Default for Options {
 /// Reasoning is left out if an answer comes after it. Instructions at the beginning make one developer
 /// message, with the tools and the form of the answer; later ones have a message each, at their place.
 pub fn messages(conversation: &Conversation, options: &Options) -> Vec<Message> {
+    messages_of_items(conversation, options).into_iter().map(|(_, message)| message).collect()
+}
+
+/// The messages of a conversation, each with the place of its item; those of the host have none.
+pub(super) fn messages_of_items(
+    conversation: &Conversation,
+    options: &Options,
+) -> Vec<(Option<usize>, Message)> {
     let system = SystemText {
         identity: &options.identity,
         knowledge_cutoff: &options.knowledge_cutoff,
@@ -128,7 +136,7 @@ pub fn messages(conversation: &Conversation, options: &Options) -> Vec<Message> 
         builtin: &conversation.builtin,
         has_functions: !conversation.tools.is_empty(),
     };
-    let mut all = vec![Message::new(Author::System, system.text())];
+    let mut all = vec![(None, Message::new(Author::System, system.text()))];
     let items = &conversation.items;
     let first = items.iter().position(|item| !matches!(item, Item::Instructions(_))).unwrap_or(items.len());
     let (head, rest) = items.split_at(first);
@@ -136,11 +144,11 @@ pub fn messages(conversation: &Conversation, options: &Options) -> Vec<Message> 
     let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
     let developer =
         developer_text(instructions.as_deref(), &conversation.tools, conversation.format.as_ref());
-    all.extend(developer.map(|text| Message::new(Author::Developer, text)));
+    all.extend(developer.map(|text| (None, Message::new(Author::Developer, text))));
     let answered = rest.iter().rposition(|item| matches!(item, Item::Answer(_))).unwrap_or(0);
     for (n, item) in rest.iter().enumerate() {
         if n >= answered || !matches!(item, Item::Reasoning(_)) {
-            all.push(message(item, options));
+            all.push((Some(first + n), message(item, options)));
         }
     }
     all

@@ -10,6 +10,6 @@ mod typescript;
 
 pub use message::{Author, Channel, ContentType, Message, Options, messages};
 pub use parse::Parser;
-pub use render::{HarmonyError, prompt, render};
+pub use render::{HarmonyError, prompt, prompt_with, render};
 pub use sections::{SystemText, developer_text};
 pub use tokens::{NoToken, Tokens};

@@ -1,10 +1,11 @@
 //! Messages to token ids.
 
-use super::message::{Author, Channel, ContentType, Message, Options, messages};
+use super::message::{Author, Channel, ContentType, Message, Options, messages_of_items};
 use super::tokens::{NoToken, Tokens};
 use crate::conversation::{Conversation, Effort, Item};
 use crate::prompt::Prompt;
 use crate::vocabulary::{Vocabulary, VocabularyError};
+use std::collections::BTreeMap;
 
 /// Why a conversation has no prompt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,12 +43,30 @@ pub fn prompt(
     conversation: &Conversation,
     options: &Options,
 ) -> Result<Prompt, HarmonyError> {
+    prompt_with(vocabulary, conversation, options, &BTreeMap::new())
+}
+
+/// Ids of a prompt as [`prompt`] has them, where the ids of some messages are known: those that a model
+/// generated, from the start token to the end of the message, by the place of their item. A message has no
+/// other ids then, even if its text could be encoded in another way.
+///
+/// # Errors
+/// As [`prompt`].
+pub fn prompt_with(
+    vocabulary: &dyn Vocabulary,
+    conversation: &Conversation,
+    options: &Options,
+    known: &BTreeMap<usize, Vec<u32>>,
+) -> Result<Prompt, HarmonyError> {
     let tokens = Tokens::of(vocabulary)?;
     check_names(conversation)?;
     let mut prompt = Prompt::default();
-    for message in messages(conversation, options) {
+    for (item, message) in messages_of_items(conversation, options) {
         prompt.mark();
-        render(vocabulary, &tokens, &message, &mut prompt.ids)?;
+        match item.and_then(|item| known.get(&item)) {
+            Some(ids) => prompt.ids.extend(ids),
+            None => render(vocabulary, &tokens, &message, &mut prompt.ids)?,
+        }
     }
     prompt.mark();
     prompt.ids.push(tokens.start);

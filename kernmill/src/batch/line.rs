@@ -2,41 +2,29 @@
 //!
 //! Two forms are read. OpenAI's batch format has `custom_id`, `method`, `url` and `body`, where the body is
 //! that of `/v1/completions`; the adapter is named as `model`. The short form has the body's fields at the
-//! top, and `id` or `custom_id`.
+//! top, and `id` or `custom_id`. Bodies of another URL are left to a [`Form`].
 
+use super::form::{BatchOptions, Form};
 use crate::constrain::Rule;
 use crate::serve::{Class, Request};
 use kernmill_runtime::{AdapterUse, SamplerParams, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a batch is run with.
-#[derive(Clone, Debug)]
-pub struct BatchOptions {
-    /// Sequences that run at once.
-    pub parallel: u32,
-    /// Tokens generated where a request does not say how many.
-    pub max_tokens: u32,
-    /// How many of every hundred prompts that are found in the prefix cache are computed anew and compared
-    /// ([`crate::serve::Serving::verify_hits`]).
-    pub verify_cache: f64,
-    /// Tokens that end a text.
-    pub end_tokens: Vec<u32>,
-}
-
-impl BatchOptions {
-    /// Sequences that the engine is to have: those that run, and one to compare with.
-    pub fn sequences(&self) -> u32 {
-        self.parallel + u32::from(self.verify_cache > 0.0)
-    }
-}
-
 /// A request of a batch.
 #[derive(Clone, Debug)]
 pub struct BatchLine {
     /// Name of the request, which its answer carries. A line without one is called by its number, `line-7`.
     pub custom_id: String,
-    body: Body,
+    body: LineBody,
+}
+
+/// The body of a line.
+#[derive(Clone, Debug)]
+enum LineBody {
+    Completion(Box<Body>),
+    /// The body of another URL.
+    Other(Value),
 }
 
 /// Why a line is no request.
@@ -138,19 +126,23 @@ struct NamedSchema {
 struct Own {
     #[serde(default)]
     regex: Option<String>,
-    #[serde(default)]
+    /// Named as the server names it, too.
+    #[serde(default, alias = "lark")]
     grammar: Option<String>,
 }
 
 /// Where completions are served.
 const URL: &str = "/v1/completions";
 
+/// Tokens generated where nobody says how many.
+const MAX_TOKENS: u32 = 200;
+
 impl BatchLine {
-    /// Reads a line, the `number`-th of its file.
+    /// Reads a line, the `number`-th of its file. What `form` has is not looked into.
     ///
     /// # Errors
     /// When the line is no JSON object, or a field is missing, unknown, or of another type.
-    pub fn parse(text: &str, number: usize) -> Result<BatchLine, LineError> {
+    pub fn parse(text: &str, number: usize, form: Option<&dyn Form>) -> Result<BatchLine, LineError> {
         let mut custom_id = format!("line-{number}");
         let parsed: Result<Value, _> = serde_json::from_str(text);
         let session = parsed.as_ref().ok().and_then(session_of);
@@ -172,14 +164,22 @@ impl BatchLine {
                 None => {}
             }
         }
+        let mut url = None;
         let body = match fields.remove("body") {
             None => Value::Object(fields),
             Some(body) => {
-                for (name, expected) in [("url", URL), ("method", "POST")] {
+                let other = form.map(Form::url);
+                for (name, expected) in [("url", vec![Some(URL), other]), ("method", vec![Some("POST")])] {
+                    let expected: Vec<&str> = expected.into_iter().flatten().collect();
                     match fields.remove(name) {
-                        Some(Value::String(found)) if found == expected => {}
+                        Some(Value::String(found)) if expected.contains(&found.as_str()) => {
+                            if name == "url" {
+                                url = Some(found);
+                            }
+                        }
                         None => {}
                         Some(found) => {
+                            let expected = expected.join("\" or \"");
                             return Err(fail(
                                 &custom_id,
                                 format!("`{name}` is {found}, expected \"{expected}\""),
@@ -195,32 +195,57 @@ impl BatchLine {
                 body
             }
         };
-        let body = serde_json::from_value(body).map_err(|error| fail(&custom_id, error.to_string()))?;
+        let is_other = form.is_some_and(|form| match &url {
+            Some(url) => url == form.url(),
+            None => form.fits(&body),
+        });
+        let body = if is_other {
+            LineBody::Other(body)
+        } else {
+            let body = serde_json::from_value(body).map_err(|error| fail(&custom_id, error.to_string()))?;
+            LineBody::Completion(body)
+        };
         Ok(BatchLine { custom_id, body })
+    }
+
+    /// The body, if it is one of a [`Form`].
+    pub(super) fn other(&self) -> Option<&Value> {
+        match &self.body {
+            LineBody::Other(body) => Some(body),
+            LineBody::Completion(_) => None,
+        }
+    }
+
+    fn completion(&self) -> Option<&Body> {
+        match &self.body {
+            LineBody::Completion(body) => Some(body),
+            LineBody::Other(_) => None,
+        }
     }
 
     /// The line as one that is no request. Its name is that of the line's number.
     pub(super) fn fault(&self, number: usize, what: &str) -> LineError {
         let message = format!("line {number}: `{}`: {what}", self.custom_id);
-        let session = self.body.session.clone();
+        let session = self.session().map(str::to_owned);
         LineError { custom_id: format!("line-{number}"), message, session }
     }
 
     /// The session that the line is a turn of.
     pub fn session(&self) -> Option<&str> {
-        self.body.session.as_deref()
+        self.completion()?.session.as_deref()
     }
 
     /// What the line's text must be, if it says so.
     pub(super) fn rule(&self) -> Result<Option<Rule>, String> {
-        let format = match &self.body.response_format {
+        let Some(body) = self.completion() else { return Ok(None) };
+        let format = match &body.response_format {
             None | Some(ResponseFormat::Text) => None,
             Some(ResponseFormat::JsonObject) => Some(Rule::JsonObject),
             Some(ResponseFormat::JsonSchema { json_schema }) => {
                 Some(Rule::JsonSchema(json_schema.schema.clone()))
             }
         };
-        let Own { regex, grammar } = self.body.kernmill.clone();
+        let Own { regex, grammar } = body.kernmill.clone();
         let mut rules = format.into_iter().chain(regex.map(Rule::Regex)).chain(grammar.map(Rule::Lark));
         match (rules.next(), rules.next()) {
             (_, Some(_)) => {
@@ -239,7 +264,7 @@ impl BatchLine {
         options: &BatchOptions,
         said: &[u32],
     ) -> Result<Request, String> {
-        let body = &self.body;
+        let body = self.completion().ok_or("it is no completion")?;
         if body.n.is_some_and(|n| n != 1) {
             return Err("`n` other than 1 is not served: give a line for each answer".to_owned());
         }
@@ -255,7 +280,7 @@ impl BatchLine {
         let usual = SamplerParams::default();
         Ok(Request {
             prompt: [said, &new].concat(),
-            max_tokens: body.max_tokens.unwrap_or(options.max_tokens),
+            max_tokens: body.max_tokens.or(options.max_tokens).unwrap_or(MAX_TOKENS),
             sampler: SamplerParams {
                 temperature: body.temperature.unwrap_or(0.6),
                 top_p: body.top_p.unwrap_or(0.9),
@@ -282,7 +307,8 @@ impl BatchLine {
 
     /// The name that the request gave its model or adapter.
     pub(super) fn model(&self) -> Option<&str> {
-        self.body.adapter.as_deref().or(self.body.model.as_deref())
+        let body = self.completion()?;
+        body.adapter.as_deref().or(body.model.as_deref())
     }
 }
 
@@ -303,7 +329,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> (String, String) {
-        let error = BatchLine::parse(text, 3).unwrap_err();
+        let error = BatchLine::parse(text, 3, None).unwrap_err();
         (error.custom_id, error.message)
     }
 
@@ -312,9 +338,10 @@ mod tests {
         let long = r#"{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "poet", "prompt": [1, 2], "max_tokens": 4, "seed": 9, "stop": "x"}}"#;
         let short =
             r#"{"id": "a", "adapter": "poet", "prompt": [1, 2], "max_tokens": 4, "seed": 9, "stop": ["x"]}"#;
-        let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: vec![5] };
+        let options =
+            BatchOptions { parallel: 1, max_tokens: Some(7), verify_cache: 0.0, end_tokens: vec![5] };
         for text in [long, short] {
-            let line = BatchLine::parse(text, 1).unwrap();
+            let line = BatchLine::parse(text, 1, None).unwrap();
             assert_eq!((line.custom_id.as_str(), line.model()), ("a", Some("poet")));
             let request = line.request(None, &options, &[]).unwrap();
             assert_eq!(
@@ -324,18 +351,19 @@ mod tests {
             assert_eq!((request.sampler.seed, request.sampler.temperature), (Some(9), 0.6));
             assert_eq!((request.adapters, request.stop_tokens), (vec![AdapterUse::of("poet")], vec![5]));
         }
-        let unnamed = BatchLine::parse(r#"{"prompt": "x"}"#, 12).unwrap();
+        let unnamed = BatchLine::parse(r#"{"prompt": "x"}"#, 12, None).unwrap();
         assert_eq!(unnamed.custom_id, "line-12");
         assert!(unnamed.request(None, &options, &[]).unwrap_err().contains("no tokenizer"));
     }
 
     #[test]
     fn a_turn_continues_what_was_said() {
-        let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: Vec::new() };
-        let line = BatchLine::parse(r#"{"prompt": [5, 6], "session": "s"}"#, 1).unwrap();
+        let options =
+            BatchOptions { parallel: 1, max_tokens: Some(7), verify_cache: 0.0, end_tokens: Vec::new() };
+        let line = BatchLine::parse(r#"{"prompt": [5, 6], "session": "s"}"#, 1, None).unwrap();
         assert_eq!(line.session(), Some("s"));
         assert_eq!(line.request(None, &options, &[1, 2, 3]).unwrap().prompt, [1, 2, 3, 5, 6]);
-        let wrong = BatchLine::parse(r#"{"promt": [5, 6], "session": "s"}"#, 1).unwrap_err();
+        let wrong = BatchLine::parse(r#"{"promt": [5, 6], "session": "s"}"#, 1, None).unwrap_err();
         assert_eq!(wrong.session.as_deref(), Some("s"));
     }
 
@@ -352,8 +380,9 @@ mod tests {
         assert!(message.contains("unknown field `tempreature`"), "{message}");
         let chat = r#"{"custom_id": "c", "url": "/v1/chat/completions", "body": {"prompt": "x"}}"#;
         assert!(refused(chat).1.contains("expected \"/v1/completions\""));
-        let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: Vec::new() };
-        let two = BatchLine::parse(r#"{"prompt": [1], "n": 2}"#, 1).unwrap();
+        let options =
+            BatchOptions { parallel: 1, max_tokens: Some(7), verify_cache: 0.0, end_tokens: Vec::new() };
+        let two = BatchLine::parse(r#"{"prompt": [1], "n": 2}"#, 1, None).unwrap();
         assert!(two.request(None, &options, &[]).unwrap_err().contains("a line for each answer"));
     }
 }

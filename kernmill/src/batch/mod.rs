@@ -1,16 +1,19 @@
 //! Many requests from a file, many answers to a file.
 //!
-//! A line of the input is a request, in OpenAI's batch format or a short form ([`BatchLine`]). A line of the
+//! A line of the input is a request, in OpenAI's batch format or a short form ([`BatchLine`]). Bodies of
+//! another URL than that of completions are read by a [`Form`]. A line of the
 //! output is the answer to one of them, in the order in which they end. An answer is the text that its
 //! request gets alone. A batch that was stopped goes on: answers that are there are not made again.
 
+mod form;
 mod line;
 mod output;
 mod session;
 mod stats;
 
 pub use crate::lines::open_requests;
-pub use line::{BatchLine, BatchOptions, LineError};
+pub use form::{BatchOptions, Draft, Form};
+pub use line::{BatchLine, LineError};
 pub use output::{Answers, answer_line, error_line};
 pub use stats::BatchStats;
 
@@ -31,7 +34,8 @@ use std::time::Instant;
 pub type OnProgress<'a> = dyn FnMut(&BatchStats) -> bool + 'a;
 
 /// Reads requests from `input`, one a line, and writes their answers to `output`. Requests are taken up as
-/// fast as they are read, `parallel` of them run at once. `input_name` is for messages.
+/// fast as they are read, `parallel` of them run at once. `input_name` is for messages; `form` reads bodies
+/// that are no completions.
 ///
 /// # Errors
 /// When the input cannot be read, the output cannot be written, or the engine fails; when a prompt that is
@@ -43,6 +47,7 @@ pub fn run(
     input_name: &Path,
     output: &mut Answers,
     options: &BatchOptions,
+    form: Option<&dyn Form>,
     on_progress: &mut OnProgress<'_>,
 ) -> Result<BatchStats> {
     let config = Config {
@@ -57,6 +62,7 @@ pub fn run(
         serving,
         output,
         options,
+        form,
         start: Instant::now(),
         stats: BatchStats::default(),
         running: BTreeMap::new(),
@@ -78,14 +84,22 @@ pub fn run(
         if batch.serving.is_empty() {
             break;
         }
-        let mut ended = Vec::new();
-        let tick = batch.serving.tick(&mut |id, event| {
-            if let Event::Done(answer) = event {
-                ended.push((id, *answer));
+        let (mut ended, mut complete) = (Vec::new(), Vec::new());
+        let running = &mut batch.running;
+        let tick = batch.serving.tick(&mut |id, event| match event {
+            Event::Done(answer) => ended.push((id, *answer)),
+            Event::Token(token) => {
+                let draft = running.get_mut(&id).and_then(|(_, draft)| draft.as_mut());
+                if draft.is_some_and(|draft| !draft.take(token)) {
+                    complete.push(id);
+                }
             }
         })?;
+        for id in complete {
+            batch.serving.cancel(id);
+        }
         for (id, answer) in ended {
-            batch.end(id, &answer)?;
+            batch.end(id, answer)?;
             batch.note_stats();
             if !on_progress(&batch.stats) {
                 batch.serving.save_cache();
@@ -110,10 +124,11 @@ struct Batch<'a> {
     serving: Serving,
     output: &'a mut Answers,
     options: &'a BatchOptions,
+    form: Option<&'a dyn Form>,
     start: Instant,
     stats: BatchStats,
-    /// Requests that wait or run in the engine.
-    running: BTreeMap<RequestId, BatchLine>,
+    /// Requests that wait or run in the engine, with the answers that a form makes of them.
+    running: BTreeMap<RequestId, (BatchLine, Option<Box<dyn Draft>>)>,
     /// Names of this input: each answer must have one of its own.
     names: BTreeSet<String>,
     sessions: BTreeMap<String, Session>,
@@ -127,7 +142,7 @@ impl Batch<'_> {
     /// Takes up a line of the input.
     fn read(&mut self, text: &str, number: usize) -> Result<()> {
         self.stats.requests += 1;
-        let line = match BatchLine::parse(text, number) {
+        let line = match BatchLine::parse(text, number, self.form) {
             Ok(line) if !self.names.insert(line.custom_id.clone()) => {
                 Err(line.fault(number, "another request has this name: give each one of its own"))
             }
@@ -169,16 +184,13 @@ impl Batch<'_> {
 
     /// Submits a request behind what was said before it; why there is none, if so, which is written.
     fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
-        let tokenizer = self.serving.engine().tokenizer()?;
-        let request = line.request(tokenizer, self.options, said).and_then(|request| {
-            let constraint = self.constraint(&line)?;
-            Ok(Request { constraint, ..request })
+        let submitted = self.request(&line, said).and_then(|(request, draft)| {
+            let id = self.serving.submit(request).map_err(|error| error.to_string())?;
+            Ok((id, draft))
         });
-        let submitted =
-            request.and_then(|request| self.serving.submit(request).map_err(|error| error.to_string()));
         match submitted {
-            Ok(id) => {
-                self.running.insert(id, line);
+            Ok((id, draft)) => {
+                self.running.insert(id, (line, draft));
                 Ok(None)
             }
             Err(why) => {
@@ -186,6 +198,22 @@ impl Batch<'_> {
                 Ok(Some(why))
             }
         }
+    }
+
+    /// The request that a line makes behind what was said before it.
+    fn request(
+        &mut self,
+        line: &BatchLine,
+        said: &[u32],
+    ) -> std::result::Result<(Request, Option<Box<dyn Draft>>), String> {
+        if let (Some(form), Some(body)) = (self.form, line.other()) {
+            let (request, draft) = form.read(self.serving.engine(), body, self.options)?;
+            return Ok((request, Some(draft)));
+        }
+        let tokenizer = self.serving.engine().tokenizer().map_err(|error| error.to_string())?;
+        let request = line.request(tokenizer, self.options, said)?;
+        let constraint = self.constraint(line)?;
+        Ok((Request { constraint, ..request }, None))
     }
 
     /// What holds a line's text to its form.
@@ -262,29 +290,34 @@ impl Batch<'_> {
     }
 
     /// Writes the answer to a request that has ended.
-    fn end(&mut self, id: RequestId, answer: &Answer) -> Result<()> {
-        let Some(line) = self.running.remove(&id) else { return Ok(()) };
-        let failure = match &answer.finish {
-            Finish::Failed(why) => Some(why.clone()),
-            Finish::Ended(reason) if answer.tokens.is_empty() => Some(reason.to_string()),
-            _ => None,
+    fn end(&mut self, id: RequestId, answer: Answer) -> Result<()> {
+        let Some((line, draft)) = self.running.remove(&id) else { return Ok(()) };
+        let made = match (draft, &answer.finish) {
+            (Some(draft), _) => {
+                draft.finish(answer.clone()).map(|body| output::body_line(&line.custom_id, body))
+            }
+            (None, Finish::Failed(why)) => Err(why.clone()),
+            (None, Finish::Ended(reason)) if answer.tokens.is_empty() => Err(reason.to_string()),
+            (None, _) => Ok(answer_line(&line, &answer)),
         };
-        match &failure {
-            Some(why) => {
-                self.fail(&line.custom_id, why)?;
+        let failure = match made {
+            Err(why) => {
+                self.fail(&line.custom_id, &why)?;
                 if self.serving.stats().mismatches > 0 {
                     return Err(Error::Work(format!("`{}`: {why}", line.custom_id)));
                 }
+                Some(why)
             }
-            None => {
+            Ok(made) => {
                 self.stats.prompt_tokens += u64::from(answer.prompt_tokens);
                 self.stats.cached_tokens += u64::from(answer.cached_tokens);
                 self.stats.disk_tokens += u64::from(answer.disk_tokens);
                 self.stats.answered += 1;
                 self.stats.first_token_seconds += answer.first_token.unwrap_or_default().as_secs_f64();
-                self.output.write(&answer_line(&line, answer))?;
+                self.output.write(&made)?;
+                None
             }
-        }
+        };
         let Some(name) = line.session() else { return Ok(()) };
         if let Some(why) = failure {
             self.break_off(name, &line.custom_id, &why);

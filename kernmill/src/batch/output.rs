@@ -148,10 +148,15 @@ pub fn answer_line(line: &BatchLine, answer: &Answer) -> Value {
     if let Some(session) = line.session() {
         body["session"] = session.into();
     }
+    body_line(id, body)
+}
+
+/// A line of the output for the body of an answer.
+pub(super) fn body_line(custom_id: &str, body: Value) -> Value {
     json!({
-        "id": format!("batch_req-{id}"),
-        "custom_id": id,
-        "response": { "status_code": 200, "request_id": id, "body": body },
+        "id": format!("batch_req-{custom_id}"),
+        "custom_id": custom_id,
+        "response": { "status_code": 200, "request_id": custom_id, "body": body },
         "error": null,
     })
 }

@@ -64,8 +64,9 @@ impl Format {
         }
     }
 
-    /// Ids of a prompt: the conversation, and what comes before the model's answer. `answers` are the ids of
-    /// answers, by the place of their item, where they are known.
+    /// Ids of a prompt: the conversation, and what comes before the model's answer. `known` are ids that the
+    /// model generated, by the place of their item: of whole messages in Harmony ([`Format::messages`]), of
+    /// answers where a conversation is plain text. A template has no place for them.
     ///
     /// # Errors
     /// When the format refuses the conversation.
@@ -73,19 +74,62 @@ impl Format {
         &self,
         tokenizer: &Tokenizer,
         conversation: &Conversation,
-        answers: &BTreeMap<usize, Vec<u32>>,
+        known: &BTreeMap<usize, Vec<u32>>,
     ) -> Result<Vec<u32>> {
         let vocabulary = ChatVocabulary(tokenizer);
         match self {
             Format::Harmony => {
                 let options = harmony::Options::default();
-                Ok(harmony::prompt(&vocabulary, conversation, &options).map_err(wrong)?.ids)
+                Ok(harmony::prompt_with(&vocabulary, conversation, &options, known).map_err(wrong)?.ids)
             }
             Format::Template(template, _) => {
                 Ok(template.prompt(&vocabulary, conversation).map_err(wrong)?.ids)
             }
-            Format::Plain => plain(tokenizer, conversation, answers),
+            Format::Plain => plain(tokenizer, conversation, known),
         }
+    }
+
+    /// The messages in ids that a model generated behind the prompt of a conversation: what part each is, its
+    /// text, and its ids as a later prompt has them. A message without an end is left out, and so is all
+    /// that is no Harmony.
+    ///
+    /// # Errors
+    /// When the format refuses the conversation.
+    pub fn messages(
+        &self,
+        tokenizer: &Tokenizer,
+        conversation: &Conversation,
+        generated: &[u32],
+    ) -> Result<Vec<(Part, String, Vec<u32>)>> {
+        let vocabulary = ChatVocabulary(tokenizer);
+        if !matches!(self, Format::Harmony) {
+            return Ok(Vec::new());
+        }
+        let tokens = Tokens::of(&vocabulary).map_err(wrong)?;
+        let mut begin = vec![tokens.start];
+        begin.extend(vocabulary.encode_ordinary("assistant").map_err(wrong)?);
+        let mut events = Vec::new();
+        let mut reader = self.reader(tokenizer, conversation, &mut events)?;
+        let (mut messages, mut open, mut ids) = (Vec::new(), None, begin.clone());
+        for id in generated {
+            // The first message begins in the prompt, the others with their own token.
+            if *id == tokens.start {
+                ids.clear();
+            }
+            ids.push(*id);
+            reader.push(tokenizer, *id, &mut events);
+            for event in events.drain(..) {
+                match event {
+                    Event::Begin(part) => open = Some((part, String::new())),
+                    Event::Delta(text) => open.iter_mut().for_each(|(_, whole)| whole.push_str(&text)),
+                    Event::End { .. } => {
+                        let ids = std::mem::take(&mut ids);
+                        messages.extend(open.take().map(|(part, text)| (part, text, ids)));
+                    }
+                }
+            }
+        }
+        Ok(messages)
     }
 
     /// A parser of what follows the prompt of a conversation. What it begins with is appended to `events`.

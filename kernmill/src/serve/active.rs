@@ -24,6 +24,8 @@ pub(super) struct Active {
     /// Tokens of the prompt that were cached at the first start, and those of them that came from the disk.
     pub cached: Option<[u32; 2]>,
     pub arrived: Duration,
+    /// The time until it first ran.
+    pub queued: Option<Duration>,
     first_token: Option<Duration>,
 }
 
@@ -51,6 +53,7 @@ impl Active {
             text: String::new(),
             cached: None,
             arrived,
+            queued: None,
             first_token: None,
         })
     }
@@ -131,6 +134,7 @@ impl Active {
             cached_tokens,
             disk_tokens,
             finish,
+            queued: self.queued,
             first_token: self.first_token,
             took: now.saturating_sub(self.arrived),
         }

@@ -8,6 +8,7 @@ mod active;
 mod adapters;
 mod request;
 mod run;
+mod sessions;
 mod stats;
 #[cfg(all(test, feature = "compiler"))]
 mod tests;
@@ -16,6 +17,7 @@ mod view;
 
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
+pub use sessions::{SavedTokens, read_session};
 pub use stats::{ServeStats, WidthStats};
 
 use crate::constrain::Constraint;
@@ -23,6 +25,7 @@ use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use adapters::Adapters;
+use kernmill_kv_store::Layout;
 use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
 use std::collections::BTreeMap;
@@ -95,6 +98,8 @@ pub struct Serving {
     stats: ServeStats,
     /// When the last step ended, if the engine has not been idle since.
     stepped: Option<Duration>,
+    /// The name of the model's rows in files, if sequences are saved.
+    layout: Option<Layout>,
 }
 
 /// Time since the start.
@@ -130,6 +135,7 @@ impl Serving {
             clock,
             stats: ServeStats::default(),
             stepped: None,
+            layout: None,
         })
     }
 

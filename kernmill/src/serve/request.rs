@@ -92,6 +92,8 @@ pub struct Answer {
     pub disk_tokens: u32,
     /// Why it ended.
     pub finish: Finish,
+    /// The time from the arrival until the request first ran, if it did.
+    pub queued: Option<Duration>,
     /// The time from the arrival to the first token, if there is one.
     pub first_token: Option<Duration>,
     /// The time from the arrival to the end.

@@ -104,7 +104,9 @@ impl Serving {
     /// Gives a request a sequence, with what the cache has. That may be less than the plan counts on: another
     /// start of this plan has taken room from the cache, or the disk has failed.
     fn start(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+        let now = (self.clock)();
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
+        active.queued.get_or_insert(now.saturating_sub(active.arrived));
         if active.request.scores_prompt {
             // The cache has no logits of a prompt, so that all of it is computed.
             active.sequence = Some(self.engine.create_with(&active.request.adapters)?);

@@ -1,6 +1,6 @@
 //! The events of a message, and the message as a whole.
 
-use crate::chat::turn::{End, Outcome, Piece};
+use crate::chat::pieces::{End, Outcome, Piece};
 use crate::ids;
 use kernmill::chat::Part;
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ fn figures([new, cached, output, reasoning]: [usize; 4]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::Events;
-    use crate::chat::turn::{End, Outcome, Piece};
+    use crate::chat::pieces::{End, Outcome, Piece};
     use kernmill::chat::{Anomalies, Part};
     use serde_json::{Value, json};
     use std::time::Duration;
@@ -178,6 +178,7 @@ mod tests {
             reasoning_tokens: 2,
             anomalies: Anomalies::default(),
             seed: 7,
+            queued: None,
             first_token: None,
             took: Duration::ZERO,
         }

@@ -3,7 +3,7 @@
 use super::messages;
 use crate::caller::Caller;
 use crate::chat::messages::{check_names, tool_with};
-use crate::chat::request::{check_choice, class, model};
+use crate::chat::request::{check_choice, class};
 use crate::chat::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -13,6 +13,7 @@ use crate::state::State;
 use kernmill::chat::{Conversation, Effort, Tool};
 use kernmill::constrain::ToolChoice;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A request that was read.
 pub struct MessagesRequest {
@@ -43,32 +44,33 @@ impl MessagesRequest {
         body: &[u8],
         counts_only: bool,
     ) -> Result<MessagesRequest, ApiError> {
-        let facts = state.backend.facts();
+        let scope = state.scope(caller);
         let mut fields = Fields::of_body(body)?;
-        let (model, adapters) = model(state, &mut fields)?;
+        let (model, adapters) = scope.model(&mut fields)?;
         let max_tokens = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
         if max_tokens.is_none() && !counts_only {
             return Err(fields.missing("max_tokens"));
         }
-        let mut conversation = Conversation { date: state.date(), ..Conversation::default() };
+        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         messages::read(&mut fields, &mut conversation)?;
         conversation.tools = tools(&mut fields)?;
         conversation.effort = effort(&mut fields)?;
         let choice = tool_choice(&mut fields, &conversation)?;
         let streams = fields.flag("stream")?.unwrap_or(false);
         let ask = Ask {
+            known: BTreeMap::new(),
             choice,
-            rule: None,
+            form: None,
             // The count of a prompt needs no room for an answer.
             max_tokens: max_tokens.filter(|_| !counts_only).map(|tokens| tokens as u32),
             param: "messages",
-            sampler: sampling::sampler(&mut fields, facts.vocab)?,
+            sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
             stop: sampling::stops_of(&mut fields, "stop_sequences")?,
             logprobs: None,
             adapters,
             tenant: caller.tenant,
             class: class(&mut fields)?,
-            within: state.config.longest_answer,
+            within: scope.within,
             conversation,
         };
         fields.pass_over(&PASSED_OVER);

@@ -3,7 +3,8 @@
 use super::events::Events;
 use super::request::MessagesRequest;
 use crate::caller::Caller;
-use crate::chat::turn::{Piece, Prepared, Turn};
+use crate::chat::pieces::Piece;
+use crate::chat::turn::{Prepared, Turn};
 use crate::error::ApiError;
 use crate::reply::{self, Stream};
 use crate::state::State;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 /// # Errors
 /// When the request is wrong or not taken up.
 pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let record = caller.record.clone();
     let worker = state.clone();
     let (request, prepared) = reply::blocking(move || {
         let (request, prepared) = prepare(&worker, &caller, &body, false)?;
@@ -24,7 +26,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     })
     .await?;
     let events = Events::new(request.model, prepared.prompt_tokens());
-    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request))?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
     reply::soon(request.streams, turn.accepted()).await?;
     let response = if request.streams {
         let (stream, response) = Stream::new();

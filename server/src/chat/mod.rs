@@ -1,6 +1,8 @@
 //! Conversations: requests, the turn of the model, and its answer in OpenAI's chat API.
 
+pub mod message;
 pub mod messages;
+pub mod pieces;
 pub mod request;
 pub mod response;
 mod stops;

@@ -2,17 +2,16 @@
 
 use super::messages;
 use super::turn::Ask;
-use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use crate::sampling;
-use crate::state::State;
+use crate::scope::Scope;
 use kernmill::chat::{Conversation, Effort, ResponseFormat};
-use kernmill::constrain::{Rule, ToolChoice};
-use kernmill::runtime::AdapterUse;
+use kernmill::constrain::{Form, ToolChoice};
 use kernmill::serve::Class;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A request that was read.
 pub struct ChatRequest {
@@ -35,21 +34,29 @@ impl ChatRequest {
     ///
     /// # Errors
     /// When the body is no JSON, or a field is wrong.
-    pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ChatRequest, ApiError> {
-        let facts = state.backend.facts();
-        let mut fields = Fields::of_body(body)?;
-        let (model, adapters) = model(state, &mut fields)?;
+    pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<ChatRequest, ApiError> {
+        ChatRequest::take(scope, Fields::of_body(body)?)
+    }
+
+    /// Reads the fields of a request.
+    ///
+    /// # Errors
+    /// When a field is wrong.
+    pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<ChatRequest, ApiError> {
+        let (model, adapters) = scope.model(&mut fields)?;
         let messages =
             fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
         if messages.is_empty() {
             return Err(fields.wrong("messages", &Value::Array(messages), "at least one message"));
         }
-        let mut conversation = Conversation { date: state.date(), ..Conversation::default() };
+        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         messages::read(messages, &mut conversation)?;
         conversation.tools = messages::tools(&mut fields)?;
         conversation.effort = effort(&mut fields)?;
         let choice = tool_choice(&mut fields, &conversation)?;
-        let rule = response_format(&mut fields, &mut conversation)?;
+        response_format(&mut fields, &mut conversation)?;
+        let form = own_form(scope, &mut fields)?;
+        check_form(&form, &conversation, "response_format")?;
         let max_tokens = fields.whole("max_completion_tokens", 1..=u64::from(u32::MAX))?;
         let older = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
         let logprobs = fields.flag("logprobs")?.unwrap_or(false);
@@ -64,17 +71,18 @@ impl ChatRequest {
             None => false,
         };
         let ask = Ask {
+            known: BTreeMap::new(),
             choice,
-            rule,
+            form,
             max_tokens: max_tokens.or(older).map(|tokens| tokens as u32),
             param: "messages",
-            sampler: sampling::sampler(&mut fields, facts.vocab)?,
+            sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
             stop: sampling::stops(&mut fields)?,
             logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
             adapters,
-            tenant: caller.tenant,
+            tenant: scope.tenant,
             class: class(&mut fields)?,
-            within: state.config.longest_answer,
+            within: scope.within,
             conversation,
         };
         let n = fields.whole("n", 1..=limits::ANSWERS)?.unwrap_or(1);
@@ -100,31 +108,6 @@ pub const PASSED_OVER: [&str; 14] = [
     "functions",
     "audio",
 ];
-
-/// The model that is asked for: its name, and the adapters that it stands for.
-///
-/// # Errors
-/// When none is named, or there is no such model.
-pub fn model(state: &State, fields: &mut Fields) -> Result<(String, Vec<AdapterUse>), ApiError> {
-    let base = &state.backend.facts().model;
-    let name = fields.text("model")?.filter(|name| !name.is_empty());
-    if let Some(name) = name.clone().filter(|name| name == base || state.config.aliases.contains(name)) {
-        return Ok((name, Vec::new()));
-    }
-    let adapters = state.backend.adapters();
-    if let Some(name) = name.clone().filter(|name| adapters.contains(name)) {
-        let uses = vec![AdapterUse::of(&name)];
-        return Ok((name, uses));
-    }
-    let known: Vec<String> = std::iter::once(base.clone()).chain(adapters).collect();
-    match name {
-        Some(name) => Err(ApiError::model(&name, &known)),
-        None => Err(ApiError::field(
-            "model",
-            format!("`model` is missing, expected one of: {}", known.join(", ")),
-        )),
-    }
-}
 
 /// How long the model is to reason, by any of the names that clients give it.
 fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
@@ -197,22 +180,64 @@ pub fn check_choice(choice: &ToolChoice, conversation: &Conversation) -> Result<
     Err(ApiError::field("tool_choice", what))
 }
 
-/// The form that the answer shall have: a schema goes into the conversation, others are rules.
-fn response_format(fields: &mut Fields, conversation: &mut Conversation) -> Result<Option<Rule>, ApiError> {
-    let Some(mut format) = fields.object("response_format")? else { return Ok(None) };
+/// A form of the text that only this server has: `kernmill.regex` or `kernmill.lark`.
+///
+/// # Errors
+/// When both are given, or the server does not permit them.
+pub fn own_form(scope: &Scope<'_>, fields: &mut Fields) -> Result<Option<Form>, ApiError> {
+    let Some(mut own) = fields.object("kernmill")? else { return Ok(None) };
+    let (regex, lark) = (own.text("regex")?, own.text("lark")?);
+    if let Some(unknown) = own.rest().first() {
+        let message = format!("`{unknown}` is not known, expected regex or lark");
+        return Err(ApiError::field(unknown, message));
+    }
+    let (name, form) = match (regex, lark) {
+        (None, None) => return Ok(None),
+        (Some(text), None) => ("regex", Form::Regex(text)),
+        (None, Some(text)) => ("lark", Form::Lark(text)),
+        (Some(_), Some(_)) => {
+            let message = "`kernmill` has `regex` and `lark`, expected one of them";
+            return Err(ApiError::field("kernmill", message));
+        }
+    };
+    if !scope.grammars {
+        let name = own.name(name);
+        let message = format!(
+            "`{name}` is not permitted: the option --allow-grammars permits regular expressions and grammars"
+        );
+        return Err(ApiError::field(name, message));
+    }
+    Ok(Some(form))
+}
+
+/// Checks that a text has one form at most. `other` is the field of the conversation's.
+///
+/// # Errors
+/// When it has two.
+pub fn check_form(form: &Option<Form>, conversation: &Conversation, other: &str) -> Result<(), ApiError> {
+    if form.is_none() || conversation.format.is_none() {
+        return Ok(());
+    }
+    let message = format!("the text has two forms: give `kernmill` or `{other}`, and not both");
+    Err(ApiError::field("kernmill", message))
+}
+
+/// Reads the schema that the answer shall have.
+fn response_format(fields: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let Some(mut format) = fields.object("response_format")? else { return Ok(()) };
     let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
     match kind.as_str() {
-        "text" => Ok(None),
+        "text" => Ok(()),
         "json_object" => {
             let schema = json!({ "type": "object" });
             let name = "json_object".to_owned();
             conversation.format = Some(ResponseFormat { name, description: None, schema });
-            Ok(None)
+            Ok(())
         }
         "json_schema" => {
             let mut inner = format.object("json_schema")?.ok_or_else(|| format.missing("json_schema"))?;
             conversation.format = Some(schema_format(&mut inner)?);
-            Ok(None)
+            Ok(())
         }
         _ => Err(format.wrong("type", &Value::String(kind), "\"text\", \"json_object\" or \"json_schema\"")),
     }

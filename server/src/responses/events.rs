@@ -1,10 +1,12 @@
 //! The events of a response. A response that is sent whole is that of the last event.
 
-use crate::chat::response::own_figures;
-use crate::chat::turn::{End, Outcome, Piece};
+use crate::chat::message::own_figures;
+use crate::chat::pieces::{End, Outcome, Piece};
 use crate::ids;
+use crate::state::State;
 use kernmill::chat::{Call, Item, Part};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A response that comes into being.
 pub struct Events {
@@ -22,6 +24,13 @@ pub struct Events {
     open: Option<Open>,
     /// The response as the last event has it.
     last: Value,
+    /// Where the ids of reasoning are sealed, and whose they are.
+    sealed: Option<(Arc<State>, u64)>,
+    /// Ids that have come, and how many of them when the item began.
+    tokens: Vec<u32>,
+    begun: usize,
+    /// Places of reasoning among the items, and of its first id.
+    reasoning: Vec<(usize, usize)>,
 }
 
 /// An item that has begun.
@@ -110,6 +119,23 @@ impl Events {
             said: Vec::new(),
             open: None,
             last: Value::Null,
+            sealed: None,
+            tokens: Vec::new(),
+            begun: 0,
+            reasoning: Vec::new(),
+        }
+    }
+
+    /// These events, with the ids of reasoning in its items, sealed for a tenant.
+    #[must_use]
+    pub fn sealed(self, state: Arc<State>, tenant: u64) -> Events {
+        Events { sealed: Some((state, tenant)), ..self }
+    }
+
+    /// Notes the ids that have come before the next piece.
+    pub fn note(&mut self, tokens: &[u32]) {
+        if self.sealed.is_some() && tokens.len() > self.tokens.len() {
+            self.tokens.extend(&tokens[self.tokens.len()..]);
         }
     }
 
@@ -211,7 +237,12 @@ impl Events {
             let fields = json!({ "item_id": id, "output_index": index, "content_index": 0, "part": content });
             events.push(self.event("response.content_part.done", fields));
         }
-        let item = open.item(if is_complete { "completed" } else { "incomplete" });
+        let mut item = open.item(if is_complete { "completed" } else { "incomplete" });
+        let begun = std::mem::replace(&mut self.begun, self.tokens.len());
+        if let (Some((state, tenant)), Part::Reasoning) = (&self.sealed, &open.part) {
+            item["encrypted_content"] = json!(state.seal.ids(*tenant, &self.tokens[begun..]));
+            self.reasoning.push((index, begun));
+        }
         let fields = json!({ "output_index": index, "item": item });
         events.push(self.event("response.output_item.done", fields));
         self.output.push(item);
@@ -219,6 +250,13 @@ impl Events {
     }
 
     fn done(&mut self, outcome: &Outcome, events: &mut Vec<Value>) {
+        if let Some((state, tenant)) = &self.sealed {
+            // What follows the reasoning is known now: its call, too, comes back as it was.
+            for (index, begun) in &self.reasoning {
+                let ids = outcome.tokens.get(*begun..).unwrap_or_default();
+                self.output[*index]["encrypted_content"] = json!(state.seal.ids(*tenant, ids));
+            }
+        }
         let status = match outcome.end {
             End::Stop | End::Calls => "completed",
             End::Length => "incomplete",
@@ -265,7 +303,8 @@ impl Events {
     }
 }
 
-fn usage(outcome: &Outcome) -> Value {
+/// Tokens of an answer, as this API counts them.
+pub fn usage(outcome: &Outcome) -> Value {
     let output = outcome.tokens.len() as u64;
     json!({
         "input_tokens": outcome.prompt_tokens,
@@ -279,7 +318,7 @@ fn usage(outcome: &Outcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::Events;
-    use crate::chat::turn::{End, Outcome, Piece};
+    use crate::chat::pieces::{End, Outcome, Piece};
     use kernmill::chat::{Anomalies, Item, Part};
     use serde_json::{Map, Value, json};
     use std::time::Duration;
@@ -294,6 +333,7 @@ mod tests {
             reasoning_tokens: 2,
             anomalies: Anomalies::default(),
             seed: 7,
+            queued: None,
             first_token: None,
             took: Duration::ZERO,
         }))

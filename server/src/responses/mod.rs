@@ -3,9 +3,10 @@
 mod events;
 mod request;
 mod response;
+pub mod seal;
 pub mod store;
 
-pub use response::{answer, stored};
+pub use response::{answer, compact, count, stored};
 
 /// What paths of stored responses begin with.
 pub const PATH: &str = "/v1/responses/";

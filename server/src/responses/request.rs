@@ -1,9 +1,10 @@
 //! A request to `/v1/responses`.
 
+use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages;
-use crate::chat::request::{class, model, schema_format, tool_choice};
-use crate::chat::turn::Ask;
+use crate::chat::request::{check_form, class, own_form, schema_format, tool_choice};
+use crate::chat::turn::{Ask, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
@@ -11,9 +12,10 @@ use crate::limits;
 use crate::sampling;
 use crate::state::State;
 use kernmill::SamplerParams;
-use kernmill::chat::{Call, Conversation, Effort, Item, Output, ResponseFormat, Tool};
+use kernmill::chat::{Call, Conversation, Effort, Item, Output, Part, ResponseFormat, Tool};
 use kernmill::serve::Class;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// A request that was read.
 pub struct ResponsesRequest {
@@ -29,13 +31,14 @@ pub struct ResponsesRequest {
     pub streams: bool,
     /// Whether the response can be asked for again.
     pub stores: bool,
+    /// Whether items of reasoning bring their ids along.
+    pub seals: bool,
     /// Names of fields that mean nothing here.
     pub unknown: Vec<String>,
 }
 
 /// Fields of OpenAI's API that are taken and change nothing.
-const PASSED_OVER: [&str; 8] = [
-    "include",
+const PASSED_OVER: [&str; 7] = [
     "truncation",
     "max_tool_calls",
     "stream_options",
@@ -51,18 +54,18 @@ impl ResponsesRequest {
     /// # Errors
     /// When the body is no JSON, a field is wrong, or the previous response is not there.
     pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ResponsesRequest, ApiError> {
-        let facts = state.backend.facts();
+        let scope = state.scope(caller);
         let mut fields = Fields::of_body(body)?;
-        let (model, adapters) = model(state, &mut fields)?;
+        let (model, adapters) = scope.model(&mut fields)?;
         refuse(&mut fields)?;
-        let mut conversation = Conversation { date: state.date(), ..Conversation::default() };
+        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         let previous = fields.text("previous_response_id")?;
         if let Some(id) = &previous {
             let stored = state.responses.get(caller.tenant, id);
             let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
             conversation.items.extend(stored.items.iter().cloned());
         }
-        let input = items(&mut fields, &mut conversation)?;
+        let (input, sealed) = Reading { state, caller }.items(&mut fields, &mut conversation)?;
         let said = conversation.items.clone();
         let instructions = fields.text("instructions")?;
         if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
@@ -74,10 +77,12 @@ impl ResponsesRequest {
         let shown_choice = choice.clone().unwrap_or_else(|| json!("auto"));
         let choice = tool_choice(&mut Fields::of(json!({ "tool_choice": choice }), "")?, &conversation)?;
         let text = text(&mut fields, &mut conversation)?;
+        let form = own_form(&scope, &mut fields)?;
+        check_form(&form, &conversation, "text.format")?;
         conversation.effort = effort(&mut fields)?;
         let max_tokens = fields.whole("max_output_tokens", 1..=u64::from(u32::MAX))?;
         let class = class(&mut fields)?;
-        let sampler = sampling::sampler(&mut fields, facts.vocab)?;
+        let sampler = sampling::sampler(&mut fields, scope.facts.vocab)?;
         let streams = fields.flag("stream")?.unwrap_or(false);
         let stores = fields.flag("store")?.unwrap_or(true);
         let metadata = fields.take("metadata").unwrap_or_else(|| json!({}));
@@ -106,9 +111,13 @@ impl ResponsesRequest {
         put("top_logprobs", json!(0));
         put("truncation", json!("disabled"));
         put("user", json!(fields.text("user")?));
+        let seals = includes_seals(&mut fields)?;
+        let known =
+            known(scope.facts, &conversation, &sealed, instructions.is_some_and(|text| !text.is_empty()))?;
         let ask = Ask {
+            known,
             choice,
-            rule: None,
+            form,
             max_tokens: max_tokens.map(|tokens| tokens as u32),
             param: "input",
             sampler,
@@ -117,11 +126,11 @@ impl ResponsesRequest {
             adapters,
             tenant: caller.tenant,
             class,
-            within: state.config.longest_answer,
+            within: scope.within,
             conversation,
         };
         fields.pass_over(&PASSED_OVER);
-        Ok(ResponsesRequest { ask, echo, input, said, streams, stores, unknown: fields.rest() })
+        Ok(ResponsesRequest { ask, echo, input, said, streams, stores, seals, unknown: fields.rest() })
     }
 }
 
@@ -154,55 +163,173 @@ fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Appends the items of `input` to a conversation, and gives them as they are shown.
-fn items(fields: &mut Fields, conversation: &mut Conversation) -> Result<Vec<Value>, ApiError> {
-    let list = match fields.take("input") {
-        None => return Err(fields.missing("input")),
-        Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
-        Some(Value::Array(list)) if (1..=limits::MESSAGES).contains(&list.len()) => list,
-        Some(other) => {
-            let expected = format!("a string, or a list of 1 to {} items", limits::MESSAGES);
-            return Err(fields.wrong("input", &other, &expected));
-        }
-    };
-    let mut input = Vec::new();
-    for (at, value) in list.into_iter().enumerate() {
-        let mut item = Fields::of(value.clone(), &format!("{}[{at}].", fields.name("input")))?;
-        let kind = item.text("type")?.unwrap_or_else(|| "message".to_owned());
-        match kind.as_str() {
-            "message" => message(&mut item, conversation)?,
-            "reasoning" => reasoning(&mut item, conversation)?,
-            "function_call" => {
-                let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
-                let name = item.text("name")?.ok_or_else(|| item.missing("name"))?;
-                messages::check_name(&item.name("name"), &name)?;
-                let arguments = item.text("arguments")?.unwrap_or_else(|| "{}".to_owned());
-                // What is said before a call is for the user, and is not the answer yet.
-                if let Some(last) = conversation.items.last_mut()
-                    && let Item::Answer(text) = last
-                {
-                    *last = Item::Preamble(std::mem::take(text));
+/// Whether `include` asks for the ids of reasoning. What else it may ask for is in a response anyway, or is
+/// nothing that this server has.
+fn includes_seals(fields: &mut Fields) -> Result<bool, ApiError> {
+    let list = fields.list("include", limits::MESSAGES)?.unwrap_or_default();
+    Ok(list.iter().any(|name| name == "reasoning.encrypted_content"))
+}
+
+/// Ids of messages that the model generated and the client brings back, by the place of their item, as far
+/// as the items behind the reasoning are still those.
+fn known(
+    facts: &Facts,
+    conversation: &Conversation,
+    sealed: &[(usize, Vec<u32>)],
+    is_instructed: bool,
+) -> Result<BTreeMap<usize, Vec<u32>>, ApiError> {
+    let mut known = BTreeMap::new();
+    for (at, ids) in sealed {
+        // Instructions stand before all items.
+        let at = at + usize::from(is_instructed);
+        let messages = facts.format.messages(tokenizer(facts)?, conversation, ids);
+        let messages = messages.map_err(|error| ApiError::field("input", error.to_string()))?;
+        for ((place, item), (part, text, ids)) in conversation.items.iter().enumerate().skip(at).zip(messages)
+        {
+            let is_same = match (item, &part) {
+                (Item::Reasoning(own), Part::Reasoning) | (Item::Preamble(own), Part::Preamble) => {
+                    *own == text
                 }
-                conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+                (Item::Call(call), Part::Call { name, is_builtin }) => {
+                    (&call.name, call.is_builtin, &call.arguments) == (name, *is_builtin, &text)
+                }
+                _ => false,
+            };
+            if !is_same {
+                break;
             }
-            "function_call_output" => {
-                let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
-                let text = messages::text_of(&mut item, "output")?.ok_or_else(|| item.missing("output"))?;
-                let name = messages::called(conversation, &id).ok_or_else(|| {
-                    let param = item.name("call_id");
-                    let message = format!("`{param}` is \"{id}\", which no function_call before it has");
-                    ApiError::field(param, message)
-                })?;
-                conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+            known.insert(place, ids);
+        }
+    }
+    Ok(known)
+}
+
+/// What items are read with.
+struct Reading<'a> {
+    state: &'a State,
+    caller: &'a Caller,
+}
+
+/// Items as they are shown, and the places of reasoning whose ids came along.
+type Read = (Vec<Value>, Vec<(usize, Vec<u32>)>);
+
+impl Reading<'_> {
+    /// Appends the items of `input` to a conversation, and gives them as they are shown.
+    fn items(&self, fields: &mut Fields, conversation: &mut Conversation) -> Result<Read, ApiError> {
+        let list = match fields.take("input") {
+            None => return Err(fields.missing("input")),
+            Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
+            Some(Value::Array(list)) if (1..=limits::MESSAGES).contains(&list.len()) => list,
+            Some(other) => {
+                let expected = format!("a string, or a list of 1 to {} items", limits::MESSAGES);
+                return Err(fields.wrong("input", &other, &expected));
             }
-            _ => {
-                let expected = "message, reasoning, function_call or function_call_output";
-                return Err(item.wrong("type", &Value::String(kind), expected));
+        };
+        let (mut input, mut sealed) = (Vec::new(), Vec::new());
+        for (at, value) in list.into_iter().enumerate() {
+            let mut item = Fields::of(value.clone(), &format!("{}[{at}].", fields.name("input")))?;
+            let kind = item.text("type")?.unwrap_or_else(|| "message".to_owned());
+            match kind.as_str() {
+                "message" => message(&mut item, conversation)?,
+                "reasoning" => {
+                    let place = conversation.items.len();
+                    let ids = self.reasoning(&mut item, conversation)?;
+                    sealed.extend(ids.map(|ids| (place, ids)));
+                }
+                "compaction" => conversation.items.push(self.summary(&mut item)?),
+                "function_call" => {
+                    let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
+                    let name = item.text("name")?.ok_or_else(|| item.missing("name"))?;
+                    messages::check_name(&item.name("name"), &name)?;
+                    let arguments = item.text("arguments")?.unwrap_or_else(|| "{}".to_owned());
+                    // What is said before a call is for the user, and is not the answer yet.
+                    if let Some(last) = conversation.items.last_mut()
+                        && let Item::Answer(text) = last
+                    {
+                        *last = Item::Preamble(std::mem::take(text));
+                    }
+                    conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+                }
+                "function_call_output" => {
+                    let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
+                    let text =
+                        messages::text_of(&mut item, "output")?.ok_or_else(|| item.missing("output"))?;
+                    let name = messages::called(conversation, &id).ok_or_else(|| {
+                        let param = item.name("call_id");
+                        let message = format!("`{param}` is \"{id}\", which no function_call before it has");
+                        ApiError::field(param, message)
+                    })?;
+                    conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+                }
+                _ => {
+                    let expected = "message, reasoning, function_call, function_call_output or compaction";
+                    return Err(item.wrong("type", &Value::String(kind), expected));
+                }
+            }
+            input.push(shown(value, &kind));
+        }
+        Ok((input, sealed))
+    }
+
+    /// Reads reasoning of an earlier answer: its content, or else its summary, or else what its ids say.
+    /// Gives the ids, if they came along.
+    fn reasoning(
+        &self,
+        item: &mut Fields,
+        conversation: &mut Conversation,
+    ) -> Result<Option<Vec<u32>>, ApiError> {
+        let ids = match item.text("encrypted_content")? {
+            None => None,
+            Some(sealed) => {
+                let ids = self.state.seal.open_ids(self.caller.tenant, &sealed);
+                Some(ids.ok_or_else(|| foreign(item))?)
+            }
+        };
+        let mut text = String::new();
+        for (field, expected) in [("content", "reasoning_text"), ("summary", "summary_text")] {
+            for (at, part) in item.list(field, limits::MESSAGES)?.unwrap_or_default().into_iter().enumerate()
+            {
+                let mut part = Fields::of(part, &format!("{}[{at}].", item.name(field)))?;
+                let kind = part.text("type")?.unwrap_or_else(|| expected.to_owned());
+                if kind != expected && kind != "text" {
+                    return Err(part.wrong("type", &Value::String(kind), &format!("\"{expected}\"")));
+                }
+                text.push_str(&part.text("text")?.ok_or_else(|| part.missing("text"))?);
+            }
+            if !text.is_empty() {
+                break;
             }
         }
-        input.push(shown(value, &kind));
+        if let Some(ids) = ids.as_ref().filter(|_| text.is_empty()) {
+            let facts = self.state.backend.facts();
+            let messages = facts.format.messages(tokenizer(facts)?, conversation, ids);
+            let messages = messages.map_err(|error| ApiError::field("input", error.to_string()))?;
+            let own = messages.into_iter().next().filter(|(part, ..)| *part == Part::Reasoning);
+            text = own.map(|(_, text, _)| text).unwrap_or_default();
+        }
+        if text.is_empty() {
+            return Ok(None);
+        }
+        conversation.items.push(Item::Reasoning(text));
+        Ok(ids)
     }
-    Ok(input)
+
+    /// The summary of an earlier conversation. The model reads it as something that it is told, not as the
+    /// operator's instructions: it was made of what users said.
+    fn summary(&self, item: &mut Fields) -> Result<Item, ApiError> {
+        let sealed = item.text("encrypted_content")?.ok_or_else(|| item.missing("encrypted_content"))?;
+        let text = self.state.seal.open_text(self.caller.tenant, &sealed).ok_or_else(|| foreign(item))?;
+        Ok(Item::User { name: None, text: format!("Summary of the conversation so far:\n\n{text}") })
+    }
+}
+
+/// An error about a content that this server has not sealed for the caller.
+fn foreign(item: &Fields) -> ApiError {
+    let name = item.name("encrypted_content");
+    let message = format!(
+        "`{name}` is not by this server for this key, or from before its last start: send the item without it"
+    );
+    ApiError::field(name, message)
 }
 
 /// An item of the input as it is shown later: with its type, an id, and content in parts.
@@ -210,6 +337,7 @@ fn shown(mut item: Value, kind: &str) -> Value {
     let prefix = match kind {
         "message" => "msg_",
         "reasoning" => "rs_",
+        "compaction" => "cmp_",
         "function_call" => "fc_",
         _ => "fco_",
     };
@@ -247,27 +375,6 @@ fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
             return Err(item.wrong("role", &role, "user, assistant, system or developer"));
         }
     });
-    Ok(())
-}
-
-/// Reasoning of an earlier answer: its content, or else its summary. What is encrypted was not by this
-/// server.
-fn reasoning(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
-    let mut text = String::new();
-    for (field, expected) in [("content", "reasoning_text"), ("summary", "summary_text")] {
-        for (at, part) in item.list(field, limits::MESSAGES)?.unwrap_or_default().into_iter().enumerate() {
-            let mut part = Fields::of(part, &format!("{}[{at}].", item.name(field)))?;
-            let kind = part.text("type")?.unwrap_or_else(|| expected.to_owned());
-            if kind != expected && kind != "text" {
-                return Err(part.wrong("type", &Value::String(kind), &format!("\"{expected}\"")));
-            }
-            text.push_str(&part.text("text")?.ok_or_else(|| part.missing("text"))?);
-        }
-        if !text.is_empty() {
-            conversation.items.push(Item::Reasoning(text));
-            break;
-        }
-    }
     Ok(())
 }
 

@@ -1,16 +1,19 @@
 //! Answers of `/v1/responses`, whole or in events, and those that were stored.
 
-use super::events::Events;
+use super::events::{Events, usage};
 use super::request::ResponsesRequest;
 use super::store::Stored;
 use crate::caller::Caller;
-use crate::chat::turn::{Piece, Prepared, Turn};
+use crate::chat::pieces::Piece;
+use crate::chat::turn::{Ask, Prepared, Turn};
 use crate::error::ApiError;
+use crate::ids;
 use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::http::Method;
 use axum::response::Response;
-use kernmill::chat::Item;
+use kernmill::chat::{Item, Part};
+use kernmill::constrain::ToolChoice;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -22,19 +25,22 @@ const PAGE: [usize; 2] = [20, 100];
 /// # Errors
 /// When the request is wrong or not taken up.
 pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let record = caller.record.clone();
     let worker = state.clone();
     let tenant = caller.tenant;
     let (request, prepared) = reply::blocking(move || {
         let request = ResponsesRequest::read(&worker, &caller, &body)?;
-        let prepared = Prepared::new(worker.backend.facts(), request.ask.clone())
-            .map_err(|error| error.renamed("messages", "input").renamed("response_format", "text.format"))?;
+        let prepared = prepare(&worker, request.ask.clone())?;
         worker.charge(&caller, prepared.prompt_tokens())?;
         Ok((request, prepared))
     })
     .await?;
-    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request))?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
     reply::soon(request.streams, turn.accepted()).await?;
-    let events = Events::new(request.echo, request.ask.conversation.effort.name());
+    let mut events = Events::new(request.echo, request.ask.conversation.effort.name());
+    if request.seals {
+        events = events.sealed(state.clone(), tenant);
+    }
     let kept = request.stores.then_some(Kept { tenant, input: request.input, said: request.said });
     let response = if request.streams {
         let (stream, response) = Stream::new();
@@ -44,6 +50,86 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         whole(&state, turn, events, kept).await?
     };
     Ok(reply::with_warnings(response, &request.unknown))
+}
+
+/// Counts the tokens that a request would have: `/v1/responses/input_tokens`.
+///
+/// # Errors
+/// When the request is wrong.
+pub async fn count(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let prepared = reply::blocking(move || {
+        let request = ResponsesRequest::read(&state, &caller, &body)?;
+        prepare(&state, request.ask)
+    })
+    .await?;
+    let count = prepared.prompt_tokens();
+    Ok(reply::json(&json!({ "object": "response.input_tokens", "input_tokens": count })))
+}
+
+/// What a model is asked for in place of a conversation that is too long to go on with.
+const COMPACT: &str = "Summarise the conversation so far, so that it can go on from the summary alone: what the user \
+wants, what was decided and found out, names, numbers and code that matter, and what is still to do. Write the summary \
+only.";
+
+/// Makes a summary of a conversation, which takes the place of its items: `/v1/responses/compact`. What users
+/// said last stands before it.
+///
+/// # Errors
+/// When the request is wrong or not taken up.
+pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let record = caller.record.clone();
+    let (worker, tenant) = (state.clone(), caller.tenant);
+    let (input, unknown, prepared) = reply::blocking(move || {
+        let mut request = ResponsesRequest::read(&worker, &caller, &body)?;
+        let ask = &mut request.ask;
+        ask.conversation.items.push(Item::User { name: None, text: COMPACT.to_owned() });
+        (ask.conversation.tools, ask.conversation.format, ask.form) = (Vec::new(), None, None);
+        ask.choice = ToolChoice::None;
+        let prepared = prepare(&worker, request.ask)?;
+        worker.charge(&caller, prepared.prompt_tokens())?;
+        Ok((request.input, request.unknown, prepared))
+    })
+    .await?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
+    let (mut summary, mut part, mut outcome) = (String::new(), None, None);
+    while let Some(piece) = turn.next().await {
+        match piece {
+            Piece::Begin(begun) => part = Some(begun),
+            Piece::Delta(text, _) if part != Some(Part::Reasoning) => summary.push_str(&text),
+            Piece::Delta(..) | Piece::End(_) => {}
+            Piece::Done(done) => outcome = Some(done),
+        }
+    }
+    let outcome = outcome.ok_or_else(|| ApiError::internal("the answer has no end"))?;
+    if let Some(error) = outcome.error() {
+        return Err(error);
+    }
+    state.ended(&outcome);
+    let is_said = |item: &Value| item["type"] == "message" && item["role"] != "assistant";
+    let mut output: Vec<Value> = input.into_iter().filter(is_said).collect();
+    // Clients read what comes last as what the conversation goes on from.
+    output.drain(..output.len().saturating_sub(KEPT));
+    output.push(json!({
+        "type": "compaction",
+        "id": ids::new("cmp_"),
+        "encrypted_content": state.seal.text(tenant, &summary),
+    }));
+    let response = reply::json(&json!({
+        "id": ids::new("resp_"),
+        "object": "response.compaction",
+        "created_at": ids::now(),
+        "output": output,
+        "usage": usage(&outcome),
+    }));
+    Ok(reply::with_warnings(response, &unknown))
+}
+
+/// Messages that stand before a summary at most.
+const KEPT: usize = 4;
+
+fn prepare(state: &State, ask: Ask) -> Result<Prepared, ApiError> {
+    let prepared = Prepared::new(state.backend.facts(), ask);
+    prepared.map_err(|error| error.renamed("messages", "input").renamed("response_format", "text.format"))
 }
 
 /// What is stored besides the answer.
@@ -77,6 +163,7 @@ async fn whole(
             }
             state.ended(outcome);
         }
+        events.note(turn.tokens());
         if let Some(mut event) = events.take(piece).pop() {
             response = event["response"].take();
         }
@@ -106,6 +193,7 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
             () = stream.closed() => return,
         };
         let Some(piece) = piece else { return };
+        events.note(turn.tokens());
         let Piece::Done(outcome) = piece else {
             if send(events.take(piece)).is_none() {
                 return;
@@ -146,12 +234,20 @@ pub fn stored(
     }
     let stored = state.responses.get(caller.tenant, id).ok_or_else(|| ApiError::response(id, None))?;
     match part {
+        None if method == Method::POST => Err(ApiError::method("POST", "/v1/responses/ID", "GET or DELETE")),
+        Some("cancel") if method == Method::POST => {
+            let message = format!(
+                "the response `{id}` has ended: a running one is cancelled by closing its connection"
+            );
+            Err(ApiError::invalid(message))
+        }
         None => Ok(reply::json(&stored.response)),
-        Some("input_items") if method != Method::DELETE => {
+        Some("input_items") if !matches!(*method, Method::DELETE | Method::POST) => {
             Ok(reply::json(&input_items(&stored.input, query)?))
         }
         Some(part) => {
-            let message = format!("there is no {part} of a response: GET input_items is there");
+            let message =
+                format!("there is no {part} of a response: GET input_items and POST cancel are there");
             Err(ApiError::not_found(message))
         }
     }

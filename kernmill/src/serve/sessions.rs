@@ -1,0 +1,75 @@
+//! Sequences of tokens in files, with their rows: saved between steps, and brought back into the prefix
+//! cache.
+
+use super::{Serving, tenant_salt};
+use crate::error::{Error, Result};
+use kernmill_kv_store::{Layout, Session, SessionFile};
+use kernmill_runtime::AdapterUse;
+use std::path::Path;
+
+/// A sequence of tokens that is saved, or was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedTokens {
+    /// Tokens of the sequence.
+    pub tokens: Vec<u32>,
+    /// Adapters of all tokens.
+    pub adapters: Vec<AdapterUse>,
+    /// Whose part of the prefix cache it belongs to.
+    pub tenant: u64,
+    /// What its owner wants to know again, at most 16 MiB.
+    pub note: String,
+}
+
+/// The tokens and the note of a saved sequence.
+///
+/// # Errors
+/// When there is no such file, or it is damaged.
+pub fn read_session(path: &Path) -> Result<(Vec<u32>, String)> {
+    let file = SessionFile::open(path).map_err(|error| Error::input(path, error))?;
+    let Session { tokens, state, .. } = file.session();
+    let note = std::str::from_utf8(state).map_err(|error| Error::input(path, error))?;
+    Ok((tokens.clone(), note.to_owned()))
+}
+
+impl Serving {
+    /// From now on sequences can be saved. `layout` is that of the model ([`crate::Loaded::kv_layout`]).
+    pub fn keep_sessions(&mut self, layout: Option<Layout>) {
+        self.layout = layout;
+    }
+
+    fn layout(&self) -> Result<Layout> {
+        let missing = "the model was loaded without the option for sessions";
+        self.layout.ok_or_else(|| Error::BadInput(missing.to_owned()))
+    }
+
+    /// Saves a sequence with the rows that the prefix cache has of it; of how many tokens these are. The file
+    /// appears whole or not at all; only its owner can read it.
+    ///
+    /// # Errors
+    /// When an adapter is not loaded, the sequence is too long, or the file cannot be written.
+    pub fn save_session(&mut self, path: &Path, saved: &SavedTokens) -> Result<u32> {
+        let layout = self.layout()?;
+        let name = self.engine.model().name.clone();
+        let state = saved.note.clone().into_bytes();
+        let session = Session { name, layout, tokens: saved.tokens.clone(), blocks: Vec::new(), state };
+        let salt = tenant_salt(saved.tenant);
+        let written = self.engine.save_session(path, session, &saved.adapters, salt);
+        Ok(written.map_err(|error| Error::Work(format!("{}: {error}", path.display())))?.tokens)
+    }
+
+    /// Brings the rows of a saved sequence into the prefix cache; of how many of its tokens they are there.
+    /// Rows of another model, or of another tenant or other adapters than they were saved with, do not come.
+    ///
+    /// # Errors
+    /// When there is no such file, it is damaged, or an adapter is not loaded.
+    pub fn restore_session(&mut self, path: &Path, adapters: &[AdapterUse], tenant: u64) -> Result<u32> {
+        let layout = self.layout()?;
+        let file = SessionFile::open(path).map_err(|error| Error::input(path, error))?;
+        if file.session().layout != layout {
+            return Ok(0);
+        }
+        let tokens = file.session().tokens.clone();
+        self.engine.check_tokens(&tokens)?;
+        Ok(self.engine.restore_session(&file, &tokens, layout, adapters, tenant_salt(tenant))?)
+    }
+}

@@ -1,0 +1,144 @@
+//! An answer as a message of OpenAI's chat API, with its figures.
+
+use super::pieces::{Outcome, Piece, Scored};
+use super::turn::tokenizer;
+use crate::backend::Facts;
+use crate::head::Head;
+use crate::ids;
+use kernmill::chat::Part;
+use serde_json::{Map, Value, json};
+
+/// Figures of an answer that only this server gives.
+pub fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
+    let first = outcomes.first();
+    let anomalies: Map<String, Value> = first
+        .map(|outcome| {
+            outcome.anomalies.seen().map(|(kind, count)| (kind.name().to_owned(), json!(count))).collect()
+        })
+        .unwrap_or_default();
+    json!({
+        "seed": first.map(|outcome| outcome.seed),
+        "reasoning_effort": effort,
+        "first_token_seconds": first.and_then(|outcome| outcome.first_token).map(|time| time.as_secs_f64()),
+        "seconds": first.map(|outcome| outcome.took.as_secs_f64()),
+        "tokens_per_second": first.map(Outcome::rate),
+        "anomalies": anomalies,
+    })
+}
+
+/// Tokens of a prompt and of its answers.
+pub fn usage(outcomes: &[Outcome]) -> Value {
+    let prompt = outcomes.iter().map(|outcome| outcome.prompt_tokens).max().unwrap_or_default();
+    let cached = outcomes.first().map(|outcome| outcome.cached_tokens).unwrap_or_default();
+    let completion: usize = outcomes.iter().map(|outcome| outcome.tokens.len()).sum();
+    let reasoning: u32 = outcomes.iter().map(|outcome| outcome.reasoning_tokens).sum();
+    json!({
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt as usize + completion,
+        "prompt_tokens_details": { "cached_tokens": cached },
+        "completion_tokens_details": { "reasoning_tokens": reasoning },
+    })
+}
+
+/// Tokens of an answer with their logarithms, as the API has them.
+pub fn logprobs(facts: &Facts, scored: &[Scored]) -> Value {
+    let entry = |id: u32, logprob: f32| {
+        let bytes = tokenizer(facts).ok().and_then(|tokenizer| tokenizer.token_bytes(id)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        json!({ "token": text, "logprob": logprob, "bytes": bytes })
+    };
+    let content: Vec<Value> = scored
+        .iter()
+        .map(|one| {
+            let mut token = entry(one.id, one.logprobs.token);
+            let top = one.logprobs.top.iter().map(|(id, logprob)| entry(*id, *logprob));
+            token["top_logprobs"] = top.collect();
+            token
+        })
+        .collect();
+    json!({ "content": content, "refusal": null })
+}
+
+/// An answer as a message.
+#[derive(Default)]
+pub struct Message {
+    /// The part that has begun.
+    part: Option<Part>,
+    content: Option<String>,
+    reasoning: String,
+    calls: Vec<[String; 3]>,
+    scored: Vec<Scored>,
+}
+
+impl Message {
+    /// Takes the next piece; how the answer ended, if it is the last one.
+    pub fn take(&mut self, piece: Piece) -> Option<Outcome> {
+        match piece {
+            Piece::Begin(part) => {
+                match &part {
+                    Part::Call { name, .. } => {
+                        self.calls.push([ids::new("call_"), name.clone(), String::new()]);
+                    }
+                    Part::Answer | Part::Preamble => drop(self.content.get_or_insert_default()),
+                    Part::Reasoning => {}
+                }
+                self.part = Some(part);
+            }
+            Piece::Delta(text, scored) => match self.part {
+                Some(Part::Reasoning) => self.reasoning.push_str(&text),
+                Some(Part::Call { .. }) => {
+                    if let Some([_, _, arguments]) = self.calls.last_mut() {
+                        arguments.push_str(&text);
+                    }
+                }
+                Some(Part::Answer | Part::Preamble) | None => {
+                    self.content.get_or_insert_default().push_str(&text);
+                    self.scored.extend(scored);
+                }
+            },
+            Piece::End(_) => {}
+            Piece::Done(outcome) => return Some(*outcome),
+        }
+        None
+    }
+
+    /// The message as a choice, with how it ended.
+    pub fn choice(mut self, facts: &Facts, index: usize, outcome: &Outcome) -> Value {
+        if self.calls.is_empty() {
+            self.content.get_or_insert_default();
+        }
+        let scored = std::mem::take(&mut self.scored);
+        json!({
+            "index": index,
+            "message": self.json(),
+            "logprobs": (!scored.is_empty()).then(|| logprobs(facts, &scored)),
+            "finish_reason": outcome.finish_reason(),
+        })
+    }
+
+    fn json(self) -> Value {
+        let mut message = Map::new();
+        message.insert("role".to_owned(), json!("assistant"));
+        message.insert("content".to_owned(), json!(self.content));
+        message.insert("refusal".to_owned(), Value::Null);
+        message.insert("annotations".to_owned(), json!([]));
+        if !self.reasoning.is_empty() {
+            message.insert("reasoning".to_owned(), json!(self.reasoning));
+            message.insert("reasoning_content".to_owned(), json!(self.reasoning));
+        }
+        if !self.calls.is_empty() {
+            let call = |[id, name, arguments]: [String; 3]| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } });
+            message.insert("tool_calls".to_owned(), self.calls.into_iter().map(call).collect());
+        }
+        Value::Object(message)
+    }
+}
+
+/// A completion of a conversation, with its choices and figures.
+pub fn completion(head: &Head, choices: Vec<Value>, outcomes: &[Outcome], effort: &str) -> Value {
+    let mut object = head.object("chat.completion", Value::Array(choices));
+    object.insert("usage".to_owned(), usage(outcomes));
+    object.insert("kernmill".to_owned(), own_figures(outcomes, effort));
+    Value::Object(object)
+}

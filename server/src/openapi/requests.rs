@@ -1,0 +1,345 @@
+//! Schemas of requests.
+
+use super::schema::{
+    about, any, anything, flag, list, maybe, number, object, of, one_of, some, text, whole, with,
+};
+use crate::chat::request::PASSED_OVER;
+use crate::limits;
+use serde_json::{Map, Value, json};
+
+/// Most tokens that a request may ask for; the context may hold fewer.
+const TOKENS: u64 = u32::MAX as u64;
+
+/// Efforts of reasoning.
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// A name that a function has.
+fn name() -> Value {
+    json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" })
+}
+
+/// Fields of sampling, which all APIs have.
+fn sampling() -> Vec<(&'static str, Value)> {
+    let biases = json!({
+        "type": ["object", "null"],
+        "maxProperties": limits::BIASES,
+        "additionalProperties": { "type": "number", "minimum": -100, "maximum": 100 },
+    });
+    let top_p = json!({ "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1 });
+    vec![
+        ("temperature", number(0.0, 100.0)),
+        ("top_p", top_p),
+        ("top_k", about(json!({ "type": ["integer", "null"], "minimum": -1 }), "-1 and 0 are all tokens")),
+        ("min_p", number(0.0, 1.0)),
+        ("repetition_penalty", number(0.01, 100.0)),
+        ("presence_penalty", number(-2.0, 2.0)),
+        ("frequency_penalty", number(-2.0, 2.0)),
+        ("logit_bias", about(biases, "By token id; -100 forbids a token")),
+        ("seed", json!({ "type": ["integer", "null"] })),
+        ("service_tier", text()),
+    ]
+}
+
+/// Strings that end a text.
+fn stops() -> Value {
+    let stop = json!({ "type": "string", "minLength": 1, "maxLength": limits::STOP_BYTES });
+    let several = json!({ "type": "array", "items": stop, "maxItems": limits::STOPS });
+    about(any(vec![stop, several, json!({ "type": "null" })]), "Lengths are in bytes")
+}
+
+/// A text, or parts of text.
+fn content() -> Value {
+    any(vec![json!({ "type": "string" }), json!({ "type": "array", "items": of("TextPart") })])
+}
+
+fn own() -> Value {
+    let own = maybe(&[], [("regex", text()), ("lark", text())]);
+    about(own, "A form of the text; needs the option --allow-grammars. One of both")
+}
+
+fn effort() -> Value {
+    one_of(&EFFORTS)
+}
+
+fn passed_over(names: &[&'static str]) -> Vec<(&'static str, Value)> {
+    names.iter().map(|name| (*name, about(anything(), "Is taken, and changes nothing"))).collect()
+}
+
+fn message() -> Value {
+    let call = object(
+        &["id", "function"],
+        [
+            ("id", json!({ "type": "string" })),
+            ("type", json!({ "const": "function" })),
+            (
+                "function",
+                object(
+                    &["name"],
+                    [("name", name()), ("arguments", any(vec![text(), json!({ "type": "object" })]))],
+                ),
+            ),
+        ],
+    );
+    let role = json!({ "enum": ["system", "developer", "user", "assistant", "tool"] });
+    object(
+        &["role"],
+        [
+            ("role", role),
+            ("content", any(vec![content(), json!({ "type": "null" })])),
+            ("name", text()),
+            ("reasoning_content", text()),
+            ("reasoning", text()),
+            ("thinking", text()),
+            ("refusal", text()),
+            ("tool_calls", list(call, limits::TOOLS)),
+            ("tool_call_id", about(text(), "Of a tool's message: the id of a call before it")),
+        ],
+    )
+}
+
+/// A function's fields, with the schema of its arguments under this name.
+fn function(parameters: &str) -> Value {
+    let schema = json!({ "type": ["object", "null"] });
+    object(&["name"], [("name", name()), ("description", text()), (parameters, schema), ("strict", flag())])
+}
+
+fn schema_format() -> [(&'static str, Value); 4] {
+    [("name", text()), ("description", text()), ("schema", json!({ "type": "object" })), ("strict", flag())]
+}
+
+fn chat() -> Value {
+    let tool = object(
+        &["function"],
+        [("type", json!({ "const": "function" })), ("function", function("parameters"))],
+    );
+    let choice = any(vec![
+        one_of(&["auto", "none", "required", "any"]),
+        object(&["function"], [("function", object(&["name"], [("name", name())]))]),
+        object(&["name"], [("name", name())]),
+    ]);
+    let format = maybe(
+        &["type"],
+        [
+            ("type", json!({ "enum": ["text", "json_object", "json_schema"] })),
+            ("json_schema", maybe(&["schema"], schema_format())),
+        ],
+    );
+    let kwargs = maybe(&[], [("reasoning_effort", effort()), ("enable_thinking", flag())]);
+    let fields = object(
+        &["model", "messages"],
+        [
+            ("model", json!({ "type": "string" })),
+            ("messages", some(of("ChatMessage"), limits::MESSAGES)),
+            ("tools", list(tool, limits::TOOLS)),
+            ("tool_choice", choice),
+            ("response_format", format),
+            ("reasoning_effort", effort()),
+            ("reasoning", maybe(&[], [("effort", effort())])),
+            ("chat_template_kwargs", kwargs),
+            ("max_completion_tokens", whole(1, TOKENS)),
+            ("max_tokens", whole(1, TOKENS)),
+            ("n", whole(1, limits::ANSWERS)),
+            ("logprobs", flag()),
+            ("top_logprobs", about(whole(0, limits::TOP_LOGPROBS), "Needs logprobs")),
+            ("stream", flag()),
+            ("stream_options", maybe(&[], [("include_usage", flag())])),
+            ("stop", stops()),
+            ("kernmill", own()),
+        ],
+    );
+    with(with(fields, &sampling()), &passed_over(&PASSED_OVER))
+}
+
+fn completion() -> Value {
+    let id = json!({ "type": "integer", "minimum": 0 });
+    let text_prompt = json!({ "type": "string", "minLength": 1 });
+    let ids = json!({ "type": "array", "items": id, "minItems": 1 });
+    let prompt = any(vec![
+        text_prompt.clone(),
+        ids.clone(),
+        some(text_prompt, limits::PROMPTS),
+        some(ids, limits::PROMPTS),
+    ]);
+    let fields = object(
+        &["model", "prompt"],
+        [
+            ("model", json!({ "type": "string" })),
+            ("prompt", prompt),
+            ("echo", flag()),
+            ("max_tokens", about(whole(0, TOKENS), "16 without it; 0 needs echo")),
+            ("logprobs", any(vec![json!({ "type": "boolean" }), whole(0, limits::TOP_LOGPROBS)])),
+            ("n", whole(1, limits::ANSWERS)),
+            ("best_of", about(whole(1, limits::ANSWERS), "The same as n")),
+            ("suffix", about(json!({ "enum": ["", null] }), "Is not served")),
+            ("stream", flag()),
+            ("stream_options", maybe(&[], [("include_usage", flag())])),
+            ("stop", stops()),
+            ("kernmill", own()),
+        ],
+    );
+    with(with(fields, &sampling()), &passed_over(&PASSED_OVER))
+}
+
+fn responses() -> Value {
+    let tool = any(vec![
+        with(function("parameters"), &[("type", json!({ "const": "function" }))]),
+        about(object(&["type"], [("type", json!({ "type": "string" }))]), "Of another type: is left out"),
+    ]);
+    let format = with(
+        maybe(&["type"], schema_format()),
+        &[("type", json!({ "enum": ["text", "json_object", "json_schema"] }))],
+    );
+    let input = any(vec![json!({ "type": "string" }), some(of("InputItem"), limits::MESSAGES)]);
+    let include = list(json!({ "type": "string" }), limits::MESSAGES);
+    let nothing = |what: &str| about(json!({ "type": "null" }), what);
+    let fields = object(
+        &["model", "input"],
+        [
+            ("model", json!({ "type": "string" })),
+            ("input", input),
+            ("instructions", text()),
+            ("previous_response_id", text()),
+            ("tools", list(tool, limits::TOOLS)),
+            (
+                "tool_choice",
+                any(vec![one_of(&["auto", "none", "required", "any"]), json!({ "type": "object" })]),
+            ),
+            ("text", maybe(&[], [("verbosity", text()), ("format", format)])),
+            ("reasoning", maybe(&[], [("effort", effort())])),
+            ("max_output_tokens", whole(1, TOKENS)),
+            ("metadata", json!({ "type": ["object", "null"] })),
+            ("include", about(include, "reasoning.encrypted_content is known")),
+            ("stream", flag()),
+            ("store", flag()),
+            ("background", about(json!({ "enum": [false, null] }), "Is not served")),
+            ("top_logprobs", json!({ "enum": [0, null] })),
+            ("conversation", nothing("Is not served")),
+            ("prompt", nothing("Is not served")),
+            ("parallel_tool_calls", flag()),
+            ("prompt_cache_key", text()),
+            ("safety_identifier", text()),
+            ("user", text()),
+            ("kernmill", own()),
+        ],
+    );
+    let passed = [
+        "truncation",
+        "max_tool_calls",
+        "stream_options",
+        "prompt_cache_retention",
+        "client_metadata",
+        "context_management",
+        "moderation",
+    ];
+    with(with(fields, &sampling()), &passed_over(&passed))
+}
+
+fn input_item() -> Value {
+    let kinds = ["message", "reasoning", "function_call", "function_call_output", "compaction"];
+    let parts =
+        list(object(&["text"], [("type", text()), ("text", json!({ "type": "string" }))]), limits::MESSAGES);
+    object(
+        &[],
+        [
+            ("type", one_of(&kinds)),
+            ("id", anything()),
+            ("status", anything()),
+            ("role", one_of(&["user", "assistant", "system", "developer"])),
+            ("phase", text()),
+            ("content", any(vec![content(), json!({ "type": "null" })])),
+            ("summary", parts),
+            ("encrypted_content", about(text(), "By this server, since its start, for the same key")),
+            ("call_id", text()),
+            ("name", any(vec![name(), json!({ "type": "null" })])),
+            ("arguments", text()),
+            ("output", any(vec![content(), json!({ "type": "null" })])),
+        ],
+    )
+}
+
+fn messages(required: &[&str]) -> Value {
+    let tool = with(function("input_schema"), &[("type", text())]);
+    let message = object(
+        &["role", "content"],
+        [
+            ("role", json!({ "enum": ["user", "assistant"] })),
+            (
+                "content",
+                any(vec![
+                    json!({ "type": "string" }),
+                    json!({ "type": "array", "items": { "type": "object" } }),
+                ]),
+            ),
+        ],
+    );
+    let choice =
+        maybe(&["type"], [("type", json!({ "enum": ["auto", "none", "any", "tool"] })), ("name", text())]);
+    let thinking = maybe(
+        &["type"],
+        [
+            ("type", json!({ "enum": ["disabled", "adaptive", "enabled"] })),
+            ("budget_tokens", whole(1, TOKENS)),
+        ],
+    );
+    let mut fields = object(
+        &[],
+        [
+            ("model", json!({ "type": "string" })),
+            ("messages", some(message, limits::MESSAGES)),
+            ("max_tokens", json!({ "type": "integer", "minimum": 1, "maximum": TOKENS })),
+            ("system", any(vec![content(), json!({ "type": "null" })])),
+            ("tools", list(tool, limits::TOOLS)),
+            ("tool_choice", choice),
+            ("thinking", thinking),
+            ("output_config", maybe(&[], [("effort", effort())])),
+            ("stop_sequences", stops()),
+            ("stream", flag()),
+        ],
+    );
+    fields["required"] = json!(required);
+    with(with(fields, &sampling()), &passed_over(&["metadata", "betas", "cache_control", "inference_geo"]))
+}
+
+/// Schemas of requests by their names.
+pub fn requests() -> Map<String, Value> {
+    let text_part = object(
+        &["text"],
+        [("type", one_of(&["text", "input_text", "output_text"])), ("text", json!({ "type": "string" }))],
+    );
+    let ids = json!({ "type": "array", "items": { "type": "integer", "minimum": 0 } });
+    let mut tokenize = chat();
+    tokenize["required"] = json!([]);
+    let tokenize = with(
+        tokenize,
+        &[
+            ("prompt", about(text(), "A text, in place of messages")),
+            ("add_special_tokens", flag()),
+            ("return_token_strs", flag()),
+        ],
+    );
+    let session_name = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$" });
+    let session_prompt = any(vec![json!({ "type": ["string", "null"] }), ids.clone()]);
+    let mut session = with(chat(), &[("name", session_name), ("prompt", session_prompt)]);
+    session["required"] = json!(["name", "model"]);
+    let adapter = || json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" });
+    let path = json!({ "type": "string" });
+    let schemas = [
+        ("TextPart", text_part),
+        ("ChatMessage", message()),
+        ("ChatRequest", chat()),
+        ("CompletionRequest", completion()),
+        ("InputItem", input_item()),
+        ("ResponsesRequest", responses()),
+        ("MessagesRequest", messages(&["model", "messages", "max_tokens"])),
+        ("CountTokensRequest", messages(&["model", "messages"])),
+        ("TokenizeRequest", tokenize),
+        ("DetokenizeRequest", object(&["tokens"], [("tokens", ids)])),
+        (
+            "LoadAdapterRequest",
+            object(&["lora_name", "lora_path"], [("lora_name", adapter()), ("lora_path", path)]),
+        ),
+        ("UnloadAdapterRequest", object(&["lora_name"], [("lora_name", adapter())])),
+        ("SessionRequest", session),
+    ];
+    schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}

@@ -1,0 +1,180 @@
+use super::document;
+use crate::limits;
+use crate::routes::{GETS, POSTS};
+use crate::scripted::{Scripted, send, state};
+use crate::state::Config;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+fn server() -> Arc<crate::state::State> {
+    let config = Config { grammars: true, ..Config::default() };
+    state(Scripted::stops(&["Yes."]), config)
+}
+
+#[test]
+fn every_route_is_in_the_document() {
+    let document = document();
+    let paths = document["paths"].as_object().unwrap();
+    for (routes, method) in [(&POSTS[..], "post"), (&GETS[..], "get")] {
+        for route in routes {
+            let path = paths.get(*route).unwrap_or_else(|| panic!("{route} is not in the document"));
+            assert!(path.get(method).is_some(), "{method} {route} is not in the document");
+        }
+    }
+    for route in ["/v1/models/{name}", "/v1/responses/{id}", "/v1/sessions/{name}"] {
+        assert!(paths.contains_key(route), "{route}");
+    }
+    let text = document.to_string();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for name in text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schemas.contains_key(name), "there is no schema {name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_the_document_is_served() {
+    let state = server();
+    let document = document();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let path = path.replace("{id}", "resp_1").replace("{name}", "none");
+            let (status, _, text) = send(&state, &method.to_uppercase(), &path, "", &json!({})).await;
+            let is_missing = text.contains("there is nothing at");
+            assert!(status < 500 && status != 405 && !is_missing, "{method} {path}: {status} {text}");
+        }
+    }
+}
+
+/// The least body of each request that is served.
+fn bodies() -> [(&'static str, &'static str, Value); 7] {
+    let messages = json!([{ "role": "user", "content": "Hi" }]);
+    [
+        ("/v1/chat/completions", "ChatRequest", json!({ "messages": messages })),
+        ("/v1/completions", "CompletionRequest", json!({ "prompt": "Hi" })),
+        ("/v1/responses", "ResponsesRequest", json!({ "input": "Hi" })),
+        ("/v1/messages", "MessagesRequest", json!({ "messages": messages, "max_tokens": 5 })),
+        ("/v1/messages/count_tokens", "CountTokensRequest", json!({ "messages": messages })),
+        ("/tokenize", "TokenizeRequest", json!({ "prompt": "Hi" })),
+        ("/detokenize", "DetokenizeRequest", json!({ "tokens": [1] })),
+    ]
+}
+
+/// A value that a schema has, if it is not `null` alone.
+fn value_of(schemas: &Map<String, Value>, schema: &Value) -> Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return value_of(schemas, &schemas[name.rsplit('/').next().unwrap()]);
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values[0].clone();
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        return value_of(schemas, &any[0]);
+    }
+    let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| &kinds[0]);
+    match kind.as_str() {
+        Some("string") => json!("a"),
+        Some("boolean") => json!(false),
+        Some("integer") => {
+            schema.get("minimum").filter(|least| least.as_i64() > Some(0)).cloned().unwrap_or(json!(1))
+        }
+        Some("number") => json!(1),
+        Some("array") => json!([]),
+        Some("object") => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let field = |name: &Value| {
+                let name = name.as_str().unwrap();
+                (name.to_owned(), value_of(schemas, &schema["properties"][name]))
+            };
+            Value::Object(required.iter().map(field).collect())
+        }
+        _ => Value::Null,
+    }
+}
+
+#[tokio::test]
+async fn every_field_is_known_to_the_server() {
+    let state = server();
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for (path, name, least) in bodies() {
+        for (field, schema) in schemas[name]["properties"].as_object().unwrap() {
+            let mut body = least.clone();
+            if body[field].is_null() {
+                body[field] = value_of(schemas, schema);
+            }
+            // One form at a time; what these ask for is tested elsewhere.
+            if matches!(field.as_str(), "tool_choice" | "model" | "previous_response_id" | "top_logprobs") {
+                body[field] = Value::Null;
+            }
+            if field == "messages" && body["prompt"].is_string() {
+                continue;
+            }
+            let (status, headers, text) = send(&state, "POST", path, "", &body).await;
+            assert_eq!(status, 200, "{path} {body}: {text}");
+            assert_eq!(headers.get("x-kernmill-unknown-fields"), None, "{path} {field}");
+        }
+        let mut body = least;
+        body["no_such_field"] = json!(1);
+        let (status, headers, _) = send(&state, "POST", path, "", &body).await;
+        let is_told = headers.get("x-kernmill-unknown-fields").is_some();
+        assert!(status == 200 && (is_told || path.contains("tokenize")), "{path}");
+    }
+}
+
+/// Values just outside of what a schema permits.
+fn outside(schema: &Value) -> Vec<Value> {
+    let mut wrong = Vec::new();
+    for (name, by) in [("minimum", -1.0), ("maximum", 1.0), ("exclusiveMinimum", 0.0)] {
+        if let Some(end) = schema[name].as_f64() {
+            let value = end + by;
+            wrong.push(if value.fract() == 0.0 { json!(value as i64) } else { json!(value) });
+        }
+    }
+    let items = |count: usize| match &schema["items"] {
+        items if items["type"] == "string" => Value::Array(vec![json!("a"); count]),
+        _ => Value::Array(vec![json!({ "role": "user", "content": "Hi" }); count]),
+    };
+    wrong.extend(schema["maxItems"].as_u64().map(|most| items(most as usize + 1)));
+    wrong.extend(schema["minItems"].as_u64().filter(|least| *least > 0).map(|_| json!([])));
+    if let Some(most) = schema["maxProperties"].as_u64() {
+        wrong.push(Value::Object((0..=most).map(|id| (id.to_string(), json!(1))).collect()));
+    }
+    if let Some(kinds) = schema["type"].as_array() {
+        let other = if kinds[0] == "string" { json!(7) } else { json!("seven") };
+        wrong.push(other);
+    }
+    for one in schema["anyOf"].as_array().into_iter().flatten() {
+        wrong.extend(one["maxItems"].as_u64().map(|most| json!(vec!["a"; most as usize + 1])));
+    }
+    wrong
+}
+
+#[tokio::test]
+async fn what_is_outside_of_a_schema_is_refused_with_the_fields_name() {
+    let state = server();
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let mut count = 0;
+    for (path, name, least) in bodies() {
+        for (field, schema) in schemas[name]["properties"].as_object().unwrap() {
+            // The text of a request to /tokenize takes the place of these.
+            if path == "/tokenize" && !matches!(field.as_str(), "prompt" | "add_special_tokens") {
+                continue;
+            }
+            for wrong in outside(schema) {
+                let mut body = least.clone();
+                body[field] = wrong.clone();
+                if path == "/v1/chat/completions" && field == "top_logprobs" {
+                    body["logprobs"] = json!(true);
+                }
+                let (status, _, text) = send(&state, "POST", path, "", &body).await;
+                let shown: String = body.to_string().chars().take(200).collect();
+                assert_eq!(status, 400, "{path} {shown}: {text}");
+                assert!(text.contains(field.as_str()), "{path} {shown}: {text}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
+    assert!(document.to_string().contains(&format!("\"maxItems\":{}", limits::MESSAGES)));
+}

@@ -1,0 +1,259 @@
+//! Sessions: prompts that a key keeps in files, with what was computed of them, so that they are there after
+//! the next start. A session is its key's alone.
+
+use crate::caller::Caller;
+use crate::chat::request::ChatRequest;
+use crate::chat::turn::{Prepared, tokenizer};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use crate::reply;
+use crate::state::State;
+use axum::http::Method;
+use axum::response::Response;
+use kernmill::runtime::AdapterUse;
+use kernmill::serve::{Event, Finish, Request, SavedTokens, read_session};
+use serde_json::{Value, json};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// Where sessions are.
+pub const PATH: &str = "/v1/sessions";
+
+/// What names of files end with.
+const ENDING: &str = ".session";
+
+/// Directory of a caller's sessions, which may not be there yet.
+///
+/// # Errors
+/// When the server keeps none.
+fn directory(state: &State, caller: &Caller) -> Result<PathBuf, ApiError> {
+    let refused = || ApiError::forbidden("sessions are not kept: the option --session-dir permits it");
+    let root = state.config.sessions.as_ref().ok_or_else(refused)?;
+    Ok(root.join(format!("{:016x}", caller.tenant)))
+}
+
+/// File of a session. Names are no paths.
+fn file(directory: &Path, param: &str, name: &str) -> Result<PathBuf, ApiError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if (1..=64).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('.') {
+        return Ok(directory.join(format!("{name}{ENDING}")));
+    }
+    let what = "must have 1 to 64 letters, digits, `_`, `-` and `.`, and begin with no `.`";
+    Err(ApiError::field(param, format!("`{param}` {what}")))
+}
+
+/// Sessions of a directory: names, files, bytes and times.
+fn all(directory: &Path) -> Vec<(String, PathBuf, fs::Metadata)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?.strip_suffix(ENDING)?.to_owned();
+            Some((name, entry.path(), entry.metadata().ok()?))
+        })
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+/// What the API shows of a session.
+fn shown(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<(Value, Vec<u32>)> {
+    let (tokens, model) = read_session(path).ok()?;
+    let time = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let value = json!({
+        "object": "session",
+        "name": name,
+        "model": model,
+        "tokens": tokens.len(),
+        "bytes": metadata.len(),
+        "created": time.map_or(0, |time| time.as_secs()),
+    });
+    Some((value, tokens))
+}
+
+/// The sessions of a caller, one of them with its token ids, or one that is deleted: `/v1/sessions` and
+/// `/v1/sessions/NAME`, whose `name` the path has.
+///
+/// # Errors
+/// When there is none of that name, or no sessions are kept.
+pub async fn stored(
+    state: Arc<State>,
+    caller: Caller,
+    method: Method,
+    name: Option<String>,
+) -> Result<Response, ApiError> {
+    reply::blocking(move || {
+        let directory = directory(&state, &caller)?;
+        let Some(name) = name else {
+            let sessions = all(&directory);
+            let data: Vec<Value> = sessions
+                .iter()
+                .filter_map(|(name, path, metadata)| Some(shown(name, path, metadata)?.0))
+                .collect();
+            return Ok(reply::json(&json!({ "object": "list", "data": data })));
+        };
+        let none = || ApiError::session(&name);
+        let path = file(&directory, "name", &name).map_err(|_| none())?;
+        if method == Method::DELETE {
+            fs::remove_file(path).map_err(|_| none())?;
+            return Ok(reply::json(&json!({ "object": "session", "name": name, "deleted": true })));
+        }
+        let metadata = fs::metadata(&path).map_err(|_| none())?;
+        let (mut session, tokens) = shown(&name, &path, &metadata).ok_or_else(none)?;
+        session["token_ids"] = json!(tokens);
+        Ok(reply::json(&session))
+    })
+    .await
+}
+
+/// What is saved, and where.
+struct Asked {
+    name: String,
+    path: PathBuf,
+    saved: SavedTokens,
+}
+
+impl Asked {
+    fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked, ApiError> {
+        let directory = directory(state, caller)?;
+        let mut fields = Fields::of_body(body)?;
+        let name = fields.text("name")?.ok_or_else(|| fields.missing("name"))?;
+        let path = file(&directory, "name", &name)?;
+        let scope = state.scope(caller);
+        let prompt = fields.take("prompt");
+        let (model, adapters, tokens) = match prompt {
+            None => {
+                let request = ChatRequest::take(&scope, fields)?;
+                let adapters = request.ask.adapters.clone();
+                let prepared = Prepared::new(scope.facts, request.ask)?;
+                (request.model, adapters, prepared.prompt().to_vec())
+            }
+            Some(prompt) => {
+                let (model, adapters) = scope.model(&mut fields)?;
+                (model, adapters, ids(scope.facts.vocab, tokenizer(scope.facts)?, &fields, &prompt)?)
+            }
+        };
+        let most = scope.facts.context as usize;
+        if tokens.is_empty() {
+            return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
+        }
+        if tokens.len() >= most {
+            return Err(ApiError::context("prompt", tokens.len(), Some(1), scope.facts.context));
+        }
+        let others = || all(&directory).into_iter().filter(|(other, ..)| *other != name);
+        if others().count() >= limits::SESSIONS {
+            let message =
+                format!("this key has {} sessions, which is the most: delete one", limits::SESSIONS);
+            return Err(ApiError::field("name", message));
+        }
+        let bytes: u64 = others().map(|(_, _, metadata)| metadata.len()).sum();
+        if bytes >= limits::SESSION_BYTES {
+            let message = format!(
+                "the sessions of this key have {bytes} bytes, at most {} are kept: delete one",
+                limits::SESSION_BYTES
+            );
+            return Err(ApiError::field("name", message));
+        }
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        made.map_err(|error| ApiError::unavailable(format!("sessions cannot be kept: {error}")))?;
+        let saved = SavedTokens { tokens, adapters, tenant: caller.tenant, note: model };
+        Ok(Asked { name, path, saved })
+    }
+}
+
+/// Ids of a prompt: a text, or ids.
+fn ids(
+    vocab: u32,
+    tokenizer: &kernmill::runtime::Tokenizer,
+    fields: &Fields,
+    prompt: &Value,
+) -> Result<Vec<u32>, ApiError> {
+    let wrong = || fields.wrong("prompt", prompt, &format!("a string, or token ids below {vocab}"));
+    match prompt {
+        Value::String(text) => {
+            tokenizer.encode(text, true).map_err(|error| ApiError::field("prompt", error.to_string()))
+        }
+        Value::Array(ids) => {
+            let id = |id: &Value| id.as_u64().filter(|id| *id < u64::from(vocab)).map(|id| id as u32);
+            ids.iter().map(id).collect::<Option<_>>().ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Saves a session: `POST /v1/sessions`. What is not cached of its prompt is computed first.
+///
+/// # Errors
+/// When the request is wrong or not taken up, or the key keeps too much already.
+pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let (worker, record) = (state.clone(), caller.record.clone());
+    let asked = reply::blocking(move || {
+        let asked = Asked::read(&worker, &caller, &body)?;
+        worker.charge(&caller, asked.saved.tokens.len())?;
+        Ok(asked)
+    })
+    .await?;
+    let Asked { name, path, saved } = asked;
+    let request = Request {
+        adapters: saved.adapters.clone(),
+        tenant: saved.tenant,
+        within: state.config.longest_answer,
+        ..Request::greedy(saved.tokens.clone(), 1)
+    };
+    let mut running = state.submit(request, &record);
+    running.accepted().await?;
+    loop {
+        match running.next().await {
+            Some(Event::Token(_)) => {}
+            Some(Event::Done(answer)) => match answer.finish {
+                Finish::Failed(why) => return Err(ApiError::internal(why)),
+                Finish::Ended(reason) if answer.tokens.is_empty() => {
+                    return Err(ApiError::unavailable(reason.to_string()));
+                }
+                _ => break,
+            },
+            None => return Err(ApiError::internal("the engine has failed: the log says why")),
+        }
+    }
+    let cached = state.backend.save_session(path.clone(), saved).await;
+    let cached = cached.map_err(|why| {
+        // Which file it is, is the operator's affair.
+        tracing::warn!("a session was not saved: {why}");
+        ApiError::unavailable("the session could not be saved: the log says why")
+    })?;
+    reply::blocking(move || {
+        let metadata = fs::metadata(&path).map_err(|_| ApiError::session(&name))?;
+        let (mut session, _) = shown(&name, &path, &metadata).ok_or_else(|| ApiError::session(&name))?;
+        session["saved_tokens"] = json!(cached);
+        Ok(reply::json(&session))
+    })
+    .await
+}
+
+/// Brings what a session has into the prefix cache: `POST /v1/sessions/NAME/restore`.
+///
+/// # Errors
+/// When there is none of that name, or its model is not there any more.
+pub async fn restore(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
+    let tenant = caller.tenant;
+    let worker = state.clone();
+    let (mut session, path, adapters) = reply::blocking(move || {
+        let directory = directory(&worker, &caller)?;
+        let none = || ApiError::session(&name);
+        let path = file(&directory, "name", &name).map_err(|_| none())?;
+        let metadata = fs::metadata(&path).map_err(|_| none())?;
+        let (session, _) = shown(&name, &path, &metadata).ok_or_else(none)?;
+        let mut model = Fields::of(json!({ "model": session["model"] }), "")?;
+        let (_, adapters): (String, Vec<AdapterUse>) = worker.scope(&caller).model(&mut model)?;
+        Ok((session, path, adapters))
+    })
+    .await?;
+    let restored = state.backend.restore_session(path, adapters, tenant).await;
+    let restored =
+        restored.map_err(|why| ApiError::field("name", format!("the session does not come back: {why}")))?;
+    session["restored_tokens"] = json!(restored);
+    Ok(reply::json(&session))
+}
