@@ -178,3 +178,61 @@ async fn what_is_outside_of_a_schema_is_refused_with_the_fields_name() {
     assert!(count > 100, "{count}");
     assert!(document.to_string().contains(&format!("\"maxItems\":{}", limits::MESSAGES)));
 }
+
+/// Whether a value is one of a schema.
+fn fits(schemas: &Map<String, Value>, schema: &Value, value: &Value) -> bool {
+    if let Some(name) = schema["$ref"].as_str() {
+        return fits(schemas, &schemas[name.rsplit('/').next().unwrap()], value);
+    }
+    let is_kind = |kind: &Value| match kind.as_str().unwrap() {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => value.is_null(),
+    };
+    let kinds = schema.get("type").map(|kind| kind.as_array().cloned().unwrap_or(vec![kind.clone()]));
+    let among = schema["enum"].as_array().is_none_or(|all| all.contains(value));
+    let any = schema["anyOf"].as_array().is_none_or(|all| all.iter().any(|one| fits(schemas, one, value)));
+    let has = |name: &Value| value.get(name.as_str().unwrap()).is_some();
+    let whole = schema["required"].as_array().is_none_or(|names| value.is_null() || names.iter().all(has));
+    let members = value.as_object().into_iter().flatten().all(|(name, member)| {
+        schema["properties"].get(name).is_none_or(|schema| fits(schemas, schema, member))
+    });
+    let items = value.as_array().into_iter().flatten();
+    let listed = schema.get("items").is_none_or(|item| items.into_iter().all(|one| fits(schemas, item, one)));
+    kinds.is_none_or(|kinds| kinds.iter().any(is_kind)) && among && any && whole && members && listed
+}
+
+#[test]
+fn the_requests_of_the_documents_are_those_of_the_schemas() {
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let text = include_str!("../../../docs/user/serve.md");
+    let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let curl = text.split("-d '").skip(1).map(|rest| rest.split('\'').next().unwrap());
+    let mut seen = Vec::new();
+    for example in blocks.chain(curl) {
+        let body: Value = serde_json::from_str(example).unwrap();
+        let name = if body.get("rules").is_some() {
+            continue;
+        } else if body.get("name").is_some() {
+            "SessionRequest"
+        } else if body.get("input").is_some() {
+            "ResponsesRequest"
+        } else {
+            "ChatRequest"
+        };
+        for field in body.as_object().unwrap().keys() {
+            assert!(schemas[name]["properties"].get(field).is_some(), "{name} has no {field}");
+        }
+        assert!(fits(schemas, &schemas[name], &body), "{name}: {example}");
+        let mut wrong = body.clone();
+        wrong["model"] = json!(7);
+        assert!(!fits(schemas, &schemas[name], &wrong), "{name}");
+        seen.push(name);
+    }
+    assert_eq!(seen, ["ResponsesRequest", "SessionRequest", "ChatRequest"]);
+}
