@@ -159,11 +159,14 @@ pub struct Figures {
     pub first_token: Option<Duration>,
 }
 
+/// Receives the figures of an answer at its end.
+type OnEnd = Box<dyn FnOnce(&Figures) + Send>;
+
 /// What has come, and who is told of it.
 #[derive(Default)]
 struct Meter {
     figures: Figures,
-    tell: Option<Box<dyn FnOnce(&Figures) + Send>>,
+    tell: Option<OnEnd>,
 }
 
 impl Drop for Meter {

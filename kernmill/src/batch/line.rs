@@ -173,9 +173,7 @@ impl BatchLine {
                     let expected: Vec<&str> = expected.into_iter().flatten().collect();
                     match fields.remove(name) {
                         Some(Value::String(found)) if expected.contains(&found.as_str()) => {
-                            if name == "url" {
-                                url = Some(found);
-                            }
+                            url = if name == "url" { Some(found) } else { url };
                         }
                         None => {}
                         Some(found) => {
