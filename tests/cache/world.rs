@@ -178,8 +178,8 @@ impl World<'_> {
                 assert!(found < prompt.len(), "the last token is left to be run");
                 assert!(found <= most, "{found} tokens are found, {most} have ever been there");
                 let from_disk = begun.disk_tokens as usize;
-                // What is combined only now is not known before. Where a prefix comes back from the disk, a block
-                // in memory that goes on behind it may have a part of the next tokens.
+                // What is combined only now is not known before. Where a prefix comes back from the disk, a
+                // block in memory that goes on behind it may have a part of the next tokens.
                 let more = if from_disk > 0 { BLOCK - 1 } else { 0 };
                 assert!(asks > 1 || foretold as usize + more >= found, "{foretold} {begun:?}");
                 assert!(from_disk == 0 || self.disk.is_some());

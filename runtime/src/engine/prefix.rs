@@ -83,8 +83,8 @@ impl Engine {
 
     /// How many of the first tokens of a prompt [`Engine::begin`] would find now, in memory or in the store
     /// on disk. Nothing is read for it: what the store has is known from its index. Less is found in the end
-    /// if the disk fails or other sequences take the room; up to 15 tokens more, where a block in memory goes on
-    /// behind what comes from the disk. 0 for adapters whose combination has not been made yet.
+    /// if the disk fails or other sequences take the room; up to 15 tokens more, where a block in memory goes
+    /// on behind what comes from the disk. 0 for adapters whose combination has not been made yet.
     pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: [u8; 32]) -> u32 {
         let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
         self.foreseen(&CacheScope { adapters, tenant }, prompt)
