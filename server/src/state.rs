@@ -29,6 +29,8 @@ pub struct Config {
     pub aliases: Vec<String>,
     /// Bytes of a body at most.
     pub body_bytes: usize,
+    /// Time in which a request's body must come.
+    pub body_time: Duration,
     /// Time after which an answer is cut.
     pub longest_answer: Option<Duration>,
     /// What conversations say of the day.
@@ -90,6 +92,7 @@ impl Default for Config {
             origins: Vec::new(),
             aliases: Vec::new(),
             body_bytes: crate::limits::BODY_BYTES,
+            body_time: Duration::from_secs(crate::limits::BODY_SECONDS),
             longest_answer: None,
             date: Today::default(),
             adapters: None,

@@ -19,7 +19,7 @@ const TOKENS: [&str; 7] =
     ["<|return|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>", "<|call|>"];
 
 /// A server that answers from a script, with nano's tokenizer and Harmony's tokens.
-fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
+pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let json = std::fs::read(root().join("model-specs/nano/tokenizer.json")).unwrap();
     let mut tokenizer: Value = serde_json::from_slice(&json).unwrap();

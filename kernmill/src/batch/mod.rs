@@ -265,7 +265,7 @@ impl Batch<'_> {
     fn end(&mut self, id: RequestId, answer: &Answer) -> Result<()> {
         let Some(line) = self.running.remove(&id) else { return Ok(()) };
         let failure = match &answer.finish {
-            Finish::Failed(why) => Some(why.clone()),
+            Finish::Failed(why) | Finish::Astray(why) => Some(why.clone()),
             Finish::Ended(reason) if answer.tokens.is_empty() => Some(reason.to_string()),
             _ => None,
         };
