@@ -250,7 +250,7 @@ impl Listed {
 /// Why an answer ended, as the API names it.
 ///
 /// # Errors
-/// When the server is at fault.
+/// When the server is at fault, or the request leaves no way on.
 fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
     match &answer.finish {
         Finish::Stop(StopReason::MaxTokens | StopReason::Context) => Ok("length"),
@@ -258,6 +258,7 @@ fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
         Finish::Ended(EndReason::Expired | EndReason::Draining) => Ok("length"),
         Finish::Ended(reason) => Err(ApiError::internal(reason.to_string())),
         Finish::Failed(why) => Err(ApiError::internal(why.clone())),
+        Finish::Astray(why) => Err(ApiError::invalid(why.clone())),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::record::Record;
 use crate::state::State;
-use crate::{anthropic, chat, completions, guard, limits, models, openapi, page, reply, responses, sessions};
+use crate::{anthropic, chat, completions, guard, models, openapi, page, reply, responses, sessions};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -11,7 +11,6 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -204,7 +203,7 @@ fn missing(method: &Method, path: &str) -> ApiError {
 
 async fn read(state: &State, body: Body) -> Result<Vec<u8>, ApiError> {
     let most = state.config.body_bytes;
-    let reading = timeout(Duration::from_secs(limits::BODY_SECONDS), to_bytes(body, most));
+    let reading = timeout(state.config.body_time, to_bytes(body, most));
     match reading.await {
         Err(_) => Err(ApiError::timeout()),
         Ok(Ok(bytes)) => Ok(bytes.to_vec()),

@@ -209,7 +209,7 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
         match running.next().await {
             Some(Event::Token(_)) => {}
             Some(Event::Done(answer)) => match answer.finish {
-                Finish::Failed(why) => return Err(ApiError::internal(why)),
+                Finish::Failed(why) | Finish::Astray(why) => return Err(ApiError::internal(why)),
                 Finish::Ended(reason) if answer.tokens.is_empty() => {
                     return Err(ApiError::unavailable(reason.to_string()));
                 }

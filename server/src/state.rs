@@ -36,6 +36,8 @@ pub struct Config {
     pub grammars: bool,
     /// Bytes of a body at most.
     pub body_bytes: usize,
+    /// Time in which a request's body must come.
+    pub body_time: Duration,
     /// Time after which an answer is cut.
     pub longest_answer: Option<Duration>,
     /// What conversations say of the day.
@@ -146,6 +148,7 @@ impl Default for Config {
             aliases: BTreeMap::new(),
             grammars: false,
             body_bytes: crate::limits::BODY_BYTES,
+            body_time: Duration::from_secs(crate::limits::BODY_SECONDS),
             longest_answer: None,
             date: Today::default(),
             adapters: None,

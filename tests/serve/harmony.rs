@@ -55,7 +55,7 @@ pub fn random(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
 }
 
 /// A server that answers from a script, with nano's tokenizer and Harmony's tokens.
-fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
+pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tokenizer.json"), tokenizer()).unwrap();
     let script = json!({

@@ -1,5 +1,6 @@
 //! The server with the nano model: what its clients see.
 
+mod attacks;
 mod client;
 mod crowd;
 mod endpoint;

@@ -70,8 +70,11 @@ pub enum Finish {
     Stop(StopReason),
     /// The scheduler ended it. What was made stands.
     Ended(EndReason),
-    /// A step with it failed, or its constraint cannot be followed any further, for this reason.
+    /// A step with it failed, for this reason.
     Failed(String),
+    /// What the request asks for cannot be followed any further, for this reason: its constraint is too much
+    /// work, or it forbids every token.
+    Astray(String),
 }
 
 /// A text that has ended.

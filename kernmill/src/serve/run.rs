@@ -1,6 +1,6 @@
 //! One step of the engine, as the scheduler planned it.
 
-use super::active::Active;
+use super::active::{Active, TextError};
 use super::{Event, Finish, Serving, Token, tenant_salt};
 use crate::error::Result;
 use kernmill_runtime::kv::KvError;
@@ -217,6 +217,7 @@ impl Serving {
         let context = self.engine.context();
         let finish = match choice {
             None => return outcome,
+            Some(Err(error @ SamplerError::NoneLeft)) => Some(Finish::Astray(error.to_string())),
             Some(Err(error)) => Some(Finish::Failed(error.to_string())),
             Some(Ok(chosen)) => {
                 let Some(active) = self.active.get(&part.id) else { return outcome };
@@ -260,6 +261,7 @@ impl Serving {
                 on_event(id, Event::Token(Token { id: token, text, logprobs }));
                 end.map(Finish::Stop)
             }
+            Err(TextError::Guide(error)) => Some(Finish::Astray(error.to_string())),
             Err(error) => Some(Finish::Failed(error.to_string())),
         }
     }

@@ -67,7 +67,7 @@ pub enum End {
     Calls,
     /// There are as many tokens as were asked for, or as the context or the time allows.
     Length,
-    /// The turn was not taken up.
+    /// The turn was not taken up, or what was asked for leaves no way on.
     Refused(Box<ApiError>),
     /// The server ended it, for this reason.
     Failed(String),
@@ -250,6 +250,7 @@ impl Pieces {
             Finish::Ended(EndReason::Expired | EndReason::Draining) => End::Length,
             Finish::Ended(reason) => End::Failed(reason.to_string()),
             Finish::Failed(why) => End::Failed(why.clone()),
+            Finish::Astray(why) => End::Refused(Box::new(ApiError::invalid(why.clone()))),
         };
         self.end(end, answer);
     }

@@ -386,6 +386,13 @@ fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, Vec<Value>), ApiError> {
     for (at, tool) in list.into_iter().enumerate() {
         let mut tool = Fields::of(tool, &format!("{}[{at}].", fields.name("tools")))?;
         let kind = tool.text("type")?.ok_or_else(|| tool.missing("type"))?;
+        if kind == "mcp" {
+            let field = tool.name("type");
+            let what =
+                "the server connects to nobody; have the client run the tools, and offer them as functions";
+            return Err(ApiError::field(&field, format!("`{field}` is mcp: {what}")));
+        }
+        // Tools that OpenAI runs itself: clients list them by habit, and the model is not told of them.
         if kind != "function" {
             continue;
         }

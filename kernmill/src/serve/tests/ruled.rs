@@ -192,7 +192,7 @@ fn a_constraint_that_fails_ends_its_request_alone() {
     let sampler = SamplerParams { logit_bias: vec![(a, 50.0)], ..SamplerParams::default() };
     let held = Request { constraint: Some(heavy), sampler, ..Request::greedy(vec![1, 2], 200) };
     let ends = crowd(&mut serving, &[held, Request::greedy(vec![3, 4], 60)]);
-    let Finish::Failed(why) = &ends[0] else { panic!("{ends:?}") };
+    let Finish::Astray(why) = &ends[0] else { panic!("{ends:?}") };
     assert!(why.starts_with("the constraint cannot be followed any further") && !why.contains('\n'), "{why}");
     assert_eq!(ends[1], Finish::Stop(StopReason::MaxTokens));
     let kv = serving.engine().kv();
@@ -213,7 +213,7 @@ fn a_constraint_that_fails_ends_its_request_alone() {
     let one = Constraint::new(lexicon(), &Rule::Regex("a".to_owned())).unwrap();
     let sampler = SamplerParams { logit_bias: vec![(a, f32::NEG_INFINITY)], ..SamplerParams::default() };
     let barred = Request { constraint: Some(one), sampler, ..Request::greedy(vec![1], 5) };
-    let Finish::Failed(why) = &crowd(&mut serving, &[barred])[0] else { panic!() };
+    let Finish::Astray(why) = &crowd(&mut serving, &[barred])[0] else { panic!() };
     assert!(why.contains("every logit that is allowed is minus infinity"), "{why}");
 }
 
