@@ -1,6 +1,7 @@
 """Prompts of the dialogues: ids of harmony.py against those of a running server.
 
-    kernmill serve model-specs/nano & python compare_harmony.py --url http://127.0.0.1:8080 [--count N] [--data DIR]
+    kernmill serve &
+    python compare_harmony.py [--url http://127.0.0.1:8080] [--count N] [--data DIR]
 
 The server renders each conversation with the chat crate (POST /tokenize) and puts today's date into it.
 """

@@ -54,6 +54,7 @@ class Maker:
 
     def __init__(self, seed, text):
         self.random = random.Random(seed)
+        self.text = text
         self.facts = dict(phrases.GLOSSARY, **page_facts(text))
         words = sorted(set(re.findall(r"(?<![A-Za-z])[a-z]{3,9}(?![A-Za-z])", text[:400_000])))
         self.words = words + phrases.SORTED * 4

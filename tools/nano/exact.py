@@ -23,7 +23,6 @@ from talk import carry_over, pack
 from train import CONFIG, LENGTH, Stored
 
 ROWS = 8
-ALL = [*KINDS]
 
 
 def examples(maker, words, kind, count):
@@ -37,6 +36,16 @@ def examples(maker, words, kind, count):
         out.answer(conversation, made)
         found.append((item, out.ids[:-1], out.wanted[1:]))
     return found
+
+
+def stored(maker, words, kind, count):
+    """Held-out dialogues as lines of JSON, with a checksum (FNV-1a) of the prompt's ids."""
+    for item, _, _ in examples(maker, words, kind, count):
+        prompt, sum_ = Rendered(*words), 0x811c9dc5
+        prompt.prompt(item[1])
+        for byte in b"".join(id_.to_bytes(4, "little") for id_ in prompt.ids):
+            sum_ = (sum_ ^ byte) * 0x01000193 % 2**32
+        yield json.dumps({"kind": kind, "conversation": item[1], "made": item[2], "prompt": sum_})
 
 
 @torch.no_grad()
@@ -62,7 +71,7 @@ def exact(model, found):
 def report(model, maker, words, count):
     """Kind -> share exact, and by effort; the dialogues that were not."""
     shares, wrong = {}, []
-    for kind in ALL:
+    for kind in KINDS:
         found = examples(maker, words, kind, count)
         results = exact(model, found)
         by_effort = {}
@@ -88,14 +97,6 @@ def main():
     options = parser.parse_args()
     data = data_dir(options.data)
     maker = Maker(options.seed, (data / "train.txt").read_text(encoding="utf-8"))
-    if options.write:
-        kept = []
-        for kind in ALL:
-            for _ in range(options.count):
-                _, conversation, made, _ = maker.dialogue(kind, held=True)
-                kept.append(json.dumps({"kind": kind, "conversation": conversation, "made": made}))
-        options.write.write_text("\n".join(kept) + "\n")
-        return
     torch.set_num_threads(1)
     if options.checkpoint:
         tokenizer = Tokenizer.from_file(str(data / "talk-tokenizer.json"))
@@ -105,7 +106,12 @@ def main():
     else:
         tokenizer = Tokenizer.from_file(str(options.model / "tokenizer.json"))
         model = carry_over(options.model, tokenizer)
-    shares, wrong = report(model, maker, vocabulary(tokenizer), options.count)
+    words = vocabulary(tokenizer)
+    if options.write:
+        kept = [line for kind in KINDS for line in stored(maker, words, kind, options.count)]
+        options.write.write_text("\n".join(kept) + "\n")
+        return
+    shares, wrong = report(model, maker, words, options.count)
     for kind, share in shares.items():
         print(json.dumps({kind: share}))
     for item in wrong[:: max(1, len(wrong) // 12)]:
