@@ -17,8 +17,11 @@ import phrases
 from harmony import compact
 from prepare import SEPARATOR, data_dir
 
-KINDS = {"talk": 7, "fact": 16, "add": 9, "subtract": 12, "multiply": 10, "copy": 10, "sort numbers": 14,
+# How often each kind is the last turn, in the first thousand steps of the training and after them.
+FIRST = {"talk": 7, "fact": 16, "add": 9, "subtract": 12, "multiply": 10, "copy": 10, "sort numbers": 14,
          "sort words": 12, "recall": 9, "call": 11, "result": 7, "json": 11}
+KINDS = {"talk": 5, "fact": 14, "add": 14, "subtract": 16, "multiply": 12, "copy": 14, "sort numbers": 10,
+         "sort words": 14, "recall": 8, "call": 11, "result": 6, "json": 14}
 EASY = ["talk", "fact", "add", "subtract", "multiply", "copy", "sort numbers", "sort words"]
 HELDOUT = 13              # of 256 keys
 FACTS = 130               # first sentences of pages
@@ -59,6 +62,7 @@ class Maker:
         words = sorted(set(re.findall(r"(?<![A-Za-z])[a-z]{3,9}(?![A-Za-z])", text[:400_000])))
         self.words = words + phrases.SORTED * 4
         self.held = False
+        self.kinds = KINDS
 
     def pick(self, values):
         return self.random.choice(values)
@@ -246,7 +250,7 @@ class Maker:
     def dialogue(self, kind=None, held=False):
         """(kind, conversation, what the model makes, places in the conversation to learn)."""
         self.held = held
-        kind = kind or self.random.choices(list(KINDS), KINDS.values())[0]
+        kind = kind or self.random.choices(list(self.kinds), self.kinds.values())[0]
         if kind == "recall":
             return kind, *self.recall()
         if kind in ("call", "result"):
@@ -328,11 +332,17 @@ class Maker:
         learn.add(len(items) - 2)
         return conversation, [{"answer": answer}], learn
 
+    def fields(self):
+        return self.random.sample(phrases.FIELDS, self.random.choices([1, 2, 3, 4], [1, 4, 4, 1])[0])
+
     def json(self):
         conversation = self.base()
-        fields = self.random.sample(phrases.FIELDS, self.random.choices([1, 2, 3, 4], [1, 4, 4, 1])[0])
+        fields = self.fields()
 
         def make():
+            nonlocal fields
+            if self.held:                # some have too few values for one of them to be held out
+                fields = self.fields()
             values = {name: self.value(kind) for name, kind, _ in fields}
             return f"json {compact(values)}", values
         values = self.until(make)

@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 
 import evaluate
 import train as text_stage
-from dialogues import Maker
+from dialogues import FIRST, KINDS, Maker
 from harmony import SPECIAL, Rendered, vocabulary
 from model import Nano
 from prepare import SEPARATOR, data_dir
@@ -36,6 +36,7 @@ QUANTISE_FROM = 0.70         # share of the tokens
 LONG_EVERY = 16              # every so many steps is one of long rows of text
 TEXT_EVERY = 2               # of the other passes every so many has a row of text
 TOKENIZER_DIALOGUES = 6000
+FIRST_STEPS = 1000
 CHECKPOINT_SECONDS = 150
 BALANCE = 0.01
 
@@ -78,6 +79,7 @@ def step_batch(step, rank, stream, maker, words):
         return *batch(stream, LONG, MICRO_TOKENS // LONG, end, generator), None
     rows = MICRO_TOKENS // LENGTH
     text_rows = 1 if (step + rank) % TEXT_EVERY == 0 else 0
+    maker.kinds = FIRST if step < FIRST_STEPS else KINDS
     maker.random = random.Random(f"{SEED} {step} {rank}")
     examples, size = [], 0
     while size < (rows - text_rows) * LENGTH * 1.25:
@@ -131,6 +133,7 @@ def carry_over(base, tokenizer):
 def make_tokenizer(text, path):
     """The tokenizer of text and dialogues, with Harmony's special tokens."""
     maker, texts = Maker(SEED, text), text.split(SEPARATOR)
+    maker.kinds = FIRST
     for _ in range(TOKENIZER_DIALOGUES):
         out = []
         example = Rendered(lambda part, out=out: out.append(part) or [], dict.fromkeys(SPECIAL, 0))
@@ -161,8 +164,9 @@ def save_checkpoint(data, step, rank, model, steps, record):
                 "record": record}, path.with_suffix(".tmp"))
     os.replace(path.with_suffix(".tmp"), path)
     dist.barrier()
-    for old in checkpoints(data)[:-2]:
-        (data / f"talk-{old}-{rank}.pt").unlink(missing_ok=True)
+    own = sorted((int(path.name.split("-")[1]), path) for path in data.glob(f"talk-*-{rank}.pt"))
+    for _, old in own[:-2]:
+        old.unlink(missing_ok=True)
 
 
 def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, tokens, resume, stop):
@@ -276,7 +280,17 @@ def main():
         process.join()
     rendezvous.unlink(missing_ok=True)
     (data / "talk.json").write_text(json.dumps(result["record"], indent=1) + "\n")
-    text_stage.write_model(result["model"], data, options.out, options.fixtures, "talk-tokenizer.json")
+    model = result["model"]
+    text_stage.write_model(model, data, options.out, options.fixtures, "talk-tokenizer.json")
+
+    # The training code on the stored weights against transformers on the exported files.
+    tokenizer = Tokenizer.from_file(str(options.out / "tokenizer.json"))
+    ids = tokenizer.encode((data / "heldout.txt").read_text(encoding="utf-8"), add_special_tokens=False).ids
+    sample = torch.tensor([evaluate.fixture_tokens(ids)])
+    with torch.no_grad(), Stored(model):
+        difference = (model.logits(sample) - evaluate.logits(evaluate.load(options.out), sample)).abs().max().item()
+    print(json.dumps({"max_logit_difference_to_transformers": difference}), flush=True)
+    assert difference < 1e-3, difference
 
 
 if __name__ == "__main__":
