@@ -202,14 +202,14 @@ fn lines_that_are_wrong_are_refused_and_the_talk_goes_on() {
 fn a_full_context_is_told_with_both_numbers() {
     let dir = TempDir::new().unwrap();
     let cut =
-        talk(dir.path(), &["--json", "--context", "24", "--logit-bias", "3071=-inf"], "What is a slice?\n");
+        talk(dir.path(), &["--json", "--context", "72", "--logit-bias", "3064=-inf"], "What is a slice?\n");
     let (turns, events) = (cut.turns(), cut.events());
     assert_eq!(turns[0]["stop"], "context");
     let (prompt, written) =
         (turns[0]["prompt_tokens"].as_u64().unwrap(), turns[0]["tokens"].as_array().unwrap());
     let note = events.iter().find(|event| event["event"] == "note").unwrap()["text"].as_str().unwrap();
     assert!(note.contains(&format!("{prompt} tokens of the conversation")), "{note}");
-    assert!(note.contains(&format!("{} of the answer, the context holds 24", written.len())), "{note}");
+    assert!(note.contains(&format!("{} of the answer, the context holds 72", written.len())), "{note}");
 
     let long = format!("{}\nWhy?\n", "slice ".repeat(100));
     let refused = talk(dir.path(), &["--context", "64", "-n", "4"], &long);
