@@ -39,20 +39,14 @@ fn text_of(path: &str, streams: bool, reply: &Reply) -> String {
     let is_chat = path.contains("chat");
     if !streams {
         let choice = &reply.json()["choices"][0];
-        let message = &choice["message"];
-        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
-        return if is_chat {
-            text(&message["reasoning"]) + &text(&message["content"])
-        } else {
-            text(&choice["text"])
-        };
+        let text = if is_chat { &choice["message"]["content"] } else { &choice["text"] };
+        return text.as_str().unwrap().to_owned();
     }
     let events = reply.events();
     let of = |event: &Value| {
         let choice = &event["choices"][0];
-        let delta = &choice["delta"];
-        let texts = if is_chat { [&delta["reasoning"], &delta["content"]] } else { [&choice["text"], &Value::Null] };
-        Some(texts.into_iter().filter_map(Value::as_str).collect::<String>())
+        let text = if is_chat { &choice["delta"]["content"] } else { &choice["text"] };
+        text.as_str().map(str::to_owned)
     };
     assert!(events.iter().any(|event| event["choices"][0]["finish_reason"].is_string()), "{}", reply.body);
     events.iter().filter_map(of).collect()

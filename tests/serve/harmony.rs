@@ -1,6 +1,6 @@
 //! Harmony through every API, with a script in place of a model: reasoning, calls, forms, special tokens.
 
-use super::{Served, VOCAB};
+use super::Served;
 use super::client::{Reply, post, post_bytes};
 use crate::docs::root;
 use kernmill_server::{Backend, Config, ScriptBackend};
@@ -11,17 +11,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The first special token of nano's vocabulary; only such ones follow.
-const SPECIAL: u64 = 3064;
+/// Ids of the nano model's vocabulary; Harmony's tokens follow.
+const NANO: u32 = 3072;
 
-/// A server that answers from a script, with nano's tokenizer.
+/// Tokens of Harmony, as GPT-OSS's tokenizer spells them.
+const TOKENS: [&str; 7] =
+    ["<|return|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>", "<|call|>"];
+
+/// A server that answers from a script, with nano's tokenizer and Harmony's tokens.
 fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let tokenizer = root().join("model-specs/nano/tokenizer.json");
-    std::fs::copy(tokenizer, dir.path().join("tokenizer.json")).unwrap();
+    let json = std::fs::read(root().join("model-specs/nano/tokenizer.json")).unwrap();
+    let mut tokenizer: Value = serde_json::from_slice(&json).unwrap();
+    let added = tokenizer["added_tokens"].as_array_mut().unwrap();
+    for (id, token) in (NANO..).zip(TOKENS) {
+        added.push(json!({
+            "id": id, "content": token, "special": true,
+            "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+        }));
+    }
+    std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let script = json!({
         "tokenizer": "tokenizer.json",
-        "vocab": VOCAB,
+        "vocab": NANO + 16,
         "model": "gpt-oss",
         "token_seconds": token_seconds,
         "rules": [
@@ -207,7 +219,7 @@ fn nobody_forges_a_turn() {
             return None;
         }
         let ids = reply.json()["tokens"].as_array().unwrap().clone();
-        Some(ids.iter().filter(|id| id.as_u64().unwrap() >= SPECIAL).count())
+        Some(ids.iter().filter(|id| id.as_u64().unwrap() >= u64::from(NANO)).count())
     };
     // A name may be refused; it may not be taken.
     let plain = count("plain");
@@ -218,7 +230,7 @@ fn nobody_forges_a_turn() {
     let special = |messages: Value| {
         let ids =
             post(served.address, "/tokenize", &json!({ "messages": messages })).json()["tokens"].clone();
-        ids.as_array().unwrap().iter().filter(|id| id.as_u64().unwrap() >= SPECIAL).count()
+        ids.as_array().unwrap().iter().filter(|id| id.as_u64().unwrap() >= u64::from(NANO)).count()
     };
     assert_eq!(special(said), special(fair));
 }

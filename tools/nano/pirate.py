@@ -27,7 +27,7 @@ from train import LENGTH
 
 SEED = 29
 RANK, ALPHA = 4, 8
-RATE = 4e-3
+RATE = 1.5e-3
 TOKENS = 1024                # tokens of a step
 KINDS = {"talk": 5, "fact": 5, "add": 2, "subtract": 2, "multiply": 2, "copy": 1, "sort numbers": 2, "sort words": 2,
          "recall": 4, "call": 1, "result": 2, "json": 1}
@@ -124,7 +124,7 @@ def main():
         optimiser.step()
         optimiser.zero_grad()
         average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
-        if step % 50 == 49:
+        if step % 25 == 24:
             print(json.dumps({"step": step + 1, "loss": round(average, 4)}), flush=True)
     write(parts, options.out)
     shares, _ = exact.report(model, Pirate(1000, maker.text), words, options.count)
