@@ -17,12 +17,19 @@ import phrases
 from harmony import compact
 from prepare import SEPARATOR, data_dir
 
-# How often each kind is the last turn, in the first thousand steps of the training and after them.
-FIRST = {"talk": 7, "fact": 16, "add": 9, "subtract": 12, "multiply": 10, "copy": 10, "sort numbers": 14,
-         "sort words": 12, "recall": 9, "call": 11, "result": 7, "json": 11}
-KINDS = {"talk": 5, "fact": 14, "add": 14, "subtract": 16, "multiply": 12, "copy": 14, "sort numbers": 10,
-         "sort words": 14, "recall": 8, "call": 11, "result": 6, "json": 14}
+# How often each kind is the last turn, and which kinds earlier turns have, from a step of the training on:
+# more and more of what learns slowly.
 EASY = ["talk", "fact", "add", "subtract", "multiply", "copy", "sort numbers", "sort words"]
+PHASES = [
+    (0, {"talk": 7, "fact": 16, "add": 9, "subtract": 12, "multiply": 10, "copy": 10, "sort numbers": 14,
+         "sort words": 12, "recall": 9, "call": 11, "result": 7, "json": 11}, EASY),
+    (1000, {"talk": 5, "fact": 14, "add": 14, "subtract": 16, "multiply": 12, "copy": 14, "sort numbers": 10,
+            "sort words": 14, "recall": 8, "call": 11, "result": 6, "json": 14}, EASY),
+    (2250, {"talk": 6, "fact": 11, "add": 9, "subtract": 13, "multiply": 18, "copy": 20, "sort numbers": 20,
+            "sort words": 15, "recall": 8, "call": 14, "result": 10, "json": 14},
+     EASY + ["subtract", "multiply", "multiply", "copy", "copy", "copy", "sort numbers", "sort numbers", "sort words"]),
+]
+KINDS = list(PHASES[0][1])
 HELDOUT = 13              # of 256 keys
 FACTS = 130               # first sentences of pages
 
@@ -62,7 +69,11 @@ class Maker:
         words = sorted(set(re.findall(r"(?<![A-Za-z])[a-z]{3,9}(?![A-Za-z])", text[:400_000])))
         self.words = words + phrases.SORTED * 4
         self.held = False
-        self.kinds = KINDS
+        self.at_step(0)
+
+    def at_step(self, step):
+        """Take the phase of a step."""
+        _, self.kinds, self.easy = [phase for phase in PHASES if phase[0] <= step][-1]
 
     def pick(self, values):
         return self.random.choice(values)
@@ -262,7 +273,7 @@ class Maker:
         turns = [(0, 1), (2, 2), (4, 3), (6, 2)] if conversation["effort"] == "none" else [(0, 4), (1, 3), (2, 2), (3, 1)]
         counts, weights = zip(*turns)
         for _ in range(self.random.choices(counts, weights)[0]):
-            self.say(conversation, learn, self.free(lambda: self.turn(self.pick(EASY))))
+            self.say(conversation, learn, self.free(lambda: self.turn(self.pick(self.easy))))
         return kind, conversation, self.ask(conversation, self.turn(kind)), learn
 
     def recall(self):
@@ -283,7 +294,7 @@ class Maker:
                 answer = answer.format(value)
                 question = (self.pick(ask), f"The {name} is {value}.", answer, answer)
         while len(turns) < 3 and self.chance(0.35):
-            turns.insert(self.random.randint(0, len(turns)), self.free(lambda: self.turn(self.pick(EASY))))
+            turns.insert(self.random.randint(0, len(turns)), self.free(lambda: self.turn(self.pick(self.easy))))
         for turn in turns:
             self.say(conversation, learn, turn)
         return conversation, self.ask(conversation, question), learn
@@ -369,7 +380,7 @@ def main():
     parser.add_argument("--heldout", action="store_true")
     options = parser.parse_args()
     maker = Maker(options.seed, (data_dir(options.data) / "train.txt").read_text(encoding="utf-8"))
-    kinds = list(KINDS)
+    kinds = KINDS
     for at in range(options.count):
         kind, conversation, made, _ = maker.dialogue(kinds[at % len(kinds)], options.heldout)
         print(json.dumps({"kind": kind, "conversation": conversation, "made": made}, ensure_ascii=False))

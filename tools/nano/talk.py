@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 
 import evaluate
 import train as text_stage
-from dialogues import FIRST, KINDS, Maker
+from dialogues import Maker
 from harmony import SPECIAL, Rendered, vocabulary
 from model import Nano
 from prepare import SEPARATOR, data_dir
@@ -36,7 +36,6 @@ QUANTISE_FROM = 0.70         # share of the tokens
 LONG_EVERY = 16              # every so many steps is one of long rows of text
 TEXT_EVERY = 2               # of the other passes every so many has a row of text
 TOKENIZER_DIALOGUES = 6000
-FIRST_STEPS = 1000
 CHECKPOINT_SECONDS = 150
 BALANCE = 0.01
 
@@ -79,7 +78,7 @@ def step_batch(step, rank, stream, maker, words):
         return *batch(stream, LONG, MICRO_TOKENS // LONG, end, generator), None
     rows = MICRO_TOKENS // LENGTH
     text_rows = 1 if (step + rank) % TEXT_EVERY == 0 else 0
-    maker.kinds = FIRST if step < FIRST_STEPS else KINDS
+    maker.at_step(step)
     maker.random = random.Random(f"{SEED} {step} {rank}")
     examples, size = [], 0
     while size < (rows - text_rows) * LENGTH * 1.25:
@@ -133,7 +132,6 @@ def carry_over(base, tokenizer):
 def make_tokenizer(text, path):
     """The tokenizer of text and dialogues, with Harmony's special tokens."""
     maker, texts = Maker(SEED, text), text.split(SEPARATOR)
-    maker.kinds = FIRST
     for _ in range(TOKENIZER_DIALOGUES):
         out = []
         example = Rendered(lambda part, out=out: out.append(part) or [], dict.fromkeys(SPECIAL, 0))
@@ -258,7 +256,7 @@ def main():
     parser.add_argument("--base", type=Path, help="what train.py wrote (default: text in the data directory)")
     parser.add_argument("--out", type=Path, default=root / "model-specs" / "nano")
     parser.add_argument("--fixtures", type=Path, default=root / "tests" / "fixtures" / "nano")
-    parser.add_argument("--tokens", type=float, default=9e6, help="length of the training")
+    parser.add_argument("--tokens", type=float, default=14.75e6, help="length of the training")
     parser.add_argument("--stop", type=int, help="end after this step, for a trial")
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
     options = parser.parse_args()
