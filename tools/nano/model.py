@@ -66,14 +66,14 @@ class SinkAttention(torch.autograd.Function):
     """Causal attention with one learned sink logit per head.
 
     q [B, H, T, d], k and v [B, H, T, d], sinks [H]; window None (full) or the number of
-    keys a query sees, itself included. The sink is a further key with value zero: the
+    keys a query sees, itself included; segments [B, T] or None: a query sees its own only. The sink is a further key with value zero: the
     flash kernel runs without it and the result is rescaled by exp(lse - lse'), with
     lse' = log(exp(lse) + exp(sink)); the backward kernel given out' and lse' then yields
     the exact gradients.
     """
 
     @staticmethod
-    def blocks(q, k, v, window):
+    def blocks(q, k, v, segments):
         """Yield (q, k, v, mask, query slice, key slice) for blocks over positions."""
         length = q.shape[2]
         size = 128
@@ -81,7 +81,11 @@ class SinkAttention(torch.autograd.Function):
             end = min(start + size, length)
             rows = torch.arange(start, end)[:, None]
             columns = torch.arange(0, end)[None]
-            mask = torch.zeros(end - start, end).masked_fill(columns > rows, -math.inf)
+            hidden = columns > rows
+            if segments is not None:
+                hidden = hidden | (segments[:, start:end, None] != segments[:, None, :end])
+                hidden = hidden[:, None]
+            mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)
             yield q[:, :, start:end], k[:, :, :end], v[:, :, :end], mask, slice(start, end), slice(0, end)
 
     @staticmethod
@@ -105,7 +109,7 @@ class SinkAttention(torch.autograd.Function):
         return x.view(b, n // b, h, w, d).transpose(1, 2).reshape(b, h, t, d)
 
     @staticmethod
-    def window_mask(b, t, window):
+    def window_mask(b, t, window, segments):
         """[B*T/window, 1, window, 2*window] additive mask; the first block has no past."""
         rows = torch.arange(window)[:, None] + window
         columns = torch.arange(2 * window)[None]
@@ -113,20 +117,25 @@ class SinkAttention(torch.autograd.Function):
         mask = torch.zeros(window, 2 * window).masked_fill(hidden, -math.inf)
         mask = mask.repeat(b, t // window, 1, 1)
         mask[:, 0, :, :window] = -math.inf
+        if segments is not None:
+            own = segments.view(b, t // window, window)
+            before = torch.cat((own[:, :1], own[:, :-1]), 1)
+            keys = torch.cat((before, own), 2)
+            mask = mask.masked_fill(own[..., None] != keys[:, :, None], -math.inf)
         return mask.view(-1, 1, window, 2 * window)
 
     @staticmethod
-    def forward(context, q, k, v, sinks, window):
+    def forward(context, q, k, v, sinks, window, segments=None):
         b, h, t, d = q.shape
         cls = SinkAttention
         if window is not None and t % window == 0:
             folded = cls.fold(q, window), cls.fold_keys(k, window), cls.fold_keys(v, window)
-            out, lse = FLASH(*folded, 0.0, False, attn_mask=cls.window_mask(b, t, window))
+            out, lse = FLASH(*folded, 0.0, False, attn_mask=cls.window_mask(b, t, window, segments))
             out = cls.unfold(out, b, t)
             lse = lse.view(b, t // window, h, window).transpose(1, 2).reshape(b, h, t)
         else:
             out, lse = torch.empty_like(q), q.new_empty(b, h, t)
-            for bq, bk, bv, mask, rows, _ in cls.blocks(q, k, v, window):
+            for bq, bk, bv, mask, rows, _ in cls.blocks(q, k, v, segments):
                 if window is not None:
                     far = torch.arange(mask.shape[1])[None] <= torch.arange(rows.start, rows.stop)[:, None] - window
                     mask = mask.masked_fill(far, -math.inf)
@@ -134,13 +143,13 @@ class SinkAttention(torch.autograd.Function):
         total = torch.logaddexp(lse, sinks[None, :, None])
         out = out * torch.exp(lse - total)[..., None]
         context.save_for_backward(q, k, v, sinks, out, total)
-        context.window = window
+        context.window, context.segments = window, segments
         return out
 
     @staticmethod
     def backward(context, grad):
         q, k, v, sinks, out, total = context.saved_tensors
-        window, cls = context.window, SinkAttention
+        window, segments, cls = context.window, context.segments, SinkAttention
         b, h, t, d = q.shape
         delta = (grad * out).sum(-1)
         grad_sinks = -(torch.exp(sinks[None, :, None] - total) * delta).sum((0, 2))
@@ -150,7 +159,7 @@ class SinkAttention(torch.autograd.Function):
             gq, gk, gv = FLASH_BACKWARD(
                 cls.fold(grad, window), cls.fold(q, window), cls.fold_keys(k, window),
                 cls.fold_keys(v, window), cls.fold(out, window), lse, 0.0, False,
-                attn_mask=cls.window_mask(b, t, window))
+                attn_mask=cls.window_mask(b, t, window, segments))
 
             def merge(x):
                 x = x.view(b, n, h, 2, window, d)
@@ -158,16 +167,16 @@ class SinkAttention(torch.autograd.Function):
                 own[:, :-1] += x[:, 1:, :, 0]
                 return own.transpose(1, 2).reshape(b, h, t, d)
 
-            return cls.unfold(gq, b, t), merge(gk), merge(gv), grad_sinks, None
+            return cls.unfold(gq, b, t), merge(gk), merge(gv), grad_sinks, None, None
         gq, gk, gv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        for bq, bk, bv, mask, rows, keys in cls.blocks(q, k, v, None):
+        for bq, bk, bv, mask, rows, keys in cls.blocks(q, k, v, segments):
             part = FLASH_BACKWARD(
                 grad[:, :, rows], bq, bk, bv, out[:, :, rows].contiguous(),
                 total[:, :, rows].contiguous(), 0.0, False, attn_mask=mask)
             gq[:, :, rows] = part[0]
             gk[:, :, keys] += part[1]
             gv[:, :, keys] += part[2]
-        return gq, gk, gv, grad_sinks, None
+        return gq, gk, gv, grad_sinks, None, None
 
 
 class Dispatch(torch.autograd.Function):
@@ -235,7 +244,7 @@ class Attention(nn.Module):
         self.sinks = nn.Parameter(torch.zeros(self.heads))
         self.window = config["sliding_window"] if kind == "sliding_attention" else None
 
-    def forward(self, x, cos, sin):
+    def forward(self, x, cos, sin, segments):
         """x [B, T, D] -> [B, T, D]."""
         b, t, _ = x.shape
         q = rotate(self.q_proj(x).view(b, t, self.heads, self.size), cos, sin).transpose(1, 2)
@@ -244,7 +253,7 @@ class Attention(nn.Module):
         repeat = self.heads // self.groups
         k = k.repeat_interleave(repeat, 2).transpose(1, 2).contiguous()
         v = v.repeat_interleave(repeat, 2).transpose(1, 2).contiguous()
-        out = SinkAttention.apply(q.contiguous(), k, v, self.sinks, self.window)
+        out = SinkAttention.apply(q.contiguous(), k, v, self.sinks, self.window, segments)
         return self.o_proj(out.transpose(1, 2).reshape(b, t, -1))
 
 
@@ -303,8 +312,8 @@ class Layer(nn.Module):
         self.experts = Experts(config)
         self.eps = config["rms_norm_eps"]
 
-    def forward(self, x, cos, sin):
-        x = x + self.attention(rms_norm(x, self.input_layernorm, self.eps), cos, sin)
+    def forward(self, x, cos, sin, segments):
+        x = x + self.attention(rms_norm(x, self.input_layernorm, self.eps), cos, sin, segments)
         flat = rms_norm(x, self.post_attention_layernorm, self.eps).flatten(0, 1)
         y, balance = self.experts(flat)
         return x + y.view_as(x), balance
@@ -338,20 +347,27 @@ class Nano(nn.Module):
             nn.init.normal_(e.gate_up, std=e.gate_up.shape[-1] ** -0.5)
             nn.init.normal_(e.down, std=0.5 * e.down.shape[-1] ** -0.5 / math.sqrt(depth))
 
-    def hidden(self, tokens):
-        """tokens [B, T] -> (final normalised hidden [B, T, D], balance loss)."""
+    def hidden(self, tokens, segments=None):
+        """tokens [B, T], segments [B, T] or None -> (final normalised hidden [B, T, D], balance loss)."""
         t = tokens.shape[1]
         x = F.embedding(tokens, self.embed)
         cos, sin, balance = self.cos[:t], self.sin[:t], 0.0
         for layer in self.layers:
-            x, part = layer(x, cos, sin)
+            x, part = layer(x, cos, sin, segments)
             balance = balance + part
         return rms_norm(x, self.norm, self.config["rms_norm_eps"]), balance / len(self.layers)
 
-    def loss(self, tokens, targets):
-        """Return (cross entropy in nats, load-balancing loss); tokens, targets [B, T]."""
-        hidden, balance = self.hidden(tokens)
-        return SlicedLoss.apply(hidden.flatten(0, 1), self.lm_head, targets.flatten()), balance
+    def loss(self, tokens, targets, segments=None):
+        """Return (cross entropy in nats, load-balancing loss); tokens, targets [B, T].
+
+        Targets of -1 do not count. With segments [B, T] a position only sees those of its own.
+        """
+        hidden, balance = self.hidden(tokens, segments)
+        hidden, targets = hidden.flatten(0, 1), targets.flatten()
+        if segments is not None:
+            counted = (targets >= 0).nonzero().squeeze(1)
+            hidden, targets = hidden[counted], targets[counted]
+        return SlicedLoss.apply(hidden, self.lm_head, targets), balance
 
     @torch.no_grad()
     def logits(self, tokens):

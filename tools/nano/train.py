@@ -104,19 +104,28 @@ def keep_memory():
         pass
 
 
-def train_tokenizer(text, path):
-    """Train a byte-level BPE with the published model's splitting rule; END is the last id."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(SPLIT), "isolated"),
+def splitter(rule):
+    """Cut a text by the rule and write its bytes as letters."""
+    return pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(rule), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
     ])
+
+
+def train_tokenizer(texts, path, special=()):
+    """Train a byte-level BPE with the published model's splitting rule; END is the last id.
+
+    With special tokens, which come before END, digits are cut one by one, so that no merge joins two.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = splitter(SPLIT.replace(r"\p{N}{1,3}", r"\p{N}") if special else SPLIT)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=CONFIG["vocab_size"] - 1, show_progress=False,
+        vocab_size=CONFIG["vocab_size"] - 1 - len(special), show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer.train_from_iterator(text.split(SEPARATOR), trainer)
-    tokenizer.add_special_tokens([END])
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.pre_tokenizer = splitter(SPLIT)
+    tokenizer.add_special_tokens([*special, END])
     # Every text of the training began with it, so a prompt does too.
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{END} $A", pair=f"{END} $A {END}:1 $B:1", special_tokens=[(END, tokenizer.token_to_id(END))])
@@ -343,7 +352,7 @@ def export(model):
             for name, t in sorted(out.items())}
 
 
-def write_model(model, data, out, fixtures):
+def write_model(model, data, out, fixtures, tokenizer="tokenizer.json"):
     """Write config, weights, tokenizer and the text files."""
     config = dict(CONFIG, eos_token_id=CONFIG["vocab_size"] - 1, pad_token_id=CONFIG["vocab_size"] - 1)
     config["quantization_config"] = {
@@ -353,7 +362,7 @@ def write_model(model, data, out, fixtures):
     }
     (out / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     save_file(export(model), out / "model.safetensors", metadata={"format": "pt"})
-    shutil.copy(data / "tokenizer.json", out / "tokenizer.json")
+    shutil.copy(data / tokenizer, out / "tokenizer.json")
     shutil.copy(data / "heldout.txt", out / "heldout.txt")
     shutil.copy(data / "corpus.json", out / "corpus.json")
     shutil.copy(data / "words.txt", fixtures / "words.txt")
@@ -392,7 +401,7 @@ def main():
 
     text = (data / "train.txt").read_text(encoding="utf-8")
     heldout_text = (data / "heldout.txt").read_text(encoding="utf-8")
-    tokenizer = train_tokenizer(text, data / "tokenizer.json")
+    tokenizer = train_tokenizer(text.split(SEPARATOR), data / "tokenizer.json")
     stream = encode_pages(tokenizer, text)
     heldout = tokenizer.encode(heldout_text, add_special_tokens=False).ids
     print(json.dumps({"train_tokens": len(stream), "train_bytes": len(text.encode()),
