@@ -83,6 +83,10 @@ pub struct Tool {
     pub description: String,
     /// JSON schema of an object, whose members are the arguments; `None` for a function without any.
     pub parameters: Option<Value>,
+    /// Whether calls follow the schema to the letter. Otherwise parts that no grammar can hold a call to are
+    /// passed over.
+    #[serde(default)]
+    pub strict: bool,
 }
 
 /// A tool that a model was trained with.

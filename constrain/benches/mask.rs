@@ -38,8 +38,12 @@ fn main() -> io::Result<()> {
         "required": ["city", "days", "unit"],
         "additionalProperties": false,
     });
-    let tool =
-        Tool { name: "weather".to_owned(), description: String::new(), parameters: Some(schema.clone()) };
+    let tool = Tool {
+        name: "weather".to_owned(),
+        description: String::new(),
+        parameters: Some(schema.clone()),
+        strict: false,
+    };
     let conversation = Conversation { tools: vec![tool], ..Conversation::default() };
     let turn = Turn::of(&conversation, ToolChoice::Auto);
     let mut out = io::stdout().lock();

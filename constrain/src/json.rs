@@ -17,3 +17,28 @@ pub(crate) fn with_options(schema: &Value) -> Value {
     schema["x-guidance"] = json!({ "whitespace_pattern": WHITESPACE });
     schema
 }
+
+/// A schema of which parts that no grammar can hold a text to are passed over; `oneOf` counts as `anyOf`.
+/// The depth of `schema` has been checked.
+pub(crate) fn with_lenient_options(schema: &Value) -> Value {
+    let mut schema = with_options(schema);
+    drop_patterns_that_look_around(&mut schema);
+    schema["x-guidance"]["lenient"] = json!(true);
+    schema
+}
+
+/// Drops expressions that look around from everywhere in a schema: the parser has no leniency for them.
+fn drop_patterns_that_look_around(schema: &mut Value) {
+    let looks_around = |text: &str| ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|begin| text.contains(begin));
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, value| name != "pattern" || !value.as_str().is_some_and(looks_around));
+            if let Some(Value::Object(patterns)) = members.get_mut("patternProperties") {
+                patterns.retain(|pattern, _| !looks_around(pattern));
+            }
+            members.values_mut().for_each(drop_patterns_that_look_around);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_patterns_that_look_around),
+        _ => {}
+    }
+}

@@ -1,7 +1,7 @@
 //! The grammar of a turn in Harmony.
 
 use crate::error::Error;
-use crate::json::{any_object, with_options};
+use crate::json::{any_object, with_lenient_options, with_options};
 use crate::limits::{TURN_BYTES, check_schema, check_text};
 use kernmill_chat::{BuiltinTool, Conversation, Effort, Tool};
 use llguidance::api::GrammarWithLexer;
@@ -149,7 +149,8 @@ impl Turn {
             // The recipient may stand before or after the channel: models write both.
             let to = format!(" to=functions.{}", tool.name);
             let arguments = format!("args_{index}");
-            let _ = writeln!(text, "{arguments}: %json {}", with_options(schema));
+            let schema = if tool.strict { with_options(schema) } else { with_lenient_options(schema) };
+            let _ = writeln!(text, "{arguments}: %json {schema}");
             let _ = writeln!(
                 text,
                 "call_{index}: <|channel|> \"commentary{to}\" json_type <|message|> {arguments} <|call|> \

@@ -1,7 +1,7 @@
 //! The HTTP server of kernmill: OpenAI's API over one engine that runs many texts at once.
 //!
 //! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
-//! requests with it. It opens no connection of its own ([`EndpointTarget`], which does, is for measuring),
+//! requests with it. It opens no connection of its own (`EndpointTarget`, which does, is for measuring),
 //! serves the machine it runs on unless it is told otherwise, and answers a wrong request with what is wrong.
 //! `docs/user/serve.md` has the routes.
 
@@ -13,6 +13,7 @@ mod batch;
 mod caller;
 mod chat;
 mod completions;
+#[cfg(feature = "compiler")]
 mod endpoint;
 mod engine;
 mod error;
@@ -41,6 +42,7 @@ mod state;
 pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
 pub use batch::ChatForm;
 pub use caller::{Caller, Key, Keys};
+#[cfg(feature = "compiler")]
 pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget};
 pub use engine::EngineBackend;
 pub use error::ApiError;

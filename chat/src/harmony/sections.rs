@@ -170,5 +170,10 @@ fn builtin(tool: BuiltinTool) -> Namespace {
 
 fn function(name: &str, description: &str, properties: Value, required: &[&str]) -> Tool {
     let parameters = json!({"type": "object", "properties": properties, "required": required});
-    Tool { name: name.to_owned(), description: description.to_owned(), parameters: Some(parameters) }
+    Tool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: Some(parameters),
+        strict: false,
+    }
 }

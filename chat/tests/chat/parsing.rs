@@ -8,7 +8,12 @@ use proptest::test_runner::{Config, TestRunner};
 
 /// A conversation with the functions `f` and `get_weather`.
 fn declared() -> Conversation {
-    let tool = |name: &str| Tool { name: name.to_owned(), description: String::new(), parameters: None };
+    let tool = |name: &str| Tool {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: None,
+        strict: false,
+    };
     Conversation { tools: vec![tool("f"), tool("get_weather")], ..Conversation::default() }
 }
 

@@ -14,6 +14,7 @@ fn conversation(rng: &mut Rng) -> Conversation {
         name: (*name).to_owned(),
         description: String::new(),
         parameters: rng.bool().then(|| schema(rng)),
+        strict: rng.bool(),
     });
     let tools = tools.collect();
     let format = rng.bool().then(|| ResponseFormat {
@@ -105,7 +106,8 @@ fn every_turn_is_read_without_anomalies() {
 
 #[test]
 fn headers_of_a_named_call_are_forced() {
-    let tool = Tool { name: "get_weather".to_owned(), description: String::new(), parameters: None };
+    let tool =
+        Tool { name: "get_weather".to_owned(), description: String::new(), parameters: None, strict: false };
     let conversation = Conversation { tools: vec![tool], ..Conversation::default() };
     let turn = Turn::of(&conversation, ToolChoice::Function("get_weather".to_owned()));
     let mut constraint = Constraint::new(&LEXICON, &Rule::Harmony(turn)).unwrap();
@@ -127,6 +129,34 @@ fn headers_of_a_named_call_are_forced() {
     assert!(constraint.is_done());
 }
 
+/// Schemas of others' tools have what no grammar can hold a call to.
+#[test]
+fn only_strict_functions_must_have_schemas_that_can_be_followed() {
+    let made = |strict: bool, parameters: Value| {
+        let tool =
+            Tool { name: "f".to_owned(), description: String::new(), parameters: Some(parameters), strict };
+        Constraint::new(&LEXICON, &Rule::Harmony(Turn { tools: vec![tool], ..Turn::default() }))
+    };
+    let either = json!({ "oneOf": [{ "minimum": 1, "type": "integer" }, { "type": "number" }] });
+    let of = |member: Value| json!({ "type": "object", "properties": { "a": member }, "required": ["a"] });
+    for member in
+        [either, json!({ "type": "string", "pattern": "^(?=a)b$" }), json!({ "not": { "const": 1 } })]
+    {
+        let parameters = of(member.clone());
+        assert!(made(false, parameters.clone()).is_ok(), "{member}");
+        assert!(matches!(made(true, parameters), Err(Error::Rule { .. })), "{member}");
+    }
+    // What can be followed is.
+    let number = of(json!({ "oneOf": [{ "type": "integer" }] }));
+    let mut constraint = made(false, number).unwrap();
+    let begun = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":";
+    for id in kernmill_chat::Vocabulary::encode_marked(&**VOCABULARY, begun).unwrap() {
+        constraint.accept(id).unwrap();
+    }
+    let quote = kernmill_chat::Vocabulary::encode_marked(&**VOCABULARY, "\"").unwrap()[0];
+    assert_eq!(constraint.accept(quote), Err(Error::NotAllowed { id: quote }));
+}
+
 #[test]
 fn impossible_choices_are_refused() {
     let refused = |turn: Turn| Constraint::new(&LEXICON, &Rule::Harmony(turn)).unwrap_err().to_string();
@@ -135,7 +165,8 @@ fn impossible_choices_are_refused() {
         refused(required),
         "the choice of tools: a tool shall be called, but no such tool is declared"
     );
-    let tool = Tool { name: "f".to_owned(), description: String::new(), parameters: Some(json!([])) };
+    let tool =
+        Tool { name: "f".to_owned(), description: String::new(), parameters: Some(json!([])), strict: false };
     let wrong = Turn { tools: vec![tool.clone()], ..Turn::default() };
     assert_eq!(refused(wrong), "the schema of the function `f`: it is an array, expected an object");
     let wrong = Turn { tools: vec![Tool { name: "a\"b".to_owned(), ..tool }], ..Turn::default() };

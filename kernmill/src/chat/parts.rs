@@ -76,8 +76,12 @@ mod tests {
     use kernmill_chat::Tool;
 
     fn called(name: &str, tools: &[&str]) -> Vec<Item> {
-        let tool =
-            |name: &&str| Tool { name: (*name).to_owned(), description: String::new(), parameters: None };
+        let tool = |name: &&str| Tool {
+            name: (*name).to_owned(),
+            description: String::new(),
+            parameters: None,
+            strict: false,
+        };
         let mut conversation =
             Conversation { tools: tools.iter().map(tool).collect(), ..Conversation::default() };
         conversation.items.push(Item::User { name: None, text: "How warm is it?".to_owned() });

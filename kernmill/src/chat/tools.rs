@@ -23,6 +23,8 @@ struct Function {
     description: Option<String>,
     #[serde(default)]
     parameters: Option<Value>,
+    #[serde(default)]
+    strict: bool,
 }
 
 /// Reads a file of functions: a list in JSON, in the form of OpenAI's `tools`.
@@ -56,6 +58,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<Vec<Tool>, String> {
             name: function.name,
             description: function.description.unwrap_or_default(),
             parameters: function.parameters,
+            strict: function.strict,
         });
     }
     Ok(tools)

@@ -170,7 +170,8 @@ pub fn tool_with(function: &mut Fields, schema: &str) -> Result<Tool, ApiError> 
         None => None,
         Some(other) => return Err(function.wrong(schema, &other, "a JSON schema of an object")),
     };
-    Ok(Tool { name, description, parameters })
+    let strict = function.flag("strict")?.unwrap_or(false);
+    Ok(Tool { name, description, parameters, strict })
 }
 
 /// Checks that no two functions have the same name.

@@ -159,7 +159,21 @@ fn constraint(facts: &Facts, ask: &Ask) -> Result<Option<Constraint>, ApiError> 
     }
     let Some(rule) = rule else { return Ok(None) };
     let param = if ask.form.is_some() { "kernmill" } else { "response_format" };
-    held_to(facts, &rule, param).map(Some)
+    held_to(facts, &rule, param).map(Some).map_err(|error| function_at_fault(facts, &rule).unwrap_or(error))
+}
+
+/// What is wrong with the first strict function of a turn whose schema cannot be followed.
+fn function_at_fault(facts: &Facts, rule: &Rule) -> Option<ApiError> {
+    let Rule::Harmony(turn) = rule else { return None };
+    turn.tools.iter().filter(|tool| tool.strict).find_map(|tool| {
+        let schema = Rule::JsonSchema(tool.parameters.clone()?);
+        let error = Constraint::new(&facts.lexicon, &schema).err()?;
+        let what = format!(
+            "the function `{}`: {error}; without `strict` it is followed as far as can be",
+            tool.name
+        );
+        Some(ApiError::field("tools", what))
+    })
 }
 
 /// What holds a text to a rule, which the field `param` gives.

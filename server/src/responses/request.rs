@@ -396,14 +396,14 @@ fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, Vec<Value>), ApiError> {
         if kind != "function" {
             continue;
         }
-        let strict = tool.flag("strict")?.unwrap_or(true);
-        let tool = messages::function_tool(&mut tool)?;
+        let strict = tool.flag("strict")?;
+        let tool = Tool { strict: strict.unwrap_or(false), ..messages::function_tool(&mut tool)? };
         shown.push(json!({
             "type": "function",
             "name": tool.name,
             "description": tool.description,
             "parameters": tool.parameters.clone().unwrap_or_else(|| json!({})),
-            "strict": strict,
+            "strict": strict.unwrap_or(true),
         }));
         tools.push(tool);
     }
