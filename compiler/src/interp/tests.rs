@@ -5,7 +5,7 @@ use crate::graph::Attention;
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
-use kernmill_plan::kv::{Elements, KvFormat, KvPair};
+use kernmill_plan::kv::{Elements, KvFormat, KvPair, hadamard_block};
 
 fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
@@ -128,7 +128,14 @@ fn naive(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32
             out.push(values.zip(&e).map(|(v, e)| v * e).sum::<f64>() / sum);
         }
     }
-    out
+    if !a.kv.v.descriptor().rotated {
+        return out;
+    }
+    // The cache has transformed values: the inverse, as a matrix of signs.
+    let block = hadamard_block(a.head_dim);
+    let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+    let back = |x: &[f64], i: usize| x.iter().enumerate().map(|(j, x)| sign(i, j) * x).sum::<f64>();
+    out.chunks(block).flat_map(|x| (0..block).map(move |i| back(x, i) / block as f64)).collect()
 }
 
 #[test]
