@@ -25,8 +25,9 @@ slower limit, memory or arithmetic, allows. --pp 0 or --tg 0 leaves that half ou
 With --serve, requests come as a server gets them: from --clients that wait for their answers, or at --rate a second. Shown are the waits \
 for the first token and between tokens, how many answers kept both --slo limits (goodput), how alike tenants were served (fairness), what \
 the prefix cache saved, and how busy the engine was. A line of --trace is {\"at\": SECONDS, \"prompt\": LENGTH or IDS, \"answer\": LENGTH}, \
-with \"session\", \"adapter\" and \"tenant\" if need be; a turn of a session continues all that was said in it. With --endpoint http://127.0.0.1:8080/v1, the load \
-goes to a server somewhere: its times are those of the client, and it does not tell how busy it is.
+with \"session\", \"adapter\" and \"tenant\" if need be; a turn of a session continues all that was said in it. With \
+--endpoint http://127.0.0.1:8080/v1, the load goes to a server somewhere: its times are those of the client, and it does not tell how \
+busy it is.
 
 Examples:
   kernmill bench                                         the embedded nano model

@@ -49,8 +49,6 @@ pub struct LoadArgs {
     #[arg(long, value_name = "S", requires = "serve", default_value = "0.35", value_parser = number(0.0, 1e6, "at least 0"))]
     slo_itl: f32,
     /// Put the load on a server that has OpenAI's completions, instead of a model here
-    ///
-    /// KERNMILL_API_KEY in the environment is the key for it.
     #[arg(long, value_name = "URL", requires = "serve", conflicts_with_all = ["model", "parallel"])]
     endpoint: Option<String>,
     /// Name of the endpoint's model; by default its first one

@@ -47,8 +47,8 @@ pub struct Serve {
     /// Origin of a page elsewhere that may send requests, such as https://app.example
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
-    /// Texts that run at once. Each has at least a third of the speed that it has alone, or as much less as
-    /// there are more than 4: others wait where this cannot be
+    /// Texts that run at once. Of up to 4, each keeps a third of the speed that it has alone, of 8 a sixth,
+    /// and so on; others wait until this can be
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=32))]
     parallel: u32,
     /// Longest text with its prompt, in tokens; by default the model's longest, up to 8192

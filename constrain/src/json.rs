@@ -18,8 +18,8 @@ pub(crate) fn with_options(schema: &Value) -> Value {
     schema
 }
 
-/// A schema of which parts that no grammar can hold a text to are passed over; `oneOf` counts as `anyOf`.
-/// The depth of `schema` has been checked.
+/// A schema whose parts count as far as a grammar can hold a text to them; `oneOf` counts as `anyOf`. The
+/// depth of `schema` has been checked.
 pub(crate) fn with_lenient_options(schema: &Value) -> Value {
     let mut schema = with_options(schema);
     drop_patterns_that_look_around(&mut schema);

@@ -5,7 +5,7 @@ use crate::ids;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A request on its way. Whoever works on it holds it; when the last one lets it go, it is logged.
+/// A request on its way. Every task that works on it holds it; when the last one lets it go, it is logged.
 #[derive(Debug)]
 pub struct Record {
     id: String,
@@ -60,8 +60,8 @@ impl Record {
         self.noted().status = status;
     }
 
-    /// Adds an answer to a prompt, which has ended or was given up. Of
-    /// several answers, the log has the sums, and the first one's times.
+    /// Adds an answer to a prompt, which has ended or was given up. Of several answers, the log has the sums,
+    /// and the first one's times.
     pub fn add(&self, prompt_tokens: u64, figures: &Figures) {
         let mut noted = self.noted();
         noted.prompt_tokens += prompt_tokens;

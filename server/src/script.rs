@@ -85,7 +85,7 @@ impl ScriptBackend {
     }
 }
 
-/// The facts of a model of which there is a tokenizer.json and nothing else.
+/// The facts of a model that is nothing but a tokenizer.json.
 ///
 /// # Errors
 /// When the tokenizer cannot be read.

@@ -161,7 +161,11 @@ fn slow_clients_hold_nobody_up_and_are_left() {
     let mut bodies: Vec<TcpStream> = (0..50).map(|n| open(&request[..head + n % 20])).collect();
     let start = Instant::now();
     well.check(&served);
-    assert!(start.elapsed() < Duration::from_secs(5), "others wait for {:?}", start.elapsed());
+    let waited = start.elapsed();
+    assert!(
+        waited < Duration::from_secs(limits::HEAD_SECONDS),
+        "others wait for {waited:?}, as long as the slow ones"
+    );
     // A byte now and then is not enough.
     for _ in 0..4 {
         std::thread::sleep(Duration::from_secs(1));
@@ -219,7 +223,7 @@ fn bodies_end_at_their_limit_however_they_come() {
     well.check(&served);
 }
 
-/// Schemas that cost whoever compiles them without limits.
+/// Schemas that take memory or time without end where nothing limits their compiling.
 fn bombs() -> Vec<(&'static str, Value)> {
     let nested = |levels: usize, wrap: fn(Value) -> Value| {
         (0..levels).fold(json!({ "type": "string" }), |inner, _| wrap(inner))
@@ -320,7 +324,7 @@ fn schema_bombs_are_refused_or_held_to() {
             more.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
             let start = Instant::now();
             let reply = post(at.address, CHAT, &body);
-            assert!(start.elapsed() < Duration::from_secs(20), "{what}: {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:?}", start.elapsed());
             match reply.status {
                 200 => {
                     assert!(reply.json()["choices"][0]["finish_reason"].is_string(), "{what}: {}", reply.body)

@@ -1,4 +1,5 @@
-//! What only this server has: forms by grammars, other names of models, summaries, sessions, the log.
+//! What only this server has: forms by grammars, other names of models, reasoning that comes back with its
+//! ids, summaries, sessions, the log.
 
 use super::client::{Reply, get, get_with, post, post_with, raw};
 use super::harmony::random;
@@ -87,6 +88,105 @@ fn grammars_are_followed_where_the_server_permits_them() {
             reply.body
         );
     }
+}
+
+/// A turn with a call, and its next turn from the items that the client has.
+fn turn(served: &Served, seed: u64, streams: bool, include: bool) -> (Value, Vec<Value>) {
+    let parameters = json!({ "type": "object", "properties": { "a": { "enum": ["x", "y"] } }, "required": ["a"], "additionalProperties": false });
+    let mut body = json!({
+        "model": "gpt-oss", "store": false, "seed": seed, "max_output_tokens": 300, "stream": streams,
+        "input": [{ "role": "user", "content": "Look it up, please." }],
+        "tools": [{ "type": "function", "name": "look", "parameters": parameters }],
+        "tool_choice": "required",
+        // The random weights end their reasoning by it.
+        "logit_bias": { "3076": 14 },
+        "temperature": 3,
+    });
+    if include {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    let reply = post(served.address, "/v1/responses", &body);
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    if !streams {
+        let response = reply.json();
+        let items = response["output"].as_array().unwrap().clone();
+        return (response, items);
+    }
+    let data = reply.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let events: Vec<Value> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
+    let items = events.iter().filter(|event| event["type"] == "response.output_item.done");
+    (events.last().unwrap()["response"].clone(), items.map(|event| event["item"].clone()).collect())
+}
+
+/// The next turn: its response.
+fn go_on(address: SocketAddr, items: &[Value], key: &[&str]) -> Reply {
+    let call = items.iter().find(|item| item["type"] == "function_call").unwrap();
+    let mut input = vec![json!({ "role": "user", "content": "Look it up, please." })];
+    input.extend(items.iter().cloned());
+    input.push(json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "found" }));
+    let parameters = json!({ "type": "object", "properties": { "a": { "enum": ["x", "y"] } }, "required": ["a"], "additionalProperties": false });
+    let body = json!({
+        "model": "gpt-oss", "store": false, "max_output_tokens": 2, "input": input,
+        "tools": [{ "type": "function", "name": "look", "parameters": parameters }],
+    });
+    post_with(address, "/v1/responses", key, &body)
+}
+
+#[test]
+fn reasoning_comes_back_with_its_ids() {
+    let served = Served::of(random(1024, 4), "gpt-oss", Config { date: Today::None, ..Config::default() });
+    // Random weights do not always reason.
+    let reasons = |(response, items): &(Value, Vec<Value>)| {
+        response["status"] == "completed" && items.len() == 2 && items[0]["type"] == "reasoning"
+    };
+    let seed = (0..60).find(|seed| reasons(&turn(&served, *seed, false, false))).unwrap();
+    let (response, plain) = turn(&served, seed, false, false);
+    assert!(plain.iter().all(|item| item["encrypted_content"].is_null()), "{response}");
+    let usage = &response["usage"];
+    let all = usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap();
+    let cached = |items: &[Value]| {
+        let reply = go_on(served.address, items, &[]);
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.json()["usage"]["input_tokens_details"]["cached_tokens"].as_u64().unwrap()
+    };
+    let without = cached(&plain);
+    let (_, sealed) = turn(&served, seed, false, true);
+    assert_eq!(sealed[0]["type"], "reasoning", "{sealed:?}");
+    assert_eq!(sealed[0]["content"], plain[0]["content"]);
+    // Random weights spell words in odd tokens, which their text does not tell. The token that was chosen
+    // last was not run, and neither were those that the call's form forces behind it: a quote, a brace, the
+    // end.
+    let run = cached(&sealed);
+    assert!((all - 4..all).contains(&run), "{run} of {all}");
+    assert!(without < all - 4, "{without} of {all}");
+    // A client may leave out what it need not understand.
+    let mut short = sealed.clone();
+    (short[0]["content"], short[0]["summary"]) = (json!([]), json!([]));
+    assert!(cached(&short) >= run, "the turn before has put these ids there");
+    // In a stream, an item ends before the call has come.
+    let (last, streamed) = turn(&served, seed, true, true);
+    let reasoning = usage["input_tokens"].as_u64().unwrap()
+        + usage["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
+    assert!(cached(&streamed) >= reasoning, "{streamed:?}");
+    assert!(cached(last["output"].as_array().unwrap()) >= run);
+    // What the client has changed counts as it is now.
+    let mut changed = sealed.clone();
+    changed[0]["content"][0]["text"] = json!("Something else.");
+    assert!(cached(&changed) < reasoning);
+    for wrong in ["", "AAAA", &sealed[0]["encrypted_content"].as_str().unwrap()[1..]] {
+        let mut items = sealed.clone();
+        items[0]["encrypted_content"] = json!(wrong);
+        let reply = go_on(served.address, &items, &[]);
+        let name = "input[1].encrypted_content".to_owned();
+        assert_eq!(
+            (reply.status, reply.json()["error"]["param"].as_str()),
+            (400, Some(&*name)),
+            "{}",
+            reply.body
+        );
+    }
+    let other = Served::of(random(1024, 2), "gpt-oss", Config { date: Today::None, ..Config::default() });
+    assert_eq!(go_on(other.address, &sealed, &[]).status, 400, "another server has another key");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests in another form than completions, such as conversations: whoever serves the form reads them.
+//! Requests in another form than completions, such as conversations. The crate that serves a form reads them.
 
 use crate::serve::{Answer, Request, Token};
 use kernmill_runtime::Engine;

@@ -76,7 +76,7 @@ impl TurnEnd {
 }
 
 /// Receives the events of an answer, and may end it.
-type OnEvent<'a> = dyn FnMut(&Event) -> ControlFlow<()> + 'a;
+pub(super) type OnEvent<'a> = dyn FnMut(&Event) -> ControlFlow<()> + 'a;
 
 impl Dialogue {
     /// A conversation that begins, with a loaded model. `end_tokens` are the model's. `params` say how

@@ -2,7 +2,7 @@
 
 use super::commands::{Command, HELP};
 use super::console::{Console, Line, Typed, asked, typed, unread};
-use super::dialogue::{Dialogue, Turn, TurnEnd};
+use super::dialogue::{Dialogue, OnEvent, Turn, TurnEnd};
 use super::events::{Look, Shown, line};
 use super::format::Format;
 use super::saved::SavedConversation;
@@ -302,12 +302,7 @@ impl<'l> Talk<'l> {
     fn turn(
         &mut self,
         console: &mut dyn Console,
-        make: impl FnOnce(
-            &mut Dialogue,
-            &mut Loaded,
-            &mut Interrupt,
-            &mut dyn FnMut(&kernmill_chat::Event) -> ControlFlow<()>,
-        ) -> Result<Turn>,
+        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Turn>,
     ) -> Result<ControlFlow<(), Next>> {
         let mut flow = self.part_of_turn(console, make)?;
         while let ControlFlow::Continue(Next::GoOn) = flow
@@ -332,12 +327,7 @@ impl<'l> Talk<'l> {
     fn part_of_turn(
         &mut self,
         console: &mut dyn Console,
-        make: impl FnOnce(
-            &mut Dialogue,
-            &mut Loaded,
-            &mut Interrupt,
-            &mut dyn FnMut(&kernmill_chat::Event) -> ControlFlow<()>,
-        ) -> Result<Turn>,
+        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Turn>,
     ) -> Result<ControlFlow<(), Next>> {
         let mut shown = Shown::new(self.look, self.folds);
         let mut flow = ControlFlow::Continue(());

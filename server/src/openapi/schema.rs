@@ -48,7 +48,7 @@ pub fn of(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// An object with these fields, of which some must be there.
+/// An object with these fields. Those that are `required` must be there.
 pub fn object<const N: usize>(required: &[&str], fields: [(&str, Value); N]) -> Value {
     let fields: Map<String, Value> =
         fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
