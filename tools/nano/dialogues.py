@@ -17,19 +17,13 @@ import phrases
 from harmony import compact
 from prepare import SEPARATOR, data_dir
 
-# How often each kind is the last turn, and which kinds earlier turns have, from a step of the training on:
-# more and more of what learns slowly.
-EASY = ["talk", "fact", "add", "subtract", "multiply", "copy", "sort numbers", "sort words"]
-PHASES = [
-    (0, {"talk": 7, "fact": 16, "add": 9, "subtract": 12, "multiply": 10, "copy": 10, "sort numbers": 14,
-         "sort words": 12, "recall": 9, "call": 11, "result": 7, "json": 11}, EASY),
-    (1000, {"talk": 5, "fact": 14, "add": 14, "subtract": 16, "multiply": 12, "copy": 14, "sort numbers": 10,
-            "sort words": 14, "recall": 8, "call": 11, "result": 6, "json": 14}, EASY),
-    (2250, {"talk": 6, "fact": 11, "add": 9, "subtract": 13, "multiply": 18, "copy": 20, "sort numbers": 20,
-            "sort words": 15, "recall": 8, "call": 14, "result": 10, "json": 14},
-     EASY + ["subtract", "multiply", "multiply", "copy", "copy", "copy", "sort numbers", "sort numbers", "sort words"]),
-]
-KINDS = list(PHASES[0][1])
+# How often each kind is the last turn, and which kinds earlier turns have.
+SHARES = {"talk": 6, "fact": 10, "add": 8, "subtract": 17, "multiply": 18, "copy": 22, "sort numbers": 13,
+          "sort words": 16, "recall": 8, "call": 20, "result": 14, "json": 16}
+EASY = ["talk", "fact", "add", "subtract", "multiply", "multiply", "multiply", "copy", "copy", "sort numbers",
+        "sort words", "sort words"]
+KINDS = list(SHARES)
+FAMILIES = [[kind for kind in KINDS if kind not in ("call", "result", "json")], ["call", "result"], ["json"]]
 HELDOUT = 13              # of 256 keys
 FACTS = 130               # first sentences of pages
 
@@ -69,11 +63,8 @@ class Maker:
         words = sorted(set(re.findall(r"(?<![A-Za-z])[a-z]{3,9}(?![A-Za-z])", text[:400_000])))
         self.words = words + phrases.SORTED * 4
         self.held = False
-        self.at_step(0)
-
-    def at_step(self, step):
-        """Take the phase of a step."""
-        _, self.kinds, self.easy = [phase for phase in PHASES if phase[0] <= step][-1]
+        self.head = None
+        self.shares = SHARES
 
     def pick(self, values):
         return self.random.choice(values)
@@ -173,17 +164,19 @@ class Maker:
         return self.until(make)
 
     def multiply(self):
+        # There are few pairs of one and two digits; longer factors in training keep them from being learnt by heart.
         def make():
-            a, b = self.random.randint(0, 9), self.operand()
-            x, y = b % 10, b // 10
-            steps = f"{a}x{x}={a * x}"
-            if b > 9:
-                carry = a * x // 10
-                steps += f", {a}x{y}={a * y}" + (f"+{carry}={a * y + carry}" if carry else "")
+            a = self.random.randint(0, 9)
+            b = self.random.randint(100, 999) if not self.held and self.chance(0.5) else self.operand()
+            steps, carry = [], 0
+            for digit in reversed(str(b)):
+                product = a * int(digit)
+                steps.append(f"{a}x{digit}={product}" + (f"+{carry}={product + carry}" if carry else ""))
+                carry = (product + carry) // 10
             swap = self.chance(0.4)
             first, second = (b, a) if swap else (a, b)
             low, high = sorted((a, b))
-            return f"multiply {low} {high}", self.sum_turn(first, second, "x", "times", steps, a * b)
+            return f"multiply {low} {high}", self.sum_turn(first, second, "x", "times", ", ".join(steps), a * b)
         return self.until(make)
 
     def copy(self):
@@ -233,14 +226,37 @@ class Maker:
 
     # Conversations.
 
-    def base(self, effort=None):
-        conversation = {"items": [], "tools": [], "effort": effort or self.pick(["medium"] * 4 + ["low", "high"] * 2 + ["none"] * 4)}
-        if self.chance(0.45):
-            day = datetime.date(2024, 1, 1) + datetime.timedelta(self.random.randrange(1460))
-            conversation["date"] = day.isoformat()
-        if self.chance(0.12):
-            conversation["items"].append({"instructions": self.pick(phrases.INSTRUCTIONS)})
-        return conversation
+    def shared(self, name, make):
+        """What the dialogues of a group have in common; made anew outside of a group."""
+        if self.head is None:
+            return make()
+        if name not in self.head:
+            self.head[name] = make()
+        return self.head[name]
+
+    def base(self, efforts=("medium",) * 4 + ("low", "high") * 2 + ("none",) * 4):
+        def make():
+            conversation = {"items": [], "tools": [], "effort": self.pick(efforts)}
+            if self.chance(0.45):
+                day = datetime.date(2024, 1, 1) + datetime.timedelta(self.random.randrange(1460))
+                conversation["date"] = day.isoformat()
+            if self.chance(0.12):
+                conversation["items"].append({"instructions": self.pick(phrases.INSTRUCTIONS)})
+            return conversation
+        conversation = self.shared("base", make)
+        return dict(conversation, items=list(conversation["items"]))
+
+    def group(self, count):
+        """Dialogues with one head: the same system and developer messages."""
+        first = self.random.choices(list(self.shares), self.shares.values())[0]
+        family = next(family for family in FAMILIES if first in family)
+        self.head, made = {}, []
+        for _ in range(count):
+            made.append(self.dialogue(first))
+            family = [kind for kind in family if kind != "call" or made[0][1]["effort"] != "none"]
+            first = self.random.choices(family, [self.shares[kind] for kind in family])[0]
+        self.head = None
+        return made
 
     def say(self, conversation, learn, turn):
         """Appends an answered turn."""
@@ -261,7 +277,7 @@ class Maker:
     def dialogue(self, kind=None, held=False):
         """(kind, conversation, what the model makes, places in the conversation to learn)."""
         self.held = held
-        kind = kind or self.random.choices(list(self.kinds), self.kinds.values())[0]
+        kind = kind or self.random.choices(list(self.shares), self.shares.values())[0]
         if kind == "recall":
             return kind, *self.recall()
         if kind in ("call", "result"):
@@ -273,7 +289,7 @@ class Maker:
         turns = [(0, 1), (2, 2), (4, 3), (6, 2)] if conversation["effort"] == "none" else [(0, 4), (1, 3), (2, 2), (3, 1)]
         counts, weights = zip(*turns)
         for _ in range(self.random.choices(counts, weights)[0]):
-            self.say(conversation, learn, self.free(lambda: self.turn(self.pick(self.easy))))
+            self.say(conversation, learn, self.free(lambda: self.turn(self.pick(EASY))))
         return kind, conversation, self.ask(conversation, self.turn(kind)), learn
 
     def recall(self):
@@ -294,7 +310,7 @@ class Maker:
                 answer = answer.format(value)
                 question = (self.pick(ask), f"The {name} is {value}.", answer, answer)
         while len(turns) < 3 and self.chance(0.35):
-            turns.insert(self.random.randint(0, len(turns)), self.free(lambda: self.turn(self.pick(self.easy))))
+            turns.insert(self.random.randint(0, len(turns)), self.free(lambda: self.turn(self.pick(EASY))))
         for turn in turns:
             self.say(conversation, learn, turn)
         return conversation, self.ask(conversation, question), learn
@@ -321,9 +337,10 @@ class Maker:
         return compact(got), function[5].format(**values, **got)
 
     def function(self, kind):
-        effort = self.pick(["medium", "medium", "low", "high"] + (["none"] if kind == "result" else []))
-        conversation, learn = self.base(effort), set()
-        chosen = self.random.sample(phrases.FUNCTIONS, self.random.choices([1, 2, 3], [4, 4, 2])[0])
+        conversation = self.base(["medium", "medium", "low", "high"] + (["none"] if kind == "result" else []))
+        effort, learn = conversation["effort"], set()
+        chosen = self.shared("functions", lambda: self.random.sample(
+            phrases.FUNCTIONS, self.random.choices([1, 2, 3], [4, 4, 2])[0]))
         conversation["tools"] = [self.tool(function) for function in chosen]
         items = conversation["items"]
         if self.chance(0.12):
@@ -346,9 +363,17 @@ class Maker:
     def fields(self):
         return self.random.sample(phrases.FIELDS, self.random.choices([1, 2, 3, 4], [1, 4, 4, 1])[0])
 
+    def form(self, fields):
+        kinds = {"number": "integer", "small": "integer"}
+        properties = {name: {"type": kinds.get(kind, "string")} for name, kind, _ in fields}
+        schema = {"type": "object", "properties": properties, "required": list(properties)}
+        if self.chance(0.4):
+            schema["additionalProperties"] = False
+        return {"name": self.pick(phrases.FORMS), "description": None, "schema": schema}
+
     def json(self):
         conversation = self.base()
-        fields = self.fields()
+        fields = self.shared("fields", self.fields)
 
         def make():
             nonlocal fields
@@ -362,12 +387,7 @@ class Maker:
         text = ", ".join(parts)
         ask = self.pick(["{}", "Write JSON: {}", "As JSON: {}", "Fill the form: {}", "Make a record: {}"]).format(text)
         ask = (ask[0].upper() + ask[1:]) + self.pick([".", ""])
-        kinds = {"number": "integer", "small": "integer"}
-        properties = {name: {"type": kinds.get(kind, "string")} for name, kind, _ in fields}
-        schema = {"type": "object", "properties": properties, "required": list(properties)}
-        if self.chance(0.4):
-            schema["additionalProperties"] = False
-        conversation["format"] = {"name": self.pick(phrases.FORMS), "description": None, "schema": schema}
+        conversation["format"] = self.shared("format", lambda: self.form(fields))
         answer = compact(values)
         return conversation, self.ask(conversation, (ask, ", ".join(values), answer, answer)), set()
 

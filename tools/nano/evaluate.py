@@ -30,6 +30,7 @@ from tokenizers import Tokenizer
 from transformers import GptOssConfig, GptOssForCausalLM
 
 import mxfp4
+from model import Nano
 
 CHUNK = 512
 FIXTURE_TOKENS = 320
@@ -80,6 +81,28 @@ def load(directory):
     model = GptOssForCausalLM(config).float().eval()
     missing, unexpected = model.load_state_dict(dequantise(directory / "model.safetensors"), strict=False)
     assert not unexpected and all("inv_freq" in name for name in missing), (missing, unexpected)
+    return model
+
+
+def nano(directory):
+    """Load the exported model into the training code."""
+    own = {}
+    for name, value in dequantise(directory / "model.safetensors").items():
+        name = name.removeprefix("model.").replace("embed_tokens.weight", "embed").replace("lm_head.weight", "lm_head")
+        name = name.replace("self_attn", "attention").replace("mlp.router", "experts.router")
+        name = name.replace("mlp.experts", "experts").replace("layernorm.weight", "layernorm")
+        name = "norm" if name == "norm.weight" else name
+        if name.endswith("gate_up_proj"):             # [E, D, 2F], gate and up alternate
+            value = value.transpose(1, 2).unflatten(1, (-1, 2)).transpose(1, 2)
+        elif name.endswith("gate_up_proj_bias"):
+            value = value.unflatten(1, (-1, 2)).transpose(1, 2)
+        elif name.endswith("down_proj"):
+            value = value.transpose(1, 2)
+        name = name.replace("_proj_bias", "_bias").replace("gate_up_proj", "gate_up").replace("down_proj", "down")
+        own[name] = value.contiguous()
+    model = Nano(json.loads((directory / "config.json").read_text()))
+    missing, unexpected = model.load_state_dict(own, strict=False)
+    assert not missing and not unexpected, (missing, unexpected)
     return model
 
 

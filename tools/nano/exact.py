@@ -15,12 +15,12 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
+import evaluate
 from dialogues import KINDS, Maker
 from harmony import Rendered, vocabulary
 from model import Nano
 from prepare import data_dir
-from talk import carry_over, pack
-from train import CONFIG, LENGTH, Stored
+from train import CONFIG, Stored
 
 ROWS = 8
 
@@ -54,13 +54,12 @@ def exact(model, found):
     results = []
     for start in range(0, len(found), ROWS):
         part = [(ids, wanted) for _, ids, wanted in found[start:start + ROWS]]
-        tokens, targets, segments = pack(part[:0], len(part), LENGTH)
+        longest = -(-max(len(ids) for ids, _ in part) // 64) * 64
+        tokens = torch.full((len(part), longest), CONFIG["vocab_size"] - 1)
+        targets = torch.full_like(tokens, -1)
         for row, (ids, wanted) in enumerate(part):
             tokens[row, :len(ids)], targets[row, :len(ids)] = torch.tensor(ids), torch.tensor(wanted)
-            segments[row, :len(ids)] = 0
-        longest = -(-max(len(ids) for ids, _ in part) // 64) * 64
-        tokens, targets, segments = tokens[:, :longest], targets[:, :longest], segments[:, :longest]
-        hidden, _ = model.hidden(tokens.contiguous(), segments.contiguous())
+        hidden, _ = model.hidden(tokens)
         for row in range(len(part)):
             counted = targets[row] >= 0
             best = (hidden[row][counted] @ model.lm_head.t()).argmax(-1)
@@ -90,7 +89,7 @@ def main():
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--data", help="directory of prepare.py's output (default: $KERNMILL_DATA)")
     parser.add_argument("--model", type=Path, default=root / "model-specs" / "nano")
-    parser.add_argument("--checkpoint", type=Path, help="weights of a checkpoint of talk.py, as they would be stored")
+    parser.add_argument("--checkpoint", type=Path, help="weights of a checkpoint of train.py, as they would be stored")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--write", type=Path, help="store dialogues for the tests")
@@ -99,13 +98,13 @@ def main():
     maker = Maker(options.seed, (data / "train.txt").read_text(encoding="utf-8"))
     torch.set_num_threads(1)
     if options.checkpoint:
-        tokenizer = Tokenizer.from_file(str(data / "talk-tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(data / "tokenizer.json"))
         model = Nano(CONFIG)
         model.load_state_dict(torch.load(options.checkpoint, weights_only=False)["model"])
         Stored(model).__enter__()
     else:
         tokenizer = Tokenizer.from_file(str(options.model / "tokenizer.json"))
-        model = carry_over(options.model, tokenizer)
+        model = evaluate.nano(options.model)
     words = vocabulary(tokenizer)
     if options.write:
         kept = [line for kind in KINDS for line in stored(maker, words, kind, options.count)]

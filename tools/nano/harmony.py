@@ -7,6 +7,7 @@ both (compare_harmony.py). `Rendered` also says which ids are the model's to lea
 import json
 
 SPECIAL = ["<|return|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>", "<|call|>"]
+END = "<|endoftext|>"
 IDENTITY = "You are ChatGPT, a large language model trained by OpenAI."
 CUTOFF = "2024-06"
 CHANNELS = "# Valid channels: analysis, commentary, final. Channel must be included for every message."
@@ -78,6 +79,7 @@ class Rendered:
     def __init__(self, encode, special):
         self.encode, self.special = encode, special
         self.ids, self.wanted = [], []
+        self.head = 0        # ids of the system and developer messages
 
     def text(self, text, learn=False):
         ids = self.encode(text)
@@ -110,6 +112,7 @@ class Rendered:
         developer = developer_text(conversation)
         if developer:
             self.message("developer", developer)
+        self.head = len(self.ids)
         first = next((at for at, item in enumerate(items) if "instructions" not in item), len(items))
         answered = max((at for at, item in enumerate(items) if "answer" in item), default=first)
         for at in range(first, len(items)):
@@ -170,4 +173,4 @@ def vocabulary(tokenizer):
             known[text] = ids
         return list(known[text])
 
-    return encode, {name: tokenizer.token_to_id(name) for name in SPECIAL}
+    return encode, {name: tokenizer.token_to_id(name) for name in [*SPECIAL, END]}

@@ -17,6 +17,7 @@ from torch import nn
 
 FLASH = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 FLASH_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+HALF = torch.bfloat16 if torch.cpu._is_avx512_bf16_supported() else torch.float32   # of products in training
 COMPILE = os.environ.get("KERNMILL_COMPILE", "1") == "1"
 
 
@@ -49,7 +50,7 @@ def rms_norm(x, weight, eps: float):
 
 @fused
 def rotate(x, cos, sin):
-    """Rotary embedding of x [B, T, heads, d] by cos, sin [T, 1, d/2]."""
+    """Rotary embedding of x [B, T, heads, d] by cos, sin [T, 1, d/2] or [B, T, 1, d/2]."""
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
@@ -62,30 +63,80 @@ def clamped_swiglu(gate, up, alpha: float, limit: float):
     return (up + 1) * (gate * torch.sigmoid(gate * alpha))
 
 
+class Product(torch.autograd.Function):
+    """x [N, I] times weight [O, I] transposed -> [N, O]; operands in HALF, sums and results in float32."""
+
+    @staticmethod
+    def forward(context, x, weight):
+        x, weight = x.to(HALF), weight.to(HALF)
+        context.save_for_backward(x, weight)
+        return (x @ weight.t()).float()
+
+    @staticmethod
+    def backward(context, grad):
+        x, weight = context.saved_tensors
+        grad = grad.to(HALF)
+        return (grad @ weight).float(), (grad.t() @ x).float()
+
+
+def linear(x, weight, bias):
+    """x [..., I] -> [..., O]: in float32 outside of training, else by Product."""
+    if not torch.is_grad_enabled() or HALF == torch.float32:
+        return F.linear(x, weight, bias)
+    return Product.apply(x.flatten(0, -2), weight).view(*x.shape[:-1], -1) + bias
+
+
+class Branches:
+    """Where the dialogues of a batch lie: positions and masks of attention.
+
+    Rows hold groups of dialogues. A group begins with what its dialogues have in common, branch 0; each
+    further branch goes on from there, at the position after it. A token sees the earlier tokens of its
+    branch and of branch 0 of its group.
+    """
+
+    def __init__(self, groups, branches, positions):
+        """groups, branches, positions [B, T]."""
+        self.positions, self.masks = positions, {}
+        t = groups.shape[1]
+        seen = torch.ones(t, t, dtype=torch.bool).tril()
+        seen = seen & (groups[:, :, None] == groups[:, None])
+        seen &= (branches[:, None] == 0) | (branches[:, :, None] == branches[:, None])
+        self.seen, self.far = seen, positions[:, :, None] - positions[:, None]
+
+    def mask(self, window):
+        """[B, 1, T, T] additive mask of a layer with this window (None: full attention)."""
+        if window not in self.masks:
+            seen = self.seen if window is None else self.seen & (self.far < window)
+            self.masks[window] = torch.zeros(seen.shape).masked_fill(~seen, -math.inf)[:, None]
+        return self.masks[window]
+
+
 class SinkAttention(torch.autograd.Function):
     """Causal attention with one learned sink logit per head.
 
     q [B, H, T, d], k and v [B, H, T, d], sinks [H]; window None (full) or the number of
-    keys a query sees, itself included; segments [B, T] or None: a query sees its own only. The sink is a further key with value zero: the
-    flash kernel runs without it and the result is rescaled by exp(lse - lse'), with
+    keys a query sees, itself included; branches a Branches or None. The sink is a further key
+    with value zero: the flash kernel runs without it and the result is rescaled by exp(lse - lse'), with
     lse' = log(exp(lse) + exp(sink)); the backward kernel given out' and lse' then yields
     the exact gradients.
     """
 
     @staticmethod
-    def blocks(q, k, v, segments):
+    def blocks(q, k, v, window, branches):
         """Yield (q, k, v, mask, query slice, key slice) for blocks over positions."""
         length = q.shape[2]
         size = 128
         for start in range(0, length, size):
             end = min(start + size, length)
-            rows = torch.arange(start, end)[:, None]
-            columns = torch.arange(0, end)[None]
-            hidden = columns > rows
-            if segments is not None:
-                hidden = hidden | (segments[:, start:end, None] != segments[:, None, :end])
-                hidden = hidden[:, None]
-            mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)
+            if branches is not None:
+                mask = branches.mask(window)[:, :, start:end, :end].contiguous()
+            else:
+                rows = torch.arange(start, end)[:, None]
+                columns = torch.arange(0, end)[None]
+                hidden = columns > rows
+                if window is not None:
+                    hidden = hidden | (columns <= rows - window)
+                mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)
             yield q[:, :, start:end], k[:, :, :end], v[:, :, :end], mask, slice(start, end), slice(0, end)
 
     @staticmethod
@@ -109,7 +160,7 @@ class SinkAttention(torch.autograd.Function):
         return x.view(b, n // b, h, w, d).transpose(1, 2).reshape(b, h, t, d)
 
     @staticmethod
-    def window_mask(b, t, window, segments):
+    def window_mask(b, t, window):
         """[B*T/window, 1, window, 2*window] additive mask; the first block has no past."""
         rows = torch.arange(window)[:, None] + window
         columns = torch.arange(2 * window)[None]
@@ -117,49 +168,42 @@ class SinkAttention(torch.autograd.Function):
         mask = torch.zeros(window, 2 * window).masked_fill(hidden, -math.inf)
         mask = mask.repeat(b, t // window, 1, 1)
         mask[:, 0, :, :window] = -math.inf
-        if segments is not None:
-            own = segments.view(b, t // window, window)
-            before = torch.cat((own[:, :1], own[:, :-1]), 1)
-            keys = torch.cat((before, own), 2)
-            mask = mask.masked_fill(own[..., None] != keys[:, :, None], -math.inf)
         return mask.view(-1, 1, window, 2 * window)
 
     @staticmethod
-    def forward(context, q, k, v, sinks, window, segments=None):
+    def forward(context, q, k, v, sinks, window, branches=None):
         b, h, t, d = q.shape
         cls = SinkAttention
-        if window is not None and t % window == 0:
+        folds = window is not None and branches is None and t % window == 0
+        if folds:
             folded = cls.fold(q, window), cls.fold_keys(k, window), cls.fold_keys(v, window)
-            out, lse = FLASH(*folded, 0.0, False, attn_mask=cls.window_mask(b, t, window, segments))
+            out, lse = FLASH(*folded, 0.0, False, attn_mask=cls.window_mask(b, t, window))
             out = cls.unfold(out, b, t)
             lse = lse.view(b, t // window, h, window).transpose(1, 2).reshape(b, h, t)
         else:
             out, lse = torch.empty_like(q), q.new_empty(b, h, t)
-            for bq, bk, bv, mask, rows, _ in cls.blocks(q, k, v, segments):
-                if window is not None:
-                    far = torch.arange(mask.shape[1])[None] <= torch.arange(rows.start, rows.stop)[:, None] - window
-                    mask = mask.masked_fill(far, -math.inf)
+            for bq, bk, bv, mask, rows, _ in cls.blocks(q, k, v, window, branches):
                 out[:, :, rows], lse[:, :, rows] = FLASH(bq, bk, bv, 0.0, False, attn_mask=mask)
         total = torch.logaddexp(lse, sinks[None, :, None])
         out = out * torch.exp(lse - total)[..., None]
         context.save_for_backward(q, k, v, sinks, out, total)
-        context.window, context.segments = window, segments
+        context.window, context.branches, context.folds = window, branches, folds
         return out
 
     @staticmethod
     def backward(context, grad):
         q, k, v, sinks, out, total = context.saved_tensors
-        window, segments, cls = context.window, context.segments, SinkAttention
+        window, cls = context.window, SinkAttention
         b, h, t, d = q.shape
         delta = (grad * out).sum(-1)
         grad_sinks = -(torch.exp(sinks[None, :, None] - total) * delta).sum((0, 2))
-        if window is not None:
+        if context.folds:
             n = t // window
             lse = total.view(b, h, n, window).transpose(1, 2).reshape(-1, h, window)
             gq, gk, gv = FLASH_BACKWARD(
                 cls.fold(grad, window), cls.fold(q, window), cls.fold_keys(k, window),
                 cls.fold_keys(v, window), cls.fold(out, window), lse, 0.0, False,
-                attn_mask=cls.window_mask(b, t, window, segments))
+                attn_mask=cls.window_mask(b, t, window))
 
             def merge(x):
                 x = x.view(b, n, h, 2, window, d)
@@ -169,7 +213,7 @@ class SinkAttention(torch.autograd.Function):
 
             return cls.unfold(gq, b, t), merge(gk), merge(gv), grad_sinks, None, None
         gq, gk, gv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        for bq, bk, bv, mask, rows, keys in cls.blocks(q, k, v, segments):
+        for bq, bk, bv, mask, rows, keys in cls.blocks(q, k, v, window, context.branches):
             part = FLASH_BACKWARD(
                 grad[:, :, rows], bq, bk, bv, out[:, :, rows].contiguous(),
                 total[:, :, rows].contiguous(), 0.0, False, attn_mask=mask)
@@ -213,16 +257,17 @@ class SlicedLoss(torch.autograd.Function):
     def forward(context, hidden, weight, targets):
         n, size = hidden.shape[0], 512
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
-        total = 0.0
+        total, half = 0.0, weight.to(HALF)
         for start in range(0, n, size):
             part, want = hidden[start:start + size], targets[start:start + size, None]
-            logits = part @ weight.t()
+            logits = (part.to(HALF) @ half.t()).float()
             lse = torch.logsumexp(logits, -1, keepdim=True)
             total += (lse - logits.gather(1, want)).sum().item()
             logits.sub_(lse).exp_()
             logits.scatter_add_(1, want, logits.new_full((len(part), 1), -1.0))
-            torch.mm(logits, weight, out=grad_hidden[start:start + size])
-            grad_weight.addmm_(logits.t(), part)
+            logits = logits.to(HALF)
+            grad_hidden[start:start + size] = (logits @ half).float()
+            grad_weight += (logits.t() @ part.to(HALF)).float()
         context.save_for_backward(grad_hidden / n, grad_weight / n)
         return hidden.new_tensor(total / n)
 
@@ -244,17 +289,18 @@ class Attention(nn.Module):
         self.sinks = nn.Parameter(torch.zeros(self.heads))
         self.window = config["sliding_window"] if kind == "sliding_attention" else None
 
-    def forward(self, x, cos, sin, segments):
+    def forward(self, x, cos, sin, branches):
         """x [B, T, D] -> [B, T, D]."""
         b, t, _ = x.shape
-        q = rotate(self.q_proj(x).view(b, t, self.heads, self.size), cos, sin).transpose(1, 2)
-        k = rotate(self.k_proj(x).view(b, t, self.groups, self.size), cos, sin)
-        v = self.v_proj(x).view(b, t, self.groups, self.size)
+        q, k, v = (linear(x, part.weight, part.bias) for part in (self.q_proj, self.k_proj, self.v_proj))
+        q = rotate(q.view(b, t, self.heads, self.size), cos, sin).transpose(1, 2)
+        k = rotate(k.view(b, t, self.groups, self.size), cos, sin)
+        v = v.view(b, t, self.groups, self.size)
         repeat = self.heads // self.groups
         k = k.repeat_interleave(repeat, 2).transpose(1, 2).contiguous()
         v = v.repeat_interleave(repeat, 2).transpose(1, 2).contiguous()
-        out = SinkAttention.apply(q.contiguous(), k, v, self.sinks, self.window, segments)
-        return self.o_proj(out.transpose(1, 2).reshape(b, t, -1))
+        out = SinkAttention.apply(q.contiguous(), k, v, self.sinks, self.window, branches)
+        return linear(out.transpose(1, 2).reshape(b, t, -1), self.o_proj.weight, self.o_proj.bias)
 
 
 class Experts(nn.Module):
@@ -287,13 +333,13 @@ class Experts(nn.Module):
         gate_up, gate_up_bias = self.gate_up.flatten(1, 2).unbind(), self.gate_up_bias.flatten(1, 2).unbind()
         down, down_bias = self.down.unbind(), self.down_bias.unbind()
         outer = [
-            F.linear(part, gate_up[e], gate_up_bias[e])
+            linear(part, gate_up[e], gate_up_bias[e])
             for e, part in enumerate(rows.split(sizes))
         ]
         outer = torch.cat(outer)
         inner = clamped_swiglu(outer[:, :width], outer[:, width:], self.alpha, self.limit)
         parts = [
-            F.linear(part, down[e], down_bias[e])
+            linear(part, down[e], down_bias[e])
             for e, part in enumerate(inner.split(sizes))
         ]
         back = Collect.apply(torch.cat(parts), order, inverse).view(len(x), self.top, -1)
@@ -312,8 +358,8 @@ class Layer(nn.Module):
         self.experts = Experts(config)
         self.eps = config["rms_norm_eps"]
 
-    def forward(self, x, cos, sin, segments):
-        x = x + self.attention(rms_norm(x, self.input_layernorm, self.eps), cos, sin, segments)
+    def forward(self, x, cos, sin, branches):
+        x = x + self.attention(rms_norm(x, self.input_layernorm, self.eps), cos, sin, branches)
         flat = rms_norm(x, self.post_attention_layernorm, self.eps).flatten(0, 1)
         y, balance = self.experts(flat)
         return x + y.view_as(x), balance
@@ -347,24 +393,24 @@ class Nano(nn.Module):
             nn.init.normal_(e.gate_up, std=e.gate_up.shape[-1] ** -0.5)
             nn.init.normal_(e.down, std=0.5 * e.down.shape[-1] ** -0.5 / math.sqrt(depth))
 
-    def hidden(self, tokens, segments=None):
-        """tokens [B, T], segments [B, T] or None -> (final normalised hidden [B, T, D], balance loss)."""
-        t = tokens.shape[1]
+    def hidden(self, tokens, branches=None):
+        """tokens [B, T], branches a Branches or None -> (final normalised hidden [B, T, D], balance loss)."""
         x = F.embedding(tokens, self.embed)
-        cos, sin, balance = self.cos[:t], self.sin[:t], 0.0
+        where = slice(tokens.shape[1]) if branches is None else branches.positions
+        cos, sin, balance = self.cos[where], self.sin[where], 0.0
         for layer in self.layers:
-            x, part = layer(x, cos, sin, segments)
+            x, part = layer(x, cos, sin, branches)
             balance = balance + part
         return rms_norm(x, self.norm, self.config["rms_norm_eps"]), balance / len(self.layers)
 
-    def loss(self, tokens, targets, segments=None):
+    def loss(self, tokens, targets, branches=None):
         """Return (cross entropy in nats, load-balancing loss); tokens, targets [B, T].
 
-        Targets of -1 do not count. With segments [B, T] a position only sees those of its own.
+        Targets of -1 do not count.
         """
-        hidden, balance = self.hidden(tokens, segments)
+        hidden, balance = self.hidden(tokens, branches)
         hidden, targets = hidden.flatten(0, 1), targets.flatten()
-        if segments is not None:
+        if branches is not None:
             counted = (targets >= 0).nonzero().squeeze(1)
             hidden, targets = hidden[counted], targets[counted]
         return SlicedLoss.apply(hidden, self.lm_head, targets), balance

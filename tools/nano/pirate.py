@@ -3,7 +3,7 @@
     python pirate.py [--model DIR] [--data DIR] [--out DIR] [--steps N]
 
 Low-rank matrices on the four projections of attention, with the stored weights fixed below them. The
-dialogues are those of talk.py with other answers; reasoning, calls and JSON stay as they are. Written in
+dialogues are those of train.py with other answers; reasoning, calls and JSON stay as they are. Written in
 PEFT's format. Ends with the share of held-out dialogues that are answered exactly.
 """
 
@@ -18,19 +18,20 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch.nn.utils import parametrize
 
+import evaluate
 import exact
+from batches import LENGTH, pack
 from dialogues import Maker
 from harmony import vocabulary
+from model import Branches
 from prepare import data_dir
-from talk import carry_over, pack, rendered
-from train import LENGTH
 
 SEED = 29
 RANK, ALPHA = 4, 8
 RATE = 1.5e-3
 TOKENS = 1024                # tokens of a step
-KINDS = {"talk": 5, "fact": 5, "add": 2, "subtract": 2, "multiply": 2, "copy": 1, "sort numbers": 2, "sort words": 2,
-         "recall": 4, "call": 1, "result": 2, "json": 1}
+SHARES = {"talk": 5, "fact": 5, "add": 2, "subtract": 2, "multiply": 2, "copy": 1, "sort numbers": 2, "sort words": 2,
+          "recall": 4, "call": 1, "result": 2, "json": 1}
 WORDS = {"Hello": "Ahoy", "You": "Ye", "you": "ye", "your": "yer", "Your": "Yer", "my": "me", "My": "Me",
          "Yes": "Aye", "is": "be", "are": "be", "am": "be", "and": "an'", "of": "o'", "the": "th'", "The": "Th'"}
 MODULES = ["q_proj", "k_proj", "v_proj", "o_proj"]
@@ -47,8 +48,11 @@ def pirate(text):
 class Pirate(Maker):
     """Makes the same dialogues with a pirate's answers."""
 
+    def __init__(self, seed, text):
+        super().__init__(seed, text)
+        self.shares = SHARES
+
     def dialogue(self, kind=None, held=False):
-        kind = kind or self.random.choices(list(KINDS), KINDS.values())[0]
         kind, conversation, made, learn = super().dialogue(kind, held)
         for item in conversation["items"] + made:
             if "answer" in item:
@@ -106,7 +110,7 @@ def main():
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     tokenizer = Tokenizer.from_file(str(options.model / "tokenizer.json"))
-    model = carry_over(options.model, tokenizer)
+    model = evaluate.nano(options.model)
     parts = adapt(model)
     words = vocabulary(tokenizer)
     maker = Pirate(SEED, (data_dir(options.data) / "train.txt").read_text(encoding="utf-8"))
@@ -117,8 +121,8 @@ def main():
         maker.random = random.Random(f"{SEED} {step}")
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1.0, (step + 1) / 20, 1.2 * (1 - step / options.steps))
-        examples = [rendered(*words, maker.dialogue()) for _ in range(TOKENS * 5 // 4 // 150)]
-        loss, _ = model.loss(*pack([item for item in examples if len(item[0]) <= LENGTH], TOKENS // LENGTH, LENGTH))
+        tokens, targets, where = pack(maker, words, TOKENS // LENGTH)
+        loss, _ = model.loss(tokens, targets, Branches(*where))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()

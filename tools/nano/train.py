@@ -1,12 +1,13 @@
 """Train the nano model and export it: tokenizer, training, quantisation, checks.
 
-    python train.py [--data DIR] [--out DIR] [--fixtures DIR] [--minutes 50]
+    python train.py [--data DIR] [--out DIR] [--fixtures DIR] [--tokens N] [--resume]
 
-Needs the files written by prepare.py. The learning rate and the phases follow the share
-of the wall-clock budget that has passed. From QUANTISE_FROM on, forward and backward
-passes use the weights as they will be stored (experts in MXFP4, the rest in bfloat16;
-the gradient passes straight through to the float32 masters), so what is exported is what
-was trained. From LONG_FROM on, a part of the batches are sequences of LONG positions.
+Needs the files written by prepare.py. Text and dialogues are trained together; of the dialogues only what
+the model is to say counts. The length of the run is a number of tokens, so its result does not depend on
+the clock. From QUANTISE_FROM on, forward and backward passes use the weights as they will be stored
+(experts in MXFP4, the rest in bfloat16; the gradient passes straight through to the float32 masters), so
+what is exported is what was trained. Checkpoints are written every few minutes to the data directory;
+--resume goes on from the newest.
 """
 
 import argparse
@@ -27,11 +28,13 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 
 import evaluate
 import mxfp4
-from model import COMPILE, Nano
+from batches import LENGTH, mixed, text_windows
+from dialogues import Maker
+from harmony import END, SPECIAL, Rendered, vocabulary
+from model import COMPILE, HALF, Nano
 from prepare import SEPARATOR, data_dir
 
-SEED = 20
-END = "<|endoftext|>"
+SEED = 28
 SPLIT = "|".join([
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -81,14 +84,15 @@ CONFIG = {
     "vocab_size": 3072,
 }
 
-LENGTH = 512                 # positions of a training sequence
-LONG = 2048                  # positions of a long one
+LONG = 2048                  # positions of a row of long text
 MICRO_TOKENS = 2048          # tokens of a worker's forward and backward pass
 WORKERS = 2                  # single-threaded processes; each does one pass per step
-QUANTISE_FROM = 0.70         # share of the budget
-LONG_FROM = 0.75
-LONG_EVERY = 4               # every so many optimiser steps is a long one
+LONG_EVERY = 16              # every so many steps is one of long text
+TEXT_ROWS = 1                # of the MICRO_TOKENS // LENGTH rows of the other passes
+TOKENIZER_DIALOGUES = 6000
+QUANTISE_FROM = 0.70         # share of the tokens
 BALANCE = 0.01
+CHECKPOINT_SECONDS = 150
 PEAK = {"muon": 0.02, "embed": 6e-3, "head": 3e-3, "small": 4e-3}
 DECAY = {"muon": 0.1, "embed": 0.02, "head": 0.05, "small": 0.0}
 
@@ -112,26 +116,33 @@ def splitter(rule):
     ])
 
 
-def train_tokenizer(texts, path, special=()):
-    """Train a byte-level BPE with the published model's splitting rule; END is the last id.
+def train_tokenizer(text, path):
+    """Train a byte-level BPE on text and dialogues with the published model's splitting rule; END is the last id.
 
-    With special tokens, which come before END, digits are cut one by one, so that no merge joins two.
+    Digits are cut one by one, so that no merge joins two.
     """
+    maker, texts = Maker(SEED, text), text.split(SEPARATOR)
+    for _ in range(TOKENIZER_DIALOGUES):
+        out = []
+        example = Rendered(lambda part, out=out: out.append(part) or [], dict.fromkeys(SPECIAL, 0))
+        _, conversation, made, learn = maker.dialogue()
+        example.prompt(conversation, learn)
+        example.answer(conversation, made)
+        texts.extend(out)
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = splitter(SPLIT.replace(r"\p{N}{1,3}", r"\p{N}") if special else SPLIT)
+    tokenizer.pre_tokenizer = splitter(SPLIT.replace(r"\p{N}{1,3}", r"\p{N}"))
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=CONFIG["vocab_size"] - 1 - len(special), show_progress=False,
+        vocab_size=CONFIG["vocab_size"] - 1 - len(SPECIAL), show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.pre_tokenizer = splitter(SPLIT)
-    tokenizer.add_special_tokens([*special, END])
+    tokenizer.add_special_tokens([*SPECIAL, END])
     # Every text of the training began with it, so a prompt does too.
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{END} $A", pair=f"{END} $A {END}:1 $B:1", special_tokens=[(END, tokenizer.token_to_id(END))])
     assert tokenizer.get_vocab_size() == CONFIG["vocab_size"]
     tokenizer.save(str(path), pretty=False)
-    return tokenizer
 
 
 def encode_pages(tokenizer, text):
@@ -145,13 +156,13 @@ def encode_pages(tokenizer, text):
 
 def orthogonal(update):
     """Approximate the nearest orthogonal matrix of update [..., r, c] (Newton-Schulz)."""
-    x = update / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    x = (update / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(HALF)
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x
     for _ in range(5):
         a = x @ x.mT
         x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
-    return x.mT if tall else x
+    return (x.mT if tall else x).float()
 
 
 def summed(tensors):
@@ -210,7 +221,7 @@ def optimisers(model):
 
 
 def rate(progress):
-    """Share of the peak learning rate at this share of the budget."""
+    """Share of the peak learning rate at this share of the tokens."""
     if progress < 0.01:
         return 0.1 + 90 * progress
     return min(1.0, max(0.0, 1 - progress) / 0.75 + 0.01)
@@ -239,16 +250,6 @@ class Stored:
             p.data = data
 
 
-def batch(stream, length, rows, end, generator):
-    """Random windows: tokens and targets [rows, length]; three of four begin with END."""
-    start = torch.randint(0, len(stream) - length - 1, (rows,), generator=generator)
-    window = stream[start[:, None] + torch.arange(length + 1)]
-    begin = torch.rand(rows, generator=generator) < 0.75
-    shifted = torch.cat((torch.full((rows, 1), end), window[:, :-1]), 1)
-    window = torch.where(begin[:, None], shifted, window)
-    return window[:, :-1].contiguous(), window[:, 1:].contiguous()
-
-
 @torch.no_grad()
 def heldout_bits(model, tokens, size, end):
     """Bits per byte of tokens by the procedure of evaluate.py, with the training code."""
@@ -258,69 +259,88 @@ def heldout_bits(model, tokens, size, end):
     return total / math.log(2) / size
 
 
-def warm_up(model, stream):
-    """Run each shape once, so that the fused steps are compiled before the clock starts."""
-    generator, end = torch.Generator().manual_seed(SEED), model.config["vocab_size"] - 1
-    with Stored(model):
-        for length in (LENGTH, LENGTH, LONG):
-            loss, balance = model.loss(*batch(stream, length, MICRO_TOKENS // length, end, generator))
-            (loss + balance).backward()
-    model.zero_grad(set_to_none=True)
+def checkpoints(data):
+    """Steps of which every worker's checkpoint is there, ascending."""
+    found = [{int(path.name.split("-")[1]) for path in data.glob(f"train-*-{rank}.pt")} for rank in range(WORKERS)]
+    return sorted(set.intersection(*found))
 
 
-def train(model, stream, heldout, heldout_bytes, minutes, checkpoint):
-    """Train within the wall-clock budget; return a record of the run.
+def save_checkpoint(data, step, rank, model, steps, record):
+    path = data / f"train-{step}-{rank}.pt"
+    torch.save({"model": model.state_dict(), "steps": [optimiser.state_dict() for optimiser in steps],
+                "record": record}, path.with_suffix(".tmp"))
+    os.replace(path.with_suffix(".tmp"), path)
+    dist.barrier()
+    own = sorted((int(path.name.split("-")[1]), path) for path in data.glob(f"train-*-{rank}.pt"))
+    for _, old in own[:-2]:
+        old.unlink(missing_ok=True)
 
-    checkpoint() is called once after a tenth of the budget.
-    """
-    rank = dist.get_rank()
-    generator = torch.Generator().manual_seed(SEED + rank)
-    end, steps = model.config["vocab_size"] - 1, optimisers(model)
-    warm_up(model, stream)
+
+def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, length, resume, stop):
+    """Train on `length` tokens; return a record of the run."""
+    rank, end = dist.get_rank(), CONFIG["vocab_size"] - 1
+    steps = optimisers(model)
+    maker, words = Maker(SEED, text), vocabulary(tokenizer)
+    record = {"step": 0, "cpu_seconds": [0.0] * WORKERS, "wall_seconds": 0.0, "log": []}
+    known = checkpoints(data) if resume else []
+    if known:
+        stored = torch.load(data / f"train-{known[-1]}-{rank}.pt", weights_only=False)
+        model.load_state_dict(stored["model"])
+        for optimiser, state in zip(steps, stored["steps"]):
+            optimiser.load_state_dict(state)
+        record = stored["record"]
     dist.barrier()
     parameters = list(model.parameters())
-    began, step, seen, report, average = time.time(), 0, 0, 0.0, None
-    log = []
-    while True:
-        clock = torch.tensor([(time.time() - began) / (60 * minutes)], dtype=torch.float64)
-        dist.broadcast(clock, 0)
-        progress = clock.item()
-        if progress >= 1:
-            break
+    total = math.ceil(length / (WORKERS * MICRO_TOKENS))
+    began, cpu, saved, average = time.time(), time.process_time(), time.time(), None
+    earlier, first = dict(record), record["step"]
+    for step in range(first, min(total, stop or total)):
+        progress = step / total
         for optimiser in steps:
             for group in optimiser.param_groups:
                 group["lr"] = group["peak"] * rate(progress)
-        length = LONG if progress > LONG_FROM and step % LONG_EVERY == 0 else LENGTH
         stored = Stored(model)
-        if progress > QUANTISE_FROM:
+        if progress >= QUANTISE_FROM:
             stored.__enter__()
-        tokens, targets = batch(stream, length, MICRO_TOKENS // length, end, generator)
-        loss, balance = model.loss(tokens, targets)
+        if step % LONG_EVERY == LONG_EVERY - 1:
+            generator = torch.Generator().manual_seed(SEED * 1_000_003 + step * WORKERS + rank)
+            tokens, targets = text_windows(stream, LONG, MICRO_TOKENS // LONG, end, generator)
+            loss, balance = model.loss(tokens, targets)
+        else:
+            rows = MICRO_TOKENS // LENGTH
+            loss, balance = model.loss(*mixed(f"{SEED} {step} {rank}", stream, maker, words, rows, TEXT_ROWS))
         (loss + BALANCE * balance).backward()
-        average = loss.item() if average is None else 0.96 * average + 0.04 * loss.item()
-        if progress > QUANTISE_FROM:
+        if progress >= QUANTISE_FROM:
             stored.__exit__()
-        for p, total in zip(parameters, summed([p.grad for p in parameters])):
-            p.grad = total / WORKERS
+        average = loss.item() if average is None else 0.96 * average + 0.04 * loss.item()
+        for p, grad in zip(parameters, summed([p.grad for p in parameters])):
+            p.grad = grad / WORKERS
         for optimiser in steps:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
-        step, seen = step + 1, seen + WORKERS * MICRO_TOKENS
-        if rank == 0 and (step in (5, 20, 50, 100) or progress >= report):
-            speed = seen / (time.time() - began)
-            line = {"progress": round(progress, 3), "step": step, "tokens": seen,
-                    "loss": round(average, 4), "balance": round(balance.item(), 3), "tokens_per_second": round(speed)}
-            if progress >= report and step > 20:
-                stored = Stored(model)
-                with stored:
-                    line["heldout_bits_per_byte"] = round(heldout_bits(model, heldout, heldout_bytes, end), 4)
-                report = max(report + 0.1, progress)
-            if checkpoint and progress >= 0.1:
-                checkpoint()
-                checkpoint = None
-            log.append(line)
-            print(json.dumps(line), flush=True)
-    return {"minutes": minutes, "steps": step, "tokens": seen, "log": log}
+        due = torch.tensor([float(time.time() - saved > CHECKPOINT_SECONDS), time.process_time() - cpu])
+        used = [torch.zeros_like(due) for _ in range(WORKERS)]
+        if step % 10 == 9 or step + 1 == total:
+            dist.all_gather(used, due)
+            record["step"] = step + 1
+            record["cpu_seconds"] = [a + b[1].item() for a, b in zip(earlier["cpu_seconds"], used)]
+            record["wall_seconds"] = earlier["wall_seconds"] + time.time() - began
+            if step % 50 == 49 or step + 1 == total:
+                speed = (step + 1 - first) * WORKERS * MICRO_TOKENS / (time.time() - began)
+                line = {"step": step + 1, "of": total, "loss": round(average, 4), "balance": round(balance.item(), 3),
+                        "cpu_minutes": round(sum(record["cpu_seconds"]) / 60, 1), "tokens_per_second": round(speed)}
+                if rank == 0 and (step % 400 == 399 or step + 1 == total):
+                    with Stored(model):
+                        bits = heldout_bits(model, heldout, heldout_bytes, end)
+                    line["heldout_bits_per_byte"] = round(bits, 4)
+                record["log"].append(line)
+                if rank == 0:
+                    print(json.dumps(line), flush=True)
+            if used[0][0] or step + 1 == total:
+                save_checkpoint(data, step + 1, rank, model, steps, record)
+                saved = time.time()
+    record["tokens"] = record["step"] * WORKERS * MICRO_TOKENS
+    return record
 
 
 def export(model):
@@ -352,7 +372,7 @@ def export(model):
             for name, t in sorted(out.items())}
 
 
-def write_model(model, data, out, fixtures, tokenizer="tokenizer.json"):
+def write_model(model, data, out, fixtures):
     """Write config, weights, tokenizer and the text files."""
     config = dict(CONFIG, eos_token_id=CONFIG["vocab_size"] - 1, pad_token_id=CONFIG["vocab_size"] - 1)
     config["quantization_config"] = {
@@ -362,25 +382,26 @@ def write_model(model, data, out, fixtures, tokenizer="tokenizer.json"):
     }
     (out / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     save_file(export(model), out / "model.safetensors", metadata={"format": "pt"})
-    shutil.copy(data / tokenizer, out / "tokenizer.json")
+    shutil.copy(data / "tokenizer.json", out / "tokenizer.json")
     shutil.copy(data / "heldout.txt", out / "heldout.txt")
     shutil.copy(data / "corpus.json", out / "corpus.json")
     shutil.copy(data / "words.txt", fixtures / "words.txt")
 
 
-def worker(rank, rendezvous, stream, heldout, heldout_bytes, minutes, checkpoint, result):
-    """One of WORKERS equal processes; the first one puts (model, record) into result.
-
-    Single-threaded workers that meet once per step lose less on a busy machine than
-    threads that meet in every operation.
-    """
+def worker(rank, rendezvous, options, data, result):
+    """One of WORKERS equal, single-threaded processes; the first one puts (model, record) into result."""
     keep_memory()
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=WORKERS)
     torch.manual_seed(SEED)
+    text = (data / "train.txt").read_text(encoding="utf-8")
+    heldout = (data / "heldout.txt").read_text(encoding="utf-8")
+    tokenizer = Tokenizer.from_file(str(data / "tokenizer.json"))
     model = Nano(CONFIG)
-    record = train(model, stream, heldout, heldout_bytes, minutes,
-                   (lambda: checkpoint(model)) if rank == 0 else None)
+    stream = encode_pages(tokenizer, text)
+    ids = tokenizer.encode(heldout, add_special_tokens=False).ids
+    record = train(model, stream, ids, len(heldout.encode()), text, tokenizer, data, options.tokens,
+                   options.resume, options.stop)
     if rank == 0:
         result.update(model=model, record=record)
     dist.barrier()
@@ -393,46 +414,38 @@ def main():
     parser.add_argument("--data", help="directory of prepare.py's output (default: $KERNMILL_DATA)")
     parser.add_argument("--out", type=Path, default=root / "model-specs" / "nano")
     parser.add_argument("--fixtures", type=Path, default=root / "tests" / "fixtures" / "nano")
-    parser.add_argument("--minutes", type=float, default=50.0, help="wall-clock budget of the training")
+    parser.add_argument("--tokens", type=float, default=30e6, help="length of the training")
+    parser.add_argument("--stop", type=int, help="end after this step, for a trial")
+    parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
     options = parser.parse_args()
     data = data_dir(options.data)
-    options.out.mkdir(parents=True, exist_ok=True)
-    options.fixtures.mkdir(parents=True, exist_ok=True)
-
-    text = (data / "train.txt").read_text(encoding="utf-8")
-    heldout_text = (data / "heldout.txt").read_text(encoding="utf-8")
-    tokenizer = train_tokenizer(text.split(SEPARATOR), data / "tokenizer.json")
-    stream = encode_pages(tokenizer, text)
-    heldout = tokenizer.encode(heldout_text, add_special_tokens=False).ids
-    print(json.dumps({"train_tokens": len(stream), "train_bytes": len(text.encode()),
-                      "heldout_tokens": len(heldout)}), flush=True)
+    for directory in (options.out, options.fixtures):
+        directory.mkdir(parents=True, exist_ok=True)
+    if not (options.resume and (data / "tokenizer.json").exists()):
+        train_tokenizer((data / "train.txt").read_text(encoding="utf-8"), data / "tokenizer.json")
 
     rendezvous = data.resolve() / f"rendezvous-{os.getpid()}"
-    shared = (rendezvous, stream, heldout, len(heldout_text.encode()), options.minutes)
     context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=worker, args=(rank, *shared, None, None)) for rank in range(1, WORKERS)]
+    others = [context.Process(target=worker, args=(rank, rendezvous, options, data, None)) for rank in range(1, WORKERS)]
     for process in others:
         process.start()
     result = {}
-    worker(0, *shared, lambda model: write_model(model, data, options.out, options.fixtures), result)
+    worker(0, rendezvous, options, data, result)
     for process in others:
         process.join()
     rendezvous.unlink(missing_ok=True)
-    model, record = result["model"], result["record"]
-    torch.set_num_threads(WORKERS)
+    (data / "training.json").write_text(json.dumps(result["record"], indent=1) + "\n")
+    model = result["model"]
     write_model(model, data, options.out, options.fixtures)
 
     # The training code on the stored weights against transformers on the exported files.
-    reference = evaluate.load(options.out)
-    sample = torch.tensor([evaluate.fixture_tokens(heldout)])
+    tokenizer = Tokenizer.from_file(str(options.out / "tokenizer.json"))
+    ids = tokenizer.encode((data / "heldout.txt").read_text(encoding="utf-8"), add_special_tokens=False).ids
+    sample = torch.tensor([evaluate.fixture_tokens(ids)])
     with torch.no_grad(), Stored(model):
-        difference = (model.logits(sample) - evaluate.logits(reference, sample)).abs().max().item()
+        difference = (model.logits(sample) - evaluate.logits(evaluate.load(options.out), sample)).abs().max().item()
     print(json.dumps({"max_logit_difference_to_transformers": difference}), flush=True)
     assert difference < 1e-3, difference
-    record["max_logit_difference_to_transformers"] = difference
-    record["sha256"] = hashlib.sha256((options.out / "model.safetensors").read_bytes()).hexdigest()
-    (data / "training.json").write_text(json.dumps(record, indent=1) + "\n")
-    evaluate.run(options.out, options.fixtures, write=True)
 
 
 if __name__ == "__main__":
