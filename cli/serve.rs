@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
 use kernmill::serve::{Config as Scheduling, Serving};
-use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, ScriptBackend, Today, serve};
+use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, ScriptBackend, Tls, Today, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +41,13 @@ pub struct Serve {
     /// File of keys: lines of NAME KEY, with `admin` or `tokens-per-minute=N` behind them
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
+    /// Certificate as PEM, followed by the ones that sign it: connections are encrypted (a build with the
+    /// feature `tls`)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
     /// Name of this machine that requests may have in their header Host; * is any
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
@@ -99,6 +106,7 @@ impl Serve {
             adapters: self.lora_dir,
             sessions: self.session_dir,
             grace: Duration::from_secs(self.grace),
+            tls: self.tls_certificate.zip(self.tls_key).map(|(certificate, key)| Tls { certificate, key }),
             ..Config::default()
         };
         config.check().map_err(Failure::BadInput)?;
@@ -132,11 +140,12 @@ impl Serve {
 /// Serves until the end.
 fn listen(backend: Arc<dyn Backend>, config: Config, quiet: bool) -> Result<()> {
     let (address, facts) = (config.address, backend.clone());
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
     let served = serve(backend, config, |address| {
         let (name, context) = (&facts.facts().model, facts.facts().context);
         if !quiet {
             output::note(format_args!(
-                "{name} is served at http://{address} ({context} tokens); Ctrl-C ends"
+                "{name} is served at {scheme}://{address} ({context} tokens); Ctrl-C ends"
             ));
         }
         Ok(())

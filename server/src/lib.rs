@@ -38,6 +38,7 @@ mod script;
 mod scripted;
 mod sessions;
 mod state;
+mod tls;
 
 pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
 pub use batch::ChatForm;
@@ -49,3 +50,4 @@ pub use error::ApiError;
 pub use listen::{Server, serve};
 pub use script::ScriptBackend;
 pub use state::{Config, Today};
+pub use tls::Tls;

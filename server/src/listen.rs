@@ -4,15 +4,18 @@ use crate::backend::Backend;
 use crate::limits;
 use crate::routes::router;
 use crate::state::{Config, State};
+use crate::tls::{self, Acceptor};
+use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -20,6 +23,7 @@ use tokio::sync::Semaphore;
 /// A server that listens.
 pub struct Server {
     listener: TcpListener,
+    acceptor: Option<Acceptor>,
     state: Arc<State>,
 }
 
@@ -28,12 +32,13 @@ impl Server {
     ///
     /// # Errors
     /// When the address is not free or not this machine's, other machines could reach it and there is no
-    /// key, or an alias means nothing.
+    /// key, an alias means nothing, or there is no TLS with these files.
     pub async fn bind(backend: Arc<dyn Backend>, config: Config) -> io::Result<Server> {
         let checked = config.check().and_then(|()| config.check_aliases(&*backend));
         checked.map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+        let acceptor = config.tls.as_ref().map(|tls| tls.acceptor()).transpose()?;
         let listener = TcpListener::bind(config.address).await?;
-        Ok(Server { listener, state: Arc::new(State::new(backend, config)?) })
+        Ok(Server { listener, acceptor, state: Arc::new(State::new(backend, config)?) })
     }
 
     /// The address at which it listens.
@@ -64,15 +69,16 @@ impl Server {
             let Some((stream, place)) = accepted else { continue };
             // Small pieces go out at once.
             let _ = stream.set_nodelay(true);
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(limits::HEAD_SECONDS))
-                .max_buf_size(limits::HEAD_BYTES)
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
-            let connection = graceful.watch(connection);
+            let (acceptor, router, watcher) = (self.acceptor.clone(), router.clone(), graceful.watcher());
             tokio::spawn(async move {
-                // What a client does to its connection is its own affair.
-                let _ = connection.await;
+                if let Some(acceptor) = acceptor {
+                    let limit = Duration::from_secs(limits::HEAD_SECONDS);
+                    if let Some(stream) = tls::accept(&acceptor, stream, limit).await {
+                        answer(stream, router, watcher).await;
+                    }
+                } else {
+                    answer(stream, router, watcher).await;
+                }
                 drop(place);
             });
         }
@@ -84,6 +90,17 @@ impl Server {
         let _ = tokio::time::timeout(grace + Duration::from_secs(2), graceful.shutdown()).await;
         tracing::info!("end");
     }
+}
+
+/// Answers the requests of a connection.
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, router: Router, watcher: Watcher) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(limits::HEAD_SECONDS))
+        .max_buf_size(limits::HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // What a client does to its connection is its own affair.
+    let _ = watcher.watch(connection).await;
 }
 
 /// The next connection that there is room for; `None` if it broke before it was there.

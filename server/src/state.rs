@@ -10,6 +10,7 @@ use crate::record::Record;
 use crate::responses::seal::Seal;
 use crate::responses::store::Store;
 use crate::scope::Scope;
+use crate::tls::Tls;
 use kernmill::chat::Date;
 use kernmill::serve::Request;
 use std::collections::BTreeMap;
@@ -48,6 +49,8 @@ pub struct Config {
     pub sessions: Option<std::path::PathBuf>,
     /// Time that running requests have when the server ends.
     pub grace: Duration,
+    /// Certificate and key of encrypted connections; `None` for connections in the clear.
+    pub tls: Option<Tls>,
 }
 
 /// What conversations say of the day.
@@ -154,6 +157,7 @@ impl Default for Config {
             adapters: None,
             sessions: None,
             grace: Duration::from_secs(30),
+            tls: None,
         }
     }
 }
