@@ -90,18 +90,28 @@ fn grammars_are_followed_where_the_server_permits_them() {
     }
 }
 
-/// A turn with a call, and its next turn from the items that the client has.
-fn turn(served: &Served, seed: u64, streams: bool, include: bool) -> (Value, Vec<Value>) {
+/// The function that is to be called.
+fn look() -> Value {
     let parameters = json!({ "type": "object", "properties": { "a": { "enum": ["x", "y"] } }, "required": ["a"], "additionalProperties": false });
-    let mut body = json!({
+    json!([{ "type": "function", "name": "look", "parameters": parameters }])
+}
+
+/// A request for a call.
+fn ask(seed: u64, streams: bool) -> Value {
+    json!({
         "model": "gpt-oss", "store": false, "seed": seed, "max_output_tokens": 300, "stream": streams,
         "input": [{ "role": "user", "content": "Look it up, please." }],
-        "tools": [{ "type": "function", "name": "look", "parameters": parameters }],
+        "tools": look(),
         "tool_choice": "required",
         // The random weights end their reasoning by it.
-        "logit_bias": { "3076": 14 },
+        "logit_bias": { "3068": 14 },
         "temperature": 3,
-    });
+    })
+}
+
+/// A turn with a call: its response, and the items that the client has.
+fn turn(served: &Served, seed: u64, streams: bool, include: bool) -> (Value, Vec<Value>) {
+    let mut body = ask(seed, streams);
     if include {
         body["include"] = json!(["reasoning.encrypted_content"]);
     }
@@ -124,12 +134,12 @@ fn go_on(address: SocketAddr, items: &[Value], key: &[&str]) -> Reply {
     let mut input = vec![json!({ "role": "user", "content": "Look it up, please." })];
     input.extend(items.iter().cloned());
     input.push(json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "found" }));
-    let parameters = json!({ "type": "object", "properties": { "a": { "enum": ["x", "y"] } }, "required": ["a"], "additionalProperties": false });
-    let body = json!({
-        "model": "gpt-oss", "store": false, "max_output_tokens": 2, "input": input,
-        "tools": [{ "type": "function", "name": "look", "parameters": parameters }],
-    });
-    post_with(address, "/v1/responses", key, &body)
+    post_with(address, "/v1/responses", key, &follow_up(&json!(input)))
+}
+
+/// A request with what follows the call.
+fn follow_up(input: &Value) -> Value {
+    json!({ "model": "gpt-oss", "store": false, "max_output_tokens": 2, "input": input, "tools": look() })
 }
 
 #[test]
@@ -159,6 +169,18 @@ fn reasoning_comes_back_with_its_ids() {
     let run = cached(&sealed);
     assert!((all - 4..all).contains(&run), "{run} of {all}");
     assert!(without < all - 4, "{without} of {all}");
+    // So does an answer that the server keeps.
+    let mut stored = ask(seed, false);
+    stored["store"] = json!(true);
+    let stored = post(served.address, "/v1/responses", &stored).json();
+    let call =
+        stored["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let mut next = follow_up(&json!([
+        { "type": "function_call_output", "call_id": call["call_id"], "output": "found" },
+    ]));
+    next["previous_response_id"] = stored["id"].clone();
+    let reply = post(served.address, "/v1/responses", &next).json();
+    assert!(reply["usage"]["input_tokens_details"]["cached_tokens"].as_u64().unwrap() >= run, "{reply}");
     // A client may leave out what it need not understand.
     let mut short = sealed.clone();
     (short[0]["content"], short[0]["summary"]) = (json!([]), json!([]));

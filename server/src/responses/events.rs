@@ -31,7 +31,12 @@ pub struct Events {
     begun: usize,
     /// Places of reasoning among the items, and of its first id.
     reasoning: Vec<(usize, usize)>,
+    /// Places of reasoning among the items, and all ids from its first one on.
+    generated: Generated,
 }
+
+/// Ids of answers, each with the place of the item that it begins with.
+pub type Generated = Vec<(usize, Vec<u32>)>;
 
 /// An item that has begun.
 struct Open {
@@ -123,6 +128,7 @@ impl Events {
             tokens: Vec::new(),
             begun: 0,
             reasoning: Vec::new(),
+            generated: Vec::new(),
         }
     }
 
@@ -134,7 +140,7 @@ impl Events {
 
     /// Notes the ids that have come before the next piece.
     pub fn note(&mut self, tokens: &[u32]) {
-        if self.sealed.is_some() && tokens.len() > self.tokens.len() {
+        if tokens.len() > self.tokens.len() {
             self.tokens.extend(&tokens[self.tokens.len()..]);
         }
     }
@@ -144,9 +150,9 @@ impl Events {
         &self.id
     }
 
-    /// The response as the last event has it, and what the model said.
-    pub fn finish(self) -> (Value, Vec<Item>) {
-        (self.last, self.said)
+    /// The response as the last event has it, what the model said, and its ids.
+    pub fn finish(self) -> (Value, Vec<Item>, Generated) {
+        (self.last, self.said, self.generated)
     }
 
     /// What is sent before the first piece.
@@ -239,9 +245,11 @@ impl Events {
         }
         let mut item = open.item(if is_complete { "completed" } else { "incomplete" });
         let begun = std::mem::replace(&mut self.begun, self.tokens.len());
-        if let (Some((state, tenant)), Part::Reasoning) = (&self.sealed, &open.part) {
-            item["encrypted_content"] = json!(state.seal.ids(*tenant, &self.tokens[begun..]));
+        if open.part == Part::Reasoning {
             self.reasoning.push((index, begun));
+            if let Some((state, tenant)) = &self.sealed {
+                item["encrypted_content"] = json!(state.seal.ids(*tenant, &self.tokens[begun..]));
+            }
         }
         let fields = json!({ "output_index": index, "item": item });
         events.push(self.event("response.output_item.done", fields));
@@ -250,12 +258,13 @@ impl Events {
     }
 
     fn done(&mut self, outcome: &Outcome, events: &mut Vec<Value>) {
-        if let Some((state, tenant)) = &self.sealed {
-            // What follows the reasoning is known now: its call, too, comes back as it was.
-            for (index, begun) in &self.reasoning {
-                let ids = outcome.tokens.get(*begun..).unwrap_or_default();
+        // What follows the reasoning is known now: its call, too, comes back as it was.
+        for (index, begun) in &self.reasoning {
+            let ids = outcome.tokens.get(*begun..).unwrap_or_default();
+            if let Some((state, tenant)) = &self.sealed {
                 self.output[*index]["encrypted_content"] = json!(state.seal.ids(*tenant, ids));
             }
+            self.generated.push((*index, ids.to_vec()));
         }
         let status = match outcome.end {
             End::Stop | End::Calls => "completed",
@@ -343,7 +352,7 @@ mod tests {
         let mut events = Events::new(Map::new(), "low");
         let mut sent = events.begin();
         sent.extend(pieces.into_iter().flat_map(|piece| events.take(piece)));
-        let (last, said) = events.finish();
+        let (last, said, _) = events.finish();
         (sent, last, said)
     }
 

@@ -1,5 +1,6 @@
 //! A request to `/v1/responses`.
 
+use super::events::Generated;
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages;
@@ -27,6 +28,8 @@ pub struct ResponsesRequest {
     pub input: Vec<Value>,
     /// What was said so far, without the instructions of this request.
     pub said: Vec<Item>,
+    /// Ids of what the model said of it, as far as they are known.
+    pub generated: Generated,
     /// Whether the answer comes in pieces.
     pub streams: bool,
     /// Whether the response can be asked for again.
@@ -60,12 +63,15 @@ impl ResponsesRequest {
         refuse(&mut fields)?;
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         let previous = fields.text("previous_response_id")?;
+        let mut generated = Generated::new();
         if let Some(id) = &previous {
             let stored = state.responses.get(caller.tenant, id);
             let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
             conversation.items.extend(stored.items.iter().cloned());
+            generated.extend(stored.generated.iter().cloned());
         }
         let (input, sealed) = Reading { state, caller }.items(&mut fields, &mut conversation)?;
+        generated.extend(sealed);
         let said = conversation.items.clone();
         let instructions = fields.text("instructions")?;
         if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
@@ -113,7 +119,7 @@ impl ResponsesRequest {
         put("user", json!(fields.text("user")?));
         let seals = includes_seals(&mut fields)?;
         let known =
-            known(scope.facts, &conversation, &sealed, instructions.is_some_and(|text| !text.is_empty()))?;
+            known(scope.facts, &conversation, &generated, instructions.is_some_and(|text| !text.is_empty()))?;
         let ask = Ask {
             known,
             choice,
@@ -130,7 +136,17 @@ impl ResponsesRequest {
             conversation,
         };
         fields.pass_over(&PASSED_OVER);
-        Ok(ResponsesRequest { ask, echo, input, said, streams, stores, seals, unknown: fields.rest() })
+        Ok(ResponsesRequest {
+            ask,
+            echo,
+            input,
+            said,
+            generated,
+            streams,
+            stores,
+            seals,
+            unknown: fields.rest(),
+        })
     }
 }
 
@@ -170,16 +186,16 @@ fn includes_seals(fields: &mut Fields) -> Result<bool, ApiError> {
     Ok(list.iter().any(|name| name == "reasoning.encrypted_content"))
 }
 
-/// Ids of messages that the model generated and the client brings back, by the place of their item, as far
-/// as the items behind the reasoning are still those.
+/// Ids of messages that the model generated, by the place of their item, as far as the items behind the
+/// reasoning are still those.
 fn known(
     facts: &Facts,
     conversation: &Conversation,
-    sealed: &[(usize, Vec<u32>)],
+    generated: &Generated,
     is_instructed: bool,
 ) -> Result<BTreeMap<usize, Vec<u32>>, ApiError> {
     let mut known = BTreeMap::new();
-    for (at, ids) in sealed {
+    for (at, ids) in generated {
         // Instructions stand before all items.
         let at = at + usize::from(is_instructed);
         let messages = facts.format.messages(tokenizer(facts)?, conversation, ids);
@@ -211,7 +227,7 @@ struct Reading<'a> {
 }
 
 /// Items as they are shown, and the places of reasoning whose ids came along.
-type Read = (Vec<Value>, Vec<(usize, Vec<u32>)>);
+type Read = (Vec<Value>, Generated);
 
 impl Reading<'_> {
     /// Appends the items of `input` to a conversation, and gives them as they are shown.

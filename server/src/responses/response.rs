@@ -1,6 +1,6 @@
 //! Answers of `/v1/responses`, whole or in events, and those that were stored.
 
-use super::events::{Events, usage};
+use super::events::{Events, Generated, usage};
 use super::request::ResponsesRequest;
 use super::store::Stored;
 use crate::caller::Caller;
@@ -41,7 +41,8 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     if request.seals {
         events = events.sealed(state.clone(), tenant);
     }
-    let kept = request.stores.then_some(Kept { tenant, input: request.input, said: request.said });
+    let (input, said, generated) = (request.input, request.said, request.generated);
+    let kept = request.stores.then_some(Kept { tenant, input, said, generated });
     let response = if request.streams {
         let (stream, response) = Stream::new();
         tokio::spawn(run(state, turn, events, stream, kept));
@@ -137,14 +138,17 @@ struct Kept {
     tenant: u64,
     input: Vec<Value>,
     said: Vec<Item>,
+    generated: Generated,
 }
 
 impl Kept {
     fn store(mut self, state: &State, events: Events) {
         let id = events.id().to_owned();
-        let (response, answer) = events.finish();
+        let (response, answer, generated) = events.finish();
+        let first = self.said.len();
         self.said.extend(answer);
-        let stored = Stored { response, input: self.input, items: self.said };
+        self.generated.extend(generated.into_iter().map(|(place, ids)| (first + place, ids)));
+        let stored = Stored { response, input: self.input, items: self.said, generated: self.generated };
         state.responses.insert(self.tenant, &id, stored);
     }
 }

@@ -1,5 +1,6 @@
 //! Responses that were stored: a bounded number of them, in memory.
 
+use super::events::Generated;
 use crate::limits;
 use kernmill::chat::Item;
 use serde_json::Value;
@@ -15,6 +16,8 @@ pub struct Stored {
     pub input: Vec<Value>,
     /// All that was said up to its end, without the instructions of the request.
     pub items: Vec<Item>,
+    /// Ids of what the model said of it.
+    pub generated: Generated,
 }
 
 /// Stored responses. Only its caller sees one. When they are too many or too large, the oldest go
@@ -45,7 +48,8 @@ impl Store {
     fn insert_within(&self, tenant: u64, id: &str, stored: Stored, most: usize, most_bytes: usize) {
         let input: usize = stored.input.iter().map(|item| item.to_string().len()).sum();
         let items: usize = stored.items.iter().map(size).sum();
-        let bytes = id.len() + stored.response.to_string().len() + input + items;
+        let ids: usize = stored.generated.iter().map(|(_, ids)| size_of_val(&ids[..])).sum();
+        let bytes = id.len() + ids + stored.response.to_string().len() + input + items;
         let mut kept = self.kept();
         kept.remove(id);
         kept.bytes += bytes;
@@ -107,7 +111,12 @@ mod tests {
     use serde_json::json;
 
     fn stored(bytes: usize) -> Stored {
-        Stored { response: json!({}), input: Vec::new(), items: vec![Item::Answer("a".repeat(bytes))] }
+        Stored {
+            response: json!({}),
+            input: Vec::new(),
+            items: vec![Item::Answer("a".repeat(bytes))],
+            generated: Vec::new(),
+        }
     }
 
     #[test]
