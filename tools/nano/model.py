@@ -83,7 +83,7 @@ def linear(x, weight, bias):
     """x [..., I] -> [..., O]: in float32 outside of training, else by Product."""
     if not torch.is_grad_enabled() or HALF == torch.float32:
         return F.linear(x, weight, bias)
-    return Product.apply(x.flatten(0, -2), weight).view(*x.shape[:-1], -1) + bias
+    return Product.apply(x.flatten(0, -2), weight).view(*x.shape[:-1], len(weight)) + bias
 
 
 class Branches:
