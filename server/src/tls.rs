@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Tls {
     /// The certificate, followed by the ones that sign it.
     pub certificate: PathBuf,
-    /// Its private key: PKCS #8, PKCS #1 or SEC 1. May be the same file.
+    /// Private key of the certificate: PKCS #8, PKCS #1 or SEC 1. May be in the same file.
     pub key: PathBuf,
 }
 
@@ -105,66 +105,16 @@ mod without {
 #[cfg(all(test, feature = "tls"))]
 mod tests {
     use super::Tls;
-    use crate::listen::Server;
-    use crate::scripted::Scripted;
-    use crate::state::Config;
-    use std::net::SocketAddr;
     use std::path::Path;
-    use std::sync::Arc;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
-    use tokio_rustls::TlsConnector;
-    use tokio_rustls::rustls::crypto::ring;
-    use tokio_rustls::rustls::pki_types::pem::PemObject;
-    use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-
-    /// A self-signed certificate for `localhost` until 2126, and its key.
-    fn file() -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/localhost.pem")
-    }
-
-    #[tokio::test]
-    async fn a_client_that_knows_the_certificate_is_served() {
-        let tls = Tls { certificate: file(), key: file() };
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = Config { address, tls: Some(tls), ..Config::default() };
-        let server = Server::bind(Scripted::stops(&["Yes."]), config).await.unwrap();
-        let address = server.address().unwrap();
-        let (end, ends) = tokio::sync::oneshot::channel::<()>();
-        let served = tokio::spawn(server.run(async { drop(ends.await) }));
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(file()).unwrap()).unwrap();
-        let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let client = client.with_safe_default_protocol_versions().unwrap();
-        let client = client.with_root_certificates(roots).with_no_client_auth();
-        let stream = TcpStream::connect(address).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        let mut stream = TlsConnector::from(Arc::new(client)).connect(name, stream).await.unwrap();
-        let request = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        stream.write_all(request).await.unwrap();
-        let mut answer = Vec::new();
-        // The connection may end without a goodbye.
-        let _ = stream.read_to_end(&mut answer).await;
-        let answer = String::from_utf8(answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"nano\""), "{answer}");
-        // Without TLS nothing is said.
-        let mut plain = TcpStream::connect(address).await.unwrap();
-        plain.write_all(request).await.unwrap();
-        let mut answer = Vec::new();
-        let _ = plain.read_to_end(&mut answer).await;
-        assert!(!answer.starts_with(b"HTTP"));
-        drop(end);
-        served.await.unwrap();
-    }
 
     #[test]
     fn a_wrong_file_is_named() {
+        let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/localhost.pem");
         let none = Path::new("no-such-file.pem").to_owned();
         let error = |certificate, key| Tls { certificate, key }.acceptor().err().unwrap().to_string();
-        assert!(error(none.clone(), file()).contains("no-such-file.pem"));
-        assert!(error(file(), none).contains("no-such-file.pem"));
+        assert!(error(none.clone(), own()).contains("no-such-file.pem"));
+        assert!(error(own(), none).contains("no-such-file.pem"));
         let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        assert!(error(text, file()).contains("Cargo.toml: expected a certificate"));
+        assert!(error(text, own()).contains("Cargo.toml: expected a certificate"));
     }
 }

@@ -1,5 +1,6 @@
 //! The events of a response. A response that is sent whole is that of the last event.
 
+use super::store::Generated;
 use crate::chat::message::own_figures;
 use crate::chat::pieces::{End, Outcome, Piece};
 use crate::ids;
@@ -34,9 +35,6 @@ pub struct Events {
     /// Places of reasoning among the items, and all ids from its first one on.
     generated: Generated,
 }
-
-/// Ids of answers, each with the place of the item that it begins with.
-pub type Generated = Vec<(usize, Vec<u32>)>;
 
 /// An item that has begun.
 struct Open {

@@ -1,6 +1,6 @@
 //! A request to `/v1/responses`.
 
-use super::events::Generated;
+use super::store::Generated;
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages;

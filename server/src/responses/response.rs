@@ -1,8 +1,8 @@
 //! Answers of `/v1/responses`, whole or in events, and those that were stored.
 
-use super::events::{Events, Generated, usage};
+use super::events::{Events, usage};
 use super::request::ResponsesRequest;
-use super::store::Stored;
+use super::store::{Generated, Stored};
 use crate::caller::Caller;
 use crate::chat::pieces::Piece;
 use crate::chat::turn::{Ask, Prepared, Turn};

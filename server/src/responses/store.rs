@@ -1,11 +1,13 @@
 //! Responses that were stored: a bounded number of them, in memory.
 
-use super::events::Generated;
 use crate::limits;
 use kernmill::chat::Item;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Ids of answers, each with the place of the item that it begins with.
+pub type Generated = Vec<(usize, Vec<u32>)>;
 
 /// A response that was stored.
 #[derive(Debug)]
