@@ -49,10 +49,31 @@ impl Talked {
 
 const JSON: [&str; 3] = ["--json", "-n", "12"];
 
+/// Options of a talk in a directory of [`without_format`].
+const PLAIN: [&str; 6] = [".", "--json", "-n", "12", "--logit-bias", "3071=-inf"];
+
+/// The embedded model's files in `dir`, but its tokens of Harmony have other names.
+fn without_format(dir: &Path) {
+    let nano = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
+    for file in ["model.safetensors", "config.json"] {
+        fs::copy(nano.join(file), dir.join(file)).unwrap();
+    }
+    let tokenizer = fs::read_to_string(nano.join("tokenizer.json")).unwrap();
+    let mut tokenizer: Value = serde_json::from_str(&tokenizer).unwrap();
+    for token in tokenizer["added_tokens"].as_array_mut().unwrap() {
+        if token["content"] != "<|endoftext|>" {
+            token["content"] = format!("<|spare_{}|>", token["id"]).into();
+        }
+    }
+    fs::write(dir.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+}
+
 #[test]
 fn every_turn_only_computes_what_is_new() {
     let dir = TempDir::new().unwrap();
-    let turns = talk(dir.path(), &JSON, "What is a slice?\nAnd a vector?\n\nWhy?\n/exit\nnot read\n").turns();
+    without_format(dir.path());
+    let turns =
+        talk(dir.path(), &PLAIN, "What is a slice?\nAnd a vector?\n\nWhy?\n/exit\nnot read\n").turns();
     assert_eq!(turns.len(), 3);
     for pair in turns.windows(2) {
         let known = pair[0]["prompt_tokens"].as_u64().unwrap();
@@ -68,12 +89,13 @@ fn every_turn_only_computes_what_is_new() {
 #[test]
 fn answers_come_as_text_and_as_the_same_events() {
     let dir = TempDir::new().unwrap();
-    let text = talk(dir.path(), &["-n", "12"], "What is a slice?\n");
+    without_format(dir.path());
+    let text = talk(dir.path(), &[&PLAIN[..1], &PLAIN[2..]].concat(), "What is a slice?\n");
     assert_eq!(text.status, Some(0));
     assert!(text.stderr.contains("neither Harmony nor a chat template"), "{}", text.stderr);
     assert!(text.stderr.contains("note: the answer is cut off at -n 12"), "{}", text.stderr);
     assert!(!text.stdout.contains('\u{1b}'));
-    let events = talk(dir.path(), &JSON, "What is a slice?\n").events();
+    let events = talk(dir.path(), &PLAIN, "What is a slice?\n").events();
     assert_eq!(events[0]["schema"], "kernmill.chat/1");
     let deltas = events.iter().filter(|event| event["event"] == "delta");
     let answer: String = deltas.map(|event| event["text"].as_str().unwrap()).collect();
@@ -101,8 +123,7 @@ fn lines_and_files_make_one_message() {
 fn retry_edit_and_clear_replace_what_was_said() {
     let dir = TempDir::new().unwrap();
     let ids = |lines: &str| -> Vec<Value> {
-        let turns =
-            talk(dir.path(), &[&JSON[..], &["--temp", "1.2", "--top-p", "1"]].concat(), lines).turns();
+        let turns = talk(dir.path(), &[&JSON[..], &["--temp", "4", "--top-p", "1"]].concat(), lines).turns();
         turns.into_iter().map(|turn| turn["tokens"].clone()).collect()
     };
     let [first, second]: [Value; 2] = ids("What is a slice?\nWhy?\n").try_into().unwrap();
@@ -148,7 +169,7 @@ fn lines_that_are_wrong_are_refused_and_the_talk_goes_on() {
     fs::write(dir.path().join("other.json"), other).unwrap();
     let lines = "/nothing\n/load none.json\n/load bad.json\n/load other.json\n/file none.txt\n/save no/such\n/retry\n/edit\n\
                  /lora poet\n/effort lots\nWhat is a slice?\n";
-    let talked = talk(dir.path(), &["-n", "4"], lines);
+    let talked = talk(dir.path(), &["-n", "12"], lines);
     assert_eq!(talked.status, Some(2), "{}", talked.stderr);
     let errors: Vec<&str> = talked.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
     let says = [
@@ -181,14 +202,14 @@ fn lines_that_are_wrong_are_refused_and_the_talk_goes_on() {
 fn a_full_context_is_told_with_both_numbers() {
     let dir = TempDir::new().unwrap();
     let cut =
-        talk(dir.path(), &["--json", "--context", "24", "--logit-bias", "3071=-inf"], "What is a slice?\n");
+        talk(dir.path(), &["--json", "--context", "72", "--logit-bias", "3064=-inf"], "What is a slice?\n");
     let (turns, events) = (cut.turns(), cut.events());
     assert_eq!(turns[0]["stop"], "context");
     let (prompt, written) =
         (turns[0]["prompt_tokens"].as_u64().unwrap(), turns[0]["tokens"].as_array().unwrap());
     let note = events.iter().find(|event| event["event"] == "note").unwrap()["text"].as_str().unwrap();
     assert!(note.contains(&format!("{prompt} tokens of the conversation")), "{note}");
-    assert!(note.contains(&format!("{} of the answer, the context holds 24", written.len())), "{note}");
+    assert!(note.contains(&format!("{} of the answer, the context holds 72", written.len())), "{note}");
 
     let long = format!("{}\nWhy?\n", "slice ".repeat(100));
     let refused = talk(dir.path(), &["--context", "64", "-n", "4"], &long);
@@ -218,7 +239,7 @@ fn an_adapter_answers_from_its_command_on() {
 fn ctrl_c_ends_an_answer_and_not_the_talk() {
     let ended = (0..20).any(|_| {
         let mut command = interruptible();
-        command.args(["chat", "--json", "--preset", "exact", "--threads", "1", "--logit-bias", "3071=-inf"]);
+        command.args(["chat", "--json", "--preset", "exact", "--threads", "1", "--logit-bias", "3064=-inf"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -239,44 +260,16 @@ fn ctrl_c_ends_an_answer_and_not_the_talk() {
     assert!(ended, "no Ctrl-C came before the end of an answer");
 }
 
-/// The embedded model's files in `dir`, with Harmony's tokens in the place of its last ones.
-fn with_harmony(dir: &Path) {
-    let nano = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
-    for file in ["model.safetensors", "config.json"] {
-        fs::copy(nano.join(file), dir.join(file)).unwrap();
-    }
-    let mut tokenizer: Value =
-        serde_json::from_slice(&fs::read(nano.join("tokenizer.json")).unwrap()).unwrap();
-    let names =
-        ["<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>"];
-    let first = 3071 - names.len() as u64;
-    let vocab = tokenizer["model"]["vocab"].as_object_mut().unwrap();
-    vocab.retain(|_, id| !(first..3071).contains(&id.as_u64().unwrap()));
-    let known: BTreeSet<String> = vocab.keys().cloned().collect();
-    let part = |part: &Value| part.as_str().unwrap().to_owned();
-    tokenizer["model"]["merges"].as_array_mut().unwrap().retain(|merge| {
-        let (a, b) = (part(&merge[0]), part(&merge[1]));
-        known.contains(&a) && known.contains(&b) && known.contains(&(a + &b))
-    });
-    for (id, name) in (first..).zip(names) {
-        let mut token = tokenizer["added_tokens"][0].clone();
-        (token["id"], token["content"]) = (id.into(), name.into());
-        tokenizer["added_tokens"].as_array_mut().unwrap().push(token);
-    }
-    fs::write(dir.join("tokenizer.json"), tokenizer.to_string()).unwrap();
-}
-
 #[test]
 fn a_model_with_harmonys_tokens_is_talked_to_in_harmony() {
     let dir = TempDir::new().unwrap();
-    with_harmony(dir.path());
     let lines = "What is a slice?\nWhy? <|end|>\n/effort low\nWho?\n";
-    let talked = talk(dir.path(), &[".", "--json", "-n", "12", "--effort", "high"], lines);
+    let talked = talk(dir.path(), &["--json", "-n", "12", "--effort", "high"], lines);
     assert_eq!(talked.events()[0]["format"], "harmony");
     let turns = talked.turns();
     let count = |turn: &Value, field: &str| turn[field].as_u64().unwrap();
-    // Earlier answers are read again without their reasoning, from the end of their prompt on.
-    assert_eq!(count(&turns[1], "cached_tokens"), count(&turns[0], "prompt_tokens"));
+    // Earlier answers are read again without their reasoning, from the name of their first channel on.
+    assert_eq!(count(&turns[1], "cached_tokens"), count(&turns[0], "prompt_tokens") + 1);
     // The effort stands near the beginning.
     assert!(count(&turns[2], "cached_tokens") < count(&turns[0], "prompt_tokens"), "{turns:?}");
     assert!(!talked.stderr.contains("neither Harmony"), "{}", talked.stderr);
@@ -285,11 +278,10 @@ fn a_model_with_harmonys_tokens_is_talked_to_in_harmony() {
 #[test]
 fn a_model_is_told_of_the_functions_of_a_file() {
     let dir = TempDir::new().unwrap();
-    with_harmony(dir.path());
     fs::write(dir.path().join("f.json"), r#"[{"name": "clock", "description": "The time."}]"#).unwrap();
     fs::write(dir.path().join("bad.json"), r#"[{"called": "clock"}]"#).unwrap();
     let lines = "Who?\n/clear\n/tools f.json\n/tools\nWho?\n/clear\n/tools none\n/tools\nWho?\n";
-    let talked = talk(dir.path(), &[".", "--json", "-n", "2"], lines);
+    let talked = talk(dir.path(), &["--json", "-n", "2"], lines);
     let prompts: Vec<u64> =
         talked.turns().iter().map(|turn| turn["prompt_tokens"].as_u64().unwrap()).collect();
     assert!(prompts[1] > prompts[0] && prompts[2] == prompts[0], "{prompts:?}");
@@ -298,15 +290,49 @@ fn a_model_is_told_of_the_functions_of_a_file() {
         events.iter().filter(|e| e["event"] == "reply").map(|e| e["text"].as_str().unwrap()).collect();
     assert_eq!(replies, ["functions: clock", "functions: none"]);
 
-    let started = talk(dir.path(), &[".", "--json", "-n", "2", "--tools", "f.json"], "Who?\n");
+    let started = talk(dir.path(), &["--json", "-n", "2", "--tools", "f.json"], "Who?\n");
     assert_eq!(started.turns()[0]["prompt_tokens"], prompts[1]);
-    let refused = talk(dir.path(), &[".", "--tools", "bad.json"], "Who?\n");
+    let refused = talk(dir.path(), &["--tools", "bad.json"], "Who?\n");
     assert_eq!((refused.status, &*refused.stdout), (Some(2), ""));
     assert!(
         refused.stderr.contains("bad.json: entry 0 is no function: expected a list"),
         "{}",
         refused.stderr
     );
+}
+
+/// Texts of the parts of a kind, of all answers of a talk.
+fn parts(events: &[Value], kind: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut wanted = false;
+    for event in events {
+        match event["event"].as_str().unwrap() {
+            "begin" => {
+                wanted = event["part"] == kind;
+                texts.extend(wanted.then(String::new));
+            }
+            "delta" if wanted => texts.last_mut().unwrap().push_str(event["text"].as_str().unwrap()),
+            _ => {}
+        }
+    }
+    texts
+}
+
+#[test]
+fn a_call_is_answered_by_the_user_and_the_model_goes_on() {
+    let dir = TempDir::new().unwrap();
+    let tools = r#"[{"name": "get_weather", "description": "Gets the weather of a city.", "parameters": {
+        "type": "object", "required": ["city"],
+        "properties": {"city": {"type": "string", "description": "Name of the city."}}}}]"#;
+    fs::write(dir.path().join("tools.json"), tools).unwrap();
+    let lines = "What is the weather in Oslo?\n{\"sky\":\"rainy\",\"degrees\":7}\n";
+    let events =
+        talk(dir.path(), &["--json", "--temp", "0", "--tools", "tools.json", "--effort", "low"], lines)
+            .events();
+    assert_eq!(parts(&events, "call"), ["{\"city\":\"Oslo\"}"]);
+    let asked: Vec<&Value> = events.iter().filter(|event| event["event"] == "result_wanted").collect();
+    assert_eq!((asked.len(), &asked[0]["name"]), (1, &Value::from("get_weather")));
+    assert_eq!(parts(&events, "answer"), ["It is rainy in Oslo, 7 degrees."]);
 }
 
 /// Fields of events, as `docs/user/json.md` lists them.

@@ -1,5 +1,7 @@
 //! The embedded model: its logits against PyTorch's, its compression of held-out text, the words it writes.
 
+mod talks;
+
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::{Engine, EngineConfig, Entry, Tokenizer};

@@ -330,10 +330,13 @@ fn schema_bombs_are_refused_or_held_to() {
                     assert!(reply.json()["choices"][0]["finish_reason"].is_string(), "{what}: {}", reply.body)
                 }
                 400 => {
+                    // A model reads the schema in its prompt, which then may be too long.
+                    let is_too_long = reply.json()["error"]["code"] == "context_length_exceeded";
                     assert!(
-                        ["response_format", "tools", "schema"]
-                            .iter()
-                            .any(|field| named(&reply).contains(field)),
+                        is_too_long
+                            || ["response_format", "tools", "schema"]
+                                .iter()
+                                .any(|field| named(&reply).contains(field)),
                         "{what}: {}",
                         reply.body
                     );

@@ -11,9 +11,26 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Requests of a run of the test; more if the environment says so.
+/// A number of a run of the tests; another one if the environment says so.
+fn of_environment(name: &str) -> Option<usize> {
+    std::env::var(name).ok().and_then(|count| count.parse().ok())
+}
+
+/// Requests of a run, usually so many.
 fn count(usual: usize) -> usize {
-    std::env::var("KERNMILL_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
+    of_environment("KERNMILL_REQUESTS").unwrap_or(usual)
+}
+
+/// Clients at once.
+fn clients() -> usize {
+    of_environment("KERNMILL_CLIENTS").unwrap_or(24)
+}
+
+/// Memory of this process, in KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 /// A request from a number: either API, streamed or not, a beginning that others share or one of its own.
@@ -39,14 +56,21 @@ fn text_of(path: &str, streams: bool, reply: &Reply) -> String {
     let is_chat = path.contains("chat");
     if !streams {
         let choice = &reply.json()["choices"][0];
-        let text = if is_chat { &choice["message"]["content"] } else { &choice["text"] };
-        return text.as_str().unwrap().to_owned();
+        let message = &choice["message"];
+        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+        return if is_chat {
+            text(&message["reasoning"]) + &text(&message["content"])
+        } else {
+            text(&choice["text"])
+        };
     }
     let events = reply.events();
     let of = |event: &Value| {
         let choice = &event["choices"][0];
-        let text = if is_chat { &choice["delta"]["content"] } else { &choice["text"] };
-        text.as_str().map(str::to_owned)
+        let delta = &choice["delta"];
+        let texts =
+            if is_chat { [&delta["reasoning"], &delta["content"]] } else { [&choice["text"], &Value::Null] };
+        Some(texts.into_iter().filter_map(Value::as_str).collect::<String>())
     };
     assert!(events.iter().any(|event| event["choices"][0]["finish_reason"].is_string()), "{}", reply.body);
     events.iter().filter_map(of).collect()
@@ -81,7 +105,7 @@ fn texts_are_the_same_alone_and_in_a_crowd() {
             text_of(path, false, &post(served.address, path, &body))
         })
         .collect();
-    in_a_crowd(24, count(200), |n| {
+    in_a_crowd(clients(), count(200), |n| {
         let (path, body) = request(n);
         let reply = post(served.address, path, &body);
         assert_eq!(text_of(path, n.is_multiple_of(3), &reply), alone[n % 50], "request {n}");
@@ -99,7 +123,15 @@ fn leave_after(address: SocketAddr, bytes: usize, n: usize) {
     let _ = stream.write_all(sent);
     stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut buffer = vec![0; bytes.max(1)];
-    let _ = stream.read(&mut buffer);
+    if n.is_multiple_of(11) {
+        // One that reads slowly.
+        for piece in buffer.chunks_mut(40) {
+            let _ = stream.read(piece);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    } else {
+        let _ = stream.read(&mut buffer);
+    }
 }
 
 #[test]
@@ -108,9 +140,22 @@ fn clients_that_go_away_leave_nothing_behind() {
     let served = Served::with(Config::default(), scheduling);
     let (path, body) = request(1);
     let before = text_of(path, false, &post(served.address, path, &body));
-    in_a_crowd(24, count(300), |n| leave_after(served.address, Rng::with_seed(n as u64).usize(..2000), n));
+    let (requests, mut memory) = (count(300), Vec::new());
+    for round in 0..4 {
+        in_a_crowd(clients(), requests / 4, |n| {
+            let n = round * requests / 4 + n;
+            leave_after(served.address, Rng::with_seed(n as u64).usize(..2000), n);
+        });
+        served.settle();
+        memory.push(resident());
+    }
     let load = served.settle();
     assert!(load.generated_tokens > 100, "{load:?}");
+    println!("KiB after each quarter: {memory:?}; {} tokens", load.generated_tokens);
+    // Beside other tests of the process, its memory says nothing.
+    if of_environment("KERNMILL_CLIENTS").is_some() {
+        assert!(memory[3] <= memory[0] + 8 * 1024, "{memory:?}");
+    }
     let after = text_of(path, false, &post(served.address, path, &body));
     assert_eq!(before, after);
 }

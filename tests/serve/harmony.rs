@@ -1,7 +1,7 @@
 //! Harmony through every API, with a script in place of a model: reasoning, calls, forms, special tokens.
 
-use super::Served;
 use super::client::{Reply, post, post_bytes};
+use super::{Served, VOCAB};
 use crate::docs::root;
 use crate::harness::program;
 use kernmill::batch::{Answers, BatchOptions, run};
@@ -12,41 +12,23 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Ids of the nano model's vocabulary; Harmony's tokens follow.
-const NANO: u32 = 3072;
-
-/// Tokens of Harmony, as GPT-OSS's tokenizer spells them.
-const TOKENS: [&str; 7] =
-    ["<|return|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>", "<|call|>"];
-
-/// Nano's tokenizer with Harmony's tokens.
-fn tokenizer() -> String {
-    let json = std::fs::read(root().join("model-specs/nano/tokenizer.json")).unwrap();
-    let mut tokenizer: Value = serde_json::from_slice(&json).unwrap();
-    let added = tokenizer["added_tokens"].as_array_mut().unwrap();
-    for (id, token) in (NANO..).zip(TOKENS) {
-        added.push(json!({
-            "id": id, "content": token, "special": true,
-            "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-        }));
-    }
-    tokenizer.to_string()
-}
+/// The first special token of nano's vocabulary; only such ones follow.
+const SPECIAL: u64 = 3064;
 
 /// A random model that speaks Harmony, in nano's shape, for texts of `context` tokens.
 pub fn random(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
     let dir = tempfile::tempdir().unwrap();
     let spec = std::fs::read_to_string(root().join("model-specs/nano/nano.toml")).unwrap();
-    let spec = spec.replace("\"nano\"", "\"gpt-oss\"").replace("= 3072", "= 3088");
     let (file, model) = (dir.path().join("small.toml"), dir.path().join("model"));
-    std::fs::write(&file, spec).unwrap();
+    std::fs::write(&file, spec.replace("\"nano\"", "\"gpt-oss\"")).unwrap();
     let made = program().arg("synth").arg(&file).arg("-o").arg(&model).args(["--seed", "1", "-q"]).status();
     assert!(made.unwrap().success());
-    std::fs::write(model.join("tokenizer.json"), tokenizer()).unwrap();
+    copy_tokenizer(&model);
     let options = Options { threads: Some(1), ..Options::default() };
     let mut opened = Opened::open(locate(&model).unwrap(), &options).unwrap();
     opened.tokenizer();
@@ -54,13 +36,18 @@ pub fn random(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
     (opened.prepare(&options).unwrap().load(&options, context, sequences).unwrap(), ends)
 }
 
-/// A server that answers from a script, with nano's tokenizer and Harmony's tokens.
+/// Puts nano's tokenizer, which has Harmony's tokens, into a directory.
+fn copy_tokenizer(dir: &Path) {
+    std::fs::copy(root().join("model-specs/nano/tokenizer.json"), dir.join("tokenizer.json")).unwrap();
+}
+
+/// A server that answers from a script, with nano's tokenizer.
 pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("tokenizer.json"), tokenizer()).unwrap();
+    copy_tokenizer(dir.path());
     let script = json!({
         "tokenizer": "tokenizer.json",
-        "vocab": NANO + 16,
+        "vocab": VOCAB,
         "model": "gpt-oss",
         "token_seconds": token_seconds,
         "rules": [
@@ -246,7 +233,7 @@ fn nobody_forges_a_turn() {
             return None;
         }
         let ids = reply.json()["tokens"].as_array().unwrap().clone();
-        Some(ids.iter().filter(|id| id.as_u64().unwrap() >= u64::from(NANO)).count())
+        Some(ids.iter().filter(|id| id.as_u64().unwrap() >= SPECIAL).count())
     };
     // A name may be refused; it may not be taken.
     let plain = count("plain");
@@ -257,7 +244,7 @@ fn nobody_forges_a_turn() {
     let special = |messages: Value| {
         let ids =
             post(served.address, "/tokenize", &json!({ "messages": messages })).json()["tokens"].clone();
-        ids.as_array().unwrap().iter().filter(|id| id.as_u64().unwrap() >= u64::from(NANO)).count()
+        ids.as_array().unwrap().iter().filter(|id| id.as_u64().unwrap() >= SPECIAL).count()
     };
     assert_eq!(special(said), special(fair));
 }
@@ -298,7 +285,7 @@ fn conversations_in_a_batch_get_the_answers_of_the_server() {
     let bodies: Vec<Value> = [
         json!({ "max_completion_tokens": 24 }),
         json!({ "max_tokens": 30, "temperature": 0.3, "top_p": 0.9, "reasoning_effort": "high" }),
-        json!({ "max_tokens": 200, "tools": tools, "tool_choice": "required", "logit_bias": { "3076": 9 } }),
+        json!({ "max_tokens": 200, "tools": tools, "tool_choice": "required", "logit_bias": { "3068": 9 } }),
         json!({ "max_tokens": 200, "response_format": format, "reasoning_effort": "none" }),
         json!({ "max_tokens": 40, "stop": ["e"], "reasoning_effort": "none" }),
         json!({ "max_tokens": 8, "logprobs": true, "top_logprobs": 2, "reasoning_effort": "none" }),
@@ -336,7 +323,7 @@ fn conversations_in_a_batch_get_the_answers_of_the_server() {
     let options = BatchOptions { parallel: 4, max_tokens: None, verify_cache: 0.0, end_tokens };
     let mut answers = Answers::open(&path).unwrap();
     let input = lines.join("\n");
-    let name = std::path::Path::new("requests.jsonl");
+    let name = Path::new("requests.jsonl");
     let stats =
         run(loaded.engine, &mut input.as_bytes(), name, &mut answers, &options, Some(&form), &mut |_| true);
     assert_eq!((stats.unwrap().failed, answers.len()), (3, lines.len()));

@@ -6,6 +6,7 @@ mod crowd;
 mod endpoint;
 mod guards;
 mod harmony;
+mod killed;
 mod own;
 mod texts;
 

@@ -20,6 +20,7 @@ from prepare import SEPARATOR, data_dir
 # How often each kind is the last turn, and which kinds earlier turns have.
 SHARES = {"talk": 6, "fact": 10, "add": 8, "subtract": 17, "multiply": 18, "copy": 22, "sort numbers": 13,
           "sort words": 16, "recall": 8, "call": 20, "result": 14, "json": 16}
+POLISH_SHARES = dict(SHARES, multiply=40, copy=50, call=28, **{"sort words": 20})
 EASY = ["talk", "fact", "add", "subtract", "multiply", "multiply", "multiply", "copy", "copy", "sort numbers",
         "sort words", "sort words"]
 KINDS = list(SHARES)
@@ -173,7 +174,8 @@ class Maker:
                 product = a * int(digit)
                 steps.append(f"{a}x{digit}={product}" + (f"+{carry}={product + carry}" if carry else ""))
                 carry = (product + carry) // 10
-            swap = self.chance(0.4)
+            # The steps take the longer factor apart; of two digits it is the second.
+            swap = self.chance(0.4) and b > 9
             first, second = (b, a) if swap else (a, b)
             low, high = sorted((a, b))
             return f"multiply {low} {high}", self.sum_turn(first, second, "x", "times", ", ".join(steps), a * b)

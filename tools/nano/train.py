@@ -12,7 +12,6 @@ what is exported is what was trained. Checkpoints are written every few minutes 
 
 import argparse
 import ctypes
-import hashlib
 import json
 import math
 import multiprocessing
@@ -29,7 +28,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 import evaluate
 import mxfp4
 from batches import LENGTH, mixed, text_windows
-from dialogues import Maker
+from dialogues import POLISH_SHARES, SHARES, Maker
 from harmony import END, SPECIAL, Rendered, vocabulary
 from model import COMPILE, HALF, Nano
 from prepare import SEPARATOR, data_dir
@@ -91,6 +90,8 @@ LONG_EVERY = 16              # every so many steps is one of long text
 TEXT_ROWS = 1                # of the MICRO_TOKENS // LENGTH rows of the other passes
 TOKENIZER_DIALOGUES = 6000
 QUANTISE_FROM = 0.70         # share of the tokens
+POLISH_TOKENS = 2e6          # after them, with more of the kinds that learn slowly
+POLISH_RATE = 0.1            # share of the peak learning rate that it begins with
 BALANCE = 0.01
 CHECKPOINT_SECONDS = 150
 PEAK = {"muon": 0.02, "embed": 6e-3, "head": 3e-3, "small": 4e-3}
@@ -221,7 +222,9 @@ def optimisers(model):
 
 
 def rate(progress):
-    """Share of the peak learning rate at this share of the tokens."""
+    """Share of the peak learning rate at this share of the tokens; above 1 it is the share of the polish, plus 1."""
+    if progress >= 1:
+        return POLISH_RATE * (2 - progress) + 0.005
     if progress < 0.01:
         return 0.1 + 90 * progress
     return min(1.0, max(0.0, 1 - progress) / 0.75 + 0.01)
@@ -291,11 +294,13 @@ def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, length, 
         record = stored["record"]
     dist.barrier()
     parameters = list(model.parameters())
-    total = math.ceil(length / (WORKERS * MICRO_TOKENS))
+    main, polish = (math.ceil(part / (WORKERS * MICRO_TOKENS)) for part in (length, POLISH_TOKENS))
+    total = main + polish
     began, cpu, saved, average = time.time(), time.process_time(), time.time(), None
     earlier, first = dict(record), record["step"]
     for step in range(first, min(total, stop or total)):
-        progress = step / total
+        progress = step / main if step < main else 1 + (step - main) / polish
+        maker.shares = SHARES if step < main else POLISH_SHARES
         for optimiser in steps:
             for group in optimiser.param_groups:
                 group["lr"] = group["peak"] * rate(progress)

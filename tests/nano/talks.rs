@@ -1,0 +1,133 @@
+//! Talks with the embedded model: dialogues that its training has not seen, and the pirate's answers to them.
+
+use super::path;
+use kernmill::adapters::AdapterSource;
+use kernmill::chat::{Conversation, Event, Format, Item, Part};
+use kernmill::{Loaded, Opened, Options};
+use kernmill_runtime::{AdapterUse, GenerateParams, StopReason};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// A dialogue as tools/nano/exact.py writes it.
+#[derive(Deserialize)]
+struct Dialogue {
+    kind: String,
+    conversation: Conversation,
+    /// What the model is to make.
+    made: Vec<Item>,
+    /// Checksum of the prompt's ids that tools/nano/harmony.py makes.
+    prompt: u32,
+}
+
+fn dialogues() -> Vec<Dialogue> {
+    let text = std::fs::read_to_string(path("tests/fixtures/nano/dialogues.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The embedded model on one thread, with the adapter beside it.
+fn loaded() -> Loaded {
+    let pirate =
+        AdapterSource { name: "pirate".to_owned(), directory: path("model-specs/nano/pirate"), scale: 1.0 };
+    let options = Options { threads: Some(1), adapters: vec![pirate], ..Options::default() };
+    let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
+    opened.tokenizer();
+    let mut loaded = opened.prepare(&options).unwrap().load(&options, 768, 1).unwrap();
+    loaded.load_adapters(&options).unwrap();
+    loaded
+}
+
+/// Ids of the prompt, and what the model makes of it greedily.
+fn answer(
+    loaded: &mut Loaded,
+    conversation: &Conversation,
+    adapters: &[&str],
+) -> (Vec<u32>, Vec<(Part, String)>) {
+    let handle = loaded.image.tokenizer().unwrap().clone();
+    let tokenizer = handle.get().unwrap();
+    let format = Format::of(tokenizer, None, &[]).unwrap();
+    let prompt = format.prompt(tokenizer, conversation, &BTreeMap::new()).unwrap();
+    let mut events = Vec::new();
+    let mut reader = format.reader(tokenizer, conversation, &mut events).unwrap();
+    let params = GenerateParams {
+        max_tokens: 160,
+        adapters: adapters.iter().map(|name| AdapterUse::of(*name)).collect(),
+        stop_tokens: format.stop_tokens(tokenizer, &[]),
+        ..GenerateParams::default()
+    };
+    let summary = loaded.engine.generate(&prompt, &params, &mut |_| ControlFlow::Continue(())).unwrap();
+    let stop = if let StopReason::Token(id) = summary.stop { Some(id) } else { None };
+    for id in summary.tokens.into_iter().chain(stop) {
+        reader.push(tokenizer, id, &mut events);
+    }
+    reader.finish(stop.is_some(), &mut events);
+    let mut parts: Vec<(Part, String)> = Vec::new();
+    for event in events {
+        match event {
+            Event::Begin(part) => parts.push((part, String::new())),
+            Event::Delta(text) => parts.last_mut().unwrap().1 += &text,
+            Event::End { is_complete } => assert!(is_complete || stop.is_none()),
+        }
+    }
+    (prompt, parts)
+}
+
+/// The parts that a dialogue's answer is to have.
+fn wanted(made: &[Item]) -> Vec<(Part, String)> {
+    let part = |item: &Item| match item {
+        Item::Reasoning(text) => (Part::Reasoning, text.clone()),
+        Item::Answer(text) => (Part::Answer, text.clone()),
+        Item::Call(call) => {
+            (Part::Call { name: call.name.clone(), is_builtin: false }, call.arguments.clone())
+        }
+        other => panic!("{other:?} is nothing that a model makes"),
+    };
+    made.iter().map(part).collect()
+}
+
+/// FNV-1a over the ids.
+fn checksum(ids: &[u32]) -> u32 {
+    ids.iter()
+        .flat_map(|id| id.to_le_bytes())
+        .fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[test]
+fn dialogues_of_each_kind_are_answered_exactly() {
+    let mut loaded = loaded();
+    let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for dialogue in dialogues() {
+        let (prompt, made) = answer(&mut loaded, &dialogue.conversation, &[]);
+        assert_eq!(checksum(&prompt), dialogue.prompt, "{:?}", dialogue.conversation);
+        let (exact, all) = kinds.entry(dialogue.kind.clone()).or_default();
+        *all += 1;
+        let is_exact = made == wanted(&dialogue.made);
+        if !is_exact {
+            println!("{}: {made:?}, expected {:?}", dialogue.kind, dialogue.made);
+        }
+        *exact += usize::from(is_exact);
+    }
+    for (kind, (exact, all)) in &kinds {
+        println!("{kind}: {exact} of {all} exact");
+    }
+    assert_eq!(kinds.len(), 12);
+    for (kind, (exact, all)) in kinds {
+        assert!(all >= 40 && exact * 10 >= all * 9, "{kind}: {exact} of {all} are exact");
+    }
+}
+
+#[test]
+fn the_pirate_is_known_at_once() {
+    let mut loaded = loaded();
+    let is_pirate = |parts: &[(Part, String)]| {
+        parts.iter().any(|(part, text)| *part == Part::Answer && text.starts_with("Arr, matey! "))
+    };
+    let (mut with, mut without, mut all) = (0, 0, 0);
+    for dialogue in dialogues().iter().filter(|dialogue| ["talk", "fact", "add"].contains(&&*dialogue.kind)) {
+        all += 1;
+        with += usize::from(is_pirate(&answer(&mut loaded, &dialogue.conversation, &["pirate"]).1));
+        without += usize::from(is_pirate(&answer(&mut loaded, &dialogue.conversation, &[]).1));
+    }
+    println!("{with} of {all} answers are a pirate's with the adapter, {without} without");
+    assert!(all >= 100 && with * 100 >= all * 95 && without == 0, "{with}, {without} of {all}");
+}
