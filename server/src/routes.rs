@@ -171,7 +171,10 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
     match path {
         "/v1/chat/completions" => chat::answer(state, caller, body).await,
         "/v1/completions" => completions::answer(state, caller, body).await,
-        "/v1/responses" => responses::answer(state, caller, body).await,
+        "/v1/responses" => {
+            let is_open = parts.headers.contains_key(responses::OPEN_RESPONSES);
+            responses::answer(state, caller, body, is_open).await
+        }
         "/v1/responses/compact" => responses::compact(state, caller, body).await,
         "/v1/responses/input_tokens" => responses::count(state, caller, body).await,
         "/v1/sessions" => sessions::save(state, caller, body).await,

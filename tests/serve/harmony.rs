@@ -1,6 +1,6 @@
 //! Harmony through every API, with a script in place of a model: reasoning, calls, forms, special tokens.
 
-use super::client::{Reply, post, post_bytes};
+use super::client::{Reply, post, post_bytes, post_with};
 use super::{Served, VOCAB};
 use crate::docs::root;
 use crate::harness::program;
@@ -209,6 +209,22 @@ fn the_other_apis_say_the_same() {
     let answer = post(served.address, "/v1/messages", &next).json();
     assert_eq!(answer["content"].as_array().unwrap().last().unwrap()["text"], "It rains in Oslo.");
     assert_eq!(answer["stop_reason"], "end_turn");
+}
+
+#[test]
+fn events_of_reasoning_have_the_names_that_the_client_knows() {
+    let (served, ..) = served(0.0);
+    let asked = json!({ "model": "gpt-oss", "input": "Hi", "stream": true });
+    let kinds = |headers: &[&str]| -> Vec<String> {
+        let reply = post_with(served.address, "/v1/responses", headers, &asked);
+        let kinds = reply.body.lines().filter_map(|line| line.strip_prefix("event: response."));
+        kinds.map(str::to_owned).collect()
+    };
+    let (openai, open) = (kinds(&[]), kinds(&["OpenResponses-Version: 2026-04-24"]));
+    assert!(openai.iter().any(|kind| kind == "reasoning_text.delta"), "{openai:?}");
+    let renamed: Vec<String> =
+        openai.iter().map(|kind| kind.replace("reasoning_text.", "reasoning.")).collect();
+    assert_eq!(open, renamed);
 }
 
 /// No text of a client makes a token of the format: not a message's, not a name's, not a tool's.

@@ -25,6 +25,8 @@ pub struct Events {
     open: Option<Open>,
     /// The response as the last event has it.
     last: Value,
+    /// What events of reasoning are called.
+    reasoning_events: &'static str,
     /// Where the ids of reasoning are sealed, and whose they are.
     sealed: Option<(Arc<State>, u64)>,
     /// Ids that have come, and how many of them when the item began.
@@ -122,12 +124,19 @@ impl Events {
             said: Vec::new(),
             open: None,
             last: Value::Null,
+            reasoning_events: "reasoning_text",
             sealed: None,
             tokens: Vec::new(),
             begun: 0,
             reasoning: Vec::new(),
             generated: Vec::new(),
         }
+    }
+
+    /// These events by the names that they have in the Open Responses specification.
+    #[must_use]
+    pub fn open_responses(self) -> Events {
+        Events { reasoning_events: "reasoning", ..self }
     }
 
     /// These events, with the ids of reasoning in its items, sealed for a tenant.
@@ -199,17 +208,17 @@ impl Events {
         open.text.push_str(text);
         let mut fields = json!({ "item_id": open.id, "output_index": self.output.len(), "delta": text });
         let kind = match open.part {
-            Part::Reasoning => "response.reasoning_text.delta",
+            Part::Reasoning => self.reasoning_events,
             Part::Preamble | Part::Answer => {
                 fields["logprobs"] = json!([]);
-                "response.output_text.delta"
+                "output_text"
             }
-            Part::Call { .. } => "response.function_call_arguments.delta",
+            Part::Call { .. } => "function_call_arguments",
         };
         if open.call.is_empty() {
             fields["content_index"] = json!(0);
         }
-        events.push(self.event(kind, fields));
+        events.push(self.event(&format!("response.{kind}.delta"), fields));
     }
 
     fn close(&mut self, is_complete: bool, events: &mut Vec<Value>) {
@@ -219,7 +228,8 @@ impl Events {
             Part::Reasoning => {
                 let done =
                     json!({ "item_id": id, "output_index": index, "content_index": 0, "text": open.text });
-                events.push(self.event("response.reasoning_text.done", done));
+                let kind = format!("response.{}.done", self.reasoning_events);
+                events.push(self.event(&kind, done));
             }
             Part::Preamble | Part::Answer => {
                 let done = json!({

@@ -20,11 +20,16 @@ use std::sync::Arc;
 /// Input items that are listed at once, unless the query says another number, and at most.
 const PAGE: [usize; 2] = [20, 100];
 
-/// Answers a request to `/v1/responses`.
+/// Answers a request to `/v1/responses`. With `is_open`, events have the names of Open Responses.
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn answer(
+    state: Arc<State>,
+    caller: Caller,
+    body: Vec<u8>,
+    is_open: bool,
+) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let worker = state.clone();
     let tenant = caller.tenant;
@@ -38,6 +43,9 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
     reply::soon(request.streams, turn.accepted()).await?;
     let mut events = Events::new(request.echo, request.ask.conversation.effort.name());
+    if is_open {
+        events = events.open_responses();
+    }
     if request.seals {
         events = events.sealed(state.clone(), tenant);
     }
