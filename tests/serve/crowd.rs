@@ -2,6 +2,7 @@
 
 use super::Served;
 use super::client::{Reply, get, post, post_bytes};
+use super::killed::start;
 use fastrand::Rng;
 use kernmill::serve::Config as Scheduling;
 use kernmill_server::Config;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A number of a run of the tests; another one if the environment says so.
 fn of_environment(name: &str) -> Option<usize> {
@@ -119,7 +120,9 @@ fn leave_after(address: SocketAddr, bytes: usize, n: usize) {
     if n.is_multiple_of(11) {
         // One that reads slowly.
         for piece in buffer.chunks_mut(40) {
-            let _ = stream.read(piece);
+            if !stream.read(piece).is_ok_and(|read| read > 0) {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
     } else {
@@ -140,6 +143,37 @@ fn clients_that_go_away_leave_nothing_behind() {
     assert!(load.generated_tokens > 100, "{load:?}");
     let after = text_of(path, false, &post(served.address, path, &body));
     assert_eq!(before, after);
+}
+
+/// Memory of a process, in KiB.
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn a_servers_memory_stays_what_it_is_under_load() {
+    let (mut child, address) = start(0, &["--context", "512", "--parallel", "8"]);
+    let requests = count(600);
+    let leave = |first: usize| {
+        in_a_crowd(clients(), requests, |n| {
+            let n = first + n;
+            leave_after(address, Rng::with_seed(n as u64).usize(..2000), n);
+        });
+        let began = Instant::now();
+        while get(address, "/v1/loads").json()["kv"]["used_bytes"] != 0 {
+            assert!(began.elapsed() < Duration::from_secs(60), "the server does not come to rest");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        resident(child.id())
+    };
+    // At first caches, buffers and the allocator's own lists become full.
+    let memory: Vec<u64> = (0..3).map(|round| leave(round * requests)).collect();
+    println!("KiB after each {requests} requests: {memory:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(memory[2] <= memory[1] + 6 * 1024, "{memory:?}");
 }
 
 #[test]

@@ -90,7 +90,10 @@ fn grammars_are_followed_where_the_server_permits_them() {
 
 /// The function that is to be called.
 fn look() -> Value {
-    let parameters = json!({ "type": "object", "properties": { "a": { "enum": ["x", "y"] } }, "required": ["a"], "additionalProperties": false });
+    let properties = json!({ "a": { "enum": ["x", "y"] } });
+    let parameters = json!({
+        "type": "object", "properties": properties, "required": ["a"], "additionalProperties": false,
+    });
     json!([{ "type": "function", "name": "look", "parameters": parameters }])
 }
 

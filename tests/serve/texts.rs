@@ -131,7 +131,10 @@ fn a_chat_is_the_same_in_pieces_and_whole() {
         { "role": "system", "content": "Answer in one sentence." },
         { "role": "user", "content": [{ "type": "text", "text": "What is a slice?" }] },
     ]);
-    let mut body = json!({ "messages": messages, "max_tokens": 30, "seed": 4, "logprobs": true, "top_logprobs": 2, "n": 2, "temperature": 2, "reasoning_effort": "none" });
+    let mut body = json!({
+        "messages": messages, "max_tokens": 30, "seed": 4, "logprobs": true, "top_logprobs": 2, "n": 2,
+        "temperature": 2, "reasoning_effort": "none",
+    });
     let whole = post(served.address, "/v1/chat/completions", &body);
     assert_eq!(whole.status, 200, "{}", whole.body);
     let whole = whole.json();

@@ -112,8 +112,9 @@ impl Open {
 }
 
 impl Events {
-    /// A response that repeats the fields of `echo`.
-    pub fn new(echo: Map<String, Value>, effort: &'static str) -> Events {
+    /// A response that repeats the fields of `echo`. With `is_open`, its events have the names of the Open
+    /// Responses specification.
+    pub fn new(echo: Map<String, Value>, effort: &'static str, is_open: bool) -> Events {
         Events {
             id: ids::new("resp_"),
             created: ids::now(),
@@ -124,19 +125,13 @@ impl Events {
             said: Vec::new(),
             open: None,
             last: Value::Null,
-            reasoning_events: "reasoning_text",
+            reasoning_events: if is_open { "reasoning" } else { "reasoning_text" },
             sealed: None,
             tokens: Vec::new(),
             begun: 0,
             reasoning: Vec::new(),
             generated: Vec::new(),
         }
-    }
-
-    /// These events by the names that they have in the Open Responses specification.
-    #[must_use]
-    pub fn open_responses(self) -> Events {
-        Events { reasoning_events: "reasoning", ..self }
     }
 
     /// These events, with the ids of reasoning in its items, sealed for a tenant.
@@ -357,7 +352,7 @@ mod tests {
     }
 
     fn run(pieces: Vec<Piece>) -> (Vec<Value>, Value, Vec<Item>) {
-        let mut events = Events::new(Map::new(), "low");
+        let mut events = Events::new(Map::new(), "low", false);
         let mut sent = events.begin();
         sent.extend(pieces.into_iter().flat_map(|piece| events.take(piece)));
         let (last, said, _) = events.finish();

@@ -11,6 +11,6 @@ pub use response::{answer, compact, count, stored};
 /// What paths of stored responses begin with.
 pub const PATH: &str = "/v1/responses/";
 
-/// Header of clients that follow the Open Responses specification, in which the events of reasoning have other
+/// Header of clients that follow the Open Responses specification, in which events of reasoning have other
 /// names than in OpenAI's API.
 pub const OPEN_RESPONSES: &str = "openresponses-version";

@@ -42,10 +42,7 @@ pub async fn answer(
     .await?;
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
     reply::soon(request.streams, turn.accepted()).await?;
-    let mut events = Events::new(request.echo, request.ask.conversation.effort.name());
-    if is_open {
-        events = events.open_responses();
-    }
+    let mut events = Events::new(request.echo, request.ask.conversation.effort.name(), is_open);
     if request.seals {
         events = events.sealed(state.clone(), tenant);
     }
