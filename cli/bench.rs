@@ -9,7 +9,7 @@ use crate::options::size;
 use crate::version;
 use crate::{output, progress};
 use kernmill::adapters::together;
-use kernmill::tools::bench::{Case, Cases, Fill, How, Machine, Report};
+use kernmill::tools::bench::{Case, Cases, Fill, How, Machine, Paired, PairedReport, Report, UNITS};
 use kernmill_runtime::profile::Detail;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
@@ -70,6 +70,12 @@ pub struct Bench {
     /// Bytes read each time that the memory bandwidth is measured
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     read: u64,
+    /// Sets steps of decoding against replays of their reads
+    #[arg(long)]
+    paired: bool,
+    /// Steps that are measured in pairs
+    #[arg(long, value_name = "N", default_value_t = UNITS, requires = "paired", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    units: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -85,13 +91,17 @@ impl Bench {
         if self.load.serve {
             return self.load.execute(&self.model, self.json, explicit);
         }
+        if self.paired {
+            let what = "--paired measures steps of decoding by themselves";
+            explicit.refuse(&["pp", "tg", "pp_depth", "repeat", "profile", "read"], what)?;
+        }
         if self.tg == 0 {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
         }
         let cases = Cases {
-            prompts: &self.pp,
+            prompts: if self.paired { &[] } else { &self.pp },
             prompt_depths: &self.pp_depth,
-            decoded: self.tg,
+            decoded: if self.paired { Paired::TOKENS } else { self.tg },
             depths: &self.depth,
             batches: &self.batch,
         };
@@ -106,14 +116,26 @@ impl Bench {
         let mut loaded = model::load(model, &options, &self.model, &emit, context, sequences)?;
         let adapters = loaded.load_adapters(&options)?;
         let uses = together(&options.adapters);
-        let mut machine = Machine::new(&loaded, self.read)?;
-        let bar = progress::count(
-            "measuring",
-            cases.len() as u64 * u64::from(self.repeat + 1),
-            self.model.compile.quiet,
-        );
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
         let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, vocab };
+        let ticks = if self.paired { self.units } else { u32::from(self.repeat) + 1 };
+        let count = cases.len() as u64 * u64::from(ticks);
+        let bar = progress::count("measuring", count, self.model.compile.quiet);
+        if self.paired {
+            let paired = Paired::new(&loaded)?;
+            let mut outcomes = Vec::new();
+            for case in cases {
+                bar.set_message(case.to_string());
+                outcomes.push(paired.measure(&mut loaded.engine, case, &how, self.units, &|| bar.inc(1))?);
+            }
+            bar.finish_and_clear();
+            let report = PairedReport::new(&loaded, outcomes);
+            return match self.json {
+                true => output::print(version::report("kernmill.paired/1", report.json())),
+                false => output::show(report.text()),
+            };
+        }
+        let mut machine = Machine::new(&loaded, self.read)?;
         let mut results = Vec::new();
         for case in &cases {
             bar.set_message(case.to_string());

@@ -7,11 +7,11 @@ use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
 use crate::step_costs::step_work;
 use kernmill_kernels_gen::generate::Generated;
-use kernmill_kernels_gen::prefetch::prefetch_hint;
+use kernmill_kernels_gen::weight_reads::weight_reads;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair, LayerKind};
 use kernmill_plan::program::{
-    ModelInfo, Operand, PrefetchHint, Program, RopeTable, Routing, Step, StepWork, TokenClass,
+    ItemReads, ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass, WeightReads,
 };
 use kernmill_plan::target::Level;
 
@@ -137,8 +137,8 @@ pub fn assemble(
                 list.iter()
                     .map(|step| {
                         let work = step_work(graph, layout, step, &routings);
-                        let prefetch = prefetch_hint(kernels.kernel(step.kernel));
-                        assemble_step(schedule, step, layout, work, prefetch)
+                        let reads = weight_reads(kernels.kernel(step.kernel));
+                        assemble_step(schedule, step, layout, work, reads)
                     })
                     .collect()
             };
@@ -186,10 +186,11 @@ fn assemble_step(
     step: &ScheduledStep,
     layout: &WeightLayout,
     work: StepWork,
-    mut prefetch: PrefetchHint,
+    mut weight_reads: WeightReads,
 ) -> Step {
-    if prefetch.parts.iter().any(|part| part.expert_stride > 0) {
-        prefetch.routing = work.routing;
+    let of_expert = |part: &ItemReads| part.operands.iter().any(|reads| reads.expert_stride > 0);
+    if weight_reads.parts.iter().any(of_expert) {
+        weight_reads.routing = work.routing;
     }
     let operand = |operand: &OperandRef| match operand {
         OperandRef::Tensor(tensor) => {
@@ -212,7 +213,7 @@ fn assemble_step(
         writes: step.writes.clone(),
         lora_targets: step.lora_targets.clone(),
         work,
-        prefetch,
+        weight_reads,
     }
 }
 

@@ -6,8 +6,9 @@
 //! below the peak.
 //!
 //! The loads go through four parts of the memory at once and prefetch, as the micro-kernels that stream
-//! weights do (`wide/dot_q8x4_avx512.rs`): a core has more requests to memory under way than when it reads
-//! one place after the other.
+//! weights do (`wide/dot_q8x4_avx512.rs`): on many CPUs a core has more requests to memory under way than when
+//! it reads one place after the other. Which way is the fastest differs between CPUs, so that there are
+//! [others](ReadWay) to choose from.
 
 use crate::asm::ZMM;
 use crate::generate::GenerateError;
@@ -19,17 +20,19 @@ use iced_x86::code_asm::{
     zmmword_ptr,
 };
 use kernmill_plan::format::LINE;
-use kernmill_plan::probe::{MULTIPLY, Probe, READ};
+use kernmill_plan::probe::{MULTIPLY, Probe, READ, ReadWay};
 use kernmill_plan::program::{CodeBlob, Symbol};
 use kernmill_plan::target::{Features, Level};
 
 /// Places that are read in turn.
 const STREAMS: usize = 4;
-/// Lines that one step reads of each. One gives some percent more than two on a Zen 3
+/// Lines that one step reads. With four places, one line of each gives some percent more than two on a Zen 3
 /// (`benches/runs/2026-11-22-zen3.md`), more than that far less.
-const STREAM_LINES: usize = 1;
+const STEP_LINES: usize = 4;
 /// Bytes of each place that prefetching is ahead.
 const AHEAD: usize = 1024;
+/// Distances of prefetching that are tried: from none to further than any micro-kernel's.
+const DISTANCES: [usize; 7] = [0, 512, 1024, 2048, 4096, 6144, 8192];
 /// Multiplications of an iteration: so many that the loop itself costs nothing.
 const PRODUCTS: usize = 96;
 /// Independent sums with VNNI: more than the latency of a dot product times the instructions issued per
@@ -59,51 +62,59 @@ const VNNI_512: Features = Features::AVX512.and(Features::AVX512_VNNI);
 
 fn assemble(level: Level) -> Result<Probe, IcedError> {
     let features = level.features();
-    let (read, multiply, lanes) = if features.has(VNNI_512) {
-        (read_512()?, dpbusd_512()?, 64)
+    let (load, multiply, lanes): (Load, _, _) = if features.has(VNNI_512) {
+        (load_512, dpbusd_512()?, 64)
     } else if features.has(Features::AVX512) {
-        (read_512()?, multiplying(true, |a| maddubs(a, &ZMM))?, 64)
+        (load_512, multiplying(true, |a| maddubs(a, &ZMM))?, 64)
     } else if features.has(Features::AVX_VNNI) {
-        (read_256()?, dpbusd_256()?, 32)
+        (load_256, dpbusd_256()?, 32)
     } else {
-        (read_256()?, multiplying(false, |a| maddubs(a, &YMM))?, 32)
+        (load_256, multiplying(false, |a| maddubs(a, &YMM))?, 32)
     };
     let mut code = CodeBlob::default();
-    for (name, bytes) in [(MULTIPLY, multiply), (READ, read)] {
+    let mut add = |name: &str, bytes: Vec<u8>| {
         // int3 between functions.
         code.bytes.resize(code.bytes.len().next_multiple_of(LINE), 0xcc);
         let (offset, size) = (code.bytes.len() as u64, bytes.len() as u64);
         code.symbols.push(Symbol { name: name.to_owned(), offset, size, contract: None });
         code.bytes.extend(bytes);
+    };
+    add(MULTIPLY, multiply);
+    add(READ, reading(STREAMS, AHEAD, load)?);
+    let mut reads = Vec::new();
+    for (places, ahead) in [1, STREAMS].into_iter().flat_map(|places| DISTANCES.map(|ahead| (places, ahead)))
+    {
+        let symbol = format!("read_{places}_{ahead}");
+        add(&symbol, reading(places, ahead, load)?);
+        reads.push(ReadWay { symbol, step: STEP_LINES * LINE, places, ahead });
     }
-    Ok(Probe {
-        level,
-        code,
-        read_step: STREAMS * STREAM_LINES * LINE,
-        iteration_ops: PRODUCTS as u64 * lanes * 2,
-    })
+    let (read_step, iteration_ops) = (STEP_LINES * LINE, PRODUCTS as u64 * lanes * 2);
+    Ok(Probe { level, code, read_step, reads, iteration_ops })
 }
 
-/// `read`: rdi is the address, rsi counts the steps. `load` loads a line to registers whose number follows
-/// from the line's.
-fn reading(
-    load: impl Fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>,
-) -> Result<Vec<u8>, IcedError> {
+/// Loads a line to registers whose number follows from the line's.
+type Load = fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>;
+
+/// `read`: rdi is the address, rsi counts the steps.
+fn reading(places: usize, ahead: usize, load: Load) -> Result<Vec<u8>, IcedError> {
+    let lines = STEP_LINES / places;
     let mut a = CodeAssembler::new(64)?;
     let (mut again, mut end) = (a.create_label(), a.create_label());
     a.test(rsi, rsi)?;
     a.jz(end)?;
     // Bytes of one part, and of three.
-    a.imul_3(r8, rsi, (STREAM_LINES * LINE) as i32)?;
+    a.imul_3(r8, rsi, (lines * LINE) as i32)?;
     a.lea(r9, ptr(r8 + r8 * 2))?;
     a.set_label(&mut again)?;
-    for (stream, place) in [rdi + 0, rdi + r8, rdi + r8 * 2, rdi + r9].into_iter().enumerate() {
-        for line in 0..STREAM_LINES {
-            a.prefetcht1(byte_ptr(place + (AHEAD + line * LINE)))?;
-            load(&mut a, stream * STREAM_LINES + line, place + line * LINE)?;
+    for (n, place) in [rdi + 0, rdi + r8, rdi + r8 * 2, rdi + r9].into_iter().take(places).enumerate() {
+        for line in 0..lines {
+            if ahead > 0 {
+                a.prefetcht1(byte_ptr(place + (ahead + line * LINE)))?;
+            }
+            load(&mut a, n * lines + line, place + line * LINE)?;
         }
     }
-    a.add(rdi, (STREAM_LINES * LINE) as i32)?;
+    a.add(rdi, (lines * LINE) as i32)?;
     a.dec(rsi)?;
     a.jnz(again)?;
     a.set_label(&mut end)?;
@@ -112,15 +123,13 @@ fn reading(
     a.assemble(0)
 }
 
-fn read_256() -> Result<Vec<u8>, IcedError> {
-    reading(|a, line, place| {
-        a.vmovdqu(YMM[2 * line], ymmword_ptr(place))?;
-        a.vmovdqu(YMM[2 * line + 1], ymmword_ptr(place + LINE / 2))
-    })
+fn load_256(a: &mut CodeAssembler, line: usize, place: AsmMemoryOperand) -> Result<(), IcedError> {
+    a.vmovdqu(YMM[2 * line], ymmword_ptr(place))?;
+    a.vmovdqu(YMM[2 * line + 1], ymmword_ptr(place + LINE / 2))
 }
 
-fn read_512() -> Result<Vec<u8>, IcedError> {
-    reading(|a, line, place| a.vmovdqu64(ZMM[line], zmmword_ptr(place)))
+fn load_512(a: &mut CodeAssembler, line: usize, place: AsmMemoryOperand) -> Result<(), IcedError> {
+    a.vmovdqu64(ZMM[line], zmmword_ptr(place))
 }
 
 /// `multiply`: rdi counts the iterations; register 0 holds the operand, register 1 sixteen-bit ones.
@@ -232,8 +241,11 @@ mod tests {
             assert_eq!((count("vpmaddwd"), count("vpaddd")), (blocks, blocks), "{text}");
             assert_eq!(count("vpaddw"), blocks * (BLOCK_PRODUCTS - 1), "{text}");
             assert_eq!(count("zmm") > 0, wide, "{text}");
-            assert_eq!(count("prefetcht1"), STREAMS * STREAM_LINES, "{text}");
-            assert_eq!(count("[rdi"), STREAMS * STREAM_LINES * if wide { 2 } else { 3 }, "{text}");
+            let (ways, fetching) = (2 * DISTANCES.len() + 1, 2 * (DISTANCES.len() - 1) + 1);
+            assert_eq!(probe.reads.len(), ways - 1);
+            assert_eq!(count("prefetcht1"), fetching * STEP_LINES, "{text}");
+            let loads = ways * STEP_LINES * if wide { 1 } else { 2 };
+            assert_eq!(count("[rdi"), fetching * STEP_LINES + loads, "{text}");
         }
     }
 }

@@ -18,6 +18,21 @@ pub struct Probe {
     pub code: CodeBlob,
     /// Bytes that one step of [`READ`] reads.
     pub read_step: usize,
+    /// Functions as [`READ`] that read in other ways.
+    pub reads: Vec<ReadWay>,
     /// Operations of one iteration of [`MULTIPLY`]: a multiply-add is two.
     pub iteration_ops: u64,
+}
+
+/// One way to read memory. All read the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadWay {
+    /// Symbol of the function.
+    pub symbol: String,
+    /// Bytes that one step of it reads.
+    pub step: usize,
+    /// Places that are read in turn.
+    pub places: usize,
+    /// Bytes that prefetching is ahead in each place; 0 for none.
+    pub ahead: usize,
 }

@@ -134,39 +134,61 @@ pub struct Step {
     pub lora_targets: Vec<u32>,
     /// What the step reads and computes, for reports.
     pub work: StepWork,
-    /// What the step's workers read first.
-    pub prefetch: PrefetchHint,
+    /// Weights that the step's workers read.
+    pub weight_reads: WeightReads,
 }
 
-/// Where workers begin to read in a step, so that one that waits for the step before can fetch it ahead. No
-/// kernel depends on it.
+/// Weights that a step's workers read, and in which order. A worker that waits for the step before fetches the
+/// first of them ahead; a replay of the reads ([`crate::probe`]) reads all. No kernel depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PrefetchHint {
+pub struct WeightReads {
     /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole
     /// before anything else.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub whole: Vec<u32>,
     /// What work items read, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
-    pub parts: Vec<PrefetchRange>,
-    /// How many of the items of `parts` are handed out in equal shares: worker `i` of `n` begins with item
-    /// `shared * i / n`.
+    pub parts: Vec<ItemReads>,
+    /// How many runs of items of `parts` are handed out in equal shares: worker `i` of `n` begins with run
+    /// `shared * i / n`. The rest is taken from a counter. Not used where items are experts' own.
     pub shared: u32,
-    /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes
-    /// first.
+    /// Index into [`TokenClass::routings`] when the parts are experts' matrices.
     pub routing: Option<u32>,
+    /// Whether every chosen expert has items of its own, so that only the step's own choice tells with which
+    /// one a worker begins. Otherwise a worker goes through its items expert by expert, the lowest id first.
+    pub own_items: bool,
 }
 
-/// Consecutive work items, or runs of them that a worker takes together, and the weights that they read one
-/// behind the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PrefetchRange {
-    /// Index into [`Step::operands`] of the weights.
-    pub operand: u32,
+/// Consecutive work items. Workers take runs of them together; the last one may be shorter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemReads {
     /// Number of items.
     pub items: u32,
-    /// Bytes that each reads.
-    pub item_bytes: u64,
+    /// Items of a run.
+    pub run: u32,
+    /// What each of them reads; the first is what is fetched ahead.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
+    pub operands: Vec<OperandReads>,
+}
+
+impl ItemReads {
+    /// Runs of items.
+    pub fn runs(&self) -> u32 {
+        self.items.div_ceil(self.run.max(1))
+    }
+}
+
+/// Weights that consecutive work items read one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperandReads {
+    /// Index into [`Step::operands`] of the weights.
+    pub operand: u32,
+    /// Pieces, such as tiles, that each item reads.
+    pub pieces: u32,
+    /// Bytes of a piece.
+    pub bytes: u64,
+    /// Bytes from one piece to the next; more than a piece when other matrices lie between.
+    pub stride: u64,
     /// Bytes from one expert to the next; 0 for dense matrices.
     pub expert_stride: u64,
 }

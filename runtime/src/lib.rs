@@ -34,7 +34,7 @@ pub use engine::{
     Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats,
 };
 pub use error_kind::ErrorKind;
-pub use executor::{BatchError, LoadError, MemoryNeed};
+pub use executor::{BatchError, LoadError, MemoryNeed, Replay};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};
 pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;

@@ -4,6 +4,7 @@
 mod adapters;
 mod float_env;
 mod kv;
+mod replay;
 mod steps;
 mod tiles;
 

@@ -18,6 +18,7 @@ mod work_sharing;
 
 use crate::adapter;
 use crate::asm;
+pub use crate::body::experts::down_part;
 pub use crate::body::work_sharing::{equal_shares, items_per_claim};
 use crate::cx::{Cx, Layout};
 use crate::emit::Emit;
@@ -50,7 +51,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         }
         Body::Experts { part, .. } => ukernels.extend(epilogue::ukernels(&vals, part, false)),
         Body::ExpertDown { mat, rows_per_item, out, residual, .. } => {
-            let part = experts::down_part(mat, *rows_per_item);
+            let part = down_part(mat, *rows_per_item);
             ukernels.extend(experts::down_ukernels(&part, vals[*out], residual.map(|val| vals[val])));
         }
         _ => {}
@@ -70,11 +71,11 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => ukernels.extend(gemm_bf16::ukernels(part)),
         Body::ExpertDown { input, mat, rows_per_item, .. } if bf16(input) => {
-            ukernels.extend(gemm_bf16::ukernels(&experts::down_part(mat, *rows_per_item)));
+            ukernels.extend(gemm_bf16::ukernels(&down_part(mat, *rows_per_item)));
         }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
         Body::ExpertDown { input, mat, rows_per_item, .. } => {
-            dots(&experts::down_part(mat, *rows_per_item), rows(input))
+            dots(&down_part(mat, *rows_per_item), rows(input))
         }
         Body::Attention(body) => ukernels.extend(attention_ukernels::ukernels(body)),
     }
@@ -87,7 +88,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
                 ukernels.extend(gemm::ukernels(part, products, level))
             }
             Body::ExpertDown { input, mat, rows_per_item, .. } if !bf16(input) => {
-                ukernels.extend(gemm::ukernels(&experts::down_part(mat, *rows_per_item), products, level));
+                ukernels.extend(gemm::ukernels(&down_part(mat, *rows_per_item), products, level));
             }
             _ => {}
         }
@@ -207,7 +208,7 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeM
         Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
             let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
-            let part = experts::down_part(mat, *rows_per_item);
+            let part = down_part(mat, *rows_per_item);
             experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),

@@ -10,7 +10,7 @@ use crate::abi::LOGIT_SLAB;
 use crate::format::{LINE, f32_row_stride};
 use crate::kv::{KvLayers, LayerKind};
 use crate::limit as most;
-use crate::program::{Buffer, CodeBlob, ModelInfo, Operand, PrefetchHint, Program, Step, TokenClass};
+use crate::program::{Buffer, CodeBlob, ModelInfo, Operand, Program, Step, TokenClass, WeightReads};
 
 mod adapters;
 mod contracts;
@@ -242,8 +242,11 @@ fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> 
         limit("buffers that a step reads", step.reads.len(), most::OPERANDS)?;
         limit("buffers that a step writes", step.writes.len(), most::OPERANDS)?;
         limit("operands of a step", step.operands.len(), most::OPERANDS)?;
-        limit("operands read ahead", step.prefetch.whole.len(), most::OPERANDS)?;
-        limit("parts read ahead", step.prefetch.parts.len(), most::OPERANDS)?;
+        limit("operands read whole", step.weight_reads.whole.len(), most::OPERANDS)?;
+        limit("parts of work items", step.weight_reads.parts.len(), most::OPERANDS)?;
+        for part in &step.weight_reads.parts {
+            limit("operands of work items", part.operands.len(), most::OPERANDS)?;
+        }
     }
     for buffer in &class.buffers {
         check_buffer(program, class, buffer)?;
@@ -358,23 +361,24 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
     if let Err(message) = contracts::check_step(program, class, step, contract) {
         return wrong(message);
     }
-    check_prefetch(class, step).or_else(wrong)
+    check_weight_reads(class, step).or_else(wrong)
 }
 
-fn check_prefetch(class: &TokenClass, step: &Step) -> Result<(), String> {
-    let PrefetchHint { whole, parts, shared, routing } = &step.prefetch;
-    for operand in whole.iter().chain(parts.iter().map(|part| &part.operand)) {
+fn check_weight_reads(class: &TokenClass, step: &Step) -> Result<(), String> {
+    let WeightReads { whole, parts, shared, routing, own_items: _ } = &step.weight_reads;
+    let of_items = parts.iter().flat_map(|part| &part.operands).map(|reads| &reads.operand);
+    for operand in whole.iter().chain(of_items) {
         if !matches!(step.operands.get(*operand as usize), Some(Operand::Weights { .. })) {
-            return Err(format!("reads operand {operand} ahead, which is no weights of its own"));
+            return Err(format!("reads operand {operand} as weights, which it is not"));
         }
     }
-    let items = parts.iter().map(|part| u64::from(part.items)).sum::<u64>();
-    if u64::from(*shared) > items {
-        return Err(format!("shares {shared} of {items} work items"));
+    let runs = parts.iter().map(|part| u64::from(part.runs())).sum::<u64>();
+    if u64::from(*shared) > runs {
+        return Err(format!("shares {shared} of {runs} runs of work items"));
     }
     match routing {
         Some(index) if *index as usize >= class.routings.len() => {
-            Err(format!("reads ahead by routing {index} of {}", class.routings.len()))
+            Err(format!("reads weights by routing {index} of {}", class.routings.len()))
         }
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@ use crate::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use crate::contract::{Contract, Need};
 use crate::format::WeightFormat;
 use crate::kv::{KvFormat, KvGeometry, KvLayer, KvPair};
-use crate::program::{PrefetchHint, RopeTable, StepWork, Symbol};
+use crate::program::{RopeTable, StepWork, Symbol, WeightReads};
 use crate::target::Level;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
@@ -21,7 +21,7 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
         writes: writes.to_vec(),
         lora_targets: Vec::new(),
         work: StepWork::default(),
-        prefetch: PrefetchHint::default(),
+        weight_reads: WeightReads::default(),
     }
 }
 

@@ -6,6 +6,7 @@ mod disk;
 mod error;
 mod prefix;
 mod random;
+mod replay;
 mod rows;
 mod session;
 mod shelf;

@@ -111,7 +111,7 @@ impl Batch {
     }
 
     /// First row, lowest and highest position of each run of rows of one sequence.
-    fn sequence_runs(&self) -> impl Iterator<Item = (usize, u32, u32)> + '_ {
+    pub(super) fn sequence_runs(&self) -> impl Iterator<Item = (usize, u32, u32)> + '_ {
         let mut row = 0;
         std::iter::from_fn(move || {
             let first = row;
@@ -173,7 +173,7 @@ impl Batch {
 }
 
 /// First key that a query at `position` sees.
-fn first_key(position: u32, window: Option<u32>) -> u32 {
+pub(super) fn first_key(position: u32, window: Option<u32>) -> u32 {
     window.map_or(0, |window| (position + 1).saturating_sub(window))
 }
 

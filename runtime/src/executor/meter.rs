@@ -34,6 +34,12 @@ impl ExpertCounts {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
+    /// Experts that a run chose, ascending, if none has chosen since.
+    pub(super) fn of_run(&self, run: u64) -> Vec<u32> {
+        let chose = self.last_run.iter().map(|last| last.load(Ordering::Relaxed) == run);
+        chose.zip(0..).filter_map(|(chose, expert)| chose.then_some(expert)).collect()
+    }
+
     /// Counts one run's choices. Runs are numbered from 1. One thread at a time calls this.
     pub(super) fn add(&self, run: u64, experts: impl Iterator<Item = u32>) {
         let mut distinct = 0;

@@ -7,6 +7,7 @@ mod batch;
 mod meter;
 mod need;
 mod prefetch;
+mod replay;
 mod resolve;
 mod rope;
 mod rows;
@@ -15,6 +16,8 @@ pub(crate) use batch::Batch;
 pub use batch::BatchError;
 pub use need::MemoryNeed;
 use need::scratch_stride;
+pub use replay::Replay;
+pub(crate) use replay::Replayed;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
 pub(crate) use rows::RowsTo;
 

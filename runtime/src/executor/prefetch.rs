@@ -4,7 +4,7 @@
 
 use kernmill_plan::abi::Route;
 use kernmill_plan::format::LINE;
-use kernmill_plan::program::{Operand, PrefetchHint, Step, TokenClass};
+use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -49,7 +49,10 @@ impl NextStepPrefetch {
         arena: u64,
         workers: usize,
     ) -> NextStepPrefetch {
-        let PrefetchHint { whole, parts, shared, routing } = &step.prefetch;
+        let WeightReads { whole, parts, shared, routing, own_items } = &step.weight_reads;
+        // Nobody knows yet with which expert a worker begins.
+        let parts = if *own_items { &[] } else { &parts[..] };
+        let routing = routing.filter(|_| !own_items);
         let bytes = |operand: u32| match step.operands[operand as usize] {
             Operand::Weights { bytes, .. } => bytes,
             _ => 0,
@@ -57,13 +60,18 @@ impl NextStepPrefetch {
         let stream = |worker: usize| {
             let mut item = u64::from(*shared) * worker as u64 / workers.max(1) as u64;
             for part in parts {
-                if item < u64::from(part.items) {
-                    let skipped = item.saturating_mul(part.item_bytes);
-                    let start = addresses[part.operand as usize].wrapping_add(skipped);
-                    let bytes = bytes(part.operand).saturating_sub(skipped);
-                    return Stream { start, bytes, expert_stride: part.expert_stride };
-                }
-                item -= u64::from(part.items);
+                let runs = u64::from(part.runs());
+                let Some(first) = part.operands.first().filter(|_| item < runs) else {
+                    item = item.saturating_sub(runs);
+                    continue;
+                };
+                let skipped = [part.run, first.pieces]
+                    .into_iter()
+                    .fold(item, |at, by| at.saturating_mul(by.into()))
+                    .saturating_mul(first.stride);
+                let start = addresses[first.operand as usize].wrapping_add(skipped);
+                let bytes = bytes(first.operand).saturating_sub(skipped);
+                return Stream { start, bytes, expert_stride: first.expert_stride };
             }
             Stream::default()
         };
@@ -81,7 +89,21 @@ impl NextStepPrefetch {
     /// What `worker` is to fetch for a batch of `tokens` tokens.
     pub(super) fn fetch(&self, worker: u32, tokens: usize) -> Fetch<'_> {
         let stream = self.streams.get(worker as usize).copied().unwrap_or_default();
-        Fetch { heads: self, tokens, stream: Some(stream), next: 0, at: 0, end: 0, left: BUDGET }
+        Fetch {
+            heads: self,
+            tokens,
+            expert: None,
+            stream: Some(stream),
+            next: 0,
+            at: 0,
+            end: 0,
+            left: BUDGET,
+        }
+    }
+
+    /// What `worker` is to fetch where `expert` is the lowest that is chosen.
+    pub(super) fn fetch_of(&self, worker: u32, expert: u64) -> Fetch<'_> {
+        Fetch { expert: Some(expert), ..self.fetch(worker, 1) }
     }
 }
 
@@ -108,6 +130,8 @@ impl Routes {
 pub(super) struct Fetch<'a> {
     heads: &'a NextStepPrefetch,
     tokens: usize,
+    /// The lowest expert chosen, if it need not be looked up.
+    expert: Option<u64>,
     /// The worker's stream, once the whole operands are through.
     stream: Option<Stream>,
     /// Next of the whole operands.
@@ -143,7 +167,7 @@ impl Fetch<'_> {
             None => {
                 let Some(stream) = self.stream.take() else { return false };
                 let expert = match &self.heads.routes {
-                    Some(routes) => routes.lowest(self.tokens),
+                    Some(routes) => self.expert.or_else(|| routes.lowest(self.tokens)),
                     None => Some(0),
                 };
                 let Some(expert) = expert else { return false };

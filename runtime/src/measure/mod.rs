@@ -1,8 +1,10 @@
 //! What the machine can do and what it did: memory bandwidth, integer peak, page faults, huge pages.
 
+mod reader;
 mod system;
 
-pub use system::{HugePages, huge_pages, major_faults, peak_resident};
+pub use reader::{Reader, readers};
+pub use system::{HugePages, huge_pages, major_faults, peak_resident, stolen_seconds};
 
 use crate::code::{CodeError, ExecutableCode};
 use crate::executor::LoadError;
@@ -173,7 +175,13 @@ mod tests {
         let symbol =
             |name: &str, offset, size| Symbol { name: name.to_owned(), offset, size, contract: None };
         let symbols = vec![symbol(READ, 0, 1), symbol(MULTIPLY, 64, 6)];
-        Probe { level: Level::V3, code: CodeBlob { bytes, symbols }, read_step: 512, iteration_ops: 10 }
+        Probe {
+            level: Level::V3,
+            code: CodeBlob { bytes, symbols },
+            read_step: 512,
+            reads: Vec::new(),
+            iteration_ops: 10,
+        }
     }
 
     #[test]

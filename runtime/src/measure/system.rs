@@ -63,6 +63,19 @@ pub fn major_faults() -> u64 {
     usage().map_or(0, |usage| usage.ru_majflt as u64)
 }
 
+/// Seconds so far that the machine's CPUs wanted to run and others had them (steal), of all CPUs together;
+/// `None` where the system does not say.
+pub fn stolen_seconds() -> Option<f64> {
+    // SAFETY: asking has no preconditions.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    Some(stolen_in(&proc::text("stat")?)? as f64 / ticks.max(1) as f64)
+}
+
+/// The eighth figure of the line of all CPUs.
+fn stolen_in(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("cpu "))?.split_whitespace().nth(7)?.parse().ok()
+}
+
 /// Largest resident size of this process so far, in bytes.
 pub fn peak_resident() -> Option<u64> {
     let stated = proc::text("self/status").and_then(|status| peak_in(&status));
@@ -112,6 +125,14 @@ FilePmdMapped:         8 kB
         assert!(major_faults() < u64::MAX);
         let usage = u64::try_from(usage().unwrap().ru_maxrss).unwrap() * 1024;
         assert!(usage > 100_000 && usage < 1 << 50, "{usage}");
+    }
+
+    #[test]
+    fn stolen_time_is_that_of_all_cpus() {
+        assert_eq!(stolen_in("cpu  9 8 7 6 5 4 3 42 1 0\ncpu0 1 1 1 1 1 1 1 5 1 1\nctxt 7\n"), Some(42));
+        for stat in ["", "cpu 1 2 3", "cpu0 1 1 1 1 1 1 1 5 1 1", "cpu 1 1 1 1 1 1 1 x"] {
+            assert_eq!(stolen_in(stat), None, "{stat:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair, LayerKind};
 use kernmill_plan::program::{
-    Buffer, CodeBlob, ModelInfo, Operand, PrefetchHint, Program, Step, StepWork, Symbol, TokenClass,
+    Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass, WeightReads,
 };
 use kernmill_plan::target::Level;
 
@@ -128,7 +128,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         writes: writes.to_vec(),
         lora_targets: Vec::new(),
         work: StepWork { shared_bytes: 16, row_macs: 3, ..StepWork::default() },
-        prefetch: PrefetchHint::default(),
+        weight_reads: WeightReads::default(),
     };
     let mut steps = Vec::new();
     for kind in KINDS {

@@ -143,14 +143,17 @@ impl fmt::Display for Case {
             Kind::Prompt => write!(f, "prompt {}", self.tokens)?,
             Kind::Decode => write!(f, "decode {}", self.tokens)?,
         }
-        if self.depth > 0 {
-            write!(f, " after {}", self.depth)?;
-        }
-        if self.batch > 1 { write!(f, ", {} sequences", self.batch) } else { Ok(()) }
+        f.write_str(&self.place())
     }
 }
 
 impl Case {
+    /// Depth and count of the sequences, as a name continues.
+    pub(super) fn place(&self) -> String {
+        let depth = if self.depth > 0 { format!(" after {}", self.depth) } else { String::new() };
+        if self.batch > 1 { format!("{depth}, {} sequences", self.batch) } else { depth }
+    }
+
     /// Sequences that the engine needs: those that run, and those that they are forked from.
     pub fn sequences(&self) -> u32 {
         if self.depth > 0 { 2 * self.batch } else { self.batch }
@@ -215,7 +218,10 @@ impl Case {
     }
 
     /// Different sequences of `depth` tokens to fork from; none for an empty context.
-    fn fill(&self, engine: &mut Engine, how: &How<'_>) -> Result<Vec<SeqId>> {
+    ///
+    /// # Errors
+    /// As those of [`Case::measure`].
+    pub(super) fn fill(&self, engine: &mut Engine, how: &How<'_>) -> Result<Vec<SeqId>> {
         let mut filled = Vec::new();
         for n in (0..self.batch).filter(|_| self.depth > 0) {
             if how.fill == Fill::Random && !how.adapters.is_empty() {
@@ -235,6 +241,20 @@ impl Case {
         Ok(filled)
     }
 
+    /// Sequences that go on from what is filled, or new ones.
+    pub(super) fn start(
+        &self,
+        engine: &mut Engine,
+        adapters: &[AdapterUse],
+        filled: &[SeqId],
+    ) -> Result<Vec<SeqId>> {
+        let mut start = |n: usize| match filled.get(n) {
+            Some(id) => engine.fork(*id, self.depth),
+            None => engine.create_with(turn(adapters, n)),
+        };
+        Ok((0..self.batch as usize).map(&mut start).collect::<std::result::Result<_, _>>()?)
+    }
+
     /// Seconds that these tokens take.
     fn run(
         &self,
@@ -243,12 +263,7 @@ impl Case {
         filled: &[SeqId],
         ids: &[Vec<u32>],
     ) -> Result<f64> {
-        let start_of = |n: usize, engine: &mut Engine| match filled.get(n) {
-            Some(id) => engine.fork(*id, self.depth),
-            None => engine.create_with(turn(adapters, n)),
-        };
-        let sequences =
-            (0..ids.len()).map(|n| start_of(n, engine)).collect::<std::result::Result<Vec<SeqId>, _>>()?;
+        let sequences = self.start(engine, adapters, filled)?;
         let at_once = match self.kind {
             Kind::Prompt => ids[0].len(),
             Kind::Decode => 1,

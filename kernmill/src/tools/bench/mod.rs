@@ -2,9 +2,11 @@
 
 mod case;
 mod machine;
+mod paired;
 mod report;
 
 pub use super::stats::{Quartiles, best};
 pub use case::{Case, Cases, Fill, How, Kind, Outcome};
 pub use machine::{Caches, Machine, buffer, caches, limits};
+pub use paired::{Paired, PairedOutcome, PairedReport, UNITS};
 pub use report::Report;

@@ -9,7 +9,7 @@ use crate::file::{
 use crate::kv::{KvFormat, KvGeometry, KvLayers, KvPair};
 use crate::limit;
 use crate::program::{
-    ModelInfo, Operand, PrefetchHint, PrefetchRange, Routing, Step, StepWork, Symbol, TokenClass,
+    ItemReads, ModelInfo, Operand, OperandReads, Routing, Step, StepWork, Symbol, TokenClass, WeightReads,
 };
 
 const WEIGHTS: usize = 1000;
@@ -236,7 +236,7 @@ fn small_program() -> TargetProgram {
         writes: Vec::new(),
         lora_targets: Vec::new(),
         work: StepWork::default(),
-        prefetch: PrefetchHint::default(),
+        weight_reads: WeightReads::default(),
     };
     let class = TokenClass {
         max_tokens: 1,
@@ -263,8 +263,9 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
     };
     let step = |p: &mut TargetProgram, change: fn(&mut Step)| change(&mut p.classes[0].steps[0]);
     let routing = Routing { step: 0, buffer: 0, top_k: 1, experts: 65536 };
-    let part = PrefetchRange { operand: 0, items: 0, item_bytes: 0, expert_stride: 0 };
-    let changes: [&dyn Fn(&mut TargetProgram); 11] = [
+    let reads = OperandReads { operand: 0, pieces: 0, bytes: 0, stride: 0, expert_stride: 0 };
+    let part = || ItemReads { items: 0, run: 1, operands: Vec::new() };
+    let changes: [&dyn Fn(&mut TargetProgram); 12] = [
         &|p| p.classes = vec![p.classes[0].clone(); limit::CLASSES + 1],
         &|p| p.symbols = vec![Symbol { contract: None, ..p.symbols[0].clone() }; limit::SYMBOLS + 1],
         &|p| p.symbols[0].contract.as_mut().unwrap().operands = vec![Need::Rope { head_dim: 2 }; 257],
@@ -274,8 +275,12 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
         &|p| step(p, |s| s.operands = vec![Operand::Buffer(0); limit::OPERANDS + 1]),
         &|p| step(p, |s| s.reads = vec![0; limit::OPERANDS + 1]),
         &|p| step(p, |s| s.lora_targets = vec![0; 100_000]),
-        &|p| step(p, |s| s.prefetch.whole = vec![0; 1000]),
-        &|p| p.classes[0].steps[0].prefetch.parts = vec![part; 257],
+        &|p| step(p, |s| s.weight_reads.whole = vec![0; 1000]),
+        &|p| p.classes[0].steps[0].weight_reads.parts = vec![part(); 257],
+        &|p| {
+            p.classes[0].steps[0].weight_reads.parts =
+                vec![ItemReads { items: 0, run: 1, operands: vec![reads; 257] }]
+        },
     ];
     for change in changes {
         let message = message(change);

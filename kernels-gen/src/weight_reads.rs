@@ -1,0 +1,161 @@
+//! Which weights a kernel's workers read, and in which order.
+
+use crate::body::{down_part, equal_shares, items_per_claim};
+use crate::kernel::{Body, Kernel, Mat, OperandId, Part, RowOp, Tiling};
+use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
+use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
+
+/// A kernel's weights in the order in which workers come to them. Which routing chooses among experts is left
+/// open.
+pub fn weight_reads(kernel: &Kernel) -> WeightReads {
+    let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
+    let mut reads = WeightReads { whole, ..WeightReads::default() };
+    let dots = kernel.tiling == Tiling::Dot;
+    let run = if dots { items_per_claim(&kernel.body) } else { 1 };
+    let shared = |items: usize| if dots { equal_shares(items, run) } else { items } as u32;
+    match &kernel.body {
+        Body::Matmul { parts, .. } => {
+            reads.parts = parts.iter().map(|part| runs_of(part, run)).collect();
+            reads.shared = shared(parts.iter().map(Part::items).sum());
+        }
+        Body::ExpertDown { mat, rows_per_item, .. } => {
+            let part = down_part(mat, *rows_per_item);
+            reads.parts = vec![runs_of(&part, run)];
+            reads.shared = shared(part.items());
+        }
+        Body::Experts { part, .. } => {
+            reads.parts = vec![runs_of(part, 1)];
+            reads.own_items = true;
+        }
+        // One item, since a row is all one worker's.
+        Body::Rows { row_ops, .. } => {
+            let operands: Vec<OperandReads> =
+                row_ops.iter().flat_map(|op| row_op_reads(kernel, op)).collect();
+            reads.parts = vec![ItemReads { items: u32::from(!operands.is_empty()), run: 1, operands }];
+        }
+        // Attention knows its own blocks, and adapters are no weights of the plan.
+        Body::Attention(_) | Body::Shrink { .. } => {}
+    }
+    reads
+}
+
+/// A part's work items, in runs.
+fn runs_of(part: &Part, run: usize) -> ItemReads {
+    // Of interleaved matrices the first one's tiles have the others' between them.
+    let mats = if part.interleaved { &part.mats[..1] } else { &part.mats[..] };
+    let rows = part.rows_per_item;
+    let of_matrix = |mat: &Mat| OperandReads {
+        operand: mat.operand as u32,
+        pieces: (rows / TILE_ROWS) as u32,
+        bytes: match part.interleaved {
+            true => mat.tile_stride as u64,
+            false => mat.format.matrix_bytes(TILE_ROWS, mat.k) as u64,
+        },
+        stride: mat.tile_stride as u64,
+        expert_stride: mat.expert_stride as u64,
+    };
+    let of_bias = |mat: &Mat| {
+        let operand = mat.bias?;
+        let expert_stride = if mat.expert_stride > 0 { f32_row_stride(mat.n) as u64 } else { 0 };
+        Some(OperandReads { expert_stride, ..whole(operand, rows * 4) })
+    };
+    let operands = mats.iter().map(of_matrix).chain(part.mats.iter().filter_map(of_bias)).collect();
+    ItemReads { items: part.items() as u32, run: run as u32, operands }
+}
+
+/// What a row operation reads for a row, but for rows of tables, which are few bytes.
+fn row_op_reads(kernel: &Kernel, op: &RowOp) -> Vec<OperandReads> {
+    match op {
+        RowOp::RmsNorm { x, weight, .. } => vec![whole(*weight, kernel.vals[*x].row.len() * 4)],
+        RowOp::Linear { mat, .. } => {
+            let matrix = whole(mat.operand, mat.n.div_ceil(TILE_ROWS) * mat.tile_stride);
+            [Some(matrix), mat.bias.map(|bias| whole(bias, mat.n * 4))].into_iter().flatten().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// So many bytes for each item.
+fn whole(operand: OperandId, bytes: usize) -> OperandReads {
+    let (operand, bytes) = (operand as u32, bytes as u64);
+    OperandReads { operand, pieces: 1, bytes, stride: bytes, expert_stride: 0 }
+}
+
+/// Weights that a row operation of a prologue reads from end to end.
+fn row_op_weights(row_op: &RowOp) -> Vec<OperandId> {
+    match row_op {
+        RowOp::RmsNorm { weight, .. } => vec![*weight],
+        RowOp::Linear { mat, .. } => [Some(mat.operand), mat.bias].into_iter().flatten().collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Domain, Epilogue};
+    use kernmill_plan::format::WeightFormat;
+
+    /// Bytes of a tile of the matrix.
+    const TILE: usize = 100;
+
+    fn part(n: usize, rows_per_item: usize, epilogue: Vec<Epilogue>) -> Part {
+        let mat = Mat {
+            operand: 3,
+            format: WeightFormat::Int8,
+            n,
+            k: 64,
+            tile_stride: TILE,
+            expert_stride: 0,
+            bias: None,
+            adapter: None,
+        };
+        Part { mats: vec![mat], interleaved: false, rows_per_item, epilogue }
+    }
+
+    fn by_dots(body: Body) -> WeightReads {
+        let (vals, prologue) = (Vec::new(), Vec::new());
+        weight_reads(&Kernel { vals, prologue, body, max_rows: 1, tiling: Tiling::Dot })
+    }
+
+    /// Where in the matrix workers begin, by the rule of `WeightReads`, in tiles.
+    fn starts(reads: &WeightReads, workers: u64) -> Vec<u64> {
+        let run = |worker| u64::from(reads.shared) * worker / workers;
+        let part = &reads.parts[0];
+        let bytes = u64::from(part.run * part.operands[0].pieces) * part.operands[0].stride;
+        (0..workers).map(|worker| run(worker) * bytes / TILE as u64).collect()
+    }
+
+    /// 180 items of a tile, of which 45 are left to the counter: the other 135 are 33 runs of four.
+    #[test]
+    fn workers_begin_at_whole_runs_of_what_is_handed_out_in_equal_shares() {
+        let store = vec![Epilogue::Store { out: 0 }];
+        let parts = vec![part(2880, 16, store)];
+        let dense = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts: parts.clone() });
+        assert_eq!((dense.shared, dense.parts[0].runs()), (33, 45));
+        assert_eq!(starts(&dense, 2), [0, 64]);
+        assert_eq!(starts(&dense, 3), [0, 44, 88]);
+        let mat = parts[0].mats[0].clone();
+        let (experts, top_k, rows_per_item) = (4, 2, 16);
+        let down = Body::ExpertDown {
+            input: 0,
+            routing: 1,
+            experts,
+            top_k,
+            mat,
+            rows_per_item,
+            residual: None,
+            out: 2,
+        };
+        assert_eq!(starts(&by_dots(down), 2), [0, 64]);
+    }
+
+    /// A head is a run by itself: 20 items of four tiles, 5 of them left to the counter.
+    #[test]
+    fn heads_are_handed_out_one_by_one() {
+        let parts = vec![part(1280, 64, vec![Epilogue::Rope { table: 4 }])];
+        let heads = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts });
+        assert_eq!((heads.shared, heads.parts[0].runs()), (15, 20));
+        assert_eq!(starts(&heads, 2), [0, 28]);
+    }
+}

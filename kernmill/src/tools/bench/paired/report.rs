@@ -1,0 +1,133 @@
+//! What paired measurements amount to.
+
+use super::PairedOutcome;
+use super::estimate::Estimate;
+use super::series::{LEAST_VALID, Unit};
+use crate::model::Loaded;
+use crate::tools::cpu::model_name;
+use crate::tools::stats::Quartiles;
+use kernmill_plan::probe::ReadWay;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The figures of paired measurements.
+pub struct PairedReport<'a> {
+    loaded: &'a Loaded,
+    outcomes: Vec<PairedOutcome>,
+}
+
+impl<'a> PairedReport<'a> {
+    /// A report on these outcomes.
+    pub fn new(loaded: &'a Loaded, outcomes: Vec<PairedOutcome>) -> PairedReport<'a> {
+        PairedReport { loaded, outcomes }
+    }
+
+    /// The report as one JSON object.
+    pub fn json(&self) -> Value {
+        let model = self.loaded.engine.model();
+        json!({
+            "cpu": model_name(),
+            "model": model.name,
+            "preset": model.preset,
+            "level": self.loaded.level().name(),
+            "threads": self.loaded.engine.threads(),
+            "results": self.outcomes.iter().map(PairedOutcome::json).collect::<Vec<Value>>(),
+        })
+    }
+
+    /// The report as text.
+    pub fn text(&self) -> String {
+        let model = self.loaded.engine.model();
+        let (level, threads) = (self.loaded.level().name(), self.loaded.engine.threads());
+        let mut text = format!("{} {} {level}, {threads} threads\n", model.name, model.preset);
+        self.outcomes.iter().for_each(|outcome| text += &outcome.text());
+        text
+    }
+}
+
+impl PairedOutcome {
+    fn is_void(&self) -> bool {
+        self.series.valid_share() < LEAST_VALID
+    }
+
+    /// Share by which steps get slower that read 5 % more.
+    fn loss(&self) -> Option<f64> {
+        let (more, step) = (self.series.ratio(Unit::More)?, self.series.ratio(Unit::Step)?);
+        Some(1.0 - more.median / step.median)
+    }
+
+    fn json(&self) -> Value {
+        let [replay, sequential, step] = self.series.times();
+        let rates = |times: Quartiles| {
+            let rate = |seconds: f64| self.bytes as f64 / seconds / 1e9;
+            json!({ "median": rate(times.median), "q1": rate(times.q3), "q3": rate(times.q1) })
+        };
+        let thirds = self.series.thirds();
+        let third = |(times, ratio): &(Quartiles, Estimate)| json!({ "replay_gb_per_s": rates(*times), "ratio": estimate(Some(*ratio)) });
+        json!({
+            "depth": self.case.depth,
+            "sequences": self.case.batch,
+            "bytes": self.bytes,
+            "tokens_per_second": f64::from(self.case.batch) / step.median,
+            "replay_gb_per_s": rates(replay),
+            "sequential_gb_per_s": rates(sequential),
+            "replay_reads": way(&self.ways[0]),
+            "sequential_reads": way(&self.ways[1]),
+            "ratio": estimate(self.series.ratio(Unit::Step)),
+            "thirds": thirds.iter().map(third).collect::<Vec<Value>>(),
+            "replay_of_sequential": sequential.median / replay.median,
+            "controls": { "same": estimate(self.series.ratio(Unit::Again)), "loss_by_5_percent": self.loss() },
+            "valid_percent": 100.0 * self.series.valid_share(),
+            "void": self.is_void(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let [replay, sequential, step] = self.series.times();
+        let rate = |seconds: f64| self.bytes as f64 / seconds / 1e9;
+        let mut text = format!("\ndecode{}\n", self.case.place());
+        let mut row = |name: &str, value: String| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {name:28} {value}");
+        };
+        row("tokens per second", format!("{:.2}", f64::from(self.case.batch) / step.median));
+        let spread = |times: Quartiles| {
+            format!("{:.2} GB/s ({:.2} to {:.2})", rate(times.median), rate(times.q3), rate(times.q1))
+        };
+        row("replay of its reads", format!("{}, {}", spread(replay), how(&self.ways[0])));
+        row("as many bytes in sequence", format!("{}, {}", spread(sequential), how(&self.ways[1])));
+        row("decode / replay", shown(self.series.ratio(Unit::Step)));
+        for (times, ratio) in self.series.thirds() {
+            row(&format!("  while that reads {:.1}", rate(times.median)), shown(Some(ratio)));
+        }
+        row("replay / sequence", format!("{:.3}", sequential.median / replay.median));
+        row("control: replay / replay", shown(self.series.ratio(Unit::Again)));
+        let loss = self.loss().map_or_else(|| "none".to_owned(), |loss| format!("{loss:.3}"));
+        row("control: lost by 5 % more", loss);
+        let void = if self.is_void() { ": void, expected half of them at least" } else { "" };
+        row("pairs that count", format!("{:.0} %{void}", 100.0 * self.series.valid_share()));
+        text
+    }
+}
+
+fn estimate(estimate: Option<Estimate>) -> Value {
+    estimate.map_or(Value::Null, |Estimate { median, low, high, count }| {
+        json!({ "median": median, "low": low, "high": high, "pairs": count })
+    })
+}
+
+fn shown(estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(
+        || "none".to_owned(),
+        |Estimate { median, low, high, count }| format!("{median:.3} [{low:.3}, {high:.3}], {count} pairs"),
+    )
+}
+
+fn way(way: &ReadWay) -> Value {
+    json!({ "places": way.places, "bytes_ahead": way.ahead })
+}
+
+fn how(way: &ReadWay) -> String {
+    let places = if way.places == 1 { "1 place".to_owned() } else { format!("{} places", way.places) };
+    format!("{places}, {} bytes ahead", way.ahead)
+}

@@ -1,0 +1,379 @@
+//! Reading what a run reads, and nothing else: the same bytes in the same order by the same workers, with the
+//! same barriers, and without any arithmetic. How long that takes is what memory allows a run.
+
+use super::Executor;
+use super::batch::{Batch, first_key};
+use crate::image::PlanImage;
+use crate::kv::KvTables;
+use crate::measure::Reader;
+use kernmill_os::region::WeightRegion;
+use kernmill_plan::abi::LOGIT_SLAB;
+use kernmill_plan::format::LINE;
+use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, KvLayer, KvLayers, KvPlane};
+use kernmill_plan::program::{ItemReads, Operand, OperandReads, Step, TokenClass};
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks of one head that a worker reads before it looks for more.
+const SEGMENT_BLOCKS: u64 = 64;
+/// Blocks that are fetched ahead, as attention does.
+const BLOCKS_AHEAD: usize = 8;
+
+/// What the steps of a program read of its weights.
+pub struct Replay {
+    /// By token class.
+    classes: Vec<ClassReads>,
+    /// The weights that the addresses point into.
+    weights: Arc<WeightRegion>,
+}
+
+struct ClassReads {
+    steps: Vec<StepReads>,
+    logit_steps: Vec<StepReads>,
+}
+
+/// A step's reads, as addresses.
+struct StepReads {
+    whole: Vec<Range<u64>>,
+    parts: Vec<PartReads>,
+    shared: u64,
+    routing: Option<usize>,
+    own_items: bool,
+    /// Layer whose keys and values are read.
+    cache: Option<usize>,
+    /// What is left of the items.
+    counter: Counter,
+}
+
+/// A counter on a line of its own.
+#[repr(align(64))]
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+struct PartReads {
+    items: u64,
+    run: u64,
+    runs: u64,
+    /// Address of the first item, and what items read.
+    operands: Vec<(u64, OperandReads)>,
+}
+
+impl Replay {
+    /// The reads of a plan in memory.
+    pub fn new(image: &PlanImage) -> Replay {
+        let weights = Arc::clone(image.weights());
+        let base = weights.as_ptr() as u64;
+        let class = |class: &TokenClass| ClassReads {
+            steps: steps(&class.steps, base),
+            logit_steps: steps(&class.logit_steps, base),
+        };
+        Replay { classes: image.program().classes.iter().map(class).collect(), weights }
+    }
+
+    /// Bytes of the weights.
+    pub fn bytes(&self) -> u64 {
+        self.weights.len() as u64
+    }
+
+    /// Reads what lies in `range`, as far as it is of the weights; how many bytes that are.
+    fn read(&self, reader: &Reader, range: Range<u64>) -> u64 {
+        let base = self.weights.as_ptr() as u64;
+        let (start, end) = (range.start.max(base), range.end.min(base + self.bytes()));
+        let bytes = end.saturating_sub(start);
+        if bytes > 0 {
+            reader.read(&self.weights.as_slice()[(start - base) as usize..][..bytes as usize]);
+        }
+        bytes
+    }
+}
+
+/// Steps for adapters, which are not replayed, keep their places.
+fn steps(steps: &[Step], base: u64) -> Vec<StepReads> {
+    steps.iter().map(|step| StepReads::new(step, base)).collect()
+}
+
+impl StepReads {
+    fn new(step: &Step, base: u64) -> StepReads {
+        let reads = &step.weight_reads;
+        let weights = |operand: u32| match step.operands.get(operand as usize) {
+            Some(Operand::Weights { offset, bytes }) => Some((base + offset, *bytes)),
+            _ => None,
+        };
+        let whole = |operand: &u32| weights(*operand).map(|(start, bytes)| start..start + bytes);
+        let of_operand = |reads: &OperandReads| weights(reads.operand).map(|(start, _)| (start, *reads));
+        let part = |part: &ItemReads| PartReads {
+            items: part.items.into(),
+            run: part.run.max(1).into(),
+            runs: part.runs().into(),
+            operands: part.operands.iter().filter_map(of_operand).collect(),
+        };
+        StepReads {
+            whole: reads.whole.iter().filter_map(whole).collect(),
+            parts: reads.parts.iter().map(part).collect(),
+            shared: reads.shared.into(),
+            routing: reads.routing.map(|routing| routing as usize),
+            own_items: reads.own_items,
+            cache: step.work.cache.map(|layer| layer as usize),
+            counter: Counter::default(),
+        }
+    }
+
+    fn runs(&self) -> u64 {
+        self.parts.iter().map(|part| part.runs).sum()
+    }
+
+    /// Reads a worker's share of the weights; how many bytes that are. What every worker reads is counted on
+    /// worker 0.
+    fn weights(&self, replay: &Replay, reader: &Reader, worker: Share, experts: &[u32]) -> u64 {
+        let mut bytes = 0;
+        for whole in &self.whole {
+            let read = replay.read(reader, whole.clone());
+            bytes += if worker.index == 0 { read } else { 0 };
+        }
+        let each = self.runs();
+        if self.own_items {
+            // As `distribute_items` does with so many items.
+            let total = each * experts.len() as u64;
+            let shared = total - (total >> 2);
+            worker.hand_out(shared, total, &self.counter, |range| {
+                let mut at = range.start;
+                while at < range.end {
+                    let (expert, first) = (at / each, at % each);
+                    let count = (each - first).min(range.end - at);
+                    bytes +=
+                        self.runs_of(replay, reader, first..first + count, &experts[expert as usize..][..1]);
+                    at += count;
+                }
+            });
+            return bytes;
+        }
+        let experts = if self.routing.is_some() { experts } else { &[0] };
+        worker.hand_out(self.shared, each, &self.counter, |range| {
+            bytes += self.runs_of(replay, reader, range, experts);
+        });
+        bytes
+    }
+
+    /// Reads runs of items, one expert after the other.
+    fn runs_of(&self, replay: &Replay, reader: &Reader, range: Range<u64>, experts: &[u32]) -> u64 {
+        let mut bytes = 0;
+        for expert in experts.iter().copied().map(u64::from) {
+            let mut before = 0;
+            for part in &self.parts {
+                let of_part =
+                    |run: u64| (run.saturating_sub(before).min(part.runs) * part.run).min(part.items);
+                let (first, behind) = (of_part(range.start), of_part(range.end));
+                for (start, reads) in part.operands.iter().filter(|_| first < behind) {
+                    // A plan's figures are not checked: what is outside of the weights is not read.
+                    let start = start.saturating_add(expert.saturating_mul(reads.expert_stride));
+                    let at = |piece: u64| start.saturating_add(piece.saturating_mul(reads.stride));
+                    let [first, behind] =
+                        [first, behind].map(|item| item.saturating_mul(reads.pieces.into()));
+                    if reads.stride == reads.bytes {
+                        bytes += replay.read(reader, at(first)..at(behind));
+                        continue;
+                    }
+                    for piece in first..behind {
+                        bytes += replay.read(reader, at(piece)..at(piece).saturating_add(reads.bytes));
+                    }
+                }
+                before += part.runs;
+            }
+        }
+        bytes
+    }
+}
+
+/// A worker and the number of them.
+#[derive(Clone, Copy)]
+struct Share {
+    index: u64,
+    workers: u64,
+}
+
+impl Share {
+    /// Hands out `total` items, `shared` of them in equal shares, the rest from the counter in shrinking
+    /// parts, as the kernels do.
+    fn hand_out(self, shared: u64, total: u64, counter: &Counter, mut take: impl FnMut(Range<u64>)) {
+        // A step's counter is for what it has items of: weights, or keys and values.
+        if total == 0 {
+            return;
+        }
+        let Share { index, workers } = self;
+        let own = shared * index / workers..shared * (index + 1) / workers;
+        if !own.is_empty() {
+            take(own);
+        }
+        loop {
+            let next = (shared + counter.0.load(Ordering::Relaxed)).min(total);
+            let part = ((total - next) / workers).max(1);
+            let first = shared + counter.0.fetch_add(part, Ordering::Relaxed);
+            if first >= total {
+                return;
+            }
+            take(first..(first + part).min(total));
+        }
+    }
+}
+
+/// The keys and values that a step reads.
+struct CacheReads<'a> {
+    kv: &'a [u8],
+    /// Start of the layer's pool.
+    offset: usize,
+    geometry: &'a KvGeometry,
+    /// Blocks in view, by sequence.
+    views: Vec<&'a [u32]>,
+    /// Segments of the longest view.
+    segments: u64,
+}
+
+impl<'a> CacheReads<'a> {
+    fn new(
+        kv: &'a [u8],
+        offset: usize,
+        layers: &'a KvLayers,
+        layer: &KvLayer,
+        batch: &Batch,
+        tables: &'a KvTables,
+    ) -> Self {
+        let (table, stride) = tables.table(layer.kind);
+        let views: Vec<_> = batch
+            .sequence_runs()
+            .map(|(row, low, high)| {
+                let own = &table[batch.sequences[row] as usize * stride as usize..][..stride as usize];
+                let first = first_key(low, layer.window) as usize / BLOCK_TOKENS;
+                &own[first..=high as usize / BLOCK_TOKENS]
+            })
+            .collect();
+        let longest = views.iter().map(|view| view.len() as u64).max().unwrap_or(0);
+        CacheReads {
+            kv,
+            offset,
+            geometry: layers.geometry(layer.kind),
+            views,
+            segments: longest.div_ceil(SEGMENT_BLOCKS),
+        }
+    }
+
+    /// Keys and values of a head in a block.
+    fn plane(&self, block: u32, head: usize) -> &[u8] {
+        let geometry = self.geometry;
+        let start = self.offset + block as usize * geometry.block_bytes() + geometry.offset(KvPlane::K, head);
+        self.kv.get(start..).and_then(|kv| kv.get(..geometry.head_bytes())).unwrap_or_default()
+    }
+
+    /// Reads a worker's share, whose items are a head's blocks of one segment; how many bytes that are.
+    fn read(&self, reader: &Reader, worker: Share, counter: &Counter) -> u64 {
+        let mut bytes = 0;
+        let heads = self.geometry.kv_heads as u64;
+        worker.hand_out(0, self.views.len() as u64 * self.segments * heads, counter, |items| {
+            for item in items {
+                let (head, segment) = ((item % heads) as usize, item / heads);
+                let view = self.views[(segment / self.segments) as usize];
+                let first = (segment % self.segments * SEGMENT_BLOCKS) as usize;
+                for at in first..view.len().min(first + SEGMENT_BLOCKS as usize) {
+                    if let Some(ahead) = view.get(at + BLOCKS_AHEAD) {
+                        fetch(self.plane(*ahead, head));
+                    }
+                    let plane = self.plane(view[at], head);
+                    reader.read(plane);
+                    bytes += plane.len() as u64;
+                }
+            }
+        });
+        bytes
+    }
+}
+
+/// A run whose reads are replayed.
+pub(crate) struct Replayed<'a> {
+    /// The run's batch; its sequences have not been dropped or shortened.
+    pub batch: &'a Batch,
+    /// Rows of logits that it wanted.
+    pub wanted: usize,
+    /// By layer that routes, the experts to read.
+    pub experts: &'a [Vec<u32>],
+}
+
+impl Executor {
+    /// By layer that routes, the experts that the last run chose, ascending.
+    pub(crate) fn last_experts(&self) -> Vec<Vec<u32>> {
+        self.chosen.iter().map(|chosen| chosen.of_run(self.runs)).collect()
+    }
+
+    /// Reads what a run reads, in its order; how many bytes that are.
+    pub(crate) fn replay(
+        &mut self,
+        replay: &Replay,
+        reader: &Reader,
+        run: &Replayed<'_>,
+        tables: &KvTables,
+    ) -> u64 {
+        let tokens = run.batch.len() as u32;
+        let Some(at) = self.classes.iter().position(|class| class.max_tokens >= tokens) else { return 0 };
+        let (class, Some(reads)) = (&self.classes[at], replay.classes.get(at)) else { return 0 };
+        let slabs = run.wanted.div_ceil(LOGIT_SLAB.min(class.max_tokens as usize));
+        let logit_steps = || class.logit_steps.iter().zip(&reads.logit_steps);
+        let plain = class.steps.iter().zip(&reads.steps).filter(|(step, _)| step.lora_targets.is_empty());
+        let (layers, memory) = (&self.limits.layers, &self.memory);
+        let cache = |layer: usize| {
+            let (layer, offset) = (layers.layers.get(layer)?, *memory.kv_offsets.get(layer)?);
+            Some(CacheReads::new(memory.kv.as_slice(), offset, layers, layer, run.batch, tables))
+        };
+        let steps: Vec<_> = plain
+            .chain((0..slabs).flat_map(|_| logit_steps()))
+            .map(|(call, reads)| (&call.heads, reads, reads.cache.and_then(cache)))
+            .collect();
+        let experts = |step: &StepReads| {
+            step.routing.and_then(|layer| run.experts.get(layer)).map_or(&[][..], Vec::as_slice)
+        };
+        let (sum, workers) = (AtomicU64::new(0), self.pool.count() as u64);
+        steps.iter().for_each(|(_, reads, _)| reads.counter.0.store(0, Ordering::Relaxed));
+        self.pool.run(&|index, barrier| {
+            let worker = Share { index: index.into(), workers };
+            let mut bytes = 0;
+            for (n, (_, reads, cache)) in steps.iter().enumerate() {
+                bytes += reads.weights(replay, reader, worker, experts(reads));
+                bytes += cache.as_ref().map_or(0, |cache| cache.read(reader, worker, &reads.counter));
+                if let Some((heads, next, _)) = steps.get(n + 1) {
+                    let lowest = experts(next).first().copied().unwrap_or(0);
+                    let mut fetch = heads.fetch_of(index, lowest.into());
+                    barrier.wait_busy(|| fetch.some());
+                }
+            }
+            sum.fetch_add(bytes, Ordering::Relaxed);
+        });
+        sum.load(Ordering::Relaxed)
+    }
+
+    /// Reads `bytes` bytes of the weights from `from` on, and on from their start behind their end, every
+    /// worker one stretch.
+    pub(crate) fn read_weights(&mut self, replay: &Replay, reader: &Reader, from: u64, bytes: u64) {
+        let workers = self.pool.count() as u64;
+        let (all, base) = (replay.bytes(), replay.weights.as_ptr() as u64);
+        if all == 0 {
+            return;
+        }
+        self.pool.run(&|index, _| {
+            let part = |worker: u64| (u128::from(bytes) * u128::from(worker) / u128::from(workers)) as u64;
+            let (mut at, mut left) =
+                ((from + part(index.into())) % all, part(u64::from(index) + 1) - part(index.into()));
+            while left > 0 {
+                let count = left.min(all - at);
+                replay.read(reader, base + at..base + at + count);
+                (at, left) = (0, left - count);
+            }
+        });
+    }
+}
+
+/// Asks for memory.
+fn fetch(memory: &[u8]) {
+    for line in memory.chunks(LINE) {
+        // SAFETY: every x86-64 CPU has the instruction, and it accepts any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}
