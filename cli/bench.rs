@@ -18,9 +18,13 @@ use kernmill_runtime::profile::Detail;
 #[command(after_help = "\
 Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the \
 quartiles of --repeat runs after an unmeasured one. Bytes are weights and cached keys and values; the bandwidth that they are compared \
-with is the best read of the weights themselves (or of other memory, if they are small), made between the runs. A result is void when it, \
-or with --profile any step of it, reports more than that bandwidth and no cache can explain it. `of bound` is the speed over what the \
-slower limit, memory or arithmetic, allows. --pp 0 or --tg 0 leaves that half out.
+with is the median of reads of the weights themselves (or of other memory, if they are small), made between the runs. A result is void \
+when it, or with --profile any step of it, reports more than the fastest read and no cache can explain it. `of bound` is for prompts the \
+speed over what the slower limit, memory or arithmetic, allows, and for decoding the share of its time that a replay of its reads takes, \
+made before and behind each run. --pp 0 or --tg 0 leaves that half out.
+
+With --paired, every step of decoding stands between such replays, which says more where memory changes its speed: see \
+docs/user/performance.md.
 
 With --serve, requests come as a server gets them: from --clients that wait for their answers, or at --rate a second. Shown are the waits \
 for the first token and between tokens, how many answers kept both --slo limits (goodput), how alike tenants were served (fairness), what \
@@ -37,6 +41,7 @@ Examples:
   kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
   kernmill bench DIR --preset fast                       4-bit attention and unembedding
   kernmill bench DIR --pp 0 --depth 4096 --fill random --kv-format int8   decoding behind a long context
+  kernmill bench --paired --threads 1                    steps of decoding between replays of their reads
   kernmill bench --json
   kernmill bench --serve                                 8 clients of the nano model
   kernmill bench --serve --rate 20 --requests 40 --svg load.svg             requests at random times, and a picture of their waits

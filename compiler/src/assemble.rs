@@ -149,6 +149,7 @@ pub fn assemble(
                 logits: arena.buffers[schedule.logits as usize].offset,
                 buffers: arena.buffers.clone(),
                 routings,
+                wanted_only: schedule.wanted_only.clone(),
             }
         })
         .collect();

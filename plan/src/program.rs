@@ -80,6 +80,28 @@ pub struct TokenClass {
     /// Where routings can be read, in order of steps; the same layers in every class.
     #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub routings: Vec<Routing>,
+    /// From where on only the wanted rows matter; `None` where all do up to the last step.
+    pub wanted_only: Option<WantedOnly>,
+}
+
+/// Steps that are about rows whose logits are wanted, and no others: no step from here on writes the KV
+/// cache. The rows can be moved together, and the steps run over a batch of these rows alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedOnly {
+    /// Index into [`TokenClass::steps`] of the first.
+    pub step: u32,
+    /// What steps before it write, and steps from there on read.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
+    pub rows: Vec<TokenRows>,
+}
+
+/// Rows of tokens in a buffer, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRows {
+    /// Index into [`TokenClass::buffers`].
+    pub buffer: u32,
+    /// Bytes of a token.
+    pub bytes: u64,
 }
 
 /// A step that chooses experts, so that the runtime can count how often each is chosen.

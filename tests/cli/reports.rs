@@ -4,12 +4,13 @@ use super::{Sandbox, kernmill};
 use serde_json::Value;
 
 /// How each report is asked for, and its name.
-const REPORTS: [(&[&str], &str); 10] = [
+const REPORTS: [(&[&str], &str); 11] = [
     (&["run", ".", "--tokens", "ids.json", "-n", "1", "--json"], "kernmill.run/1"),
     (
         &["bench", ".", "--pp", "2", "--tg", "1", "--repeat", "1", "--read", "1M", "--json"],
         "kernmill.bench/1",
     ),
+    (&["bench", ".", "--paired", "--units", "8", "--threads", "1", "--json"], "kernmill.paired/1"),
     (&["batch", ".", "requests.jsonl", "-o", "answers.jsonl", "--json"], "kernmill.batch/1"),
     (&["explain", ".", "--json"], "kernmill.explain/2"),
     (&["inspect", ".", "--json"], "kernmill.inspect-model/1"),

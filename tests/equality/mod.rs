@@ -7,6 +7,7 @@ mod kv;
 mod replay;
 mod steps;
 mod tiles;
+mod wanted;
 
 use crate::harness::image_of;
 use crate::hostile::targets::trial::Trial;

@@ -4,8 +4,9 @@ mod size;
 
 use crate::graph::{Graph, OperandRef, ValueId};
 use crate::memory::BufferRequest;
-use crate::select::{KernelUse, Selection, max_rows};
-use kernmill_kernels_gen::kernel::{Body, Kernel};
+use crate::select::{KernelUse, Selection, max_rows, row_stride};
+use kernmill_kernels_gen::kernel::{Body, Epilogue, Kernel, RowOp};
+use kernmill_plan::program::{TokenRows, WantedOnly};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
@@ -71,6 +72,8 @@ pub struct Schedule {
     pub buffers: Vec<BufferRequest>,
     /// Index of the logits' buffer.
     pub logits: u32,
+    /// From where on only the wanted rows matter.
+    pub wanted_only: Option<WantedOnly>,
 }
 
 /// Schedules a class.
@@ -104,6 +107,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
     let steps = scheduled(&batch, None, &mut lives);
     let logit_steps = scheduled(&slab, Some(total.saturating_sub(1)), &mut lives);
     let logits = lives.touch(graph.output, total.saturating_sub(1), None);
+    let wanted_only = wanted_only(&batch, &lives);
     Schedule {
         max_tokens: selection.max_tokens,
         steps,
@@ -111,7 +115,34 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
         values: lives.values,
         buffers: lives.buffers,
         logits,
+        wanted_only,
     }
+}
+
+/// Behind the last step that writes the KV cache, later tokens need nothing of a row, so that only the wanted
+/// ones matter.
+fn wanted_only(batch: &[&KernelUse], lives: &Lives<'_>) -> Option<WantedOnly> {
+    let step = batch.iter().rposition(|one| writes_cache(&one.kernel))? as u32 + 1;
+    if step as usize == batch.len() {
+        return None;
+    }
+    let values = lives.values.iter().zip(&lives.buffers).enumerate();
+    let crossing = values.filter(|(_, (_, buffer))| buffer.first < step && buffer.last >= step);
+    let rows = crossing.map(|(index, (value, _))| {
+        let ty = lives.graph.value(*value).ty;
+        TokenRows { buffer: index as u32, bytes: (max_rows(ty, 1) * row_stride(ty)) as u64 }
+    });
+    Some(WantedOnly { step, rows: rows.collect() })
+}
+
+fn writes_cache(kernel: &Kernel) -> bool {
+    let of_row = |op: &RowOp| matches!(op, RowOp::KvStore { .. });
+    let of_part = |step: &Epilogue| matches!(step, Epilogue::KvWrite { .. });
+    let body = match &kernel.body {
+        Body::Matmul { parts, .. } => parts.iter().any(|part| part.epilogue.iter().any(of_part)),
+        body => body.row_ops().iter().any(of_row),
+    };
+    body || kernel.prologue.iter().any(of_row)
 }
 
 /// The LoRA targets that all of what a kernel writes is for; none when something is for other steps.
@@ -149,7 +180,7 @@ impl Lives<'_> {
         }
         let ty = self.graph.value(value).ty;
         let rows = max_rows(ty, self.max_tokens);
-        let stride = crate::select::row_stride(ty);
+        let stride = row_stride(ty);
         self.values.push(value);
         self.buffers.push(BufferRequest {
             name: self.graph.value(value).name.clone(),

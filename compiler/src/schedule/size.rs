@@ -69,6 +69,7 @@ mod tests {
             values: Vec::new(),
             buffers: vec![request; buffers],
             logits: 0,
+            wanted_only: None,
         }
     }
 

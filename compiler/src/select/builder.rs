@@ -83,6 +83,11 @@ impl<'a> Builder<'a> {
         self.prologue.push(row_op);
     }
 
+    /// Whether workers compute something before the body.
+    pub fn has_prologue(&self) -> bool {
+        !self.prologue.is_empty()
+    }
+
     /// The packed matrix of a product, with its bias (the second tensor, if any) and its adapter branch.
     pub fn mat(&mut self, node: &Node) -> Mat {
         self.selector.mat(node).numbered(self)

@@ -18,7 +18,7 @@ impl Selector<'_> {
         let group = &self.fused.groups[index];
         match &group.composition {
             Composition::Rows(nodes) => self.rows(group, group.name(), nodes).map(|one| vec![one]),
-            Composition::Matmul { input, parts } => self.matmul(group, *input, parts),
+            Composition::Matmul { input, parts } => self.matmul(index, *input, parts),
             Composition::Experts { input, routing, part } => self.experts(group, *input, *routing, part),
             Composition::ExpertDown { root, residual, out } => {
                 self.expert_down(group, *root, *residual, *out)
@@ -79,18 +79,29 @@ impl Selector<'_> {
 
     fn matmul(
         &self,
-        group: &Group,
+        index: usize,
         input: ValueId,
         parts: &[fuse::Part],
     ) -> Result<Vec<KernelUse>, SelectError> {
+        let group = &self.fused.groups[index];
         let ty = self.graph.value(input).ty;
-        let (mut uses, mut b) = self.with_prologue(group, ty.rows())?;
-        let input = b.input(input);
-        let parts = parts.iter().map(|part| self.part(&mut b, group, part));
-        let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        let body = Body::Matmul { domain: domain(ty), input, parts };
-        let rows = max_rows(ty, self.max_tokens);
-        uses.push(b.finish(self.label(group, group.name()), group.name(), body, rows));
+        let (mut uses, first) = self.with_prologue(group, ty.rows())?;
+        // Of the last layer all tokens need keys and values, and the wanted ones alone queries. A prologue
+        // that every worker computes is not worth computing twice.
+        let writes_cache = |part: &&fuse::Part| part.steps.iter().any(|s| matches!(s, Step::KvWrite { .. }));
+        let (cached, others): (Vec<_>, Vec<_>) = parts.iter().partition(writes_cache);
+        let is_split = self.last_writer == Some(index) && !first.has_prologue() && !others.is_empty();
+        let lists = if is_split { vec![cached, others] } else { vec![parts.iter().collect()] };
+        let mut builders = vec![first];
+        builders.resize_with(lists.len(), || Builder::new(self));
+        for (mut b, parts) in builders.into_iter().zip(lists) {
+            let input = b.input(input);
+            let parts = parts.into_iter().map(|part| self.part(&mut b, group, part));
+            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            let body = Body::Matmul { domain: domain(ty), input, parts };
+            let rows = max_rows(ty, self.max_tokens);
+            uses.push(b.finish(self.label(group, group.name()), group.name(), body, rows));
+        }
         Ok(uses)
     }
 

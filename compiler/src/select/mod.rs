@@ -16,7 +16,7 @@ mod tests;
 mod text;
 mod ukernels;
 
-use crate::fuse::FusedGraph;
+use crate::fuse::{Composition, FusedGraph, Group};
 use crate::graph::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses, ValueId};
 use crate::ops::def;
 use crate::pack::WeightLayout;
@@ -107,6 +107,7 @@ pub fn select(
         lora_targets: &fused.graph.lora_targets(),
         max_tokens,
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
+        last_writer: last_writer(fused),
         trial: Trial { prologue: Prologue::Step, panels: false, rows_per_item: TILE_ROWS, model },
     };
     let (mut kernels, mut choices) = (Vec::new(), Vec::new());
@@ -118,6 +119,16 @@ pub fn select(
     Ok(Selection { max_tokens, uses: kernels, choices })
 }
 
+/// The group that writes the last layer's keys and values.
+fn last_writer(fused: &FusedGraph) -> Option<usize> {
+    let is_attention = |group: &&Group| matches!(group.composition, Composition::Attention { .. });
+    let last = fused.groups.iter().rev().find(is_attention)?;
+    match last.composition {
+        Composition::Attention { root, .. } => Some(fused.kv_writer(root)),
+        _ => None,
+    }
+}
+
 /// What selection of a group may look at.
 struct Selector<'a> {
     fused: &'a FusedGraph,
@@ -127,6 +138,8 @@ struct Selector<'a> {
     lora_targets: &'a [LoraTargetNode],
     max_tokens: usize,
     max_segments: usize,
+    /// Group that writes the last layer's keys and values.
+    last_writer: Option<usize>,
     trial: Trial<'a>,
 }
 

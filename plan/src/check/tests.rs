@@ -66,6 +66,7 @@ fn sound() -> Program {
         TokenClass {
             max_tokens,
             routings: Vec::new(),
+            wanted_only: None,
             steps: vec![
                 step(
                     "embed",

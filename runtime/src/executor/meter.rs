@@ -106,6 +106,8 @@ struct StepDone {
 pub(super) struct StepSample<'a> {
     pub class: usize,
     pub batch: &'a Batch,
+    /// From which step on only wanted rows were computed, and these.
+    pub narrowed: Option<(usize, &'a Batch)>,
     /// Rows of each slab of logits.
     pub slabs: std::slice::Chunks<'a, u32>,
     pub layers: &'a KvLayers,
@@ -127,9 +129,9 @@ impl Meter {
         Meter { runs: 0, tokens: 0, total: Work::default(), classes: classes.iter().map(class).collect() }
     }
 
-    /// Clocks of a class's steps from `first` on; none unless steps are timed.
-    pub(super) fn clocks(&self, class: usize, first: usize) -> &[Clock] {
-        self.classes[class].clocks.get(first..).unwrap_or_default()
+    /// Clocks of a class's steps; none unless steps are timed.
+    pub(super) fn clocks(&self, class: usize) -> &[Clock] {
+        &self.classes[class].clocks
     }
 
     /// Adds a run's work.
@@ -138,14 +140,19 @@ impl Meter {
         self.tokens += ran.batch.len() as u64;
         let done = &mut self.classes[ran.class].done;
         let (steps, logit_steps) = done.split_at_mut(class.steps.len());
-        for (step, done) in
-            class.steps.iter().zip(steps).filter(|(step, _)| ran.lora_targets.want(&step.lora_targets))
-        {
-            self.total += done.add(step_work(&step.work, ran.batch.len() as u64, class, &ran));
+        let all = class.steps.iter().zip(steps).enumerate();
+        for (n, (step, done)) in all.filter(|(_, (step, _))| ran.lora_targets.want(&step.lora_targets)) {
+            let batch = match ran.narrowed {
+                Some((from, narrowed)) if n >= from => narrowed,
+                _ => ran.batch,
+            };
+            if batch.len() > 0 {
+                self.total += done.add(step_work(&step.work, batch, batch.len(), class, &ran));
+            }
         }
         for rows in ran.slabs.clone() {
             for (step, done) in class.logit_steps.iter().zip(&mut *logit_steps) {
-                self.total += done.add(step_work(&step.work, rows.len() as u64, class, &ran));
+                self.total += done.add(step_work(&step.work, ran.batch, rows.len(), class, &ran));
             }
         }
     }
@@ -189,14 +196,15 @@ fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: StepDone, clock: &C
 
 /// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may
 /// overflow.
-fn step_work(step: &StepWork, rows: u64, class: &Class, ran: &StepSample<'_>) -> Work {
+fn step_work(step: &StepWork, batch: &Batch, rows: usize, class: &Class, ran: &StepSample<'_>) -> Work {
+    let rows = rows as u64;
     let routing =
         step.routing.and_then(|at| Some((class.routings.get(at as usize)?, ran.chosen.get(at as usize)?)));
     let (experts, choices) = routing.map_or((0, 0), |(routing, chosen)| {
         (chosen.distinct.load(Ordering::Relaxed), rows * routing.top_k as u64)
     });
     let layer = step.cache.and_then(|layer| ran.layers.layers.get(layer as usize));
-    let keys = layer.map_or(0, |layer| ran.batch.keys_in_view(layer.window));
+    let keys = layer.map_or(0, |layer| batch.keys_in_view(layer.window));
     let product = u64::saturating_mul;
     let sum = |terms: [u64; 3]| terms.into_iter().fold(0, u64::saturating_add);
     Work {

@@ -4,7 +4,9 @@
 //! rides along with the batch) and allocates nothing.
 
 mod batch;
+mod dispatch;
 mod meter;
+mod narrowed;
 mod need;
 mod prefetch;
 mod replay;
@@ -25,21 +27,21 @@ use crate::adapter::{AdapterTable, LoraTargetSet};
 use crate::code::{CodeError, ExecutableCode};
 use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
-use crate::pool::{Barrier, Pool};
+use crate::pool::Pool;
 use crate::profile::{Detail, Profile};
 use batch::Limits;
+use dispatch::{Stage, TimedRun, dispatch};
 use kernmill_os::region::{RegionError, RegionMut, WeightRegion};
 use kernmill_os::tiles;
+use kernmill_plan::abi::Args;
 use kernmill_plan::abi::LOGIT_SLAB;
-use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
-use meter::{Clock, ExpertCounts, Meter, StepSample};
-use resolve::{Bases, Class, RoutingAt, StepCall};
-use rows::{Slab, WorkersTake};
+use meter::{ExpertCounts, Meter, StepSample};
+use narrowed::Narrowed;
+use resolve::{Bases, Class};
+use rows::Slab;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// Why a program cannot be executed here.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +100,8 @@ pub(crate) struct Executor {
     runs: u64,
     /// LoRA targets at which the batch has adapters; kept from run to run for its memory.
     lora_targets_in_use: LoraTargetSet,
+    /// The wanted rows of the present batch.
+    narrowed: Narrowed,
     /// While runs are metered.
     meter: Option<Meter>,
     // The steps' addresses point into these.
@@ -164,6 +168,7 @@ impl Executor {
             chosen,
             runs: 0,
             lora_targets_in_use: LoraTargetSet::default(),
+            narrowed: Narrowed::new(program.classes.last().map_or(0, |class| class.max_tokens)),
             meter: None,
             code,
             _weights: Arc::clone(image.weights()),
@@ -250,7 +255,9 @@ impl Executor {
         }
     }
 
-    /// Runs the batch, and hands out the logits of the batch rows `wanted`.
+    /// Runs the batch, and hands out the logits of the batch rows `wanted`, which ascend.
+    ///
+    /// Of the last layer, and behind it, only the wanted rows are computed where that is not all of them.
     pub(crate) fn run(
         &mut self,
         batch: &mut Batch,
@@ -269,49 +276,62 @@ impl Executor {
         };
         let class = &self.classes[at];
         self.runs += 1;
-        let clocks = |first: usize| self.meter.as_ref().map_or(&[][..], |meter| meter.clocks(at, first));
-        let counting = |routings, first| TimedRun {
-            routings,
-            chosen: &self.chosen,
-            run: self.runs,
-            clocks: clocks(first),
-        };
         let in_use = adapters.in_use(batch.adapter_slots(), &mut self.lora_targets_in_use);
-        let mut args = arguments(batch, tables, in_use.map(|tiles| (adapters, tiles)));
-        let lora_targets = &self.lora_targets_in_use;
+        let in_use = in_use.map(|tiles| (adapters, tiles));
+        let narrow = class.wanted_only.as_ref().filter(|_| wanted.len() < batch.len());
+        self.narrowed.take(batch, if narrow.is_some() { wanted } else { &[] });
+        let whole = arguments(batch, tables, in_use);
+        let mut tail =
+            if narrow.is_some() { arguments(self.narrowed.batch(), tables, in_use) } else { whole };
+        // Rows that have been moved together are numbered anew.
+        let rows = if narrow.is_some() { self.narrowed.numbers() } else { wanted };
+        let split = narrow.map_or(class.steps.len(), |from| from.step);
         let slab_rows = LOGIT_SLAB.min(class.max_tokens as usize);
-        let mut steps = &class.steps[..];
-        for (slab, rows) in wanted.chunks(slab_rows).enumerate() {
-            (args.logit_rows, args.logit_index) = (rows.len() as u32, rows.as_ptr());
-            let watch = match slab {
-                0 => counting(&class.routings, 0),
-                _ => counting(&[], class.steps.len()),
+        let first_slab = &rows[..rows.len().min(slab_rows)];
+        (tail.logit_rows, tail.logit_index) = (first_slab.len() as u32, first_slab.as_ptr());
+        let clocks = self.meter.as_ref().map_or(&[][..], |meter| meter.clocks(at));
+        let timed = TimedRun { routings: &class.routings, chosen: &self.chosen, run: self.runs, clocks };
+        let gather = narrow.map(|from| (from, wanted));
+        let (behind, logits) = match rows.is_empty() {
+            true => (&[][..], &[][..]),
+            false => (&class.steps[split..], &class.logit_steps[..]),
+        };
+        let stages = [
+            Stage { steps: &class.steps[..split], first: 0, args: &whole, gather: None },
+            Stage { steps: behind, first: split, args: &tail, gather },
+            Stage { steps: logits, first: class.steps.len(), args: &tail, gather: None },
+        ];
+        let lora_targets = &self.lora_targets_in_use;
+        let vocab = self.limits.vocab as usize;
+        let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
+        let hand_out =
+            |pool: &mut Pool, memory: &mut Memory, stages: &[Stage<'_>], slab: Slab, out: &mut RowsTo<'_>| {
+                let to_workers = match out {
+                    RowsTo::Workers(to) => Some((slab, *to)),
+                    RowsTo::Caller(_) => None,
+                };
+                dispatch(pool, memory, stages, lora_targets, &timed, to_workers);
+                if let RowsTo::Caller(out) = out {
+                    // SAFETY: the dispatch has ended, and the next one begins after this.
+                    unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
+                }
             };
-            let (vocab, first) = (self.limits.vocab as usize, slab * slab_rows);
-            let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
-            let slab = Slab::new(rows_at, vocab, first, rows.len());
-            let to_workers = match &out {
-                RowsTo::Workers(to) => Some((slab, *to)),
-                RowsTo::Caller(_) => None,
-            };
-            let lists = [steps, &class.logit_steps];
-            dispatch(&mut self.pool, &mut self.memory, lists, lora_targets, watch, &args, to_workers);
-            steps = &[];
-            if let RowsTo::Caller(out) = &mut out {
-                // SAFETY: the dispatch has ended, and the next one begins after this.
-                unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
-            }
-        }
-        if wanted.is_empty() {
-            let watch = counting(&class.routings, 0);
-            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], lora_targets, watch, &args, None);
+        let slab = Slab::new(rows_at, vocab, 0, first_slab.len());
+        hand_out(&mut self.pool, &mut self.memory, &stages, slab, &mut out);
+        for (slab, rows) in rows.chunks(slab_rows).enumerate().skip(1) {
+            let args = Args { logit_rows: rows.len() as u32, logit_index: rows.as_ptr(), ..tail };
+            let (steps, first) = (&class.logit_steps[..], class.steps.len());
+            let stages = [Stage { steps, first, args: &args, gather: None }];
+            let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
+            hand_out(&mut self.pool, &mut self.memory, &stages, slab, &mut out);
         }
         if let Some(meter) = &mut self.meter {
             let (layers, chosen) = (&self.limits.layers, &self.chosen);
             let ran = StepSample {
                 class: at,
                 batch,
-                slabs: wanted.chunks(slab_rows),
+                narrowed: narrow.map(|from| (from.step, self.narrowed.batch())),
+                slabs: rows.chunks(slab_rows),
                 layers,
                 lora_targets,
                 chosen,
@@ -395,109 +415,4 @@ fn arguments(batch: &Batch, tables: &KvTables, adapters: Option<(&AdapterTable, 
         adapter_runs: batch.adapter_runs.as_ptr(),
         adapter_tiles: adapters.map_or(0, |(_, tiles)| tiles),
     }
-}
-
-/// Which steps' routings are counted, and where; which steps are timed.
-struct TimedRun<'a> {
-    routings: &'a [RoutingAt],
-    chosen: &'a [ExpertCounts],
-    /// Number of the run.
-    run: u64,
-    /// Clocks of the dispatched steps; none when they are not timed.
-    clocks: &'a [Clock],
-}
-
-// SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that
-// wrote there.
-unsafe impl Sync for TimedRun<'_> {}
-
-impl TimedRun<'_> {
-    /// Worker 0, behind the barrier after step `step` of the batch.
-    fn after(&self, step: usize, tokens: usize) {
-        let layers = self.routings.iter().zip(self.chosen);
-        for (routing, chosen) in layers.filter(|(routing, _)| routing.step == step) {
-            chosen.add(self.run, routing.experts(tokens));
-        }
-    }
-}
-
-/// Addresses that workers share for one dispatch.
-#[derive(Clone, Copy)]
-struct Shared {
-    args: *const Args,
-    /// Arguments as `args`, without adapters.
-    plain: *const Args,
-    scratch: *mut u8,
-}
-
-// SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only
-// behind an atomic counter.
-unsafe impl Sync for Shared {}
-
-/// Runs step lists one after the other on all workers, and hands out rows of logits, if any are asked for.
-/// There is a barrier after every step but the last (which gets one when it is timed, or rows are handed
-/// out). Steps for adapters at none of `lora_targets` are left out; others that look at none of those get no
-/// table of adapters, so that they need not look at every token's entry to find nothing.
-fn dispatch(
-    pool: &mut Pool,
-    memory: &mut Memory,
-    lists: [&[StepCall]; 2],
-    lora_targets: &LoraTargetSet,
-    counting: TimedRun<'_>,
-    args: &Args,
-    rows: Option<(Slab, &WorkersTake<'_>)>,
-) {
-    for step in lists.iter().flat_map(|list| list.iter()) {
-        step.counters.0.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
-    }
-    let count = pool.count() as u32;
-    let stride = memory.scratch_stride;
-    let plain = Args { adapter_table: std::ptr::null(), ..*args };
-    let shared = Shared { args, plain: &raw const plain, scratch: memory.scratch.as_mut_ptr() };
-    let tokens = args.tokens as usize;
-    let counting = &counting;
-    pool.run(&move |index: u32, barrier: &Barrier| {
-        let shared = shared;
-        let steps = lists.iter().flat_map(|list| list.iter()).enumerate();
-        let mut list = steps.filter(|(_, step)| lora_targets.want(&step.lora_targets)).peekable();
-        while let Some((n, step)) = list.next() {
-            let worker = Worker {
-                index,
-                count,
-                scratch: shared.scratch.wrapping_add(index as usize * stride),
-                counters: step.counters.0.as_ptr(),
-                operands: step.operands.as_ptr(),
-                first_scratch: shared.scratch,
-            };
-            let clock = counting.clocks.get(n).map(|clock| (clock, Instant::now()));
-            let args = if lora_targets.any_of(&step.looks_at) { shared.args } else { shared.plain };
-            call(step.kernel, args, &worker);
-            if let Some((clock, start)) = clock {
-                clock.called(index, start);
-            }
-            if let Some((_, next)) = list.peek() {
-                let mut fetch = next.heads.fetch(index, tokens);
-                barrier.wait_busy(|| fetch.some());
-            } else if clock.is_some() {
-                barrier.wait();
-            }
-            if let (Some((clock, start)), 0) = (clock, index) {
-                clock.passed(start);
-            }
-            if index == 0 {
-                counting.after(n, tokens);
-            }
-        }
-        if let Some((slab, to)) = rows {
-            barrier.wait();
-            // SAFETY: every worker has ended the last step, and `run` returns when all have ended this.
-            unsafe { slab.hand_out(index as usize, count as usize, to) };
-        }
-    });
-}
-
-fn call(kernel: KernelFn, args: *const Args, worker: &Worker) {
-    // SAFETY: the code is a kernel of the checked program; its operands, the batch behind `args` and the
-    // block tables have been checked against the memory that the executor holds for the whole run.
-    unsafe { kernel(args, worker) }
 }

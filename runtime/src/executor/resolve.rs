@@ -28,6 +28,39 @@ pub(super) struct Class {
     pub logits: u64,
     /// Where to count chosen experts.
     pub routings: Vec<RoutingAt>,
+    /// From where on only the wanted rows matter.
+    pub wanted_only: Option<WantedOnlyAt>,
+}
+
+/// From which step on only the wanted rows matter, and the rows that are moved together before it.
+pub(super) struct WantedOnlyAt {
+    pub step: usize,
+    /// Address of the first row, and bytes of a token's.
+    rows: Box<[(u64, usize)]>,
+}
+
+// SAFETY: the addresses are followed by one worker, behind a barrier that all have reached.
+unsafe impl Sync for WantedOnlyAt {}
+
+impl WantedOnlyAt {
+    /// Moves the rows `wanted`, ascending, to the front of every buffer.
+    ///
+    /// # Safety
+    /// The buffers are in memory, `wanted` are rows of a batch that the class takes, and no other thread uses
+    /// the buffers.
+    pub(super) unsafe fn gather(&self, wanted: &[u32]) {
+        for (base, bytes) in &self.rows {
+            let row = |n: usize| (*base as *mut u8).wrapping_add(n * bytes);
+            for (to, from) in
+                wanted.iter().map(|from| *from as usize).enumerate().filter(|(to, from)| to != from)
+            {
+                // SAFETY: the checker has found room for the class's tokens in the buffer; the rest is the
+                // caller's promise. No row is overwritten before it has been moved, since `to` is at most
+                // `from`.
+                unsafe { std::ptr::copy(row(from), row(to), *bytes) };
+            }
+        }
+    }
 }
 
 /// Routes that a step leaves behind.
@@ -82,6 +115,17 @@ impl Class {
                 .iter()
                 .map(|routing| RoutingAt::resolve(routing, class, bases))
                 .collect(),
+            wanted_only: class.wanted_only.as_ref().map(|from| WantedOnlyAt {
+                step: from.step as usize,
+                rows: from
+                    .rows
+                    .iter()
+                    .map(|rows| {
+                        let buffer = &class.buffers[rows.buffer as usize];
+                        (bases.arena + buffer.offset, rows.bytes as usize)
+                    })
+                    .collect(),
+            }),
         }
     }
 }

@@ -145,6 +145,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
     TokenClass {
         max_tokens,
         routings: Vec::new(),
+        wanted_only: None,
         steps,
         logit_steps: vec![step("logits", 3, operands, &[0, 1], &[2])],
         logits: 256,

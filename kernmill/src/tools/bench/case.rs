@@ -128,6 +128,9 @@ pub struct Outcome {
     pub case: Case,
     /// Seconds of each run.
     pub seconds: Vec<f64>,
+    /// Seconds of a step's replay ([`Engine::replay`]) before and behind each run of decoding: their geometric
+    /// mean.
+    pub replays: Vec<f64>,
     /// Page faults of each run that waited for a disk.
     pub major_faults: Vec<u64>,
     /// What the executor metered in all runs together.
@@ -199,22 +202,36 @@ impl Case {
             }
             Kind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
         };
-        self.run(engine, adapters, &filled, &short)?;
+        let mut sequences = self.start(engine, adapters, &filled)?;
+        self.run(engine, &sequences, &short)?;
         tick();
-        let mut seconds = Vec::new();
-        let mut faults = Vec::new();
+        let (mut seconds, mut replays, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         engine.start_meter(detail);
         for _ in 0..repeat {
+            let replay = self.replay(engine, machine)?;
+            sequences.drain(..).for_each(|id| engine.drop_sequence(id));
             machine.look();
+            sequences = self.start(engine, adapters, &filled)?;
             let before = major_faults();
-            seconds.push(self.run(engine, adapters, &filled, &ids)?);
+            seconds.push(self.run(engine, &sequences, &ids)?);
             faults.push(major_faults() - before);
+            if let (Some(before), Some(behind)) = (replay, self.replay(engine, machine)?) {
+                replays.push((before * behind).sqrt());
+            }
             tick();
         }
         machine.look();
         let profile = engine.stop_meter();
-        filled.into_iter().for_each(|id| engine.drop_sequence(id));
-        Ok(Outcome { case: *self, seconds, major_faults: faults, profile })
+        sequences.into_iter().chain(filled).for_each(|id| engine.drop_sequence(id));
+        Ok(Outcome { case: *self, seconds, replays, major_faults: faults, profile })
+    }
+
+    /// Seconds of a replay of the last step of decoding.
+    fn replay(&self, engine: &mut Engine, machine: &mut Machine) -> Result<Option<f64>> {
+        match self.kind {
+            Kind::Decode => machine.replay(engine).map(Some),
+            Kind::Prompt => Ok(None),
+        }
     }
 
     /// Different sequences of `depth` tokens to fork from; none for an empty context.
@@ -256,14 +273,7 @@ impl Case {
     }
 
     /// Seconds that these tokens take.
-    fn run(
-        &self,
-        engine: &mut Engine,
-        adapters: &[AdapterUse],
-        filled: &[SeqId],
-        ids: &[Vec<u32>],
-    ) -> Result<f64> {
-        let sequences = self.start(engine, adapters, filled)?;
+    fn run(&self, engine: &mut Engine, sequences: &[SeqId], ids: &[Vec<u32>]) -> Result<f64> {
         let at_once = match self.kind {
             Kind::Prompt => ids[0].len(),
             Kind::Decode => 1,
@@ -275,9 +285,7 @@ impl Case {
             work.extend(sequences.iter().zip(ids).map(|(id, ids)| Entry::last(*id, &ids[at..at + at_once])));
             engine.extend(&work, &())?;
         }
-        let seconds = start.elapsed().as_secs_f64();
-        sequences.into_iter().for_each(|id| engine.drop_sequence(id));
-        Ok(seconds)
+        Ok(start.elapsed().as_secs_f64())
     }
 }
 
@@ -290,6 +298,12 @@ impl Outcome {
     /// Tokens of one run, of all sequences.
     fn tokens(&self) -> f64 {
         f64::from(self.case.tokens) * f64::from(self.case.batch)
+    }
+
+    /// Share of each run of decoding that its replays took: 1 when a step takes no longer than its reads.
+    pub fn of_replays(&self) -> Vec<f64> {
+        let steps = f64::from(self.case.tokens);
+        self.replays.iter().zip(&self.seconds).map(|(replay, seconds)| replay * steps / seconds).collect()
     }
 
     /// Tokens per second of each run.

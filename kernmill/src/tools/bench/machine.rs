@@ -1,11 +1,13 @@
 //! The machine's limits, looked at between the runs.
 
+use super::paired::Paired;
 use crate::error::Result;
 use crate::model::Loaded;
-use crate::tools::stats::best;
+use crate::tools::stats::{Quartiles, best};
 use kernmill_os::memory::available_memory;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;
+use kernmill_runtime::Engine;
 use kernmill_runtime::measure::{Limits, memory_to_read, peak_resident};
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ const LOOKS: usize = 5;
 /// What the machine's limits have been found to be so far.
 pub struct Machine {
     limits: Limits,
+    paired: Paired,
     memory: Arc<WeightRegion>,
     /// Bytes of each read.
     pub bytes: u64,
@@ -40,7 +43,17 @@ impl Machine {
         let weights = loaded.image.weights().len() as u64 >= bytes;
         let memory = if weights { Arc::clone(loaded.image.weights()) } else { buffer(bytes)? };
         let limits = limits(loaded.level(), loaded.engine.threads())?;
-        Ok(Machine { limits, memory, bytes, weights, reads: Vec::new(), peaks: Vec::new(), resident_before })
+        let paired = Paired::new(loaded)?;
+        Ok(Machine {
+            limits,
+            paired,
+            memory,
+            bytes,
+            weights,
+            reads: Vec::new(),
+            peaks: Vec::new(),
+            resident_before,
+        })
     }
 
     /// One look at both limits.
@@ -63,14 +76,27 @@ impl Machine {
         peak_resident().map(|peak| peak.saturating_sub(own)).max(self.resident_before)
     }
 
-    /// Bytes per second of the fastest read so far.
+    /// Seconds of a replay of the engine's last step.
+    ///
+    /// # Errors
+    /// When its sequences are gone.
+    pub fn replay(&mut self, engine: &mut Engine) -> Result<f64> {
+        self.paired.replay(engine)
+    }
+
+    /// Bytes per second of the reads so far, in the median.
     pub fn bandwidth(&self) -> f64 {
+        Quartiles::of(&self.reads).median
+    }
+
+    /// Bytes per second of the fastest read so far: nothing can be faster.
+    pub fn most_bandwidth(&self) -> f64 {
         best(&self.reads)
     }
 
-    /// Integer operations per second of the fastest look so far.
+    /// Integer operations per second of the looks so far, in the median.
     pub fn peak(&self) -> f64 {
-        best(&self.peaks)
+        Quartiles::of(&self.peaks).median
     }
 }
 

@@ -33,9 +33,10 @@ struct Measured {
     bandwidth: f64,
     /// Operations per second, at the median.
     ops_rate: f64,
-    /// The median over the speed that the slower limit allows.
+    /// Of a prompt, the median over the speed that the slower limit allows; of decoding, the share of its time
+    /// that a replay of its reads takes.
     of_bound: f64,
-    /// Name of the slower limit.
+    /// Name of the slower limit, or of the replay.
     bound: &'static str,
     /// What reports more than the bandwidth though it cannot come from a cache.
     void: Vec<String>,
@@ -100,7 +101,7 @@ impl<'a> Report<'a> {
     pub fn text(&self) -> String {
         let (model, machine) = (self.loaded.engine.model(), self.machine);
         let mut text = format!(
-            "{} {} {}, {} threads\nmemory {:.1} GB/s (best of {} reads of {:.1} GB), integer {:.2} TOPS\n",
+            "{} {} {}, {} threads\nmemory {:.1} GB/s ({} reads of {:.1} GB), integer {:.2} TOPS, in the median\n",
             model.name,
             model.preset,
             self.loaded.level().name(),
@@ -162,7 +163,12 @@ impl Measured {
         let (bytes, ops) = (profile.total.bytes() as f64 / tokens, operations(&profile.total) / tokens);
         let (memory_time, integer_time) = (bytes / machine.bandwidth(), ops / machine.peak());
         let bandwidth = bytes * spread.median;
-        let void = void(profile, bandwidth, machine.bandwidth(), caches);
+        let void = void(profile, bandwidth, machine.most_bandwidth(), caches);
+        let (of_bound, bound) = match (outcome.case.kind, memory_time >= integer_time) {
+            (Kind::Decode, _) => (Quartiles::of(&outcome.of_replays()).median, "replay"),
+            (Kind::Prompt, true) => (memory_time * spread.median, "memory"),
+            (Kind::Prompt, false) => (integer_time * spread.median, "integer"),
+        };
         Measured {
             rates,
             spread,
@@ -170,8 +176,8 @@ impl Measured {
             ops,
             bandwidth,
             ops_rate: ops * spread.median,
-            of_bound: memory_time.max(integer_time) * spread.median,
-            bound: if memory_time >= integer_time { "memory" } else { "integer" },
+            of_bound,
+            bound,
             void,
             outcome,
         }
@@ -203,6 +209,7 @@ impl Measured {
             "ops_per_token": self.ops,
             "gb_per_s": self.bandwidth / 1e9,
             "percent_of_bandwidth": percent(self.bandwidth, machine.bandwidth()),
+            "replay_ms": self.outcome.replays.iter().map(|seconds| seconds * 1e3).collect::<Vec<f64>>(),
             "bound": self.bound,
             "percent_of_bound": self.of_bound * 100.0,
             "gops": self.ops_rate / 1e9,

@@ -245,6 +245,7 @@ fn small_program() -> TargetProgram {
         logits: 0,
         buffers: Vec::new(),
         routings: Vec::new(),
+        wanted_only: None,
     };
     let contract = Contract { operands: Vec::new(), scratch_bytes: 0, max_tokens: 1, max_context: 1 };
     let symbol = Symbol { name: "kernel".to_owned(), offset: 0, size: 1, contract: Some(contract) };

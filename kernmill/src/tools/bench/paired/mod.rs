@@ -37,10 +37,12 @@ pub const UNITS: u32 = 400;
 const CALIBRATION: Duration = Duration::from_secs(5);
 /// Rounds of the comparison: a round tries every way.
 const ROUNDS: std::ops::RangeInclusive<u32> = 3..=25;
+/// Replays of which [`Paired::replay`] takes the median.
+const REPLAYS: usize = 5;
 /// Choices of experts that replays draw from.
 const CHOICES: usize = 64;
-/// Units between two reads in sequence.
-const SEQUENTIAL_EVERY: usize = 8;
+/// A replay in so many units has a read in sequence before it.
+const SEQUENTIAL_EVERY: usize = 4;
 /// [`Unit::More`] reads one in so many bytes again.
 const MORE: u64 = 20;
 /// Seed of the order, of tokens, and of the choices that are replayed.
@@ -50,6 +52,8 @@ const SEED: u64 = 7;
 pub struct Paired {
     replay: Replay,
     readers: Vec<Reader>,
+    /// Index of the way to read that [`Paired::replay`] has found to be the fastest.
+    fastest: Option<usize>,
 }
 
 /// What came of a case.
@@ -74,7 +78,35 @@ impl Paired {
         let probe = probe(loaded.level())?;
         // SAFETY: the generator has just made the probe.
         let readers = unsafe { readers(&probe) }?;
-        Ok(Paired { replay: Replay::new(&loaded.image), readers })
+        Ok(Paired { replay: Replay::new(&loaded.image), readers, fastest: None })
+    }
+
+    /// Seconds of a replay of the engine's last step, in the median of some.
+    ///
+    /// # Errors
+    /// When its sequences are gone.
+    pub(super) fn replay(&mut self, engine: &mut Engine) -> Result<f64> {
+        let experts = engine.last_experts();
+        let mut time = |way: usize| -> Result<f64> {
+            let start = Instant::now();
+            engine.replay(&self.replay, &self.readers[way], &experts)?;
+            Ok(start.elapsed().as_secs_f64())
+        };
+        let way = match self.fastest {
+            Some(way) => way,
+            None => {
+                let mut times = vec![Vec::new(); self.readers.len()];
+                for _ in 0..*ROUNDS.start() {
+                    for (way, times) in times.iter_mut().enumerate() {
+                        times.push(time(way)?);
+                    }
+                }
+                least(&times, |times| Quartiles::of(times).median)
+            }
+        };
+        self.fastest = Some(way);
+        let times = (0..REPLAYS).map(|_| time(way)).collect::<Result<Vec<f64>>>()?;
+        Ok(Quartiles::of(&times).median)
     }
 
     /// Measures `units` steps. `tick` is called after each.
@@ -193,10 +225,7 @@ impl Run<'_> {
                 times[1].push(self.sequential(self.bytes)?);
             }
         }
-        self.ways = [0, 1].map(|kind| {
-            let median = |way: &usize| Quartiles::of(&times[*way][kind]).median;
-            (0..times.len()).min_by(|a, b| median(a).total_cmp(&median(b))).unwrap_or(0)
-        });
+        self.ways = [0, 1].map(|kind| least(&times, |times| Quartiles::of(&times[kind]).median));
         Ok(())
     }
 
@@ -207,7 +236,7 @@ impl Run<'_> {
             if self.left == 0 {
                 self.forward()?;
             }
-            if n % SEQUENTIAL_EVERY == 0 {
+            if unit == Unit::Replay && n % SEQUENTIAL_EVERY == 0 {
                 samples.push(self.sample(Unit::Sequential)?);
             }
             samples.push(self.sample(unit)?);
@@ -234,6 +263,11 @@ impl Run<'_> {
             faults: after.faults - before.faults,
         })
     }
+}
+
+/// Index of the element of which `of` gives the least.
+fn least<T>(all: &[T], of: impl Fn(&T) -> f64) -> usize {
+    (0..all.len()).min_by(|a, b| of(&all[*a]).total_cmp(&of(&all[*b]))).unwrap_or(0)
 }
 
 /// What disturbs a process, so far.

@@ -51,9 +51,9 @@ impl PairedOutcome {
     }
 
     /// Share by which steps get slower that read 5 % more.
-    fn loss(&self) -> Option<f64> {
-        let (more, step) = (self.series.ratio(Unit::More)?, self.series.ratio(Unit::Step)?);
-        Some(1.0 - more.median / step.median)
+    fn loss(&self) -> Option<Estimate> {
+        let Estimate { median, low, high, count } = self.series.more()?;
+        Some(Estimate { median: 1.0 - median, low: 1.0 - high, high: 1.0 - low, count })
     }
 
     fn json(&self) -> Value {
@@ -76,7 +76,7 @@ impl PairedOutcome {
             "ratio": estimate(self.series.ratio(Unit::Step)),
             "thirds": thirds.iter().map(third).collect::<Vec<Value>>(),
             "replay_of_sequential": sequential.median / replay.median,
-            "controls": { "same": estimate(self.series.ratio(Unit::Again)), "loss_by_5_percent": self.loss() },
+            "controls": { "same": estimate(self.series.ratio(Unit::Again)), "loss_by_5_percent": estimate(self.loss()) },
             "valid_percent": 100.0 * self.series.valid_share(),
             "void": self.is_void(),
         })
@@ -102,8 +102,7 @@ impl PairedOutcome {
         }
         row("replay / sequence", format!("{:.3}", sequential.median / replay.median));
         row("control: replay / replay", shown(self.series.ratio(Unit::Again)));
-        let loss = self.loss().map_or_else(|| "none".to_owned(), |loss| format!("{loss:.3}"));
-        row("control: lost by 5 % more", loss);
+        row("control: lost by 5 % more", shown(self.loss()));
         let void = if self.is_void() { ": void, expected half of them at least" } else { "" };
         row("pairs that count", format!("{:.0} %{void}", 100.0 * self.series.valid_share()));
         text

@@ -48,19 +48,27 @@ const STOLEN: f64 = 0.02;
 /// Least share of pairs that must count.
 pub const LEAST_VALID: f64 = 0.5;
 
-/// The order of units: replays around two steps or controls, or two of these around replays, by a coin. Each
-/// control is a fifth of the units, steps are the rest; the first and the last unit are replays.
+/// The order of units, in blocks by a coin: replays around two units, or two units around replays. A quarter of
+/// the steps stand beside one that reads more, in either order, and half as many units are replays in the
+/// place of steps. The first and the last unit are replays.
 pub fn order(steps: u32, rng: &mut Rng) -> Vec<Unit> {
     let controls = steps.div_ceil(4);
-    let units = [(Unit::Step, steps), (Unit::Again, controls), (Unit::More, controls)];
-    let mut blocks: Vec<Unit> =
-        units.into_iter().flat_map(|(unit, count)| (0..count.div_ceil(2)).map(move |_| unit)).collect();
+    let kinds = [
+        ([Unit::Step, Unit::Step], (steps - controls).div_ceil(2)),
+        ([Unit::Step, Unit::More], controls),
+        ([Unit::Again, Unit::Again], controls.div_ceil(4)),
+    ];
+    let mut blocks: Vec<[Unit; 2]> =
+        kinds.into_iter().flat_map(|(units, count)| (0..count).map(move |_| units)).collect();
     rng.shuffle(&mut blocks);
     let mut order = vec![Unit::Replay];
-    for unit in blocks {
-        match rng.bool() {
-            true => order.extend([Unit::Replay, unit, unit, Unit::Replay]),
-            false => order.extend([unit, Unit::Replay, Unit::Replay, unit]),
+    for [first, second] in blocks {
+        let coin = rng.bool();
+        match first == second {
+            true if coin => order.extend([Unit::Replay, first, second, Unit::Replay]),
+            true => order.extend([first, Unit::Replay, Unit::Replay, second]),
+            false if coin => order.extend([Unit::Replay, first, second, Unit::Replay]),
+            false => order.extend([Unit::Replay, second, first, Unit::Replay]),
         }
     }
     order.push(Unit::Replay);
@@ -70,6 +78,8 @@ pub fn order(steps: u32, rng: &mut Rng) -> Vec<Unit> {
 /// Everything that was timed, in its order.
 pub struct Series {
     pub pairs: Vec<Pair>,
+    /// Steps beside such that read more: as pairs of these with steps in the place of replays.
+    twins: Vec<Pair>,
     sequential: Vec<f64>,
     replays: Vec<f64>,
 }
@@ -93,8 +103,19 @@ impl Series {
             let valid = apart <= REPLAYS_APART && stolen <= STOLEN * seconds && faults == 0;
             Some(Pair { unit: sample.unit, seconds: sample.seconds, replay: (first * last).sqrt(), valid })
         };
-        let pairs = (0..samples.len()).filter_map(pair).collect();
-        Series { pairs, sequential: of(Unit::Sequential), replays: of(Unit::Replay) }
+        let all: Vec<Option<Pair>> = (0..samples.len()).map(pair).collect();
+        let twin = |two: &[Option<Pair>]| {
+            let (first, second) = (two[0]?, two[1]?);
+            let (step, more) = match (first.unit, second.unit) {
+                (Unit::Step, Unit::More) => (first, second),
+                (Unit::More, Unit::Step) => (second, first),
+                _ => return None,
+            };
+            (step.valid && more.valid).then_some(Pair { replay: step.seconds, ..more })
+        };
+        let twins = all.windows(2).filter_map(twin).collect();
+        let pairs = all.into_iter().flatten().collect();
+        Series { pairs, twins, sequential: of(Unit::Sequential), replays: of(Unit::Replay) }
     }
 
     /// Pairs of a unit that count.
@@ -113,7 +134,12 @@ impl Series {
         ratio(&self.valid(unit))
     }
 
-    /// The same of steps, by thirds of the replays' speed, the slowest first.
+    /// Seconds of a step over those of one beside it that reads more.
+    pub fn more(&self) -> Option<Estimate> {
+        ratio(&self.twins)
+    }
+
+    /// The ratio of steps, by thirds of the replays' speed, the slowest first.
     pub fn thirds(&self) -> Vec<(Quartiles, Estimate)> {
         let pairs = self.valid(Unit::Step);
         let times = sorted(&pairs.iter().map(|pair| pair.replay).collect::<Vec<f64>>());
@@ -149,7 +175,9 @@ mod tests {
             let order = order(steps, &mut Rng::with_seed(3));
             let count = |unit: Unit| order.iter().filter(|other| **other == unit).count() as u32;
             assert!(count(Unit::Step) >= steps && count(Unit::Step) <= steps + 1, "{order:?}");
-            assert_eq!(count(Unit::Again), count(Unit::More));
+            assert!(count(Unit::More) == steps.div_ceil(4) && count(Unit::Again) >= steps / 8, "{order:?}");
+            let is_twin = |two: &&[Unit]| two.contains(&Unit::Step) && two.contains(&Unit::More);
+            assert_eq!(order.windows(2).filter(is_twin).count() as u32, count(Unit::More));
             assert_eq!((order[0], *order.last().unwrap()), (Unit::Replay, Unit::Replay));
             // Of four units in turn at least one is a replay.
             assert!(order.windows(4).all(|units| units.contains(&Unit::Replay)), "{order:?}");
@@ -194,7 +222,7 @@ mod tests {
         let at = |unit: Unit| series.ratio(unit).unwrap();
         assert!((at(Unit::Step).median - 0.8).abs() < 0.004, "{:?}", at(Unit::Step));
         assert!((at(Unit::Again).median - 1.0).abs() < 0.01);
-        assert!((1.0 - at(Unit::More).median / at(Unit::Step).median - 0.0476).abs() < 0.01);
+        assert!((1.0 - series.more().unwrap().median - 0.0476).abs() < 0.004, "{:?}", series.more());
         let step = at(Unit::Step);
         assert!(step.low <= 0.8 && 0.8 <= step.high && step.high - step.low < 0.02, "{step:?}");
         let thirds = series.thirds();
