@@ -123,18 +123,11 @@ impl Bench {
         let uses = together(&options.adapters);
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
         let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, vocab };
-        let ticks = if self.paired { self.units } else { u32::from(self.repeat) + 1 };
-        let count = cases.len() as u64 * u64::from(ticks);
-        let bar = progress::count("measuring", count, self.model.compile.quiet);
+        let ticks = if self.paired { self.units.into() } else { u64::from(self.repeat) + 1 };
+        let bar = progress::count("measuring", cases.len() as u64 * ticks, self.model.compile.quiet);
         if self.paired {
-            let paired = Paired::new(&loaded)?;
-            let mut outcomes = Vec::new();
-            for case in cases {
-                bar.set_message(case.to_string());
-                outcomes.push(paired.measure(&mut loaded.engine, case, &how, self.units, &|| bar.inc(1))?);
-            }
+            let report = PairedReport::measure(&mut loaded, &cases, &how, self.units, &|| bar.inc(1))?;
             bar.finish_and_clear();
-            let report = PairedReport::new(&loaded, outcomes);
             return match self.json {
                 true => output::print(version::report("kernmill.paired/1", report.json())),
                 false => output::show(report.text()),

@@ -6,8 +6,8 @@
 //! below the peak.
 //!
 //! The loads go through four parts of the memory at once and prefetch, as the micro-kernels that stream
-//! weights do (`wide/dot_q8x4_avx512.rs`): on many CPUs a core has more requests to memory under way than when
-//! it reads one place after the other. Which way is the fastest differs between CPUs, so that there are
+//! weights do (`wide/dot_q8x4_avx512.rs`): on many CPUs a core has more requests to memory under way than
+//! when it reads one place after the other. Which way is the fastest differs between CPUs, so that there are
 //! [others](ReadWay) to choose from.
 
 use crate::asm::ZMM;

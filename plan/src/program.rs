@@ -160,8 +160,8 @@ pub struct Step {
     pub weight_reads: WeightReads,
 }
 
-/// Weights that a step's workers read, and in which order. A worker that waits for the step before fetches the
-/// first of them ahead; a replay of the reads ([`crate::probe`]) reads all. No kernel depends on it.
+/// Weights that a step's workers read, and in which order. A worker that waits for the step before fetches
+/// the first of them ahead; a replay of the reads ([`crate::probe`]) reads all. No kernel depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeightReads {
     /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole

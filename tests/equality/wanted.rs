@@ -43,7 +43,7 @@ fn rows_that_nobody_wants_do_not_change_the_others() {
                 let macs = wanted.map(|logits| {
                     let mut engine = engine(&image, threads, 2, None);
                     let ids = [engine.create().unwrap(), engine.create().unwrap()];
-                    // Two sequences, of which the second always wants its last row: rows move past each other.
+                    // The second sequence always wants its last row: rows move past those of the first.
                     let (first, second) = case.tokens[..tokens].split_at(tokens / 2);
                     let batch =
                         [(ids[0], first, logits), (ids[1], &case.tokens[..second.len()], LogitRows::Last)];

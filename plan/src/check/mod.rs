@@ -10,14 +10,13 @@ use crate::abi::LOGIT_SLAB;
 use crate::format::{LINE, f32_row_stride};
 use crate::kv::{KvLayers, LayerKind};
 use crate::limit as most;
-use crate::program::{
-    Buffer, CodeBlob, ModelInfo, Operand, Program, Step, TokenClass, TokenRows, WantedOnly, WeightReads,
-};
+use crate::program::{Buffer, CodeBlob, ModelInfo, Operand, Program, Step, TokenClass, WeightReads};
 
 mod adapters;
 mod contracts;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 /// What is wrong with a program, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -256,7 +255,11 @@ fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> 
     for (index, step) in steps().enumerate() {
         check_step(program, class, index as u32, step)?;
     }
-    check_wanted_only(class)?;
+    wanted::check_wanted_only(class).map_err(|(step, message)| CheckError::Step {
+        class: class.max_tokens,
+        step,
+        message,
+    })?;
     check_first_writes(class)?;
     check_logits(program, class)?;
     check_routings(program, class)?;
@@ -289,32 +292,6 @@ fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckErro
         if !fits || !step.writes.contains(&routing.buffer) {
             let message = format!("writes no routing of {needed} bytes into buffer {}", routing.buffer);
             return wrong(&step.label, message);
-        }
-    }
-    Ok(())
-}
-
-/// Rows that are moved lie in buffers that live from before the step to it.
-fn check_wanted_only(class: &TokenClass) -> Result<(), CheckError> {
-    let Some(WantedOnly { step, rows }) = &class.wanted_only else { return Ok(()) };
-    let wrong = |message| {
-        let step =
-            class.steps.get(*step as usize).map_or_else(|| step.to_string(), |step| step.label.clone());
-        Err(CheckError::Step { class: class.max_tokens, step, message })
-    };
-    if !(1..class.steps.len()).contains(&(*step as usize)) {
-        return wrong(format!("is to be the first for wanted rows alone, of {} steps", class.steps.len()));
-    }
-    for TokenRows { buffer, bytes } in rows {
-        let Some(of) = class.buffers.get(*buffer as usize) else {
-            return wrong(format!("moves rows of buffer {buffer} of {}", class.buffers.len()));
-        };
-        let fits = bytes.checked_mul(class.max_tokens.into()).is_some_and(|all| all <= of.bytes);
-        if !fits || of.first >= *step || of.last < *step {
-            return wrong(format!(
-                "moves rows of {bytes} bytes in `{}`, {} bytes that live over steps {}..={}",
-                of.name, of.bytes, of.first, of.last
-            ));
         }
     }
     Ok(())

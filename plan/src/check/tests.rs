@@ -3,7 +3,7 @@ use crate::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use crate::contract::{Contract, Need};
 use crate::format::WeightFormat;
 use crate::kv::{KvFormat, KvGeometry, KvLayer, KvPair};
-use crate::program::{RopeTable, StepWork, Symbol, WeightReads};
+use crate::program::{RopeTable, StepWork, Symbol, TokenRows, WantedOnly, WeightReads};
 use crate::target::Level;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
@@ -128,6 +128,30 @@ fn broken(change: impl FnOnce(&mut Program)) -> CheckError {
 #[test]
 fn a_sound_program_passes() {
     assert_eq!(check_program(&sound()), Ok(()));
+}
+
+/// Rows that are moved for the wanted ones: buffer `y` crosses step 2.
+#[test]
+fn rows_that_are_moved_are_there() {
+    let with = |step: u32, buffer: u32, bytes: u64| {
+        let mut program = sound();
+        let rows = vec![TokenRows { buffer, bytes }];
+        program.classes[1].wanted_only = Some(WantedOnly { step, rows });
+        check_program(&program).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(2, 1, 8), Ok(()));
+    for (step, buffer, bytes, expected) in [
+        (0, 1, 8, "to be the first for wanted rows alone, of 3 steps"),
+        (3, 1, 8, "to be the first for wanted rows alone, of 3 steps"),
+        (2, 5, 8, "moves rows of buffer 5 of 5"),
+        (2, 1, 9, "moves rows of 9 bytes in `y`, 64 bytes"),
+        (2, 1, u64::MAX, "moves rows of 18446744073709551615 bytes in `y`"),
+        (2, 0, 8, "in `x`, 64 bytes that live over steps 0..=1"),
+        (2, 2, 8, "in `x2`, 64 bytes that live over steps 2..=3"),
+    ] {
+        let message = with(step, buffer, bytes).unwrap_err();
+        assert!(message.contains(expected), "{message}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Running steps on all workers.
 
-use super::Memory;
+use super::memory::Memory;
 use super::meter::{Clock, ExpertCounts};
 use super::resolve::{RoutingAt, StepCall, WantedOnlyAt};
 use super::rows::{Slab, WorkersTake};

@@ -5,6 +5,8 @@
 
 mod batch;
 mod dispatch;
+mod error;
+mod memory;
 mod meter;
 mod narrowed;
 mod need;
@@ -16,77 +18,32 @@ mod rows;
 
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
+pub use error::LoadError;
 pub use need::MemoryNeed;
-use need::scratch_stride;
 pub use replay::Replay;
 pub(crate) use replay::Replayed;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
 pub(crate) use rows::RowsTo;
 
 use crate::adapter::{AdapterTable, LoraTargetSet};
-use crate::code::{CodeError, ExecutableCode};
+use crate::code::ExecutableCode;
 use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
 use crate::pool::Pool;
 use crate::profile::{Detail, Profile};
 use batch::Limits;
 use dispatch::{Stage, TimedRun, dispatch};
-use kernmill_os::region::{RegionError, RegionMut, WeightRegion};
+use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::abi::Args;
 use kernmill_plan::abi::LOGIT_SLAB;
-use kernmill_plan::check::CheckError;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
+use memory::Memory;
 use meter::{ExpertCounts, Meter, StepSample};
 use narrowed::Narrowed;
 use resolve::{Bases, Class};
 use rows::Slab;
 use std::sync::Arc;
-
-/// Why a program cannot be executed here.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The program refers to memory it does not have.
-    #[error("the plan's program is not sound: {0}")]
-    Check(#[from] CheckError),
-    /// The CPU cannot run it.
-    #[error("the plan is for {level}; this CPU lacks {}", missing.join(", "))]
-    Cpu {
-        /// Level of the code.
-        level: &'static str,
-        /// Missing features, by their `/proc/cpuinfo` names.
-        missing: Vec<&'static str>,
-    },
-    /// The system does not let the process use AMX tiles.
-    #[error("this program is for target amx, and the system does not permit AMX tiles: {0}")]
-    Tiles(#[source] std::io::Error),
-    /// The weights are not all there.
-    #[error("the plan's program reads {expected} bytes of weights, the region has {found}")]
-    Weights {
-        /// Bytes that operands may refer to.
-        expected: u64,
-        /// Bytes given.
-        found: u64,
-    },
-    /// Code could not be made executable.
-    #[error(transparent)]
-    Code(#[from] CodeError),
-    /// Memory could not be mapped.
-    #[error(transparent)]
-    Region(#[from] RegionError),
-    /// There is not enough memory.
-    #[error(
-        "{needed} bytes of memory are needed ({kv} of them for the KV cache), {available} are available: lower the context or the number of sequences"
-    )]
-    Memory {
-        /// Everything the engine will allocate.
-        needed: u64,
-        /// The KV cache's part.
-        kv: u64,
-        /// What the system and its control groups leave.
-        available: u64,
-    },
-}
 
 /// A loaded program with its memory.
 pub(crate) struct Executor {
@@ -107,16 +64,6 @@ pub(crate) struct Executor {
     // The steps' addresses point into these.
     code: ExecutableCode,
     _weights: Arc<WeightRegion>,
-}
-
-struct Memory {
-    arena: RegionMut,
-    scratch: RegionMut,
-    scratch_stride: usize,
-    _ropes: Vec<RegionMut>,
-    kv: RegionMut,
-    /// Byte offset in `kv` of each layer's pool.
-    kv_offsets: Vec<usize>,
 }
 
 struct OwnLimits {
@@ -351,48 +298,6 @@ impl Executor {
             layers: &self.limits.layers,
             tables,
         }
-    }
-}
-
-impl Memory {
-    /// Takes it all, and says where each rotary table is.
-    fn new(image: &PlanImage, shape: KvShape, threads: usize) -> Result<(Memory, Vec<u64>), LoadError> {
-        let program = image.program();
-        let need = MemoryNeed::of(program, shape, threads);
-        match kernmill_os::memory::available_memory() {
-            Some(available) if need.total() > available => {
-                return Err(LoadError::Memory { needed: need.total(), kv: need.kv, available });
-            }
-            _ => {}
-        }
-        let mut ropes = Vec::new();
-        let mut rope_bases = Vec::new();
-        for table in &program.model.ropes {
-            let rows = shape.context as usize * rope::row_len(table);
-            let mut region = WeightRegion::anonymous(rows * 4)?;
-            let base = region.as_mut_ptr();
-            // SAFETY: the region has `rows * 4` zeroed bytes at an aligned address, borrowed by nobody else.
-            rope::fill(table, unsafe { std::slice::from_raw_parts_mut(base.cast::<f32>(), rows) });
-            rope_bases.push(base as u64);
-            ropes.push(region);
-        }
-        let blocks = shape.blocks(&program.model.kv);
-        let mut end = 0;
-        let mut kv_offsets = Vec::new();
-        for layer in &program.model.kv.layers {
-            kv_offsets.push(end);
-            end += blocks[layer.kind.index()] as usize * program.model.kv.geometry(layer.kind).block_bytes();
-        }
-        let stride = scratch_stride(program.scratch_bytes) as usize;
-        let memory = Memory {
-            arena: WeightRegion::anonymous(program.arena_bytes as usize)?,
-            scratch: WeightRegion::anonymous(stride.saturating_mul(threads))?,
-            scratch_stride: stride,
-            _ropes: ropes,
-            kv: WeightRegion::anonymous(end)?,
-            kv_offsets,
-        };
-        Ok((memory, rope_bases))
     }
 }
 

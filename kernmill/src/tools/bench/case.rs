@@ -128,8 +128,8 @@ pub struct Outcome {
     pub case: Case,
     /// Seconds of each run.
     pub seconds: Vec<f64>,
-    /// Seconds of a step's replay ([`Engine::replay`]) before and behind each run of decoding: their geometric
-    /// mean.
+    /// Seconds of a step's replay ([`Engine::replay`]) before and behind each run of decoding: their
+    /// geometric mean.
     pub replays: Vec<f64>,
     /// Page faults of each run that waited for a disk.
     pub major_faults: Vec<u64>,

@@ -1,6 +1,6 @@
 //! The machine's limits, looked at between the runs.
 
-use super::paired::Paired;
+use super::replays::Replays;
 use crate::error::Result;
 use crate::model::Loaded;
 use crate::tools::stats::{Quartiles, best};
@@ -17,7 +17,7 @@ const LOOKS: usize = 5;
 /// What the machine's limits have been found to be so far.
 pub struct Machine {
     limits: Limits,
-    paired: Paired,
+    replays: Replays,
     memory: Arc<WeightRegion>,
     /// Bytes of each read.
     pub bytes: u64,
@@ -43,10 +43,10 @@ impl Machine {
         let weights = loaded.image.weights().len() as u64 >= bytes;
         let memory = if weights { Arc::clone(loaded.image.weights()) } else { buffer(bytes)? };
         let limits = limits(loaded.level(), loaded.engine.threads())?;
-        let paired = Paired::new(loaded)?;
+        let replays = Replays::new(loaded)?;
         Ok(Machine {
             limits,
-            paired,
+            replays,
             memory,
             bytes,
             weights,
@@ -81,7 +81,7 @@ impl Machine {
     /// # Errors
     /// When its sequences are gone.
     pub fn replay(&mut self, engine: &mut Engine) -> Result<f64> {
-        self.paired.replay(engine)
+        self.replays.seconds(engine)
     }
 
     /// Bytes per second of the reads so far, in the median.

@@ -3,6 +3,7 @@
 mod case;
 mod machine;
 mod paired;
+mod replays;
 mod report;
 
 pub use super::stats::{Quartiles, best};

@@ -33,8 +33,8 @@ struct Measured {
     bandwidth: f64,
     /// Operations per second, at the median.
     ops_rate: f64,
-    /// Of a prompt, the median over the speed that the slower limit allows; of decoding, the share of its time
-    /// that a replay of its reads takes.
+    /// Share of the limit: of a prompt, the median over the speed that the slower limit allows; of decoding,
+    /// the part of its time that a replay of its reads takes.
     of_bound: f64,
     /// Name of the slower limit, or of the replay.
     bound: &'static str,

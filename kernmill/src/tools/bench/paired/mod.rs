@@ -8,8 +8,8 @@
 //! Brecht 2017; Bulej and others 2020).
 //!
 //! Three more kinds of units show what the ruler can see: replays in place of steps (R', whose ratio must be
-//! 1), steps that read 5 % more bytes (W+, which must lose as much), and reads of as many bytes from one end to
-//! the other (S).
+//! 1), steps that read 5 % more bytes (W+, which must lose as much), and reads of as many bytes from one end
+//! to the other (S).
 
 mod estimate;
 mod report;
@@ -19,14 +19,14 @@ pub use report::PairedReport;
 
 use super::Case;
 use super::case::How;
+use super::replays::{Replays, least};
 use crate::error::Result;
 use crate::model::Loaded;
 use crate::tools::stats::Quartiles;
 use fastrand::Rng;
-use kernmill_kernels_gen::peak::probe;
 use kernmill_plan::probe::ReadWay;
-use kernmill_runtime::measure::{Reader, major_faults, readers, stolen_seconds};
-use kernmill_runtime::{Engine, Entry, Replay, SeqId};
+use kernmill_runtime::measure::{major_faults, stolen_seconds};
+use kernmill_runtime::{Engine, Entry, SeqId};
 use series::{Sample, Series, Unit};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -37,8 +37,6 @@ pub const UNITS: u32 = 400;
 const CALIBRATION: Duration = Duration::from_secs(5);
 /// Rounds of the comparison: a round tries every way.
 const ROUNDS: std::ops::RangeInclusive<u32> = 3..=25;
-/// Replays of which [`Paired::replay`] takes the median.
-const REPLAYS: usize = 5;
 /// Choices of experts that replays draw from.
 const CHOICES: usize = 64;
 /// A replay in so many units has a read in sequence before it.
@@ -49,12 +47,7 @@ const MORE: u64 = 20;
 const SEED: u64 = 7;
 
 /// What is measured of a plan in memory.
-pub struct Paired {
-    replay: Replay,
-    readers: Vec<Reader>,
-    /// Index of the way to read that [`Paired::replay`] has found to be the fastest.
-    fastest: Option<usize>,
-}
+pub struct Paired(Replays);
 
 /// What came of a case.
 pub struct PairedOutcome {
@@ -75,38 +68,7 @@ impl Paired {
     /// # Errors
     /// When the functions that read cannot be made or run here.
     pub fn new(loaded: &Loaded) -> Result<Paired> {
-        let probe = probe(loaded.level())?;
-        // SAFETY: the generator has just made the probe.
-        let readers = unsafe { readers(&probe) }?;
-        Ok(Paired { replay: Replay::new(&loaded.image), readers, fastest: None })
-    }
-
-    /// Seconds of a replay of the engine's last step, in the median of some.
-    ///
-    /// # Errors
-    /// When its sequences are gone.
-    pub(super) fn replay(&mut self, engine: &mut Engine) -> Result<f64> {
-        let experts = engine.last_experts();
-        let mut time = |way: usize| -> Result<f64> {
-            let start = Instant::now();
-            engine.replay(&self.replay, &self.readers[way], &experts)?;
-            Ok(start.elapsed().as_secs_f64())
-        };
-        let way = match self.fastest {
-            Some(way) => way,
-            None => {
-                let mut times = vec![Vec::new(); self.readers.len()];
-                for _ in 0..*ROUNDS.start() {
-                    for (way, times) in times.iter_mut().enumerate() {
-                        times.push(time(way)?);
-                    }
-                }
-                least(&times, |times| Quartiles::of(times).median)
-            }
-        };
-        self.fastest = Some(way);
-        let times = (0..REPLAYS).map(|_| time(way)).collect::<Result<Vec<f64>>>()?;
-        Ok(Quartiles::of(&times).median)
+        Replays::new(loaded).map(Paired)
     }
 
     /// Measures `units` steps. `tick` is called after each.
@@ -140,7 +102,7 @@ impl Paired {
         }
         run.choose_ways()?;
         let samples = run.samples(units, tick)?;
-        let (bytes, ways) = (run.bytes, run.ways.map(|way| self.readers[way].way().clone()));
+        let (bytes, ways) = (run.bytes, run.ways.map(|way| self.0.readers[way].way().clone()));
         let all = run.sequences.drain(..).chain(run.filled.drain(..)).collect::<Vec<SeqId>>();
         all.into_iter().for_each(|id| engine.drop_sequence(id));
         Ok(PairedOutcome { case, series: Series::new(samples), ways, bytes })
@@ -194,7 +156,8 @@ impl Run<'_> {
     fn replay(&mut self) -> Result<f64> {
         let experts = &self.choices[self.rng.usize(..self.choices.len())];
         let start = Instant::now();
-        self.bytes = self.engine.replay(&self.paired.replay, &self.paired.readers[self.ways[0]], experts)?;
+        self.bytes =
+            self.engine.replay(&self.paired.0.replay, &self.paired.0.readers[self.ways[0]], experts)?;
         Ok(start.elapsed().as_secs_f64())
     }
 
@@ -202,18 +165,18 @@ impl Run<'_> {
     fn sequential(&mut self, bytes: u64) -> Result<f64> {
         let start = Instant::now();
         self.engine.read_weights(
-            &self.paired.replay,
-            &self.paired.readers[self.ways[1]],
+            &self.paired.0.replay,
+            &self.paired.0.readers[self.ways[1]],
             self.from,
             bytes,
         )?;
-        self.from = (self.from + bytes) % self.paired.replay.bytes().max(1);
+        self.from = (self.from + bytes) % self.paired.0.replay.bytes().max(1);
         Ok(start.elapsed().as_secs_f64())
     }
 
     /// Chooses the ways to read that take the least time in the median.
     fn choose_ways(&mut self) -> Result<()> {
-        let mut times = vec![[Vec::new(), Vec::new()]; self.paired.readers.len()];
+        let mut times = vec![[Vec::new(), Vec::new()]; self.paired.0.readers.len()];
         let start = Instant::now();
         for round in 0..*ROUNDS.end() {
             if round >= *ROUNDS.start() && start.elapsed() > CALIBRATION {
@@ -263,11 +226,6 @@ impl Run<'_> {
             faults: after.faults - before.faults,
         })
     }
-}
-
-/// Index of the element of which `of` gives the least.
-fn least<T>(all: &[T], of: impl Fn(&T) -> f64) -> usize {
-    (0..all.len()).min_by(|a, b| of(&all[*a]).total_cmp(&of(&all[*b]))).unwrap_or(0)
 }
 
 /// What disturbs a process, so far.

@@ -1,8 +1,10 @@
 //! What paired measurements amount to.
 
-use super::PairedOutcome;
+use super::super::case::{Case, How};
 use super::estimate::Estimate;
 use super::series::{LEAST_VALID, Unit};
+use super::{Paired, PairedOutcome};
+use crate::error::Result;
 use crate::model::Loaded;
 use crate::tools::cpu::model_name;
 use crate::tools::stats::Quartiles;
@@ -17,9 +19,21 @@ pub struct PairedReport<'a> {
 }
 
 impl<'a> PairedReport<'a> {
-    /// A report on these outcomes.
-    pub fn new(loaded: &'a Loaded, outcomes: Vec<PairedOutcome>) -> PairedReport<'a> {
-        PairedReport { loaded, outcomes }
+    /// Measures `units` steps of each case. `tick` is called after each.
+    ///
+    /// # Errors
+    /// When the functions that read cannot be made or run here, or the engine cannot run a case.
+    pub fn measure(
+        loaded: &'a mut Loaded,
+        cases: &[Case],
+        how: &How<'_>,
+        units: u32,
+        tick: &dyn Fn(),
+    ) -> Result<PairedReport<'a>> {
+        let paired = Paired::new(loaded)?;
+        let measure = |case: &Case| paired.measure(&mut loaded.engine, *case, how, units, tick);
+        let outcomes = cases.iter().map(measure).collect::<Result<Vec<PairedOutcome>>>()?;
+        Ok(PairedReport { loaded, outcomes })
     }
 
     /// The report as one JSON object.

@@ -1,6 +1,6 @@
 //! The units of a measurement, and which of them count.
 
-use super::estimate::{Estimate, ratio};
+use super::estimate::{Estimate, estimate};
 use crate::tools::stats::{Quartiles, sorted};
 use fastrand::Rng;
 
@@ -41,6 +41,11 @@ pub struct Pair {
     pub valid: bool,
 }
 
+/// Seconds of replays over those of the units between them.
+fn ratio(pairs: &[Pair]) -> Option<Estimate> {
+    estimate(pairs.iter().map(|pair| pair.replay / pair.seconds))
+}
+
 /// Largest ratio of the two replays of a pair that counts.
 const REPLAYS_APART: f64 = 1.10;
 /// Largest share of the time between them that CPUs were others'.
@@ -48,8 +53,8 @@ const STOLEN: f64 = 0.02;
 /// Least share of pairs that must count.
 pub const LEAST_VALID: f64 = 0.5;
 
-/// The order of units, in blocks by a coin: replays around two units, or two units around replays. A quarter of
-/// the steps stand beside one that reads more, in either order, and half as many units are replays in the
+/// The order of units, in blocks by a coin: replays around two units, or two units around replays. A quarter
+/// of the steps stand beside one that reads more, in either order, and half as many units are replays in the
 /// place of steps. The first and the last unit are replays.
 pub fn order(steps: u32, rng: &mut Rng) -> Vec<Unit> {
     let controls = steps.div_ceil(4);

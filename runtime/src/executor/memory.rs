@@ -1,0 +1,61 @@
+//! The memory of an executor.
+
+use super::error::LoadError;
+use super::need::{MemoryNeed, scratch_stride};
+use super::rope;
+use crate::image::PlanImage;
+use crate::kv::KvShape;
+use kernmill_os::region::{RegionMut, WeightRegion};
+
+/// What an executor owns besides weights and code.
+pub(super) struct Memory {
+    pub arena: RegionMut,
+    pub scratch: RegionMut,
+    pub scratch_stride: usize,
+    _ropes: Vec<RegionMut>,
+    pub kv: RegionMut,
+    /// Byte offset in `kv` of each layer's pool.
+    pub kv_offsets: Vec<usize>,
+}
+
+impl Memory {
+    /// Takes it all, and says where each rotary table is.
+    pub fn new(image: &PlanImage, shape: KvShape, threads: usize) -> Result<(Memory, Vec<u64>), LoadError> {
+        let program = image.program();
+        let need = MemoryNeed::of(program, shape, threads);
+        match kernmill_os::memory::available_memory() {
+            Some(available) if need.total() > available => {
+                return Err(LoadError::Memory { needed: need.total(), kv: need.kv, available });
+            }
+            _ => {}
+        }
+        let mut ropes = Vec::new();
+        let mut rope_bases = Vec::new();
+        for table in &program.model.ropes {
+            let rows = shape.context as usize * rope::row_len(table);
+            let mut region = WeightRegion::anonymous(rows * 4)?;
+            let base = region.as_mut_ptr();
+            // SAFETY: the region has `rows * 4` zeroed bytes at an aligned address, borrowed by nobody else.
+            rope::fill(table, unsafe { std::slice::from_raw_parts_mut(base.cast::<f32>(), rows) });
+            rope_bases.push(base as u64);
+            ropes.push(region);
+        }
+        let blocks = shape.blocks(&program.model.kv);
+        let mut end = 0;
+        let mut kv_offsets = Vec::new();
+        for layer in &program.model.kv.layers {
+            kv_offsets.push(end);
+            end += blocks[layer.kind.index()] as usize * program.model.kv.geometry(layer.kind).block_bytes();
+        }
+        let stride = scratch_stride(program.scratch_bytes) as usize;
+        let memory = Memory {
+            arena: WeightRegion::anonymous(program.arena_bytes as usize)?,
+            scratch: WeightRegion::anonymous(stride.saturating_mul(threads))?,
+            scratch_stride: stride,
+            _ropes: ropes,
+            kv: WeightRegion::anonymous(end)?,
+            kv_offsets,
+        };
+        Ok((memory, rope_bases))
+    }
+}
