@@ -215,6 +215,13 @@ impl Engine {
         self.executor.chosen_experts()
     }
 
+    /// Computes all rows of the last layer from now on, or only those whose logits are wanted, which is what
+    /// an engine does by itself: for benches that compare both. The logits are the same.
+    #[doc(hidden)]
+    pub fn compute_all_rows(&mut self, all: bool) {
+        self.executor.compute_all_rows(all);
+    }
+
     /// Meters all steps from now on, from zero.
     pub fn start_meter(&mut self, detail: Detail) {
         self.executor.start_meter(detail);

@@ -59,6 +59,8 @@ pub(crate) struct Executor {
     lora_targets_in_use: LoraTargetSet,
     /// The wanted rows of the present batch.
     narrowed: Narrowed,
+    /// Whether all rows are computed up to the last step.
+    all_rows: bool,
     /// While runs are metered.
     meter: Option<Meter>,
     // The steps' addresses point into these.
@@ -116,6 +118,7 @@ impl Executor {
             runs: 0,
             lora_targets_in_use: LoraTargetSet::default(),
             narrowed: Narrowed::new(program.classes.last().map_or(0, |class| class.max_tokens)),
+            all_rows: false,
             meter: None,
             code,
             _weights: Arc::clone(image.weights()),
@@ -140,6 +143,11 @@ impl Executor {
     /// By layer that routes, how often each expert was chosen so far.
     pub(crate) fn chosen_experts(&self) -> Vec<Vec<u64>> {
         self.chosen.iter().map(ExpertCounts::counts).collect()
+    }
+
+    /// Computes all rows from now on, or those of the last layer only that are wanted.
+    pub(crate) fn compute_all_rows(&mut self, all: bool) {
+        self.all_rows = all;
     }
 
     /// Meters runs from now on, from zero.
@@ -225,7 +233,7 @@ impl Executor {
         self.runs += 1;
         let in_use = adapters.in_use(batch.adapter_slots(), &mut self.lora_targets_in_use);
         let in_use = in_use.map(|tiles| (adapters, tiles));
-        let narrow = class.wanted_only.as_ref().filter(|_| wanted.len() < batch.len());
+        let narrow = class.wanted_only.as_ref().filter(|_| wanted.len() < batch.len() && !self.all_rows);
         self.narrowed.take(batch, if narrow.is_some() { wanted } else { &[] });
         let whole = arguments(batch, tables, in_use);
         let mut tail =
