@@ -2,8 +2,8 @@
 //! [TOKENS..]`.
 //!
 //! One engine runs prompts with one wanted row, in turns with all rows of the last layer and with the wanted
-//! one alone. Prints a line of JSON for each length, with the medians in tokens per second, and the median and
-//! quartiles of the rounds' ratios.
+//! one alone. Prints a line of JSON for each length, with the medians in tokens per second, and the median
+//! and quartiles of the rounds' ratios.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
