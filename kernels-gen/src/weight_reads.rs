@@ -41,7 +41,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
 
 /// A part's work items, in runs.
 fn runs_of(part: &Part, run: usize) -> ItemReads {
-    // Of interleaved matrices the first one's tiles have the others' between them.
+    // Interleaved matrices are read as one: their tiles alternate from the first one's start on.
     let mats = if part.interleaved { &part.mats[..1] } else { &part.mats[..] };
     let rows = part.rows_per_item;
     let of_matrix = |mat: &Mat| OperandReads {
@@ -126,7 +126,7 @@ mod tests {
         (0..workers).map(|worker| run(worker) * bytes / TILE as u64).collect()
     }
 
-    /// 180 items of a tile, of which 45 are left to the counter: the other 135 are 33 runs of four.
+    /// There are 180 items of a tile. The counter keeps 45 of them, and the other 135 hold 33 runs of four.
     #[test]
     fn workers_begin_at_whole_runs_of_what_is_handed_out_in_equal_shares() {
         let store = vec![Epilogue::Store { out: 0 }];

@@ -65,6 +65,9 @@ pub const LOGIT_SLAB: usize = 16;
 
 /// Counters of a step: a cache line of them.
 pub const COUNTERS: usize = 16;
+/// Workers share the items of a step that cost alike: all but `items >> TAIL_SHIFT` are split evenly, and
+/// these are taken from the step's counter.
+pub const TAIL_SHIFT: u32 = 2;
 
 /// A generated kernel.
 pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worker);

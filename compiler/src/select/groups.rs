@@ -86,8 +86,8 @@ impl Selector<'_> {
         let group = &self.fused.groups[index];
         let ty = self.graph.value(input).ty;
         let (mut uses, first) = self.with_prologue(group, ty.rows())?;
-        // Of the last layer all tokens need keys and values, and the wanted ones alone queries. A prologue
-        // that every worker computes is not worth computing twice.
+        // In the last layer every token needs keys and values, but only the wanted ones need queries. A
+        // prologue that every worker computes is not worth computing twice.
         let writes_cache = |part: &&fuse::Part| part.steps.iter().any(|s| matches!(s, Step::KvWrite { .. }));
         let (cached, others): (Vec<_>, Vec<_>) = parts.iter().partition(writes_cache);
         let is_split = self.last_writer == Some(index) && !first.has_prologue() && !others.is_empty();

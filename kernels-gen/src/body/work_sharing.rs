@@ -7,7 +7,7 @@ use crate::run::{run_of, run_of_all};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, Value};
-use kernmill_plan::abi::Worker;
+use kernmill_plan::abi::{TAIL_SHIFT, Worker};
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
 
@@ -19,9 +19,6 @@ enum Take {
     /// A part of what is left, in runs of so many.
     Shrinking(usize),
 }
-
-/// [`Cx::distribute_items`] leaves `total >> TAIL_SHIFT` items to the counter.
-const TAIL_SHIFT: i64 = 2;
 
 /// Runs of `run` items that [`Cx::distribute_items`] gives out in equal shares.
 pub fn equal_shares(total: usize, run: usize) -> usize {
@@ -67,7 +64,7 @@ impl Cx<'_> {
         run: usize,
         body: impl FnOnce(&mut Emit, Value, Value),
     ) {
-        let tail = e.b.ins().ushr_imm_u(total, TAIL_SHIFT);
+        let tail = e.b.ins().ushr_imm_u(total, i64::from(TAIL_SHIFT));
         let fixed = e.b.ins().isub(total, tail);
         let runs = e.b.ins().ushr_imm_u(fixed, i64::from(run.trailing_zeros()));
         let (start, end) = self.share(e, runs);

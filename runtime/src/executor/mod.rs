@@ -212,7 +212,7 @@ impl Executor {
 
     /// Runs the batch, and hands out the logits of the batch rows `wanted`, which ascend.
     ///
-    /// Of the last layer, and behind it, only the wanted rows are computed where that is not all of them.
+    /// Where not every row is wanted, the last layer and what follows it compute only the wanted ones.
     pub(crate) fn run(
         &mut self,
         batch: &mut Batch,

@@ -7,7 +7,7 @@ use crate::image::PlanImage;
 use crate::kv::KvTables;
 use crate::measure::Reader;
 use kernmill_os::region::WeightRegion;
-use kernmill_plan::abi::LOGIT_SLAB;
+use kernmill_plan::abi::{LOGIT_SLAB, TAIL_SHIFT};
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, KvLayer, KvLayers, KvPlane};
 use kernmill_plan::program::{ItemReads, Operand, OperandReads, Step, TokenClass};
@@ -134,9 +134,8 @@ impl StepReads {
         }
         let each = self.runs();
         if self.own_items {
-            // As `distribute_items` does with so many items.
             let total = each * experts.len() as u64;
-            let shared = total - (total >> 2);
+            let shared = total - (total >> TAIL_SHIFT);
             worker.hand_out(shared, total, &self.counter, |range| {
                 let mut at = range.start;
                 while at < range.end {

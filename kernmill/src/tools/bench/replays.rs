@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// Rounds in which ways to read are compared.
 const ROUNDS: usize = 3;
-/// Replays of which the median counts.
+/// Replays that are timed; their median counts.
 const REPLAYS: usize = 5;
 
 /// What reads as an engine's steps do.
@@ -62,7 +62,7 @@ impl Replays {
     }
 }
 
-/// Index of the element of which `of` gives the least.
+/// Index of the element that has the least value of `of`.
 pub fn least<T>(all: &[T], of: impl Fn(&T) -> f64) -> usize {
     (0..all.len()).min_by(|a, b| of(&all[*a]).total_cmp(&of(&all[*b]))).unwrap_or(0)
 }
