@@ -72,7 +72,7 @@ impl Chat {
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         let emit = Emit::default();
         let (mut model, options) = model::open(&self.model, &emit, explicit)?;
-        model.tokenizer();
+        let tokenizer = model.tokenizer();
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let end_tokens = model.end_tokens()?;
@@ -83,6 +83,7 @@ impl Chat {
             max_tokens: self.max_tokens,
             adapters: together(&options.adapters),
             sampler,
+            drafter: self.sampling.drafter(tokenizer.as_ref())?,
             ..GenerateParams::default()
         };
         let mut dialogue = Dialogue::new(&loaded, &end_tokens, params)?;

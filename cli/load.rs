@@ -74,7 +74,11 @@ impl LoadArgs {
         let seconds = self.seconds.map(Duration::from_secs_f32);
         let mut interrupt = Interrupt::default();
         interrupt.watch();
-        let bar_of = |load: &Load| progress::count("serving", load.requests() as u64, args.compile.quiet);
+        let bar = progress::count("serving", 0, args.compile.quiet);
+        let on_progress = &mut |ended| {
+            bar.inc(ended);
+            !interrupt.came()
+        };
         let report = if let Some(url) = &self.endpoint {
             let endpoint =
                 Endpoint::new(url, std::env::var("KERNMILL_API_KEY").ok()).map_err(Failure::BadInput)?;
@@ -83,16 +87,11 @@ impl LoadArgs {
                 Failure::BadInput(format!("{url} does not tell its vocabulary: --endpoint-vocab N says it"))
             })?;
             let load = Load::open(&options, vocab, facts.context.unwrap_or(u32::MAX), &[])?;
-            let (bar, at) = (bar_of(&load), (endpoint.url.clone(), facts.model.clone()));
+            bar.set_length(load.requests() as u64);
+            let at = (endpoint.url.clone(), facts.model.clone());
             let mut target = EndpointTarget::new(endpoint, facts.model)
                 .map_err(|error| Failure::Work(error.to_string()))?;
-            let on_progress = &mut |ended| {
-                bar.inc(ended);
-                !interrupt.came()
-            };
-            let report = LoadReport::measure_endpoint(at, &mut target, load, limits, seconds, on_progress)?;
-            bar.finish_and_clear();
-            report
+            LoadReport::measure_endpoint(at, &mut target, load, limits, seconds, on_progress)?
         } else {
             let emit = Emit::default();
             let (model, given) = model::open(args, &emit, explicit)?;
@@ -103,15 +102,10 @@ impl LoadArgs {
             let context = load.longest().min(longest);
             let mut loaded = model::load(model, &given, args, &emit, context, parallel)?;
             loaded.load_adapters(&given)?;
-            let bar = bar_of(&load);
-            let on_progress = &mut |ended| {
-                bar.inc(ended);
-                !interrupt.came()
-            };
-            let report = LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?;
-            bar.finish_and_clear();
-            report
+            bar.set_length(load.requests() as u64);
+            LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?
         };
+        bar.finish_and_clear();
         if let Some(path) = &self.svg {
             output::write_file(path, report.svg())?;
         }

@@ -158,6 +158,7 @@ impl Run {
             self.check_texts(&model, tokenizer.get()?, &prompt)?;
         }
         let mut params = self.params(&model, &options.adapters)?;
+        params.drafter = self.sampling.drafter(tokenizer.as_ref())?;
         params.guide = self.form().guide(tokenizer.as_ref(), model.vocab(), &params.stop_tokens)?;
         let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
@@ -229,11 +230,10 @@ impl Run {
             max_tokens: self.max_tokens,
             adapters: together(adapters),
             sampler,
-            written: Vec::new(),
             stop: self.stop.clone(),
             stop_tokens,
             shows_special: self.special,
-            guide: None,
+            ..GenerateParams::default()
         })
     }
 

@@ -1,9 +1,10 @@
 //! Sampling options of `kernmill run` and `kernmill chat`.
 
 use crate::options::number;
-use kernmill_runtime::SamplerParams;
+use kernmill_runtime::{Drafter, SamplerParams, TokenizerHandle};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
 
 /// How the next token is chosen.
 #[derive(Debug, clap::Args)]
@@ -36,6 +37,13 @@ pub struct SamplingArgs {
     /// Seed: the same one gives the same text. -1 takes another one every time, which the closing line says
     #[arg(long, value_name = "N", default_value = "0", value_parser = seed)]
     seed: Seed,
+    /// Make every token in a step of its own. Where a text repeats something, a step otherwise checks several
+    /// tokens that are likely to come; the text is the same
+    #[arg(long)]
+    no_drafts: bool,
+    /// Let a small model of the same vocabulary guess what comes, in place of what the text repeats
+    #[arg(long, value_name = "MODEL", conflicts_with = "no_drafts")]
+    draft_model: Option<PathBuf>,
 }
 
 /// `--seed`.
@@ -63,6 +71,11 @@ fn logit_bias(text: &str) -> Result<(u32, f32), String> {
 }
 
 impl SamplingArgs {
+    /// What guesses how a text goes on.
+    pub fn drafter(&self, of: Option<&TokenizerHandle>) -> kernmill::Result<Option<Box<dyn Drafter>>> {
+        kernmill::drafter::drafter(!self.no_drafts, self.draft_model.as_deref(), of)
+    }
+
     /// The runtime's parameters, with a seed.
     pub fn params(&self) -> SamplerParams {
         let seed = match self.seed {

@@ -42,6 +42,7 @@ pub mod chat;
 pub mod compile;
 pub mod constrain;
 mod disk;
+pub mod drafter;
 mod error;
 pub mod interrupt;
 mod lines;

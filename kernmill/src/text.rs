@@ -8,8 +8,8 @@ use crate::model::{Loaded, Opened};
 use crate::options::Options;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::{
-    AdapterUse, EngineError, EngineThread, GenerateParams, Generation, SamplerParams, Summary, ThreadError,
-    TokenizerHandle,
+    AdapterUse, EngineError, EngineThread, GenerateParams, Generation, SamplerParams, SuffixDrafter, Summary,
+    ThreadError, TokenizerHandle,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,13 +63,23 @@ pub struct Sampling {
     /// What the text must be: JSON of a schema, for example. A text that `max_tokens` or a stop string cuts
     /// off is the beginning of one.
     pub rule: Option<Rule>,
+    /// Whether steps may check guesses of how the text goes on, so that several tokens come at once where it
+    /// repeats something. The text is the same.
+    pub drafts: bool,
 }
 
 impl Default for Sampling {
     fn default() -> Sampling {
         let sampler =
             SamplerParams { temperature: 0.6, top_p: 0.9, seed: Some(0), ..SamplerParams::default() };
-        Sampling { max_tokens: 200, sampler, stop: Vec::new(), shows_special: false, rule: None }
+        Sampling {
+            max_tokens: 200,
+            sampler,
+            stop: Vec::new(),
+            shows_special: false,
+            rule: None,
+            drafts: true,
+        }
     }
 }
 
@@ -246,6 +256,7 @@ impl Model {
                 .map(|rule| self.constraint(rule))
                 .transpose()?
                 .map(constrain::guide),
+            drafter: sampling.drafts.then(SuffixDrafter::boxed),
         };
         let (started, has_started) = sync_channel(1);
         let (messages, received) = channel();

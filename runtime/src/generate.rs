@@ -1,11 +1,13 @@
 //! Generating text from a prompt.
 
 use crate::adapter::AdapterUse;
-use crate::engine::{Begun, Engine, EngineError, Entry, LogitRow, SeqId};
+use crate::draft::{Check, Chosen, Draft, DraftStats, Drafter, Drafting, StepCosts};
+use crate::engine::{Begun, Engine, EngineError, Entry, LogitRow, LogitRows, SeqId};
 use crate::guide::{Guide, Guided};
-use crate::kv::EVERYBODY;
-use crate::sampler::{Sampler, SamplerParams, TokenMask};
+use crate::kv::{EVERYBODY, KvError};
+use crate::sampler::{Sampler, SamplerParams};
 use crate::text_maker::{Stopped, TextMaker};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -32,6 +34,9 @@ pub struct GenerateParams {
     pub shows_special: bool,
     /// What the text is held to, if it is. The guide stands before the first token of the text.
     pub guide: Option<Box<dyn Guide>>,
+    /// What guesses how the text goes on, so that a step may give several tokens; the text is the same. It
+    /// has followed nothing yet.
+    pub drafter: Option<Box<dyn Drafter>>,
 }
 
 /// Why generation ended.
@@ -68,8 +73,10 @@ pub struct Summary {
     pub decode_seconds: f64,
     /// Tokens of the text that were run within `decode_seconds`.
     pub decoded: usize,
-    /// Steps in which they were run: fewer than tokens where the guide left no choice.
+    /// Steps in which they were run: fewer than tokens where the guide left no choice, or drafts were right.
     pub decode_steps: usize,
+    /// Tokens of drafts that these steps checked, and how many were right.
+    pub drafts: DraftStats,
     /// Why generation ended.
     pub stop: StopReason,
 }
@@ -140,13 +147,24 @@ impl Engine {
         let start = Instant::now();
         let Begun { sequence: id, cached_tokens, disk_tokens } =
             self.begin(prompt, &params.adapters, EVERYBODY)?;
-        let mut held = Held { engine: self, id };
+        let mut held = Held { engine: self, id, known: prompt.len() };
         let rest = &prompt[cached_tokens as usize..];
-        let chosen = match params.max_tokens {
-            0 => held.engine.extend(&[Entry::silent(id, rest)], &()).map(|_| None)?,
-            _ => Some(held.choose(rest, &mut sampler, guided.as_ref().map(Guided::allowed))?),
-        };
+        let mut ahead = VecDeque::new();
+        match params.max_tokens {
+            0 => held.engine.extend(&[Entry::silent(id, rest)], &()).map(drop)?,
+            _ => {
+                let position = prompt.len() as u64;
+                let draft = Draft::default();
+                let allowed = guided.as_ref().map(Guided::allowed);
+                let check = Check::new(&mut sampler, &draft, allowed, position, None);
+                ahead.extend(held.choose(rest, &draft, check)?);
+            }
+        }
         held.engine.checkpoint(id)?;
+        let mut drafting = params.drafter.clone().map(Drafting::new);
+        if let Some(drafting) = &mut drafting {
+            drafting.follow(prompt);
+        }
         Ok(Generation {
             held,
             prompt_tokens: prompt.len(),
@@ -157,8 +175,11 @@ impl Engine {
             sampler,
             guided,
             text,
-            chosen,
+            drafting,
+            costs: StepCosts::default(),
+            ahead,
             tokens: Vec::new(),
+            followed: 0,
             run: 0,
             decoded: 0,
             decode_steps: 0,
@@ -180,10 +201,14 @@ pub struct Generation<'e> {
     sampler: Sampler,
     guided: Option<Guided>,
     text: TextMaker,
-    /// The next token, where it is chosen already.
-    chosen: Option<u32>,
+    drafting: Option<Drafting>,
+    costs: StepCosts,
+    /// The next tokens, as far as they are chosen already.
+    ahead: VecDeque<Chosen>,
     tokens: Vec<u32>,
-    /// How many of the tokens have been run.
+    /// How many of the tokens the drafts have followed.
+    followed: usize,
+    /// How many tokens of the text have been run, also of those that are to come.
     run: usize,
     decoded: usize,
     decode_steps: usize,
@@ -237,6 +262,7 @@ impl Generation<'_> {
             return Ok(Err(StopReason::Text(stop)));
         }
         self.tokens.push(token);
+        self.held.known = self.prompt_tokens + self.tokens.len();
         let Stopped { text: piece, stop } = self.text.push(self.held.engine.tokenizer()?, token)?;
         if let Some(stop) = stop {
             self.state = State::Stopping(StopReason::Text(stop));
@@ -248,25 +274,69 @@ impl Generation<'_> {
         Ok(Ok(piece))
     }
 
-    /// The next token: one that was chosen with the prompt, one that must come, or one that is chosen behind
-    /// all others. `None` if there is no room for one.
+    /// The next token: one that was chosen before, one that must come, or one that is chosen behind all
+    /// others. `None` if there is no room for one.
     fn choose(&mut self) -> Result<Option<u32>, EngineError> {
-        if let Some(token) = self.chosen.take() {
-            return Ok(Some(token));
+        if self.ahead.is_empty() {
+            if self.prompt_tokens + self.tokens.len() > self.held.engine.context() as usize {
+                return Ok(None);
+            }
+            if let Some(token) = self.guided.as_mut().and_then(Guided::next_forced) {
+                self.sampler.accept(token);
+                return Ok(Some(token));
+            }
+            self.step()?;
         }
-        if self.prompt_tokens + self.tokens.len() > self.held.engine.context() as usize {
-            return Ok(None);
-        }
-        if let Some(token) = self.guided.as_mut().and_then(Guided::next_forced) {
-            self.sampler.accept(token);
-            return Ok(Some(token));
-        }
-        let allowed = self.guided.as_ref().map(Guided::allowed);
-        let token = self.held.choose(&self.tokens[self.run..], &mut self.sampler, allowed)?;
-        self.decoded += self.tokens.len() - self.run;
-        self.run = self.tokens.len();
-        self.decode_steps += 1;
+        let next = self.ahead.pop_front().expect("a step chooses a token");
+        let (token, _) = next?;
+        self.sampler.accept(token);
         Ok(Some(token))
+    }
+
+    /// Runs what has not been run, with a draft behind it if one is worth it, and chooses what comes next.
+    fn step(&mut self) -> Result<(), EngineError> {
+        let start = Instant::now();
+        let draft = self.draft();
+        let chosen = match self.check(&draft) {
+            Err(error) if !draft.tokens().is_empty() && is_want_of_blocks(&error) => {
+                self.check(&Draft::default())?
+            }
+            chosen => chosen?,
+        };
+        let given = self.tokens.len() - self.run;
+        let (drafted, accepted) = (draft.tokens().len(), chosen.len() - 1);
+        self.costs.note((given + drafted) as u32, start.elapsed().as_secs_f64());
+        if let Some(drafting) = &mut self.drafting {
+            drafting.note(drafted, accepted);
+        }
+        self.run += given + accepted;
+        self.decoded += given + accepted;
+        self.decode_steps += 1;
+        self.ahead.extend(chosen);
+        Ok(())
+    }
+
+    /// The draft that is worth checking behind the text so far.
+    fn draft(&mut self) -> Draft {
+        let Some(drafting) = &mut self.drafting else { return Draft::default() };
+        drafting.follow(&self.tokens[self.followed..]);
+        self.followed = self.tokens.len();
+        let engine = &self.held.engine;
+        let (run, known) = (self.tokens.len() - self.run, self.prompt_tokens + self.tokens.len());
+        // One step holds all, the sequence has room for all, and all but the last chosen one are wanted.
+        let most = (engine.chunk() as usize).saturating_sub(run);
+        let most = most.min((engine.context() as usize).saturating_sub(known));
+        let most = most.min((self.max_tokens - self.tokens.len()).saturating_sub(1));
+        let vocab = engine.model().vocab;
+        drafting.draft(self.guided.as_ref(), &self.costs, run.saturating_sub(1) as u32, most, vocab)
+    }
+
+    /// Runs what has not been run and a draft; the tokens that are chosen.
+    fn check(&mut self, draft: &Draft) -> Result<Vec<Chosen>, EngineError> {
+        let position = (self.prompt_tokens + self.tokens.len()) as u64;
+        let allowed = self.guided.as_ref().map(Guided::allowed);
+        let check = Check::new(&mut self.sampler, draft, allowed, position, None);
+        self.held.choose(&self.tokens[self.run..], draft, check)
     }
 
     /// The tokens so far, without a stop token.
@@ -290,6 +360,8 @@ impl Generation<'_> {
             State::Stopping(reason) => (self.decode_start.elapsed().as_secs_f64(), reason),
             State::Running => (self.decode_start.elapsed().as_secs_f64(), StopReason::Caller),
         };
+        // What a draft has right behind the text's end is not part of it.
+        let decoded = self.decoded - self.run.saturating_sub(self.tokens.len());
         Summary {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
@@ -297,44 +369,63 @@ impl Generation<'_> {
             tokens: self.tokens,
             prefill_seconds: self.prefill_seconds,
             decode_seconds,
-            decoded: self.decoded,
+            decoded,
             decode_steps: self.decode_steps,
+            drafts: self.drafting.as_ref().map(Drafting::stats).unwrap_or_default(),
             stop,
         }
     }
+}
+
+/// Whether KV blocks ran out.
+fn is_want_of_blocks(error: &EngineError) -> bool {
+    matches!(error, EngineError::Kv(KvError::OutOfBlocks { .. }))
 }
 
 /// A sequence that goes when generation ends, in whatever way: also by a panic of the caller's function.
 struct Held<'a> {
     engine: &'a mut Engine,
     id: SeqId,
+    /// Tokens of prompt and text so far.
+    known: usize,
 }
 
 impl Held<'_> {
-    /// Appends tokens, and chooses the next one on the worker that has the row.
+    /// Appends tokens and a draft, chooses behind them on the workers that have the rows, and takes back what
+    /// the draft has wrong.
     fn choose(
         &mut self,
         tokens: &[u32],
-        sampler: &mut Sampler,
-        allowed: Option<&TokenMask>,
-    ) -> Result<u32, EngineError> {
-        let position = u64::from(self.engine.length(self.id)?) + tokens.len() as u64;
-        let choice = Mutex::new((sampler, None));
+        draft: &Draft,
+        check: Check<'_>,
+    ) -> Result<Vec<Chosen>, EngineError> {
+        let drafted = draft.tokens().len();
+        let together = if drafted == 0 { Vec::new() } else { [tokens, draft.tokens()].concat() };
+        let given = if drafted == 0 { tokens } else { &together };
+        let entry = Entry { sequence: self.id, tokens: given, logits: LogitRows::LastN(1 + drafted as u32) };
+        let check = Mutex::new(check);
         let take = |_: usize, row: LogitRow<'_>| {
-            let (sampler, chosen) = &mut *choice.lock().unwrap_or_else(PoisonError::into_inner);
-            let token = sampler.choose(row.logits, position, allowed);
-            token.iter().for_each(|token| sampler.accept(*token));
-            *chosen = Some(token);
+            let mut check = check.lock().unwrap_or_else(PoisonError::into_inner);
+            check.take(row.token + 1 - tokens.len(), row.logits);
         };
-        self.engine.extend(&[Entry::last(self.id, tokens)], &take)?;
-        let (_, chosen) = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(chosen.expect("a step hands out the rows that it is asked for")?)
+        self.engine.extend(&[entry], &take)?;
+        let chosen = check.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
+        let wrong = drafted - (chosen.len() - 1);
+        if wrong > 0 {
+            let length = self.engine.length(self.id)?;
+            self.engine.truncate(self.id, length - wrong as u32)?;
+        }
+        Ok(chosen)
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // A text that goes on from here begins with what is known. The sequence is there: no error.
+        // The sequence is there: no error. What a draft has right behind the text's end goes, and a text that
+        // goes on from here begins with what is known.
+        if self.engine.length(self.id).is_ok_and(|length| length as usize > self.known) {
+            let _ = self.engine.truncate(self.id, self.known as u32);
+        }
         let _ = self.engine.checkpoint(self.id);
         self.engine.drop_sequence(self.id);
     }

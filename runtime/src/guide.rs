@@ -62,6 +62,11 @@ impl Guided {
         &self.allowed
     }
 
+    /// Whether the next token must come, without being chosen.
+    pub fn is_forced(&self) -> bool {
+        !self.forced.is_empty()
+    }
+
     /// Takes the next token that must come. The caller gives it to [`Guided::accept`], as it does with a
     /// chosen one.
     pub fn next_forced(&mut self) -> Option<u32> {

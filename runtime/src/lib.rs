@@ -5,6 +5,7 @@
 
 pub mod adapter;
 mod code;
+pub mod draft;
 pub mod engine;
 mod error_kind;
 mod executor;
@@ -29,6 +30,7 @@ mod toy;
 
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
+pub use draft::{DraftStats, Drafter, SuffixDrafter};
 pub use engine::thread::{EngineThread, ThreadError};
 pub use engine::{
     Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats,

@@ -3,9 +3,19 @@
 use kernmill_kv_store::Stats;
 use kernmill_plan::kv::LayerKind;
 use kernmill_runtime::measure::peak_resident;
-use kernmill_runtime::{Engine, KvUsage, PrefixStats};
+use kernmill_runtime::{DraftStats, Engine, KvUsage, PrefixStats};
 use serde_json::{Value, json};
 use std::fmt::Write;
+
+/// What came of drafts in one line, without an end of line.
+pub fn drafts_line(drafts: DraftStats) -> String {
+    format!("drafts: {} tokens were checked, {} were right", drafts.tokens, drafts.accepted)
+}
+
+/// What came of drafts as JSON.
+pub fn drafts_json(drafts: DraftStats) -> Value {
+    json!({ "tokens": drafts.tokens, "accepted": drafts.accepted })
+}
 
 /// The state of an engine's memory.
 #[derive(Clone, Copy, Debug)]

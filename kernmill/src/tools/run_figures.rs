@@ -3,7 +3,7 @@
 use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
 use crate::session::Restored;
-use crate::tools::engine_figures::EngineFigures;
+use crate::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
 use serde_json::{Value, json};
@@ -66,8 +66,9 @@ impl Figures<'_> {
     pub fn lines(&self) -> String {
         let (cached, engine) = (self.summary.cached_tokens, EngineFigures::of(&self.loaded.engine));
         format!(
-            "steps: {}, of one sequence; {cached} prompt tokens were cached\n{}",
+            "steps: {}, of one sequence; {cached} prompt tokens were cached\n{}\n{}",
             self.steps(),
+            drafts_line(self.summary.drafts),
             engine.lines()
         )
     }
@@ -124,6 +125,7 @@ impl Figures<'_> {
             "disk_tokens": summary.disk_tokens,
             "session_tokens": self.session.map(|session| session.tokens),
             "steps": self.steps(),
+            "drafts": drafts_json(summary.drafts),
             "kv": engine.kv_json(),
             "prefix_cache": engine.prefix_json(),
             "kv_disk": engine.disk_json(),

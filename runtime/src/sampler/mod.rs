@@ -92,8 +92,7 @@ impl Sampler {
 
     /// Tells the sampler what it chose before, as tokens and how often each: a text that goes on.
     pub fn resume(&mut self, written: &[(u32, u32)]) {
-        let p = &self.params;
-        if p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0 {
+        if self.params.counts_tokens() {
             for (token, count) in written {
                 *self.seen.entry(*token).or_insert(0) += count;
             }
@@ -138,10 +137,30 @@ impl Sampler {
         }
     }
 
+    /// Chooses as [`Sampler::choose`] does, as if it had accepted the tokens `before` last.
+    ///
+    /// # Errors
+    /// On NaN, and when nothing can be chosen.
+    pub fn choose_after(
+        &mut self,
+        before: &[u32],
+        logits: &[f32],
+        position: u64,
+        allowed: Option<&TokenMask>,
+    ) -> Result<u32, SamplerError> {
+        if !self.params.counts_tokens() || before.is_empty() {
+            return self.choose(logits, position, allowed);
+        }
+        let seen = self.seen.clone();
+        before.iter().for_each(|token| self.accept(*token));
+        let chosen = self.choose(logits, position, allowed);
+        self.seen = seen;
+        chosen
+    }
+
     /// Remembers a token of the output, which the penalties count.
     pub fn accept(&mut self, token: u32) {
-        let p = &self.params;
-        if p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0 {
+        if self.params.counts_tokens() {
             *self.seen.entry(token).or_insert(0) += 1;
         }
     }

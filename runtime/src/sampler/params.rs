@@ -74,6 +74,11 @@ pub enum SamplerError {
 }
 
 impl SamplerParams {
+    /// Whether what is chosen depends on the tokens before it: by a penalty.
+    pub(super) fn counts_tokens(&self) -> bool {
+        self.repetition_penalty != 1.0 || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0
+    }
+
     /// Checks every parameter against its range, for a vocabulary of `vocab` tokens.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ fn generation_streams_text_until_it_stops() {
         stop_tokens: vec![256],
         shows_special: false,
         guide: None,
+        drafter: None,
     };
     let mut history = prompt.clone();
     for _ in 0..40 {

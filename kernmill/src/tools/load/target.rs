@@ -130,6 +130,8 @@ impl Target for EngineTarget {
         let request = Request {
             adapters: ask.adapter.map(AdapterUse::of).into_iter().collect(),
             tenant: ask.tenant,
+            // Texts of a load repeat themselves more than those of people.
+            drafts: false,
             ..Request::greedy(ask.prompt.to_vec(), ask.answer)
         };
         self.serving.submit(request).map(|id| id.0).map_err(|error| error.to_string())

@@ -1,0 +1,128 @@
+//! What guesses how a text goes on.
+
+use crate::error::{Error, Result};
+use crate::locate::locate;
+use crate::model::Opened;
+use crate::options::Options;
+use kernmill_runtime::draft::{Drafter, ModelDrafter, SuffixDrafter};
+use kernmill_runtime::{Tokenizer, TokenizerHandle};
+use std::path::Path;
+
+/// Longest text that a small model drafts, in tokens, as far as the model can.
+const CONTEXT: u32 = 8192;
+
+/// The drafter of a text: none without `drafts`; the small model at `model` if there is one; else one that
+/// looks for the text's end earlier in the text. `tokenizer` is that of the model whose text it is.
+///
+/// # Errors
+/// As those of [`model_drafter`].
+pub fn drafter(
+    drafts: bool,
+    model: Option<&Path>,
+    tokenizer: Option<&TokenizerHandle>,
+) -> Result<Option<Box<dyn Drafter>>> {
+    Ok(match model.filter(|_| drafts) {
+        Some(path) => Some(Box::new(model_drafter(path, tokenizer)?)),
+        None => drafts.then(SuffixDrafter::boxed),
+    })
+}
+
+/// A drafter that asks a small model: a plan, a checkpoint's directory, a GGUF file, or a spec whose weights
+/// lie beside it. It runs on one thread, while the large model waits.
+///
+/// ```no_run
+/// # fn main() -> Result<(), kernmill::Error> {
+/// use kernmill::{GenerateParams, Opened, Options};
+///
+/// let options = Options::default();
+/// let mut opened = Opened::open(kernmill::locate::locate("large.plan".as_ref())?, &options)?;
+/// let tokenizer = opened.tokenizer();
+/// let drafter = kernmill::drafter::model_drafter("small.plan".as_ref(), tokenizer.as_ref())?;
+/// let params = GenerateParams { drafter: Some(Box::new(drafter)), ..GenerateParams::default() };
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When the model cannot be opened, one of both has no tokenizer, or they have different vocabularies.
+pub fn model_drafter(path: &Path, tokenizer: Option<&TokenizerHandle>) -> Result<ModelDrafter> {
+    let options = Options { threads: Some(1), ..Options::default() };
+    let mut small = Opened::open(locate(path)?, &options)?;
+    let name = path.display();
+    let (Some(own), Some(other)) = (small.tokenizer(), tokenizer) else {
+        let what = "drafts of a model need a tokenizer in both, so that their tokens can be compared";
+        return Err(Error::BadInput(format!("{name}: {what}")));
+    };
+    if let Some((id, [own, other])) = difference(own.get()?, other.get()?, small.vocab() as u32) {
+        let what = format!(
+            "token {id} is {own:?}, and {other:?} in the model that it would draft for: both must have one vocabulary"
+        );
+        return Err(Error::BadInput(format!("{name}: {what}")));
+    }
+    let context = small.longest_context().min(CONTEXT);
+    Ok(ModelDrafter::new(small.prepare(&options)?.load(&options, context, 1)?.engine))
+}
+
+/// The first token that two tokenizers spell in different ways.
+fn difference(own: &Tokenizer, other: &Tokenizer, vocab: u32) -> Option<(u32, [String; 2])> {
+    let spelt = |id: u32| [own.token(id), other.token(id)].map(Option::unwrap_or_default);
+    (0..vocab).map(|id| (id, spelt(id))).find(|(_, [own, other])| own != other)
+}
+
+#[cfg(all(test, feature = "compiler"))]
+mod tests {
+    use super::*;
+    use kernmill_runtime::{GenerateParams, SamplerParams};
+    use std::ops::ControlFlow;
+
+    fn nano() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../model-specs/nano"))
+    }
+
+    #[test]
+    fn a_model_as_drafter_changes_no_token() {
+        let options = Options { threads: Some(1), ..Options::default() };
+        let mut opened = Opened::open(crate::locate::nano(), &options).unwrap();
+        let tokenizer = opened.tokenizer();
+        let prompt = tokenizer.as_ref().unwrap().get().unwrap().encode("A slice is", true).unwrap();
+        let mut loaded = opened.prepare(&options).unwrap().load(&options, 256, 1).unwrap();
+        let drafter = drafter(true, Some(nano()), tokenizer.as_ref()).unwrap().unwrap();
+        let mut checked = 0;
+        for temperature in [0.0, 0.3, 1.0] {
+            let sampler = SamplerParams { temperature, seed: Some(1), ..SamplerParams::default() };
+            let plain = GenerateParams { max_tokens: 150, sampler, ..GenerateParams::default() };
+            let mut make = |params: &GenerateParams| {
+                loaded.engine.generate(&prompt, params, &mut |_| ControlFlow::Continue(())).unwrap()
+            };
+            let expected = make(&plain);
+            let drafted = make(&GenerateParams { drafter: Some(drafter.clone()), ..plain });
+            assert_eq!(drafted.tokens, expected.tokens);
+            // The drafter is the model itself: what is likeliest is known to it.
+            let drafts = drafted.drafts;
+            assert!(temperature > 0.0 || drafts.accepted == drafts.tokens, "{drafts:?}");
+            checked += drafts.tokens;
+        }
+        // It takes as long as it saves, and is tried now and then.
+        assert!(checked > 0);
+    }
+
+    #[test]
+    fn models_of_other_vocabularies_are_refused() {
+        let refused = |tokenizer: Option<&TokenizerHandle>| {
+            drafter(true, Some(nano()), tokenizer).map(drop).unwrap_err().to_string()
+        };
+        assert!(refused(None).contains("need a tokenizer in both"));
+        let json = include_bytes!("../../model-specs/nano/tokenizer.json");
+        let changed = String::from_utf8(json.to_vec()).unwrap().replace("<|call|>", "<|cull|>");
+        assert_ne!(changed.as_bytes(), &json[..]);
+        let changed = Tokenizer::from_json(changed.as_bytes(), 3072).unwrap();
+        let refusal = refused(Some(&changed.into()));
+        assert!(
+            refusal.contains("both must have one vocabulary") && refusal.contains("<|cull|>"),
+            "{refusal}"
+        );
+        let missing = drafter(true, Some(Path::new("no-such-model")), None).map(drop).unwrap_err();
+        assert!(missing.to_string().contains("no-such-model"), "{missing}");
+        assert!(drafter(false, Some(Path::new("no-such-model")), None).unwrap().is_none());
+    }
+}
