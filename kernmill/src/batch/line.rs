@@ -129,6 +129,9 @@ struct Own {
     /// Named as the server names it, too.
     #[serde(default, alias = "lark")]
     grammar: Option<String>,
+    /// Whether steps may check guesses of how the text goes on.
+    #[serde(default)]
+    drafts: Option<bool>,
 }
 
 /// Where completions are served.
@@ -243,7 +246,7 @@ impl BatchLine {
                 Some(Rule::JsonSchema(json_schema.schema.clone()))
             }
         };
-        let Own { regex, grammar } = body.kernmill.clone();
+        let Own { regex, grammar, .. } = body.kernmill.clone();
         let mut rules = format.into_iter().chain(regex.map(Rule::Regex)).chain(grammar.map(Rule::Lark));
         match (rules.next(), rules.next()) {
             (_, Some(_)) => {
@@ -297,6 +300,7 @@ impl BatchLine {
             },
             stop_tokens: options.end_tokens.clone(),
             constraint: None,
+            drafts: body.kernmill.drafts.unwrap_or(true),
             adapters: adapter.filter(|name| !name.is_empty()).map(AdapterUse::of).into_iter().collect(),
             class: Class::Batch,
             ..Request::greedy(Vec::new(), 1)

@@ -1,7 +1,7 @@
 //! What a batch did: a line, more lines, and JSON.
 
 use crate::serve::ServeStats;
-use crate::tools::engine_figures::EngineFigures;
+use crate::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -72,16 +72,18 @@ impl BatchStats {
         let (decoded, time) = self.served.decoded();
         let mut text = format!(
             "decode: {decoded} tokens at {:.1} tokens/s in steps that only decode ({:.1} s); first token after {:.2} s in the mean\n\
-             steps: {}, the engine was busy {:.1} % of the time, {} preemptions\n",
+             steps: {}, the engine was busy {:.1} % of the time, {} preemptions\n\
+             {}\n",
             self.decode_rate(),
             time.as_secs_f64(),
             self.mean_first_token(),
             self.served.steps,
             100.0 * self.served.busy.as_secs_f64() / self.seconds.max(1e-9),
-            self.served.preemptions
+            self.served.preemptions,
+            drafts_line(self.served.drafts)
         );
         for (width, stats) in &self.served.widths {
-            let (steps, rate) = (stats.steps, stats.decode_rate(*width));
+            let (steps, rate) = (stats.steps, stats.decode_rate());
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{width:4} sequences: {steps} steps, decode {rate:.1} tokens/s");
         }
@@ -95,7 +97,7 @@ impl BatchStats {
                 "sequences": width,
                 "steps": stats.steps,
                 "decode_steps": stats.decode_steps,
-                "decode_tokens_per_second": stats.decode_rate(*width),
+                "decode_tokens_per_second": stats.decode_rate(),
             })
         });
         json!({
@@ -120,6 +122,7 @@ impl BatchStats {
             "tokens_per_second": self.rate(),
             "decode_tokens_per_second": self.decode_rate(),
             "steps": self.served.steps,
+            "drafts": drafts_json(self.served.drafts),
             "widths": widths.collect::<Vec<Value>>(),
             "kv": self.engine.map(|engine| engine.kv_json()),
             "prefix_cache": self.engine.map(|engine| engine.prefix_json()),

@@ -2,10 +2,13 @@
 
 use super::request::{Answer, Finish, Request};
 use crate::constrain::guide;
+use kernmill_runtime::draft::{Draft, Drafting, StepCosts};
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::text_maker::{Stopped, TextMaker};
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer};
+use kernmill_runtime::{
+    Drafter, GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer,
+};
 use std::time::Duration;
 
 /// A request that waits or runs.
@@ -19,6 +22,11 @@ pub(super) struct Active {
     /// By token of the prompt but the first, as far as they are known.
     pub prompt_logprobs: Vec<Option<Logprobs>>,
     pub guided: Option<Guided>,
+    pub drafting: Option<Drafting>,
+    /// What may come next, for the scheduler to place.
+    pub draft: Draft,
+    /// How many of the known tokens the drafts have followed.
+    followed: usize,
     maker: TextMaker,
     text: String,
     /// Tokens of the prompt that were cached at the first start, and those of them that came from the disk.
@@ -34,6 +42,7 @@ impl Active {
         mut request: Request,
         vocab: usize,
         tokenizer: Option<&Tokenizer>,
+        drafter: Option<Box<dyn Drafter>>,
         arrived: Duration,
     ) -> Result<Active, TextError> {
         let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
@@ -49,6 +58,9 @@ impl Active {
             sequence: None,
             sampler,
             guided,
+            drafting: drafter.map(Drafting::new),
+            draft: Draft::default(),
+            followed: 0,
             maker,
             text: String::new(),
             cached: None,
@@ -64,12 +76,26 @@ impl Active {
     }
 
     /// Rows of logits that a part of its tokens is to give.
-    pub(super) fn rows(&self, from: usize, samples: bool) -> LogitRows {
+    pub(super) fn rows(&self, from: usize, samples: bool, drafts: usize) -> LogitRows {
         match (samples, from < self.prompt_logprobs.len()) {
             (_, true) => LogitRows::All,
-            (true, false) => LogitRows::Last,
+            (true, false) => LogitRows::LastN(1 + drafts as u32),
             (false, false) => LogitRows::None,
         }
+    }
+
+    /// Makes the draft that is worth checking behind the known tokens, in a step with `others` tokens of
+    /// others, and says how long it is.
+    pub(super) fn make_draft(&mut self, costs: &StepCosts, others: u32, context: u32, vocab: u32) -> u32 {
+        let Some(drafting) = &mut self.drafting else { return 0 };
+        drafting.follow(&self.known[self.followed..]);
+        self.followed = self.known.len();
+        let made = self.known.len() - self.request.prompt.len();
+        // One of the tokens that are wanted is chosen behind the draft, and needs no room.
+        let wanted = (self.request.max_tokens as usize).saturating_sub(made + 1);
+        let most = wanted.min((context as usize).saturating_sub(self.known.len()));
+        self.draft = drafting.draft(self.guided.as_ref(), costs, others, most, vocab);
+        self.draft.tokens().len() as u32
     }
 
     /// The next token that must come, without being chosen. The penalties count it.
@@ -133,6 +159,7 @@ impl Active {
             prompt_logprobs: self.prompt_logprobs.into_iter().map_while(|found| found).collect(),
             cached_tokens,
             disk_tokens,
+            drafts: self.drafting.as_ref().map(Drafting::stats).unwrap_or_default(),
             finish,
             queued: self.queued,
             first_token: self.first_token,

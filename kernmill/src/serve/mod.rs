@@ -6,6 +6,7 @@
 
 mod active;
 mod adapters;
+mod histories;
 mod request;
 mod run;
 mod sessions;
@@ -25,7 +26,9 @@ use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use adapters::Adapters;
+use histories::Histories;
 use kernmill_kv_store::Layout;
+use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
 use std::collections::BTreeMap;
@@ -94,6 +97,9 @@ pub struct Serving {
     next: u64,
     adapters: Adapters,
     verifier: Verifier,
+    /// Where drafts come from, and what steps take by the number of their tokens.
+    histories: Histories,
+    costs: StepCosts,
     clock: Clock,
     stats: ServeStats,
     /// When the last step ended, if the engine has not been idle since.
@@ -132,6 +138,8 @@ impl Serving {
             next: 0,
             adapters: Adapters::default(),
             verifier: Verifier::default(),
+            histories: Histories::default(),
+            costs: StepCosts::default(),
             clock,
             stats: ServeStats::default(),
             stepped: None,
@@ -186,7 +194,12 @@ impl Serving {
             },
             max_tokens: request.max_tokens,
         };
-        let active = Active::new(request, vocab, self.engine.tokenizer()?, now);
+        let history = request.drafts.then(|| self.histories.of(request.tenant));
+        let drafter = history.map(|all| {
+            let drafter = SuffixDrafter::with_history(all).with_prediction(&request.prediction);
+            Box::new(drafter) as Box<dyn Drafter>
+        });
+        let active = Active::new(request, vocab, self.engine.tokenizer()?, drafter, now);
         let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
         self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;
         self.next += 1;
@@ -297,6 +310,7 @@ impl Serving {
     ) {
         if let Some(mut active) = self.active.remove(&id) {
             self.leave(active.sequence.take());
+            self.histories.add(active.request.tenant, active.generated());
             on_event(id, Event::Done(Box::new(active.answer(finish, now))));
         }
     }

@@ -1,7 +1,7 @@
 //! What is asked for, and what comes of it.
 
 use crate::constrain::Constraint;
-use kernmill_runtime::{AdapterUse, Logprobs, SamplerParams, StopReason};
+use kernmill_runtime::{AdapterUse, DraftStats, Logprobs, SamplerParams, StopReason};
 use kernmill_scheduler::{Class, EndReason};
 use std::time::Duration;
 
@@ -29,6 +29,12 @@ pub struct Request {
     /// What the text is held to, if it is: a constraint of a text that has not begun. It is compiled before,
     /// away from the engine's thread.
     pub constraint: Option<Constraint>,
+    /// Whether steps may check guesses of how the text goes on, so that several tokens come at once. The text
+    /// is the same.
+    pub drafts: bool,
+    /// Tokens that the text is likely to repeat, such as those of a file that is to be edited: another place
+    /// where such guesses come from.
+    pub prediction: Vec<u32>,
     /// The adapters of all tokens, added up.
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine the request uses, and whose cached prompts it finds.
@@ -54,6 +60,8 @@ impl Request {
             stop_tokens: Vec::new(),
             shows_special: false,
             constraint: None,
+            drafts: true,
+            prediction: Vec::new(),
             adapters: Vec::new(),
             tenant: 0,
             class: Class::Interactive,
@@ -93,6 +101,8 @@ pub struct Answer {
     pub cached_tokens: u32,
     /// Tokens among those that only the store on disk had.
     pub disk_tokens: u32,
+    /// Tokens of drafts that were checked, and how many were right.
+    pub drafts: DraftStats,
     /// Why it ended.
     pub finish: Finish,
     /// The time from the arrival until the request first ran, if it did.

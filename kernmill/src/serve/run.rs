@@ -3,9 +3,10 @@
 use super::active::{Active, TextError};
 use super::{Event, Finish, Serving, Token, tenant_salt};
 use crate::error::Result;
+use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs, Sampler, SeqId, TokenMask};
+use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs, SeqId};
 use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,45 +19,38 @@ struct Part {
     from: usize,
     to: usize,
     samples: bool,
+    /// Tokens of its draft that run behind them.
+    drafts: usize,
+}
+
+impl Part {
+    /// Tokens that run.
+    fn tokens(&self) -> usize {
+        self.to - self.from + self.drafts
+    }
 }
 
 /// A sampler on its way through a step, and what it chose.
 struct Choice<'a> {
-    sampler: &'a mut Sampler,
-    allowed: Option<&'a TokenMask>,
-    /// Tokens before the one that is chosen.
-    position: u64,
+    check: Check<'a>,
     samples: bool,
-    /// Tokens before the part, and those that it runs.
+    /// Tokens before the part, and known ones that it runs.
     before: usize,
     tokens: usize,
     prompt: &'a [u32],
     prompt_logprobs: &'a mut [Option<Logprobs>],
-    /// How many of the likeliest tokens are wanted.
-    top: Option<u32>,
-    chosen: Option<Chosen>,
 }
-
-/// A token with its logarithms, if they are wanted.
-type Chosen = std::result::Result<(u32, Option<Logprobs>), SamplerError>;
 
 impl Choice<'_> {
     /// Takes the logits after one of the part's tokens.
     fn take(&mut self, token: usize, logits: &[f32]) {
         let next = self.before + token + 1;
-        let top = self.top.unwrap_or_default() as usize;
         if let (Some(place), Some(id)) = (self.prompt_logprobs.get_mut(next - 1), self.prompt.get(next)) {
-            *place = self.sampler.logprobs(logits, *id, top).ok();
+            *place = self.check.logprobs(logits, *id).ok();
         }
-        if !self.samples || token + 1 < self.tokens {
-            return;
+        if self.samples && token + 1 >= self.tokens {
+            self.check.take(token + 1 - self.tokens, logits);
         }
-        let token = self.sampler.choose(logits, self.position, self.allowed);
-        token.iter().for_each(|token| self.sampler.accept(*token));
-        self.chosen = Some(token.and_then(|id| match self.top {
-            None => Ok((id, None)),
-            Some(_) => Ok((id, Some(self.sampler.logprobs(logits, id, top)?))),
-        }));
     }
 }
 
@@ -68,7 +62,7 @@ impl Serving {
         }
         let mut parts = Vec::new();
         for entry in &step.entries {
-            let Some(active) = self.active.get(&entry.id) else { continue };
+            let Some(active) = self.active.get_mut(&entry.id) else { continue };
             let Some(sequence) = active.sequence else { continue };
             // More may be cached than the plan knew; with less, the next plan goes on.
             let from = self.engine.length(sequence)? as usize;
@@ -77,7 +71,10 @@ impl Serving {
                 continue;
             }
             let to = (entry.to as usize).max(from);
-            parts.push(Part { id: entry.id, sequence, from, to, samples: entry.samples });
+            let drafts = if entry.samples { entry.drafts as usize } else { 0 };
+            active.draft.truncate(drafts);
+            let drafts = active.draft.tokens().len();
+            parts.push(Part { id: entry.id, sequence, from, to, samples: entry.samples, drafts });
         }
         let start = (self.clock)();
         let chosen = match self.step(&parts) {
@@ -91,11 +88,17 @@ impl Serving {
         let running = || parts.iter().filter(|part| part.from < part.to);
         let is_decode = running().all(|part| part.samples && part.to - part.from == 1);
         let since = self.stepped.replace(now).unwrap_or(start);
-        self.stats.note(running().count(), is_decode, now.saturating_sub(since));
-        self.stats.tokens += parts.iter().map(|part| (part.to - part.from) as u64).sum::<u64>();
+        let given = chosen.iter().flatten().map(|chosen| chosen.len() as u64).sum();
+        self.stats.note(running().count(), is_decode.then_some(given), now.saturating_sub(since));
+        let tokens = parts.iter().map(Part::tokens).sum::<usize>();
+        self.stats.tokens += tokens as u64;
+        if is_decode {
+            self.costs.note(tokens as u32, took.as_secs_f64());
+        }
+        let others = running().count().saturating_sub(1) as u32;
         let mut outcomes = Vec::new();
-        for (part, choice) in parts.iter().zip(chosen) {
-            outcomes.push(self.outcome(part, choice, now, on_event));
+        for (part, chosen) in parts.iter().zip(chosen) {
+            outcomes.push(self.outcome(part, chosen, others, now, on_event));
         }
         self.scheduler.report(now, &Report { took, outcomes, fault: None });
         Ok(())
@@ -154,8 +157,13 @@ impl Serving {
         Ok(())
     }
 
-    /// Runs the parts; by part, the token that was chosen behind it.
-    fn step(&mut self, parts: &[Part]) -> std::result::Result<Vec<Option<Chosen>>, EngineError> {
+    /// Runs the parts; by part, the tokens that were chosen behind it.
+    fn step(&mut self, parts: &[Part]) -> std::result::Result<Vec<Option<Vec<Chosen>>>, EngineError> {
+        let with_draft = |part: &Part| match self.active.get(&part.id).filter(|_| part.drafts > 0) {
+            Some(active) => [&active.known[part.from..part.to], active.draft.tokens()].concat(),
+            None => Vec::new(),
+        };
+        let drafted: Vec<Vec<u32>> = parts.iter().map(with_draft).collect();
         let mut choices: Vec<Option<Mutex<Choice<'_>>>> = parts.iter().map(|_| None).collect();
         let mut entries = Vec::new();
         let mut places = Vec::new();
@@ -166,20 +174,23 @@ impl Serving {
             if part.from == part.to {
                 continue;
             }
-            let logits = active.rows(part.from, part.samples);
-            let tokens = &active.known[part.from..part.to];
+            let logits = active.rows(part.from, part.samples, part.drafts);
+            let known = &active.known[part.from..part.to];
+            let tokens = if part.drafts > 0 { &drafted[at][..] } else { known };
             entries.push((at, Entry { sequence: part.sequence, tokens, logits }));
             choices[at] = Some(Mutex::new(Choice {
-                sampler: &mut active.sampler,
-                allowed: active.guided.as_ref().map(Guided::allowed),
-                position: part.to as u64,
+                check: Check::new(
+                    &mut active.sampler,
+                    &active.draft,
+                    active.guided.as_ref().map(Guided::allowed),
+                    part.to as u64,
+                    active.request.logprobs,
+                ),
                 samples: part.samples,
                 before: part.from,
-                tokens: tokens.len(),
+                tokens: known.len(),
                 prompt: &active.request.prompt,
                 prompt_logprobs: &mut active.prompt_logprobs,
-                top: active.request.logprobs,
-                chosen: None,
             }));
         }
         // The plan's order, which is that of adapters.
@@ -200,49 +211,92 @@ impl Serving {
             };
             self.engine.step(&entries, &take)?;
         }
-        let chosen =
-            |choice: Mutex<Choice<'_>>| choice.into_inner().unwrap_or_else(PoisonError::into_inner).chosen;
+        let chosen = |choice: Mutex<Choice<'_>>| {
+            let choice = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
+            choice.samples.then(|| choice.check.finish())
+        };
         Ok(choices.into_iter().map(|choice| choice.and_then(chosen)).collect())
     }
 
-    /// What became of a part: its token goes to the request, which may end.
+    /// What became of a part: its tokens go to the request, which may end.
     fn outcome(
         &mut self,
         part: &Part,
-        choice: Option<Chosen>,
+        chosen: Option<Vec<Chosen>>,
+        others: u32,
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
     ) -> Outcome {
         let mut outcome = Outcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
-        let context = self.engine.context();
-        let finish = match choice {
-            None => return outcome,
-            Some(Err(error @ SamplerError::NoneLeft)) => Some(Finish::Astray(error.to_string())),
-            Some(Err(error)) => Some(Finish::Failed(error.to_string())),
-            Some(Ok(chosen)) => {
-                let Some(active) = self.active.get(&part.id) else { return outcome };
-                if active.generated().is_empty() {
-                    // The next turn of this text begins with this prompt. The sequence is there: no error.
-                    let _ = self.engine.checkpoint(part.sequence);
-                }
-                // What must follow comes with it, and runs in the next step together.
-                let mut next = Some(chosen);
-                let mut finish = None;
-                while let Some(chosen) = next.filter(|_| finish.is_none()) {
-                    outcome.tokens += 1;
-                    self.stats.generated += 1;
-                    finish = self.push(part.id, chosen, context, now, on_event);
-                    let forced = self.active.get_mut(&part.id).and_then(Active::next_forced);
-                    next = forced.map(|token| (token, None));
-                }
-                finish
+        let (Some(chosen), Some(active)) = (chosen, self.active.get(&part.id)) else { return outcome };
+        if active.generated().is_empty() {
+            // The next turn of this text begins with this prompt. The sequence is there: no error.
+            let _ = self.engine.checkpoint(part.sequence);
+        }
+        let finish = self.take_all(part, chosen, &mut outcome, now, on_event);
+        self.take_back(part, outcome.accepted);
+        match finish {
+            Some(finish) => {
+                outcome.ended = true;
+                self.end(part.id, finish, now, on_event);
             }
-        };
-        if let Some(finish) = finish {
-            outcome.ended = true;
-            self.end(part.id, finish, now, on_event);
+            None => outcome.drafts = self.draft(part.id, others),
         }
         outcome
+    }
+
+    /// Gives chosen tokens to a request, and what must follow them; why the request ends, if it does.
+    fn take_all(
+        &mut self,
+        part: &Part,
+        chosen: Vec<Chosen>,
+        outcome: &mut Outcome,
+        now: Duration,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Option<Finish> {
+        let last = chosen.len() - 1;
+        for (row, chosen) in chosen.into_iter().enumerate() {
+            let (token, logprobs) = match chosen {
+                Ok(chosen) => chosen,
+                Err(error @ SamplerError::NoneLeft) => return Some(Finish::Astray(error.to_string())),
+                Err(error) => return Some(Finish::Failed(error.to_string())),
+            };
+            outcome.accepted += u32::from(row < last);
+            self.active.get_mut(&part.id)?.sampler.accept(token);
+            outcome.tokens += 1;
+            if let Some(finish) = self.push(part.id, (token, logprobs), now, on_event) {
+                return Some(finish);
+            }
+        }
+        // What must follow comes with them, and runs in the next step together.
+        while let Some(token) = self.active.get_mut(&part.id).and_then(Active::next_forced) {
+            outcome.tokens += 1;
+            if let Some(finish) = self.push(part.id, (token, None), now, on_event) {
+                return Some(finish);
+            }
+        }
+        None
+    }
+
+    /// Notes what came of a part's draft, and takes back what it has wrong, or behind the text's end.
+    fn take_back(&mut self, part: &Part, accepted: u32) {
+        let Some(active) = self.active.get_mut(&part.id).filter(|_| part.drafts > 0) else { return };
+        let right = (part.to + accepted as usize).min(active.known.len());
+        if let Some(drafting) = &mut active.drafting {
+            drafting.note(part.drafts, accepted as usize);
+        }
+        active.draft.clear();
+        self.stats.drafts.tokens += part.drafts as u64;
+        self.stats.drafts.accepted += u64::from(accepted);
+        // The sequence has these tokens and the keys before them: no error.
+        let _ = self.engine.truncate(part.sequence, right as u32);
+    }
+
+    /// Makes a request's next draft; how long it is.
+    fn draft(&mut self, id: RequestId, others: u32) -> u32 {
+        let (context, vocab) = (self.engine.context(), self.engine.model().vocab);
+        let active = self.active.get_mut(&id);
+        active.map_or(0, |active| active.make_draft(&self.costs, others, context, vocab))
     }
 
     /// Adds a token to a request; why it ends, if it does.
@@ -250,11 +304,11 @@ impl Serving {
         &mut self,
         id: RequestId,
         (token, logprobs): (u32, Option<Logprobs>),
-        context: u32,
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
     ) -> Option<Finish> {
-        let tokenizer = self.engine.tokenizer().ok().flatten();
+        let (context, tokenizer) = (self.engine.context(), self.engine.tokenizer().ok().flatten());
+        self.stats.generated += 1;
         let active = self.active.get_mut(&id)?;
         match active.push(token, tokenizer, context, now) {
             Ok((text, end)) => {

@@ -1,5 +1,6 @@
 //! What steps have done.
 
+use kernmill_runtime::DraftStats;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ pub struct ServeStats {
     pub tokens: u64,
     /// Tokens that were generated.
     pub generated: u64,
+    /// Tokens of drafts that were checked, and how many were right.
+    pub drafts: DraftStats,
     /// Sequences that lost their place.
     pub preemptions: u64,
     /// Starts that found a beginning of their text in the prefix cache.
@@ -33,34 +36,37 @@ pub struct ServeStats {
 pub struct WidthStats {
     /// Steps.
     pub steps: u64,
-    /// Steps among them that decoded only: one token of each sequence.
+    /// Steps among them that decoded only: the last token of each sequence, and drafts.
     pub decode_steps: u64,
+    /// Tokens that these gave.
+    pub decode_tokens: u64,
     /// The time of these, with what there was to do between them and the steps before.
     pub decode_time: Duration,
 }
 
 impl WidthStats {
-    /// Tokens decoded per second by steps of `width` sequences; 0 if there were none.
-    pub fn decode_rate(&self, width: u32) -> f64 {
-        let tokens = self.decode_steps as f64 * f64::from(width);
-        if self.decode_time.is_zero() { 0.0 } else { tokens / self.decode_time.as_secs_f64() }
+    /// Tokens decoded per second by steps that decode only; 0 if there were none.
+    pub fn decode_rate(&self) -> f64 {
+        let time = self.decode_time.as_secs_f64();
+        if self.decode_time.is_zero() { 0.0 } else { self.decode_tokens as f64 / time }
     }
 }
 
 impl ServeStats {
     /// Tokens that steps decoded which did nothing else, and how long those took.
     pub fn decoded(&self) -> (u64, Duration) {
-        let of =
-            |(width, stats): (&u32, &WidthStats)| (stats.decode_steps * u64::from(*width), stats.decode_time);
-        self.widths.iter().map(of).fold((0, Duration::ZERO), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        let of = |stats: &WidthStats| (stats.decode_tokens, stats.decode_time);
+        self.widths.values().map(of).fold((0, Duration::ZERO), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Notes a step of `width` sequences, which took `time` from the end of the one before.
-    pub(super) fn note(&mut self, width: usize, is_decode: bool, time: Duration) {
+    /// Notes a step of `width` sequences, which took `time` from the end of the one before, and the tokens
+    /// that it gave if it decoded only.
+    pub(super) fn note(&mut self, width: usize, decoded: Option<u64>, time: Duration) {
         let stats = self.widths.entry(width as u32).or_default();
         stats.steps += 1;
-        if is_decode {
+        if let Some(tokens) = decoded {
             stats.decode_steps += 1;
+            stats.decode_tokens += tokens;
             stats.decode_time += time;
         }
     }

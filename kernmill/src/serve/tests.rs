@@ -1,3 +1,4 @@
+mod drafts;
 mod ruled;
 
 use super::*;
@@ -119,6 +120,7 @@ fn texts_do_not_depend_on_what_runs_beside_them() {
     let config = Config { max_sequences: 6, ..Config::default() };
     let stats = same_as_alone(Serving::with_clock(engine, config, clock()).unwrap(), &requests);
     assert!(stats.generated > 200 && stats.steps * 2 < stats.tokens, "{stats:?}");
+    assert!(stats.drafts.accepted > 20 && stats.drafts.tokens > stats.drafts.accepted, "{stats:?}");
 }
 
 /// The KV cache holds little more than one request, so that sequences lose their places and come back.
@@ -131,7 +133,7 @@ fn texts_do_not_depend_on_the_memory() {
     }
     let config = Config { max_sequences: 6, growth: 8, ..Config::default() };
     let stats = same_as_alone(Serving::with_clock(engine, config, clock()).unwrap(), &requests);
-    assert!(stats.preemptions > 0, "{stats:?}");
+    assert!(stats.preemptions > 0 && stats.drafts.accepted > 20, "{stats:?}");
 }
 
 /// Bytes of the KV cache of one sequence of 256 tokens.
@@ -220,7 +222,11 @@ fn prompts_on_disk_are_planned_as_cached_ones() {
     let requests: Vec<Request> = requests(serving.engine(), 6)
         .into_iter()
         .enumerate()
-        .map(|(n, request)| Request { prompt: [&[n as u32; 100], &request.prompt[..]].concat(), ..request })
+        .map(|(n, request)| {
+            let prompt = [&[n as u32; 100], &request.prompt[..]].concat();
+            // Every token that is run is one of a prompt or of a text.
+            Request { prompt, drafts: false, ..request }
+        })
         .collect();
     in_turn(&mut serving, &requests);
     serving.save_cache();
@@ -254,20 +260,25 @@ fn prompts_on_disk_are_planned_as_cached_ones() {
 
 /// Requests one after the other, and how they ended.
 fn in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
-    let mut ends = Vec::new();
+    answers_in_turn(serving, requests).into_iter().map(|answer| answer.finish).collect()
+}
+
+/// Runs requests one after another.
+fn answers_in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Answer> {
+    let mut answers = Vec::new();
     for request in requests {
         serving.submit(request.clone()).unwrap();
         while !serving.is_empty() {
             serving
                 .tick(&mut |_, event| {
                     if let Event::Done(answer) = event {
-                        ends.push(answer.finish);
+                        answers.push(*answer);
                     }
                 })
                 .unwrap();
         }
     }
-    ends
+    answers
 }
 
 #[test]

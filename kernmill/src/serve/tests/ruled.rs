@@ -148,6 +148,7 @@ fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
         let serving = Serving::with_clock(engine(256, 6, memory), config, clock()).unwrap();
         let stats = same_as_alone(serving, &twice);
         assert!(stats.hits > 0 && stats.steps < stats.generated / 2, "{stats:?}");
+        assert!(stats.drafts.accepted > 0, "{stats:?}");
     }
 }
 
