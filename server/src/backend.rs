@@ -2,7 +2,7 @@
 
 use kernmill::chat::Format;
 use kernmill::constrain::Lexicon;
-use kernmill::runtime::{AdapterUse, TokenizerHandle};
+use kernmill::runtime::{AdapterUse, DraftStats, TokenizerHandle};
 use kernmill::serve::{Event, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::future::Future;
@@ -225,6 +225,8 @@ pub struct Load {
     pub cached_tokens: u64,
     /// Tokens that were generated.
     pub generated_tokens: u64,
+    /// Tokens of drafts that steps checked, and how many were right.
+    pub drafts: DraftStats,
     /// Sequences that lost their place for a while.
     pub preemptions: u64,
     /// Seconds in which the engine ran.
@@ -254,6 +256,7 @@ impl Load {
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "generated_tokens": self.generated_tokens,
+            "drafts": { "tokens": self.drafts.tokens, "accepted": self.drafts.accepted },
             "preemptions": self.preemptions,
             "busy_seconds": self.busy_seconds,
             "last_step_seconds": self.last_step_seconds,

@@ -2,7 +2,7 @@
 
 use crate::backend::{Facts, Running};
 use crate::caller::Caller;
-use crate::chat::request::{PASSED_OVER, class, own_form};
+use crate::chat::request::{Own, PASSED_OVER, class};
 use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -87,7 +87,7 @@ impl Completion {
         let goes_on = fields.flag("ignore_eos")?.unwrap_or(false);
         let stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
         let class = class(&mut fields)?;
-        let form = own_form(&scope, &mut fields)?;
+        let Own { form, drafts } = Own::take(&scope, &mut fields)?;
         let rule = form.map(Rule::from);
         fields.pass_over(&PASSED_OVER);
         let mut requests = Vec::new();
@@ -104,6 +104,7 @@ impl Completion {
                 let constraint = rule.as_ref().map(|rule| held_to(facts, rule, "kernmill")).transpose()?;
                 requests.push(Request {
                     constraint,
+                    drafts,
                     sampler,
                     logprobs,
                     scores_prompt: echo && logprobs.is_some(),

@@ -261,6 +261,7 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
         prompt_tokens: totals.prompt_tokens,
         cached_tokens: totals.cached_tokens,
         generated_tokens: stats.generated,
+        drafts: stats.drafts,
         preemptions: stats.preemptions,
         busy_seconds: stats.busy.as_secs_f64(),
         last_step_seconds: totals.last_step.as_secs_f64(),

@@ -54,13 +54,15 @@ fn gauges(load: &Load) -> Named<f64, 7> {
 }
 
 /// Figures of the load that only grow.
-fn counters(load: &Load) -> Named<u64, 6> {
+fn counters(load: &Load) -> Named<u64, 8> {
     [
         ("vllm:num_preemptions", "Sequences that lost their place", load.preemptions),
         ("vllm:prompt_tokens", "Tokens of prompts", load.prompt_tokens),
         ("vllm:generation_tokens", "Tokens generated", load.generated_tokens),
         ("vllm:prefix_cache_queries", "Tokens that were looked up", load.prompt_tokens),
         ("vllm:prefix_cache_hits", "Tokens that were cached", load.cached_tokens),
+        ("vllm:spec_decode_num_draft_tokens", "Tokens of drafts that steps checked", load.drafts.tokens),
+        ("vllm:spec_decode_num_accepted_tokens", "Tokens of drafts that were right", load.drafts.accepted),
         ("kernmill_steps", "Steps of the engine", load.steps),
     ]
 }

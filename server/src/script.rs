@@ -11,7 +11,7 @@ use fancy_regex::Regex;
 use kernmill::chat::{ChatVocabulary, Format, Vocabulary};
 use kernmill::constrain::{self, Constraint};
 use kernmill::runtime::tokenizer::Tokenizer;
-use kernmill::runtime::{StopReason, TokenizerHandle};
+use kernmill::runtime::{DraftStats, StopReason, TokenizerHandle};
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
 use kernmill::{Error, Logprobs};
 use serde_json::Value;
@@ -265,6 +265,7 @@ async fn play(
         prompt_logprobs: Vec::new(),
         cached_tokens: 0,
         disk_tokens: 0,
+        drafts: DraftStats::default(),
         finish: Finish::Stop(finish),
         queued: Some(Duration::ZERO),
         first_token,

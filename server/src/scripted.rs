@@ -7,7 +7,7 @@ use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill::runtime::StopReason;
+use kernmill::runtime::{DraftStats, StopReason};
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -114,6 +114,7 @@ impl Backend for Scripted {
             prompt_logprobs: Vec::new(),
             cached_tokens: 3,
             disk_tokens: 0,
+            drafts: DraftStats::default(),
             finish: self.finish.clone(),
             queued: Some(Duration::ZERO),
             first_token: Some(Duration::from_millis(1)),

@@ -176,6 +176,7 @@ mod tests {
             cached_tokens: 4,
             tokens: vec![1, 2, 3],
             reasoning_tokens: 2,
+            drafts: kernmill::runtime::DraftStats::default(),
             anomalies: Anomalies::default(),
             seed: 7,
             queued: None,

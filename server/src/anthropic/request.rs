@@ -61,6 +61,8 @@ impl MessagesRequest {
             known: BTreeMap::new(),
             choice,
             form: None,
+            drafts: true,
+            prediction: None,
             // The count of a prompt needs no room for an answer.
             max_tokens: max_tokens.filter(|_| !counts_only).map(|tokens| tokens as u32),
             param: "messages",

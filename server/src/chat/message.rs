@@ -22,6 +22,9 @@ pub fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
         "first_token_seconds": first.and_then(|outcome| outcome.first_token).map(|time| time.as_secs_f64()),
         "seconds": first.map(|outcome| outcome.took.as_secs_f64()),
         "tokens_per_second": first.map(Outcome::rate),
+        "drafts": first.map(|outcome| {
+            json!({ "tokens": outcome.drafts.tokens, "accepted": outcome.drafts.accepted })
+        }),
         "anomalies": anomalies,
     })
 }

@@ -4,7 +4,7 @@ use super::stops::StopFilter;
 use crate::error::ApiError;
 use kernmill::Logprobs;
 use kernmill::chat::{Anomalies, Event, Part, Reader};
-use kernmill::runtime::{StopReason, Tokenizer};
+use kernmill::runtime::{DraftStats, StopReason, Tokenizer};
 use kernmill::serve::{Answer, EndReason, Finish, Token};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub struct Outcome {
     pub tokens: Vec<u32>,
     /// How many of them are reasoning.
     pub reasoning_tokens: u32,
+    /// Tokens of drafts that were checked, and how many were right.
+    pub drafts: DraftStats,
     /// Deviations of the text from its format.
     pub anomalies: Anomalies,
     /// Seed of the choices.
@@ -191,6 +193,7 @@ impl Pieces {
             prompt_logprobs: Vec::new(),
             cached_tokens: 0,
             disk_tokens: 0,
+            drafts: DraftStats::default(),
             finish: Finish::Stop(StopReason::Caller),
             queued: None,
             first_token: None,
@@ -273,6 +276,7 @@ impl Pieces {
             cached_tokens: answer.cached_tokens,
             tokens: std::mem::take(&mut self.tokens),
             reasoning_tokens: self.reasoning_tokens,
+            drafts: answer.drafts,
             anomalies: self.reader.anomalies(),
             seed: self.seed,
             queued: answer.queued,

@@ -55,7 +55,7 @@ impl ChatRequest {
         conversation.effort = effort(&mut fields)?;
         let choice = tool_choice(&mut fields, &conversation)?;
         response_format(&mut fields, &mut conversation)?;
-        let form = own_form(scope, &mut fields)?;
+        let Own { form, drafts } = Own::take(scope, &mut fields)?;
         check_form(&form, &conversation, "response_format")?;
         let max_tokens = fields.whole("max_completion_tokens", 1..=u64::from(u32::MAX))?;
         let older = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
@@ -74,6 +74,8 @@ impl ChatRequest {
             known: BTreeMap::new(),
             choice,
             form,
+            drafts,
+            prediction: prediction(&mut fields)?,
             max_tokens: max_tokens.or(older).map(|tokens| tokens as u32),
             param: "messages",
             sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
@@ -92,7 +94,7 @@ impl ChatRequest {
 }
 
 /// Fields of OpenAI's API that are taken and change nothing.
-pub const PASSED_OVER: [&str; 14] = [
+pub const PASSED_OVER: [&str; 13] = [
     "user",
     "metadata",
     "store",
@@ -102,12 +104,29 @@ pub const PASSED_OVER: [&str; 14] = [
     "prompt_cache_retention",
     "safety_identifier",
     "modalities",
-    "prediction",
     "web_search_options",
     "function_call",
     "functions",
     "audio",
 ];
+
+/// Text that much of the answer is likely to repeat, such as a file that is to be edited.
+fn prediction(fields: &mut Fields) -> Result<Option<String>, ApiError> {
+    let Some(mut prediction) = fields.object("prediction")? else { return Ok(None) };
+    match prediction.text("type")?.as_deref() {
+        Some("content") => {}
+        Some(other) => return Err(prediction.wrong("type", &json!(other), "\"content\"")),
+        None => return Err(prediction.missing("type")),
+    }
+    let expected = "a string or a list of text parts";
+    let content = prediction.take("content").ok_or_else(|| prediction.missing("content"))?;
+    let text = match &content {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => parts.iter().map(|part| part["text"].as_str()).collect(),
+        _ => None,
+    };
+    text.map(Some).ok_or_else(|| prediction.wrong("content", &content, expected))
+}
 
 /// How long the model is to reason, by any of the names that clients give it.
 fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
@@ -180,34 +199,45 @@ pub fn check_choice(choice: &ToolChoice, conversation: &Conversation) -> Result<
     Err(ApiError::field("tool_choice", what))
 }
 
-/// A form of the text that only this server has: `kernmill.regex` or `kernmill.lark`.
-///
-/// # Errors
-/// When both are given, or the server does not permit them.
-pub fn own_form(scope: &Scope<'_>, fields: &mut Fields) -> Result<Option<Form>, ApiError> {
-    let Some(mut own) = fields.object("kernmill")? else { return Ok(None) };
-    let (regex, lark) = (own.text("regex")?, own.text("lark")?);
-    if let Some(unknown) = own.rest().first() {
-        let message = format!("`{unknown}` is not known, expected regex or lark");
-        return Err(ApiError::field(unknown, message));
-    }
-    let (name, form) = match (regex, lark) {
-        (None, None) => return Ok(None),
-        (Some(text), None) => ("regex", Form::Regex(text)),
-        (None, Some(text)) => ("lark", Form::Lark(text)),
-        (Some(_), Some(_)) => {
-            let message = "`kernmill` has `regex` and `lark`, expected one of them";
-            return Err(ApiError::field("kernmill", message));
+/// Fields that only this server has, in the object `kernmill`.
+pub struct Own {
+    /// A form of the text: `regex` or `lark`.
+    pub form: Option<Form>,
+    /// Whether steps may check guesses of how the text goes on.
+    pub drafts: bool,
+}
+
+impl Own {
+    /// Reads the object `kernmill`.
+    ///
+    /// # Errors
+    /// When a field is wrong, there are two forms, or the server does not permit them.
+    pub fn take(scope: &Scope<'_>, fields: &mut Fields) -> Result<Own, ApiError> {
+        let Some(mut own) = fields.object("kernmill")? else { return Ok(Own { form: None, drafts: true }) };
+        let (regex, lark) = (own.text("regex")?, own.text("lark")?);
+        let drafts = own.flag("drafts")?.unwrap_or(true);
+        if let Some(unknown) = own.rest().first() {
+            let message = format!("`{unknown}` is not known, expected regex, lark or drafts");
+            return Err(ApiError::field(unknown, message));
         }
-    };
-    if !scope.grammars {
-        let name = own.name(name);
-        let message = format!(
-            "`{name}` is not permitted: the option --allow-grammars permits regular expressions and grammars"
-        );
-        return Err(ApiError::field(name, message));
+        let (name, form) = match (regex, lark) {
+            (None, None) => return Ok(Own { form: None, drafts }),
+            (Some(text), None) => ("regex", Form::Regex(text)),
+            (None, Some(text)) => ("lark", Form::Lark(text)),
+            (Some(_), Some(_)) => {
+                let message = "`kernmill` has `regex` and `lark`, expected one of them";
+                return Err(ApiError::field("kernmill", message));
+            }
+        };
+        if !scope.grammars {
+            let name = own.name(name);
+            let message = format!(
+                "`{name}` is not permitted: the option --allow-grammars permits regular expressions and grammars"
+            );
+            return Err(ApiError::field(name, message));
+        }
+        Ok(Own { form: Some(form), drafts })
     }
-    Ok(Some(form))
 }
 
 /// Checks that a text has one form at most. `other` is the field of the conversation's.

@@ -23,6 +23,10 @@ pub struct Ask {
     pub choice: ToolChoice,
     /// A form that the answer has, in place of that of the conversation.
     pub form: Option<Form>,
+    /// Whether steps may check guesses of how the answer goes on.
+    pub drafts: bool,
+    /// Text that much of the answer is likely to repeat.
+    pub prediction: Option<String>,
     /// Tokens that are generated at most; `None` goes on until the context is full.
     pub max_tokens: Option<u32>,
     /// Field that `max_tokens` or the conversation came from, for errors.
@@ -67,7 +71,12 @@ impl Prepared {
         let constraint = constraint(facts, &ask)?;
         let is_plain = matches!(facts.format, chat::Format::Plain);
         let mut stop = ask.stop;
+        // A prediction that cannot be read is none: it changes nothing of the answer.
+        let prediction = ask.prediction.filter(|_| ask.drafts).map(|text| tokenizer.encode_ordinary(&text));
+        let prediction = prediction.and_then(Result::ok).unwrap_or_default();
         let request = Request {
+            prediction,
+            drafts: ask.drafts,
             max_tokens: ask.max_tokens.unwrap_or(room),
             sampler: ask.sampler,
             logprobs: ask.logprobs,

@@ -53,8 +53,8 @@ fn content() -> Value {
 }
 
 fn own() -> Value {
-    let own = maybe(&[], [("regex", text()), ("lark", text())]);
-    about(own, "A form of the text; needs the option --allow-grammars. One of both")
+    let form = |text| about(text, "A form of the text; needs the option --allow-grammars");
+    maybe(&[], [("regex", form(text())), ("lark", form(text())), ("drafts", flag())])
 }
 
 fn effort() -> Value {
@@ -125,6 +125,8 @@ fn chat() -> Value {
         ],
     );
     let kwargs = maybe(&[], [("reasoning_effort", effort()), ("enable_thinking", flag())]);
+    let prediction =
+        maybe(&["type", "content"], [("type", json!({ "const": "content" })), ("content", content())]);
     let fields = object(
         &["model", "messages"],
         [
@@ -144,6 +146,7 @@ fn chat() -> Value {
             ("stream", flag()),
             ("stream_options", maybe(&[], [("include_usage", flag())])),
             ("stop", stops()),
+            ("prediction", about(prediction, "Text that much of the answer repeats")),
             ("kernmill", own()),
         ],
     );

@@ -4,7 +4,7 @@ use super::store::Generated;
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages;
-use crate::chat::request::{check_form, class, own_form, schema_format, tool_choice};
+use crate::chat::request::{Own, check_form, class, schema_format, tool_choice};
 use crate::chat::turn::{Ask, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -83,7 +83,7 @@ impl ResponsesRequest {
         let shown_choice = choice.clone().unwrap_or_else(|| json!("auto"));
         let choice = tool_choice(&mut Fields::of(json!({ "tool_choice": choice }), "")?, &conversation)?;
         let text = text(&mut fields, &mut conversation)?;
-        let form = own_form(&scope, &mut fields)?;
+        let Own { form, drafts } = Own::take(&scope, &mut fields)?;
         check_form(&form, &conversation, "text.format")?;
         conversation.effort = effort(&mut fields)?;
         let max_tokens = fields.whole("max_output_tokens", 1..=u64::from(u32::MAX))?;
@@ -124,6 +124,8 @@ impl ResponsesRequest {
             known,
             choice,
             form,
+            drafts,
+            prediction: None,
             max_tokens: max_tokens.map(|tokens| tokens as u32),
             param: "input",
             sampler,
