@@ -2,6 +2,7 @@
 //! up.
 
 mod adapters;
+pub mod drafts;
 mod float_env;
 mod kv;
 mod replay;

@@ -1,0 +1,182 @@
+//! Drafts change no token, whatever they say: greedy texts, drawn ones, ones with penalties, ones that are
+//! held to a form.
+//!
+//! `KERNMILL_DRAFT_TOKENS` is how many tokens each test compares in all; a few thousand by default.
+
+use super::{Case, PRESETS, engine, options, shapes};
+use fastrand::Rng;
+use kernmill_plan::target::Level;
+use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
+use kernmill_runtime::{
+    DraftStats, Engine, GenerateParams, Guide, GuideError, SamplerParams, Summary, TokenMask,
+};
+use std::ops::ControlFlow;
+
+/// A drafter that is told the text, and makes mistakes.
+#[derive(Clone, Debug)]
+pub struct Told {
+    text: Vec<u32>,
+    at: usize,
+    /// How many of a thousand tokens are wrong.
+    wrong: u32,
+    vocab: u32,
+    rng: Rng,
+}
+
+impl Drafter for Told {
+    fn follow(&mut self, tokens: &[u32]) {
+        self.at += tokens.len();
+    }
+
+    fn guess(&mut self, most: usize, tokens: &mut Vec<u32>) -> Guess {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        for token in rest.iter().take(most) {
+            let is_wrong = self.rng.u32(..1000) < self.wrong;
+            tokens.push(if is_wrong { self.rng.u32(..self.vocab + 3) } else { *token });
+        }
+        // It is always as sure as can be.
+        Guess { evidence: 1000 }
+    }
+
+    fn is_free(&self) -> bool {
+        self.wrong != 300
+    }
+
+    fn fork(&self) -> Box<dyn Drafter> {
+        Box::new(self.clone())
+    }
+}
+
+/// Texts in which a token is never followed by one that is close to it, and which end behind a hundred.
+#[derive(Clone, Debug)]
+struct Spread {
+    vocab: u32,
+    last: u32,
+    left: u32,
+}
+
+impl Guide for Spread {
+    fn allowed(&mut self) -> Result<Option<TokenMask>, GuideError> {
+        let mut mask = TokenMask::new(self.vocab as usize, true);
+        (0..8).for_each(|near| mask.set((self.last + near) % self.vocab, false));
+        Ok((self.left > 0).then_some(mask))
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), GuideError> {
+        (self.last, self.left) = (token, self.left - 1);
+        Ok(())
+    }
+
+    /// Behind every token that is a multiple of 16 the two before it must come.
+    fn forced(&mut self) -> Vec<u32> {
+        let is_free = !self.last.is_multiple_of(16) || self.last < 16 || self.left < 3;
+        if is_free { Vec::new() } else { vec![self.last - 1, self.last - 2] }
+    }
+
+    fn fork(&self) -> Box<dyn Guide> {
+        Box::new(self.clone())
+    }
+}
+
+fn generate(engine: &mut Engine, prompt: &[u32], params: &GenerateParams) -> Summary {
+    let summary = engine.generate(prompt, params, &mut |_| ControlFlow::Continue(())).unwrap();
+    let kv = engine.kv();
+    assert_eq!(kv.free, kv.blocks, "every block has been given back");
+    summary
+}
+
+/// Compares texts of the prompts with drafts to those without, in all kinds of sampling and with drafters
+/// that know everything, that know nothing, and that find what repeats itself. Returns how many tokens were
+/// compared, and what came of the drafts.
+pub fn compare(engine: &mut Engine, prompts: &[Vec<u32>], each: usize, wanted: usize) -> (usize, DraftStats) {
+    let vocab = engine.model().vocab;
+    let mut rng = Rng::with_seed(29);
+    let (mut tokens, mut all) = (0, DraftStats::default());
+    for (round, prompt) in prompts.iter().cycle().enumerate() {
+        if tokens >= wanted && round >= 6 {
+            break;
+        }
+        let drawn = SamplerParams {
+            temperature: 0.8,
+            top_p: 0.9,
+            top_k: (round % 2 == 0).then_some(20),
+            seed: Some(round as u64),
+            ..SamplerParams::default()
+        };
+        let sampler = match round % 3 {
+            0 => SamplerParams::default(),
+            1 => drawn,
+            _ => SamplerParams { repetition_penalty: 1.1, presence_penalty: 0.2, ..drawn },
+        };
+        let guide = (round % 5 == 4)
+            .then(|| Box::new(Spread { vocab, last: 0, left: each as u32 }) as Box<dyn Guide>);
+        let plain = GenerateParams { max_tokens: each, sampler, guide, ..GenerateParams::default() };
+        let expected = generate(engine, prompt, &plain);
+        assert_eq!(expected.drafts, DraftStats::default());
+        let text = [prompt, &expected.tokens[..]].concat();
+        let told = |wrong| -> Box<dyn Drafter> {
+            Box::new(Told { text: text.clone(), at: 0, wrong, vocab, rng: Rng::with_seed(round as u64) })
+        };
+        for drafter in [told(0), told(50), told(300), told(1000), SuffixDrafter::boxed()] {
+            let what = format!("round {round}, {drafter:?}");
+            let params = GenerateParams { drafter: Some(drafter), ..plain.clone() };
+            let found = generate(engine, prompt, &params);
+            assert_eq!(found.tokens, expected.tokens, "{what}");
+            assert_eq!(found.stop, expected.stop, "{what}");
+            assert_eq!(found.decoded, expected.decoded, "{what}");
+            assert!(found.decode_steps <= expected.decode_steps, "{what}");
+            assert!(found.drafts.accepted <= found.drafts.tokens);
+            tokens += found.tokens.len();
+            all.tokens += found.drafts.tokens;
+            all.accepted += found.drafts.accepted;
+        }
+        // A text that ends among tokens of a draft ends where it ends without.
+        if let Some(stop) = expected.tokens.get(rng.usize(0..each)) {
+            let plain = GenerateParams { stop_tokens: vec![*stop], ..plain };
+            let expected = generate(engine, prompt, &plain);
+            let found = generate(engine, prompt, &GenerateParams { drafter: Some(told(0)), ..plain });
+            assert_eq!((found.tokens, found.stop), (expected.tokens, expected.stop), "round {round}");
+        }
+    }
+    (tokens, all)
+}
+
+/// How many tokens a test compares.
+pub fn wanted(usual: usize) -> usize {
+    let given = std::env::var("KERNMILL_DRAFT_TOKENS").ok();
+    given.map_or(usual, |count| count.parse().expect("KERNMILL_DRAFT_TOKENS is a number"))
+}
+
+#[test]
+fn drafts_change_no_token_of_any_shape() {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    let mut all = DraftStats::default();
+    for (name, shape) in shapes() {
+        let case = Case::new(&shape, 23, 60);
+        for preset in PRESETS {
+            let image = case.image(&case.compile(&options(preset, level)));
+            let prompts: Vec<Vec<u32>> =
+                [1, 30, 60].iter().map(|length| case.tokens[..*length].to_vec()).collect();
+            let mut engine = engine(&image, 2, 1, None);
+            let (tokens, stats) = compare(&mut engine, &prompts, 40, wanted(20_000) / 20);
+            assert!(tokens >= 1000, "{name}, {}: {tokens}", preset.name());
+            all.tokens += stats.tokens;
+            all.accepted += stats.accepted;
+        }
+    }
+    assert!(all.accepted > 1000 && all.tokens > all.accepted, "{all:?}");
+}
+
+#[test]
+fn drafts_change_no_token_where_memory_is_short() {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    let (_, shape) = shapes().swap_remove(0);
+    let case = Case::new(&shape, 24, 60);
+    let image = case.image(&case.compile(&options(PRESETS[1], level)));
+    // The context ends within the text, so that drafts meet its end.
+    let pool = kernmill_runtime::pool::PoolConfig { threads: Some(1), ..Default::default() };
+    let config = kernmill_runtime::EngineConfig { pool, context: Some(70), ..Default::default() };
+    let mut engine = Engine::new(&image, config).unwrap();
+    let (tokens, _) = compare(&mut engine, &[case.tokens.clone()], 40, 100);
+    assert!(tokens > 100, "{tokens}");
+}
