@@ -75,7 +75,7 @@ impl Batch {
         options.kv_yields = true;
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
-        let context = model::context(model.longest_context(), self.context, 0)?;
+        let context = model.context(self.context, 0)?;
         let mut answers = Answers::open(&self.out)?;
         if !answers.is_empty() && !self.model.compile.quiet {
             output::note(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));

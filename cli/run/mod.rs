@@ -143,13 +143,9 @@ impl Run {
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), &mut options)?;
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
-        let most = model::context(model.longest_context(), self.context, usize::MAX)?;
+        let most = model.context(self.context, usize::MAX)?;
         let prompt = self.prompt.source().read(&model, tokenizer.as_ref(), session.tokens(), most)?;
-        let context = model::context(
-            model.longest_context(),
-            self.context,
-            prompt.ids.len().saturating_add(self.max_tokens),
-        )?;
+        let context = model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
         tokens::check_length(prompt.ids.len(), context, model.longest_context())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));

@@ -4,7 +4,7 @@ use crate::adapters::{self, LoadedAdapter};
 #[cfg(feature = "compiler")]
 use crate::cache;
 use crate::disk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::locate::Located;
 use crate::memory::{WeightsIn, check_memory, kv_shape};
 #[cfg(feature = "compiler")]
@@ -25,6 +25,7 @@ use kernmill_kv_store::{Layout, Store};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
+use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
@@ -79,6 +80,7 @@ impl Opened {
     /// When a file cannot be read or is wrong, or asks for what this CPU or version cannot do.
     pub fn open(located: Located, options: &Options) -> Result<Opened> {
         adapters::check(&options.adapters)?;
+        options.note_threads();
         match located {
             Located::Plan(path) => Ok(Opened::Plan(Box::new(PlanModel::open(&path, options)?))),
             #[cfg(feature = "compiler")]
@@ -115,6 +117,22 @@ impl Opened {
             Opened::Plan(plan) => plan.program().model.max_context,
             #[cfg(feature = "compiler")]
             Opened::Source(source) => source.model.graph.max_context as u32,
+        }
+    }
+
+    /// The tokens that a sequence may have: `asked` of them, or else room for `wanted`, but at least
+    /// [`DEFAULT_CONTEXT`], if the model was made for so many.
+    ///
+    /// # Errors
+    /// When more is asked for than the model was made for, or nothing.
+    pub fn context(&self, asked: Option<u32>, wanted: usize) -> Result<u32> {
+        let longest = self.longest_context();
+        match asked {
+            Some(context) if !(1..=longest).contains(&context) => Err(Error::BadInput(format!(
+                "--context is {context}, expected 1 to {longest}, the model's longest"
+            ))),
+            Some(context) => Ok(context),
+            None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
         }
     }
 

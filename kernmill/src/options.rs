@@ -183,6 +183,18 @@ impl Options {
         self.threads.unwrap_or_else(default_threads)
     }
 
+    /// Notes that there are more threads than CPUs: they wait for each other at every step.
+    pub(crate) fn note_threads(&self) {
+        let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+        let threads = self.threads();
+        if threads > cpus {
+            let plural = if cpus == 1 { "" } else { "s" };
+            self.observer.note(&format!(
+                "--threads {threads}: this process may use {cpus} CPU{plural}; more threads than that are slower"
+            ));
+        }
+    }
+
     /// Prompt tokens that are run at once, where no plan says how many.
     #[cfg(feature = "compiler")]
     pub fn chunk(&self) -> u32 {

@@ -28,6 +28,7 @@ mod stored;
 mod streams;
 mod system;
 mod texts;
+mod timeline;
 mod tokenizers;
 
 use crate::harness::{program, read};
