@@ -3,7 +3,7 @@
 use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, size, target_parser};
 use crate::progress::Terminal;
@@ -12,7 +12,7 @@ use crate::version;
 use kernmill::locate::Located;
 use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
-use kernmill_runtime::perf;
+use kernmill_os::affinity::CpuSet;
 use kernmill_runtime::pool::MAX_THREADS;
 use std::path::PathBuf;
 
@@ -42,6 +42,15 @@ pub struct ModelArgs {
     /// Worker threads; by default one for each physical core that this process may use
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     pub threads: Option<u16>,
+    /// CPUs that workers may run on, such as 0-3,8; by default all that this process may use
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuSet>,
+    /// Keep each worker on one CPU: the first on the first of --cpus, and so on
+    #[arg(long)]
+    pub pin: bool,
+    /// Lock the weights in memory: the system never takes any of it away, also when others need some
+    #[arg(long)]
+    pub mlock: bool,
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
@@ -59,6 +68,9 @@ pub struct ModelArgs {
     /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
     #[arg(long)]
     pub perf_map: bool,
+    /// Write jit-PID.dump to this directory: `perf inject --jit` and `perf annotate` show the kernels by it
+    #[arg(long, value_name = "DIR")]
+    pub perf_jit: Option<PathBuf>,
 }
 
 impl ModelArgs {
@@ -89,6 +101,11 @@ impl ModelArgs {
             #[cfg(feature = "compiler")]
             producer: version::PRODUCER,
             threads: self.threads.map(usize::from),
+            cpus: self.cpus,
+            pin: self.pin,
+            mlock: self.mlock,
+            perf_map: self.perf_map,
+            perf_jit: self.perf_jit.clone(),
             max_memory: self.max_memory,
             kv_memory: self.kv_memory,
             kv_yields: false,
@@ -140,10 +157,5 @@ pub fn load(
 ) -> Result<Loaded> {
     let prepared = opened.prepare(options)?;
     emit.write(None, &|stage| of_prepared(&prepared, stage))?;
-    let loaded = prepared.load(options, context, sequences)?;
-    if args.perf_map {
-        let map = perf::write_map(&loaded.engine, &loaded.image.program().code.symbols);
-        map.map_err(|(path, error)| Failure::write(&path)(error))?;
-    }
-    Ok(loaded)
+    Ok(prepared.load(options, context, sequences)?)
 }
