@@ -128,7 +128,7 @@ impl Bench {
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, sequences)?;
+        let mut loaded = model::load(model, &options, &emit, context, sequences)?;
         let adapters = loaded.load_adapters(&options)?;
         let uses = together(&options.adapters);
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };

@@ -77,7 +77,7 @@ impl Chat {
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, CONTEXT)?;
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, 1)?;
+        let mut loaded = model::load(model, &options, &emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?.into_iter().map(|adapter| adapter.name).collect();
         let params = GenerateParams {
             max_tokens: self.max_tokens,

@@ -147,14 +147,7 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
 
 /// Compiles what is no plan, emits the stages that are wanted, and starts an engine for `sequences` sequences
 /// of `context` tokens.
-pub fn load(
-    opened: Opened,
-    options: &Options,
-    args: &ModelArgs,
-    emit: &Emit,
-    context: u32,
-    sequences: u32,
-) -> Result<Loaded> {
+pub fn load(opened: Opened, options: &Options, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
     let prepared = opened.prepare(options)?;
     emit.write(None, &|stage| of_prepared(&prepared, stage))?;
     Ok(prepared.load(options, context, sequences)?)

@@ -155,7 +155,7 @@ impl Run {
         }
         let mut params = self.params(&model, &options.adapters)?;
         params.guide = self.form().guide(tokenizer.as_ref(), model.vocab(), &params.stop_tokens)?;
-        let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
+        let mut loaded = model::load(model, &options, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
         session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
         let ready_seconds = start.elapsed().as_secs_f64();

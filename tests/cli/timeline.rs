@@ -129,8 +129,8 @@ fn a_timeline_appears_whole_or_not_at_all() {
     bench(&["--timeline", nowhere.to_str().unwrap()]).refused(&["nowhere/bench.json"]);
     let path = dir.path().join("bench.json");
     let path = path.to_str().unwrap();
-    bench(&["--timeline", path, "--serve"]).refused(&["--timeline", "leave out --serve"]);
-    bench(&["--timeline", path, "--paired"]).refused(&["--timeline", "--paired"]);
+    kernmill(&["bench", "--timeline", path, "--serve"]).refused(&["--timeline", "leave out --serve"]);
+    kernmill(&["bench", "--timeline", path, "--paired"]).refused(&["--timeline", "--paired"]);
     bench(&["--timeline", path, "--lora", "a=nowhere"]).refused(&["nowhere"]);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -78,9 +78,9 @@ fn cpus_that_are_not_there_are_refused() {
             "taskset",
         ]);
     }
-    kernmill(&["run", "--cpus", "3-1"]).misused("expected 1-3");
-    kernmill(&["run", "--cpus", "all"]).misused("such as 0-3,8");
-    kernmill(&["run", "--cpus", "5000"]).misused("below 1024");
+    kernmill(&["run", "--cpus", "3-1"]).refused(&["--cpus", "expected 1-3"]);
+    kernmill(&["run", "--cpus", "all"]).refused(&["--cpus", "such as 0-3,8"]);
+    kernmill(&["run", "--cpus", "5000"]).refused(&["--cpus", "below 1024"]);
     let one = ["run", "--prompt", "hi", "-n", "1", "--threads", "2", "--cpus", &cpus[0].to_string()];
     let ran = kernmill(&one);
     assert!(ran.stderr.contains("workers may use 1 CPU;"), "{}", ran.stderr);
