@@ -33,7 +33,7 @@ impl CpuSet {
         (0..MOST_CPUS).filter(|cpu| self.has(*cpu))
     }
 
-    /// Those that are not in `other`.
+    /// The CPUs that are not in `other`.
     pub fn without(&self, other: &CpuSet) -> CpuSet {
         CpuSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
     }

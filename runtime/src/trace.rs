@@ -30,7 +30,7 @@ pub struct TracedBatch {
     pub begin: u64,
     /// When it had ended on all workers.
     pub end: u64,
-    /// Its part of [`Trace::steps`].
+    /// The part of [`Trace::steps`] that is about it.
     pub steps: Range<usize>,
 }
 

@@ -53,9 +53,9 @@ pub enum PoolError {
         "this process may not use CPU {missing}, expected some of {usable}: take others, or start it with more (taskset, cpuset.cpus)"
     )]
     Cpus {
-        /// Those that it may not use.
+        /// CPUs that it may not use.
         missing: CpuSet,
-        /// Those that it may use.
+        /// CPUs that it may use.
         usable: CpuSet,
     },
     /// A thread could not be started.
