@@ -26,8 +26,11 @@ fn main() {
     let threads = rest.get(1).and_then(|count| count.parse().ok());
     let plan = Plan::open(Path::new(plan)).expect("a plan");
     let image = plan.image(plan.choose(None).expect("a target for this CPU")).expect("weights");
-    let config =
-        EngineConfig { pool: PoolConfig { threads, pin: false }, sequences: 2, ..EngineConfig::default() };
+    let config = EngineConfig {
+        pool: PoolConfig { threads, ..PoolConfig::default() },
+        sequences: 2,
+        ..EngineConfig::default()
+    };
     let mut engine = Engine::new(&image, config).expect("an engine");
     let loader = engine.adapter_store().loader().expect("a plan with adapters");
     let directory = Path::new(directory);

@@ -85,7 +85,7 @@ fn main() {
     let target = plan.choose(None).expect("a target for this CPU");
     let image = plan.image(target).expect("a good plan");
     let config = EngineConfig {
-        pool: PoolConfig { threads: arguments.threads, pin: true },
+        pool: PoolConfig { threads: arguments.threads, pin: true, ..PoolConfig::default() },
         context: Some(1024),
         sequences: 8,
         chunk: None,

@@ -38,7 +38,7 @@ fn image() -> PlanImage {
 
 /// Decodes `TOKENS` tokens, one at a time.
 fn decode(image: &PlanImage) {
-    let pool = PoolConfig { threads: Some(WORKERS), pin: false };
+    let pool = PoolConfig { threads: Some(WORKERS), ..PoolConfig::default() };
     let mut engine = Engine::new(image, EngineConfig { pool, ..EngineConfig::default() })
         .expect("an engine of the nano model");
     let id = engine.create().expect("room for one sequence");

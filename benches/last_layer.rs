@@ -27,7 +27,7 @@ fn main() {
     let plan = Plan::open(Path::new(plan)).expect("a plan");
     let image = plan.image(plan.choose(None).expect("a target for this CPU")).expect("weights");
     let config = EngineConfig {
-        pool: PoolConfig { threads: None, pin: true },
+        pool: PoolConfig { pin: true, ..PoolConfig::default() },
         sequences: 1,
         ..EngineConfig::default()
     };

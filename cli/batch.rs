@@ -75,7 +75,7 @@ impl Batch {
         options.kv_yields = true;
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
-        let context = model::context(model.longest_context(), self.context, 0)?;
+        let context = model.context(self.context, 0)?;
         let mut answers = Answers::open(&self.out)?;
         if !answers.is_empty() && !self.model.compile.quiet {
             output::note(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));
@@ -83,7 +83,7 @@ impl Batch {
         let (parallel, max_tokens, verify_cache) =
             (self.parallel, self.max_tokens, f64::from(self.verify_cache));
         let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens };
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, batch.sequences())?;
+        let mut loaded = model::load(model, &options, &emit, context, batch.sequences())?;
         loaded.load_adapters(&options)?;
         let bar = progress::count("answering", 0, self.model.compile.quiet);
         let mut interrupt = Interrupt::default();

@@ -9,8 +9,9 @@ use crate::options::size;
 use crate::version;
 use crate::{output, progress};
 use kernmill::adapters::together;
-use kernmill::tools::bench::{Case, Cases, Fill, How, Machine, Paired, PairedReport, Report, UNITS};
+use kernmill::tools::bench::{Case, Cases, Fill, How, Paired, PairedReport, Report, UNITS};
 use kernmill_runtime::profile::Detail;
+use std::path::PathBuf;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
 /// this machine
@@ -36,6 +37,7 @@ busy it is.
 Examples:
   kernmill bench                                         the embedded nano model
   kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
+  kernmill bench --profile --layers --timeline bench.json                   by layer as well, and a trace for Perfetto
   kernmill bench DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
   kernmill bench my.plan --tg 64                         a compiled plan
   kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
@@ -72,6 +74,13 @@ pub struct Bench {
     /// Times every kind of step as well
     #[arg(long)]
     profile: bool,
+    /// With --profile, shows the times of every layer as well
+    #[arg(long, requires = "profile")]
+    layers: bool,
+    /// Write what every worker does, and how long it waits, in a chunk of every prompt and some steps of
+    /// decoding: a trace for Perfetto (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     /// Bytes read each time that the memory bandwidth is measured
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     read: u64,
@@ -98,7 +107,7 @@ impl Bench {
         }
         if self.paired {
             let what = "--paired measures steps of decoding by themselves";
-            explicit.refuse(&["pp", "tg", "pp_depth", "repeat", "profile", "read"], what)?;
+            explicit.refuse(&["pp", "tg", "pp_depth", "repeat", "profile", "timeline", "read"], what)?;
         }
         if self.tg == 0 {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
@@ -111,6 +120,7 @@ impl Bench {
             batches: &self.batch,
         };
         cases.check_adapters(&self.model.lora.adapters)?;
+        self.timeline.as_deref().map_or(Ok(()), output::check)?;
         let emit = Emit::default();
         let (model, options) = model::open(&self.model, &emit, explicit)?;
         let vocab = model.vocab() as u32;
@@ -118,11 +128,12 @@ impl Bench {
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, sequences)?;
+        let mut loaded = model::load(model, &options, &emit, context, sequences)?;
         let adapters = loaded.load_adapters(&options)?;
         let uses = together(&options.adapters);
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
-        let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, vocab };
+        let (record, read) = (self.timeline.is_some(), self.read);
+        let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, record, vocab, read };
         let ticks = if self.paired { self.units.into() } else { u64::from(self.repeat) + 1 };
         let bar = progress::count("measuring", cases.len() as u64 * ticks, self.model.compile.quiet);
         if self.paired {
@@ -133,19 +144,16 @@ impl Bench {
                 false => output::show(report.text()),
             };
         }
-        let mut machine = Machine::new(&loaded, self.read)?;
-        let mut results = Vec::new();
-        for case in &cases {
-            bar.set_message(case.to_string());
-            results.push(case.measure(&mut loaded.engine, &mut machine, &how, &|| bar.inc(1))?);
-        }
-        machine.finish();
+        let on_case = |case: &Case| bar.set_message(case.to_string());
+        let report = Report::measure(&mut loaded, &adapters, &cases, &how, &on_case, &|| bar.inc(1))?;
         bar.finish_and_clear();
-        let report = Report::new(&loaded, &adapters, &machine, results);
+        if let Some(path) = &self.timeline {
+            output::write_file(path, report.timeline())?;
+        }
         if self.json {
             output::print(version::report("kernmill.bench/1", report.json()))
         } else {
-            output::show(report.text())
+            output::show(report.text(self.layers))
         }
     }
 }

@@ -76,8 +76,8 @@ impl Chat {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let end_tokens = model.end_tokens()?;
-        let context = model::context(model.longest_context(), self.context, CONTEXT)?;
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, 1)?;
+        let context = model.context(self.context, CONTEXT)?;
+        let mut loaded = model::load(model, &options, &emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?.into_iter().map(|adapter| adapter.name).collect();
         let params = GenerateParams {
             max_tokens: self.max_tokens,

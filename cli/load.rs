@@ -100,7 +100,7 @@ impl LoadArgs {
             let load = Load::open(&options, model.vocab() as u32, longest, &names)?;
             let parallel = self.parallel.or(self.clients).unwrap_or(DEFAULT_CLIENTS);
             let context = load.longest().min(longest);
-            let mut loaded = model::load(model, &given, args, &emit, context, parallel)?;
+            let mut loaded = model::load(model, &given, &emit, context, parallel)?;
             loaded.load_adapters(&given)?;
             bar.set_length(load.requests() as u64);
             LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?

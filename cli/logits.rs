@@ -50,7 +50,7 @@ impl Logits {
         tokens::check_length(ids.len(), model.longest_context(), model.longest_context())?;
         output::check_space(&self.out, logits::bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
-        let mut loaded = model::load(model, &options, &self.model, &self.emit, ids.len() as u32, 1)?;
+        let mut loaded = model::load(model, &options, &self.emit, ids.len() as u32, 1)?;
         loaded.load_adapters(&options)?;
         let mut engine = loaded.engine;
 

@@ -3,19 +3,17 @@
 use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, size, target_parser};
-use crate::output;
 use crate::progress::Terminal;
 #[cfg(feature = "compiler")]
 use crate::version;
 use kernmill::locate::Located;
 use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
-use kernmill_runtime::engine::DEFAULT_CONTEXT;
-use kernmill_runtime::perf;
-use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+use kernmill_os::affinity::CpuSet;
+use kernmill_runtime::pool::MAX_THREADS;
 use std::path::PathBuf;
 
 /// Which model, and how it is compiled and run.
@@ -44,6 +42,15 @@ pub struct ModelArgs {
     /// Worker threads; by default one for each physical core that this process may use
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     pub threads: Option<u16>,
+    /// CPUs that workers may run on, such as 0-3,8; by default all that this process may use
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuSet>,
+    /// Keep each worker on one CPU: the first on the first of --cpus, and so on
+    #[arg(long)]
+    pub pin: bool,
+    /// Lock the weights in memory: the system never takes any of it away, also when others need some
+    #[arg(long)]
+    pub mlock: bool,
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
@@ -61,14 +68,12 @@ pub struct ModelArgs {
     /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
     #[arg(long)]
     pub perf_map: bool,
+    /// Write jit-PID.dump to this directory: `perf inject --jit` and `perf annotate` show the kernels by it
+    #[arg(long, value_name = "DIR")]
+    pub perf_jit: Option<PathBuf>,
 }
 
 impl ModelArgs {
-    /// Worker threads.
-    pub fn threads(&self) -> usize {
-        self.threads.map_or_else(default_threads, usize::from)
-    }
-
     /// Whether a plan's code is generated anew.
     fn regenerates(&self) -> bool {
         #[cfg(feature = "compiler")]
@@ -96,6 +101,11 @@ impl ModelArgs {
             #[cfg(feature = "compiler")]
             producer: version::PRODUCER,
             threads: self.threads.map(usize::from),
+            cpus: self.cpus,
+            pin: self.pin,
+            mlock: self.mlock,
+            perf_map: self.perf_map,
+            perf_jit: self.perf_jit.clone(),
             max_memory: self.max_memory,
             kv_memory: self.kv_memory,
             kv_yields: false,
@@ -106,24 +116,11 @@ impl ModelArgs {
             observer: Terminal::observer(self.compile.quiet),
         })
     }
-
-    /// Notes that there are more threads than CPUs: they wait for each other at every step.
-    fn note_threads(&self) {
-        let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        if self.threads() > cpus && !self.compile.quiet {
-            let plural = if cpus == 1 { "" } else { "s" };
-            output::note(format_args!(
-                "note: --threads {}: this process may use {cpus} CPU{plural}; more threads than that are slower",
-                self.threads()
-            ));
-        }
-    }
 }
 
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opened, Options)> {
     kernmill::adapters::check(&args.lora.adapters)?;
-    args.note_threads();
     if args.kv_disk.is_none() {
         explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
     }
@@ -150,31 +147,8 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
 
 /// Compiles what is no plan, emits the stages that are wanted, and starts an engine for `sequences` sequences
 /// of `context` tokens.
-pub fn load(
-    opened: Opened,
-    options: &Options,
-    args: &ModelArgs,
-    emit: &Emit,
-    context: u32,
-    sequences: u32,
-) -> Result<Loaded> {
+pub fn load(opened: Opened, options: &Options, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
     let prepared = opened.prepare(options)?;
     emit.write(None, &|stage| of_prepared(&prepared, stage))?;
-    let loaded = prepared.load(options, context, sequences)?;
-    if args.perf_map {
-        let map = perf::write_map(&loaded.engine, &loaded.image.program().code.symbols);
-        map.map_err(|(path, error)| Failure::write(&path)(error))?;
-    }
-    Ok(loaded)
-}
-
-/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.
-pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
-    match asked {
-        Some(context) if !(1..=longest).contains(&context) => Err(Failure::BadInput(format!(
-            "--context is {context}, expected 1 to {longest}, the model's longest"
-        ))),
-        Some(context) => Ok(context),
-        None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
-    }
+    Ok(prepared.load(options, context, sequences)?)
 }

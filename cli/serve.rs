@@ -120,8 +120,8 @@ impl Serve {
         options.sessions = config.sessions.is_some();
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
-        let context = model::context(model.longest_context(), self.context, CONTEXT)?;
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, self.parallel)?;
+        let context = model.context(self.context, CONTEXT)?;
+        let mut loaded = model::load(model, &options, &emit, context, self.parallel)?;
         loaded.load_adapters(&options)?;
         let name = self.name.unwrap_or_else(|| loaded.image.program().model.name.clone());
         let facts = Facts::of(&loaded, &name, &end_tokens)?;

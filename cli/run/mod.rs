@@ -143,13 +143,9 @@ impl Run {
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), &mut options)?;
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
-        let most = model::context(model.longest_context(), self.context, usize::MAX)?;
+        let most = model.context(self.context, usize::MAX)?;
         let prompt = self.prompt.source().read(&model, tokenizer.as_ref(), session.tokens(), most)?;
-        let context = model::context(
-            model.longest_context(),
-            self.context,
-            prompt.ids.len().saturating_add(self.max_tokens),
-        )?;
+        let context = model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
         tokens::check_length(prompt.ids.len(), context, model.longest_context())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
@@ -160,7 +156,7 @@ impl Run {
         let mut params = self.params(&model, &options.adapters)?;
         params.drafter = self.sampling.drafter(tokenizer.as_ref())?;
         params.guide = self.form().guide(tokenizer.as_ref(), model.vocab(), &params.stop_tokens)?;
-        let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
+        let mut loaded = model::load(model, &options, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
         session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
         let ready_seconds = start.elapsed().as_secs_f64();

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::options::Options;
-use kernmill_os::memory::{available_memory, free_space};
+use kernmill_os::memory::{available_memory, free_space, lock_limit};
 use kernmill_os::output::NewFile;
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
@@ -113,6 +114,28 @@ pub fn check_memory(
         _ if taken > available => refused(taken, available),
         _ => Ok(()),
     }
+}
+
+/// Checks that a process like this one may lock `bytes` bytes of weights in memory.
+pub(crate) fn check_lock(bytes: u64) -> Result<()> {
+    match lock_limit() {
+        Some(limit) if limit < bytes => {
+            Err(not_locked(bytes, &format!("the limit (RLIMIT_MEMLOCK) is {limit} bytes")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Locks weights in memory.
+pub(crate) fn lock(weights: &WeightRegion) -> Result<()> {
+    weights.lock().map_err(|error| not_locked(weights.len() as u64, &error.to_string()))
+}
+
+fn not_locked(bytes: u64, because: &str) -> Error {
+    Error::BadInput(format!(
+        "--mlock: {bytes} bytes of weights cannot be locked in memory: {because}: raise the limit (ulimit -l unlimited, \
+         LimitMEMLOCK=infinity of systemd, --ulimit memlock=-1 of containers), or leave out --mlock"
+    ))
 }
 
 /// Checks that the file system of `path` has room for a file of `bytes` bytes.

@@ -4,9 +4,9 @@ use crate::adapters::{self, LoadedAdapter};
 #[cfg(feature = "compiler")]
 use crate::cache;
 use crate::disk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::locate::Located;
-use crate::memory::{WeightsIn, check_memory, kv_shape};
+use crate::memory::{WeightsIn, check_lock, check_memory, kv_shape, lock};
 #[cfg(feature = "compiler")]
 use crate::nano;
 #[cfg(feature = "compiler")]
@@ -25,11 +25,11 @@ use kernmill_kv_store::{Layout, Store};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
+use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
-use kernmill_runtime::pool::PoolConfig;
+use kernmill_runtime::perf;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 
-#[cfg(feature = "compiler")]
 use std::path::PathBuf;
 #[cfg(feature = "compiler")]
 use std::time::Instant;
@@ -79,6 +79,8 @@ impl Opened {
     /// When a file cannot be read or is wrong, or asks for what this CPU or version cannot do.
     pub fn open(located: Located, options: &Options) -> Result<Opened> {
         adapters::check(&options.adapters)?;
+        options.check_cpus()?;
+        options.note_threads();
         match located {
             Located::Plan(path) => Ok(Opened::Plan(Box::new(PlanModel::open(&path, options)?))),
             #[cfg(feature = "compiler")]
@@ -115,6 +117,22 @@ impl Opened {
             Opened::Plan(plan) => plan.program().model.max_context,
             #[cfg(feature = "compiler")]
             Opened::Source(source) => source.model.graph.max_context as u32,
+        }
+    }
+
+    /// The tokens that a sequence may have: `asked` of them, or else room for `wanted`, but at least
+    /// [`DEFAULT_CONTEXT`], if the model was made for so many.
+    ///
+    /// # Errors
+    /// When more is asked for than the model was made for, or nothing.
+    pub fn context(&self, asked: Option<u32>, wanted: usize) -> Result<u32> {
+        let longest = self.longest_context();
+        match asked {
+            Some(context) if !(1..=longest).contains(&context) => Err(Error::BadInput(format!(
+                "--context is {context}, expected 1 to {longest}, the model's longest"
+            ))),
+            Some(context) => Ok(context),
+            None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
         }
     }
 
@@ -271,6 +289,9 @@ impl Prepared {
     /// When memory is short, an adapter does not fit, or weights cannot be read or used.
     pub fn load(self, options: &Options, context: u32, sequences: u32) -> Result<Loaded> {
         adapters::check_fit(&options.adapters, self.program())?;
+        if options.mlock {
+            check_lock(self.program().weight_bytes)?;
+        }
         let store = disk::open(options)?;
         let threads = options.threads();
         match self.kind {
@@ -283,7 +304,7 @@ impl Prepared {
                 if let Some(note) = plan.too_large_for_memory(shape, threads) {
                     options.observer.note(&note);
                 }
-                engine(plan.image().clone(), shape, threads, self.times, store)
+                engine(plan.image().clone(), shape, options, self.times, store)
             }
             #[cfg(feature = "compiler")]
             Kind::Compiled { source, compiled } => {
@@ -311,7 +332,7 @@ impl Prepared {
                     None => image,
                 };
                 let times = Times { pack: start.elapsed().as_secs_f64(), ..self.times };
-                engine(image, shape, threads, times, store)
+                engine(image, shape, options, times, store)
             }
         }
     }
@@ -362,15 +383,26 @@ impl Loaded {
 fn engine(
     image: PlanImage,
     shape: KvShape,
-    threads: usize,
+    options: &Options,
     times: Times,
     store: Option<Store>,
 ) -> Result<Loaded> {
-    let pool = PoolConfig { threads: Some(threads), pin: false };
+    if options.mlock {
+        lock(image.weights())?;
+    }
+    let pool = options.pool();
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let config =
         EngineConfig { pool, context, sequences, chunk, kv: shape.budget, ..EngineConfig::default() };
     let engine = Engine::new(&image, config)?;
+    let code = &image.program().code;
+    let failed = |(path, error): (PathBuf, std::io::Error)| Error::write(&path)(error);
+    if options.perf_map {
+        perf::write_map(&engine, &code.symbols).map_err(failed)?;
+    }
+    if let Some(dir) = &options.perf_jit {
+        perf::write_dump(dir, &engine, code).map_err(failed)?;
+    }
     let mut loaded = Loaded { engine, image, times };
     if let (Some(store), Some(layout)) = (store, loaded.kv_layout()) {
         loaded.engine.keep_on_disk(store, layout);

@@ -1,13 +1,11 @@
 //! How a model is compiled and run.
 
 use crate::adapters::AdapterSource;
-#[cfg(feature = "compiler")]
-use crate::error::Error;
-#[cfg(feature = "compiler")]
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::observe::{Observer, Silent};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{fuse::FusedSet, pipeline, quant::Preset, quant::choose::FormatChoices};
+use kernmill_os::affinity::CpuSet;
 #[cfg(feature = "compiler")]
 use kernmill_os::tiles;
 #[cfg(feature = "compiler")]
@@ -16,7 +14,7 @@ use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
 use kernmill_runtime::KvBudget;
-use kernmill_runtime::pool::default_threads;
+use kernmill_runtime::pool::{PoolConfig, default_threads, default_threads_on};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,6 +71,18 @@ pub struct Options {
     pub producer: &'static str,
     /// Worker threads; `None` takes one for each physical core that this process may use.
     pub threads: Option<usize>,
+    /// CPUs that workers may run on; `None` leaves that to the system. [`Options::threads`] then counts the
+    /// cores among them.
+    pub cpus: Option<CpuSet>,
+    /// Whether each worker stays on one CPU: the i-th on the i-th of those that workers may run on.
+    pub pin: bool,
+    /// Whether the weights are locked in memory, so that the system never takes any of it away.
+    pub mlock: bool,
+    /// Whether `/tmp/perf-PID.map` is written, by which `perf report` names kernels.
+    pub perf_map: bool,
+    /// Directory to which a `jit-PID.dump` is written, from which `perf inject --jit` makes what `perf
+    /// annotate` disassembles; `None` writes none.
+    pub perf_jit: Option<PathBuf>,
     /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is
     /// available.
     pub max_memory: Option<u64>,
@@ -133,6 +143,11 @@ impl Default for Options {
             #[cfg(feature = "compiler")]
             producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", library"),
             threads: None,
+            cpus: None,
+            pin: false,
+            mlock: false,
+            perf_map: false,
+            perf_jit: None,
             max_memory: None,
             kv_memory: None,
             kv_yields: false,
@@ -180,7 +195,33 @@ impl Options {
 
     /// Worker threads.
     pub fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(default_threads)
+        let on = |cpus| default_threads_on(cpus).unwrap_or(1);
+        self.threads.unwrap_or_else(|| self.cpus.as_ref().map_or_else(default_threads, on))
+    }
+
+    /// The workers of an engine.
+    pub(crate) fn pool(&self) -> PoolConfig {
+        PoolConfig { threads: Some(self.threads()), cpus: self.cpus, pin: self.pin }
+    }
+
+    /// Checks that this process may use the CPUs.
+    pub(crate) fn check_cpus(&self) -> Result<()> {
+        let Some(cpus) = &self.cpus else { return Ok(()) };
+        let checked = default_threads_on(cpus).map(drop);
+        checked.map_err(|error| Error::BadInput(format!("--cpus {cpus}: {error}")))
+    }
+
+    /// Notes that there are more threads than CPUs: they wait for each other at every step.
+    pub(crate) fn note_threads(&self) {
+        let all = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+        let cpus = self.cpus.map_or(all, |cpus| cpus.iter().count().min(all));
+        let threads = self.threads();
+        if threads > cpus {
+            let plural = if cpus == 1 { "" } else { "s" };
+            self.observer.note(&format!(
+                "--threads {threads}: workers may use {cpus} CPU{plural}; more threads than that are slower"
+            ));
+        }
     }
 
     /// Prompt tokens that are run at once, where no plan says how many.

@@ -8,6 +8,7 @@ pub mod files;
 pub mod float_env;
 pub mod memory;
 pub mod output;
+pub mod perf;
 pub mod proc;
 pub mod region;
 pub mod signals;

@@ -33,6 +33,30 @@ pub fn free_space(dir: &Path) -> std::io::Result<u64> {
     }
 }
 
+/// Bytes that this process may lock in memory at once (`RLIMIT_MEMLOCK`); `None` when there is no limit for
+/// it, or none that can be read.
+pub fn lock_limit() -> Option<u64> {
+    let status = proc::text("self/status").unwrap_or_default();
+    if has_capability(&status, CAP_IPC_LOCK) {
+        return None;
+    }
+    // SAFETY: rlimit is plain data, for which all zeros is a value.
+    let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: `limit` is writable and lives through the call.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
+    (told && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Number of the capability to lock any memory, in the kernel's `capability.h`.
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Whether `/proc/self/status` says that a capability is in effect.
+fn has_capability(status: &str, number: u32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> number & 1 == 1)
+}
+
 /// Drops what the system keeps of a file in memory, as far as it is neither mapped nor still to be written.
 ///
 /// # Errors
@@ -176,6 +200,16 @@ mod tests {
         // Where there is shared memory, it is a tmpfs.
         if proc::text("mounts").is_some_and(|mounts| mounts.contains(" /dev/shm tmpfs ")) {
             assert!(lies_in_memory(&File::open("/dev/shm").expect("it exists")));
+        }
+    }
+
+    #[test]
+    fn capabilities_are_bits_of_a_mask() {
+        let status = "CapPrm:\t0000000000000000\nCapEff:\t0000000000004001\n";
+        assert!(has_capability(status, CAP_IPC_LOCK) && has_capability(status, 0));
+        assert!(!has_capability(status, 1) && !has_capability(status, 15));
+        for nothing in ["", "CapEff:", "CapEff:\tmany", "CapEff:\t11111111111111111"] {
+            assert!(!has_capability(nothing, CAP_IPC_LOCK), "{nothing:?}");
         }
     }
 

@@ -217,6 +217,19 @@ impl WeightRegion {
         unsafe { libc::madvise(address.cast(), bytes, libc::MADV_POPULATE_READ) };
     }
 
+    /// Locks the region in memory for as long as it lives: what is not there yet is read now, and the system
+    /// takes none of it away later.
+    ///
+    /// # Errors
+    /// The system's, such as that so much may not be locked ([`crate::memory::lock_limit`]).
+    pub fn lock(&self) -> std::io::Result<()> {
+        // SAFETY: the whole mapping is ours; locking changes nothing but where it lies.
+        match unsafe { libc::mlock(self.0.base.as_ptr().cast(), self.0.mapped) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+
     /// First byte.
     pub fn as_ptr(&self) -> *const u8 {
         self.0.base.as_ptr()

@@ -27,6 +27,7 @@ pub mod tokenizer;
 pub mod tokenizer_handle;
 #[cfg(test)]
 mod toy;
+pub mod trace;
 
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;

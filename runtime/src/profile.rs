@@ -48,12 +48,16 @@ pub struct Profile {
     pub total: Work,
     /// What each kind of step took, in order of appearance; empty unless [`Detail::Steps`].
     pub steps: Vec<StepProfile>,
+    /// What the steps of each layer took, whatever their kind, in order of appearance; empty unless
+    /// [`Detail::Steps`].
+    pub layers: Vec<StepProfile>,
 }
 
-/// All steps of one kind, whatever the layer.
+/// All steps of one kind, or all of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepProfile {
-    /// The steps' label without the layer.
+    /// The steps' label without the layer; or the layer as labels begin with it, such as `layers.3`, and
+    /// `others` for what is in no layer.
     pub name: String,
     /// How many of these steps were run.
     pub calls: u64,
@@ -77,13 +81,24 @@ impl StepProfile {
     }
 }
 
+/// Name of all steps that are in no layer.
+const OTHERS: &str = "others";
+
 /// A step's label without its layer: `layers.3.qkv` is a `qkv`.
-pub(crate) fn kind(label: &str) -> &str {
-    let numbered = label.strip_prefix("layers.").and_then(|rest| rest.split_once('.'));
-    match numbered {
-        Some((number, kind)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => kind,
-        _ => label,
-    }
+pub fn kind(label: &str) -> &str {
+    split(label).map_or(label, |(_, kind)| kind)
+}
+
+/// The layer of a step by its label: `layers.3.qkv` is in `layers.3`, and `logits` in `others`.
+pub fn layer(label: &str) -> &str {
+    split(label).map_or(OTHERS, |(layer, _)| layer)
+}
+
+/// Layer and kind of a step that is in a layer.
+fn split(label: &str) -> Option<(&str, &str)> {
+    let (number, kind) = label.strip_prefix("layers.")?.split_once('.')?;
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| (&label[..label.len() - kind.len() - 1], kind))
 }
 
 #[cfg(test)]
@@ -92,15 +107,15 @@ mod tests {
 
     #[test]
     fn labels_lose_their_layer() {
-        for (label, expected) in [
-            ("layers.3.qkv", "qkv"),
-            ("layers.23.moe.down", "moe.down"),
-            ("logits", "logits"),
-            ("layers.x.qkv", "layers.x.qkv"),
-            ("layers..qkv", "layers..qkv"),
-            ("layers.4", "layers.4"),
+        for (label, of, expected) in [
+            ("layers.3.qkv", "layers.3", "qkv"),
+            ("layers.23.moe.down", "layers.23", "moe.down"),
+            ("logits", "others", "logits"),
+            ("layers.x.qkv", "others", "layers.x.qkv"),
+            ("layers..qkv", "others", "layers..qkv"),
+            ("layers.4", "others", "layers.4"),
         ] {
-            assert_eq!(kind(label), expected);
+            assert_eq!((layer(label), kind(label)), (of, expected));
         }
     }
 }

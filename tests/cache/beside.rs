@@ -65,7 +65,7 @@ pub struct Fresh {
 
 impl Fresh {
     pub fn new(image: &PlanImage) -> Fresh {
-        let pool = PoolConfig { threads: Some(1), pin: false };
+        let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
         let engine = Engine::new(
             image,
             EngineConfig { pool, context: Some(CONTEXT as u32), ..EngineConfig::default() },

@@ -37,7 +37,7 @@ fn images() -> [(&'static str, PlanImage); 2] {
 }
 
 fn engine(image: &PlanImage, sequences: u32) -> Engine {
-    let pool = PoolConfig { threads: Some(1), pin: false };
+    let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
     // Room for all that is said here.
     let kv = KvBudget::Bytes(64 << 20);
     let config =

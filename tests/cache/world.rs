@@ -54,7 +54,7 @@ fn name(n: usize) -> &'static str {
 /// An engine of a round, with the store in `disk` if there is one.
 fn engine(image: &PlanImage, round: Round, disk: Option<&Path>) -> Engine {
     let config = EngineConfig {
-        pool: PoolConfig { threads: Some(1), pin: false },
+        pool: PoolConfig { threads: Some(1), ..PoolConfig::default() },
         context: Some(CONTEXT as u32),
         sequences: SEQUENCES as u32,
         chunk: Some(CHUNK as u32),

@@ -16,6 +16,7 @@ mod layouts;
 mod limits;
 mod options;
 mod outputs;
+mod perf;
 mod plans;
 mod prompts;
 mod reports;
@@ -28,7 +29,9 @@ mod stored;
 mod streams;
 mod system;
 mod texts;
+mod timeline;
 mod tokenizers;
+mod workers;
 
 use crate::harness::{program, read};
 use serde_json::Value;

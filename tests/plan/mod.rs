@@ -123,7 +123,7 @@ fn run_with_damaged_weights(file: &File, path: &std::path::Path, vocab: u32) {
         let plan = Plan::open(path).unwrap();
         for target in 0..plan.metadata().targets.len() {
             let image = plan.image(target).unwrap();
-            let pool = PoolConfig { threads: Some(2), pin: false };
+            let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
             let config = EngineConfig {
                 pool,
                 context: Some(64),

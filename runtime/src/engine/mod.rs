@@ -26,6 +26,7 @@ use crate::pool::{Pool, PoolConfig};
 use crate::profile::{Detail, Profile};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer_handle::TokenizerHandle;
+use crate::trace::Trace;
 use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
@@ -230,6 +231,17 @@ impl Engine {
     /// Ends the metering; what was metered, which is nothing if it was off.
     pub fn stop_meter(&mut self) -> Profile {
         self.executor.stop_meter()
+    }
+
+    /// Records from now on what every worker does and when, of the next `batches` batches at most; all memory
+    /// for it is taken now.
+    pub fn start_trace(&mut self, batches: usize) {
+        self.executor.start_trace(batches);
+    }
+
+    /// Ends the recording; what was recorded, or nothing if it was off.
+    pub fn stop_trace(&mut self) -> Option<Trace> {
+        self.executor.stop_trace()
     }
 
     /// Starts an empty sequence.

@@ -3,11 +3,11 @@
 use super::batch::Batch;
 use super::resolve::Class;
 use crate::adapter::LoraTargetSet;
-use crate::profile::{Detail, Profile, StepProfile, Work};
+use crate::profile::{self, Detail, Profile, StepProfile, Work};
 use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::StepWork;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 /// How often each expert of a layer was chosen, and by how many of them the present run is served.
 pub(super) struct ExpertCounts {
@@ -67,19 +67,15 @@ impl Clock {
         Clock { wall: AtomicU64::new(0), busy: (0..workers).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// A worker's kernel call, started at `start`, has ended.
-    pub(super) fn called(&self, worker: u32, start: Instant) {
-        self.busy[worker as usize].fetch_add(nanoseconds(start), Ordering::Relaxed);
+    /// A worker's kernel call has taken so long.
+    pub(super) fn called(&self, worker: u32, time: Duration) {
+        self.busy[worker as usize].fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// The barrier behind the step that worker 0 started at `start` has been passed.
-    pub(super) fn passed(&self, start: Instant) {
-        self.wall.fetch_add(nanoseconds(start), Ordering::Relaxed);
+    /// Worker 0 has passed the barrier behind the step, so long after it began.
+    pub(super) fn passed(&self, time: Duration) {
+        self.wall.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
-}
-
-fn nanoseconds(start: Instant) -> u64 {
-    start.elapsed().as_nanos() as u64
 }
 
 /// What has been metered so far.
@@ -116,6 +112,28 @@ pub(super) struct StepSample<'a> {
     pub chosen: &'a [ExpertCounts],
 }
 
+impl StepSample<'_> {
+    /// Calls `each` with the number of every step that was run, in order, and what it has read and
+    /// multiplied.
+    pub(super) fn each_step(&self, class: &Class, mut each: impl FnMut(usize, Work)) {
+        let all = class.steps.iter().enumerate();
+        for (n, step) in all.filter(|(_, step)| self.lora_targets.want(&step.lora_targets)) {
+            let batch = match self.narrowed {
+                Some((from, narrowed)) if n >= from => narrowed,
+                _ => self.batch,
+            };
+            if batch.len() > 0 {
+                each(n, step_work(&step.work, batch, batch.len(), class, self));
+            }
+        }
+        for rows in self.slabs.clone() {
+            for (n, step) in class.logit_steps.iter().enumerate() {
+                each(class.steps.len() + n, step_work(&step.work, self.batch, rows.len(), class, self));
+            }
+        }
+    }
+}
+
 impl Meter {
     pub(super) fn new(detail: Detail, classes: &[Class], workers: usize) -> Meter {
         let class = |class: &Class| {
@@ -135,40 +153,26 @@ impl Meter {
     }
 
     /// Adds a run's work.
-    pub(super) fn add(&mut self, ran: StepSample<'_>, class: &Class) {
+    pub(super) fn add(&mut self, ran: &StepSample<'_>, class: &Class) {
         self.runs += 1;
         self.tokens += ran.batch.len() as u64;
         let done = &mut self.classes[ran.class].done;
-        let (steps, logit_steps) = done.split_at_mut(class.steps.len());
-        let all = class.steps.iter().zip(steps).enumerate();
-        for (n, (step, done)) in all.filter(|(_, (step, _))| ran.lora_targets.want(&step.lora_targets)) {
-            let batch = match ran.narrowed {
-                Some((from, narrowed)) if n >= from => narrowed,
-                _ => ran.batch,
-            };
-            if batch.len() > 0 {
-                self.total += done.add(step_work(&step.work, batch, batch.len(), class, &ran));
-            }
-        }
-        for rows in ran.slabs.clone() {
-            for (step, done) in class.logit_steps.iter().zip(&mut *logit_steps) {
-                self.total += done.add(step_work(&step.work, ran.batch, rows.len(), class, &ran));
-            }
-        }
+        ran.each_step(class, |step, work| self.total += done[step].add(work));
     }
 
-    /// By kind of step, in order of first appearance.
+    /// By kind of step and by layer, in order of first appearance.
     pub(super) fn profile(&self, classes: &[Class]) -> Profile {
-        let mut steps: Vec<StepProfile> = Vec::new();
+        let (mut steps, mut layers) = (Vec::new(), Vec::new());
         for (class, meter) in classes.iter().zip(&self.classes) {
             let calls = class.steps.iter().chain(&class.logit_steps);
             for ((step, done), clock) in calls.zip(&meter.done).zip(&meter.clocks) {
                 if done.calls > 0 {
-                    add_step(&mut steps, &step.label, *done, clock);
+                    add_step(&mut steps, profile::kind(&step.label), *done, clock);
+                    add_step(&mut layers, profile::layer(&step.label), *done, clock);
                 }
             }
         }
-        Profile { runs: self.runs, tokens: self.tokens, total: self.total, steps }
+        Profile { runs: self.runs, tokens: self.tokens, total: self.total, steps, layers }
     }
 }
 
@@ -180,9 +184,8 @@ impl StepDone {
     }
 }
 
-fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: StepDone, clock: &Clock) {
+fn add_step(steps: &mut Vec<StepProfile>, name: &str, done: StepDone, clock: &Clock) {
     let seconds = |nanoseconds: &AtomicU64| nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
-    let name = crate::profile::kind(label);
     let at = steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
         steps.push(StepProfile::new(name, clock.busy.len()));
         steps.len() - 1

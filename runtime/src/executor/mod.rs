@@ -11,6 +11,7 @@ mod meter;
 mod narrowed;
 mod need;
 mod prefetch;
+mod record;
 mod replay;
 mod resolve;
 mod rope;
@@ -31,6 +32,7 @@ use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
 use crate::pool::Pool;
 use crate::profile::{Detail, Profile};
+use crate::trace::Trace;
 use batch::Limits;
 use dispatch::{Stage, TimedRun, dispatch};
 use kernmill_os::region::WeightRegion;
@@ -41,6 +43,7 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
 use memory::Memory;
 use meter::{ExpertCounts, Meter, StepSample};
 use narrowed::Narrowed;
+use record::Recorder;
 use resolve::{Bases, Class};
 use rows::Slab;
 use std::sync::Arc;
@@ -63,6 +66,8 @@ pub(crate) struct Executor {
     all_rows: bool,
     /// While runs are metered.
     meter: Option<Meter>,
+    /// While what workers do is recorded.
+    recorder: Option<Recorder>,
     // The steps' addresses point into these.
     code: ExecutableCode,
     _weights: Arc<WeightRegion>,
@@ -120,6 +125,7 @@ impl Executor {
             narrowed: Narrowed::new(program.classes.last().map_or(0, |class| class.max_tokens)),
             all_rows: false,
             meter: None,
+            recorder: None,
             code,
             _weights: Arc::clone(image.weights()),
         })
@@ -158,6 +164,16 @@ impl Executor {
     /// Ends the metering; what was metered.
     pub(crate) fn stop_meter(&mut self) -> Profile {
         self.meter.take().map(|meter| meter.profile(&self.classes)).unwrap_or_default()
+    }
+
+    /// Records from now on what every worker does, up to `batches` batches.
+    pub(crate) fn start_trace(&mut self, batches: usize) {
+        self.recorder = Some(Recorder::new(batches, &self.classes, self.pool.count()));
+    }
+
+    /// Ends the recording; what was recorded, if anything was.
+    pub(crate) fn stop_trace(&mut self) -> Option<Trace> {
+        self.recorder.take().map(Recorder::finish)
     }
 
     /// Copies a block's contents in every layer of a kind.
@@ -245,7 +261,12 @@ impl Executor {
         let first_slab = &rows[..rows.len().min(slab_rows)];
         (tail.logit_rows, tail.logit_index) = (first_slab.len() as u32, first_slab.as_ptr());
         let clocks = self.meter.as_ref().map_or(&[][..], |meter| meter.clocks(at));
-        let timed = TimedRun { routings: &class.routings, chosen: &self.chosen, run: self.runs, clocks };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin(at, class, tokens, rows.len().div_ceil(slab_rows));
+        }
+        let lanes = self.recorder.as_ref().map_or(&[][..], Recorder::lanes);
+        let timed =
+            TimedRun { routings: &class.routings, chosen: &self.chosen, run: self.runs, clocks, lanes };
         let gather = narrow.map(|from| (from, wanted));
         let (behind, logits) = match rows.is_empty() {
             true => (&[][..], &[][..]),
@@ -280,18 +301,22 @@ impl Executor {
             let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
             hand_out(&mut self.pool, &mut self.memory, &stages, slab, &mut out);
         }
-        if let Some(meter) = &mut self.meter {
-            let (layers, chosen) = (&self.limits.layers, &self.chosen);
+        if self.meter.is_some() || self.recorder.is_some() {
             let ran = StepSample {
                 class: at,
                 batch,
                 narrowed: narrow.map(|from| (from.step, self.narrowed.batch())),
                 slabs: rows.chunks(slab_rows),
-                layers,
+                layers: &self.limits.layers,
                 lora_targets,
-                chosen,
+                chosen: &self.chosen,
             };
-            meter.add(ran, class);
+            if let Some(meter) = &mut self.meter {
+                meter.add(&ran, class);
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.end(&ran, class);
+            }
         }
         Ok(())
     }

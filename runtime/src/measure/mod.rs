@@ -86,7 +86,7 @@ impl Limits {
             )
         };
         Ok(Limits {
-            pool: Pool::new(PoolConfig { threads: Some(threads), pin: false })?,
+            pool: Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() })?,
             read,
             multiply,
             read_step: probe.read_step,

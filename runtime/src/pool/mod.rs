@@ -17,7 +17,7 @@ mod rounds;
 mod sync;
 mod wait;
 
-use kernmill_os::affinity::{Pinned, own_cores, usable};
+use kernmill_os::affinity::{CpuSet, Pinned, Usable, usable};
 use kernmill_os::float_env::FloatEnv;
 use rounds::{Job, Rounds};
 use std::process;
@@ -31,8 +31,11 @@ pub(crate) use barrier::Barrier;
 pub struct PoolConfig {
     /// Workers, the calling thread included; `None` takes [`default_threads`].
     pub threads: Option<usize>,
-    /// Pins worker i to the i-th CPU this process may use. Worker 0 is whichever thread calls: it is pinned
-    /// while it runs a batch, and may go where it could before afterwards.
+    /// CPUs that the workers may run on; `None` leaves that to the system. Worker 0 is kept there as with
+    /// `pin`.
+    pub cpus: Option<CpuSet>,
+    /// Pins worker i to the i-th of these CPUs, or of those that this process may use. Worker 0 is whichever
+    /// thread calls: it is pinned while it runs a batch, and may go where it could before afterwards.
     pub pin: bool,
 }
 
@@ -44,6 +47,16 @@ pub enum PoolError {
     Threads {
         /// Count asked for.
         found: usize,
+    },
+    /// This process may not use some of the CPUs.
+    #[error(
+        "this process may not use CPU {missing}, expected some of {usable}: take others, or start it with more (taskset, cpuset.cpus)"
+    )]
+    Cpus {
+        /// CPUs that it may not use.
+        missing: CpuSet,
+        /// CPUs that it may use.
+        usable: CpuSet,
     },
     /// A thread could not be started.
     #[error(
@@ -70,15 +83,35 @@ pub const MAX_THREADS: usize = 1024;
 
 /// Workers by default: one for each core of its own that this process may use.
 pub fn default_threads() -> usize {
-    own_cores().min(MAX_THREADS)
+    usable().own_cores().min(MAX_THREADS)
+}
+
+/// Workers by default on some CPUs: one for each core among them.
+///
+/// # Errors
+/// When this process may not use one of them.
+pub fn default_threads_on(cpus: &CpuSet) -> Result<usize, PoolError> {
+    Ok(usable_on(Some(cpus))?.own_cores().min(MAX_THREADS))
+}
+
+/// What workers may use, on these CPUs if some are named.
+fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
+    let usable = usable();
+    let Some(cpus) = cpus else { return Ok(usable) };
+    let all: CpuSet = usable.cpus.iter().copied().collect();
+    let missing = cpus.without(&all);
+    if missing.iter().next().is_some() {
+        return Err(PoolError::Cpus { missing, usable: all });
+    }
+    Ok(usable.within(cpus))
 }
 
 /// Persistent workers.
 pub(crate) struct Pool {
     rounds: Arc<Rounds>,
     threads: Vec<JoinHandle<()>>,
-    /// Where the calling thread is pinned while it works.
-    own_cpu: Option<usize>,
+    /// Where the calling thread is kept while it works.
+    own_cpus: Option<CpuSet>,
     /// The process whose threads these are: a fork has none of them.
     process: u32,
 }
@@ -87,28 +120,32 @@ impl Pool {
     /// Starts the workers.
     ///
     /// # Errors
-    /// When the count is out of range or the system refuses a thread or its pinning.
+    /// When the count is out of range, this process may not use the CPUs, or the system refuses a thread or
+    /// its pinning.
     pub(crate) fn new(config: PoolConfig) -> Result<Pool, PoolError> {
-        let count = config.threads.unwrap_or_else(default_threads);
+        let usable = usable_on(config.cpus.as_ref())?;
+        let count = config.threads.unwrap_or_else(|| usable.own_cores().min(MAX_THREADS));
         if !(1..=MAX_THREADS).contains(&count) {
             return Err(PoolError::Threads { found: count });
         }
-        let usable = usable();
         // Spinning helps only while every worker has a CPU to spin on.
         let may_spin = count <= usable.count;
-        let cpu_of = |worker: usize| config.pin.then(|| usable.cpus[worker % usable.cpus.len()]);
+        let cpus_of = |worker: usize| match config.pin {
+            true => Some(CpuSet::one(usable.cpus[worker % usable.cpus.len()])),
+            false => config.cpus,
+        };
         let rounds = Arc::new(Rounds::new(count as u32, may_spin));
         let mut pool = Pool {
             rounds,
             threads: Vec::with_capacity(count - 1),
-            own_cpu: cpu_of(0),
+            own_cpus: cpus_of(0),
             process: process::id(),
         };
         for worker in 1..count {
-            pool.threads.push(spawn(worker, cpu_of(worker), &pool.rounds)?);
+            pool.threads.push(spawn(worker, cpus_of(worker), &pool.rounds)?);
         }
-        if let Some(cpu) = pool.own_cpu {
-            Pinned::to(cpu).map_err(|source| PoolError::Pin { worker: 0, source })?;
+        if let Some(cpus) = &pool.own_cpus {
+            Pinned::to(cpus).map_err(|source| PoolError::Pin { worker: 0, source })?;
         }
         Ok(pool)
     }
@@ -131,7 +168,7 @@ impl Pool {
     pub(crate) fn run(&mut self, job: &Job<'_>) {
         let _env = FloatEnv::standard();
         // `new` has found that it can be pinned; should it not be possible any more, it works where it is.
-        let _pinned = self.own_cpu.and_then(|cpu| Pinned::to(cpu).ok());
+        let _pinned = self.own_cpus.and_then(|cpus| Pinned::to(&cpus).ok());
         // SAFETY: `&mut self` excludes other calls; all other workers were started by `new` and are in
         // `work`.
         unsafe { self.rounds.run(job) };
@@ -152,13 +189,13 @@ impl Drop for Pool {
     }
 }
 
-fn spawn(worker: usize, cpu: Option<usize>, rounds: &Arc<Rounds>) -> Result<JoinHandle<()>, PoolError> {
+fn spawn(worker: usize, cpus: Option<CpuSet>, rounds: &Arc<Rounds>) -> Result<JoinHandle<()>, PoolError> {
     let rounds = Arc::clone(rounds);
     let (pinned, answer) = std::sync::mpsc::sync_channel(1);
     let seen = rounds.seen();
     let body = move || {
         let _env = FloatEnv::standard();
-        let (result, _pinned) = match cpu.map(Pinned::to).transpose() {
+        let (result, _pinned) = match cpus.as_ref().map(Pinned::to).transpose() {
             Ok(pinned) => (Ok(()), pinned),
             Err(error) => (Err(error), None),
         };

@@ -5,7 +5,7 @@ use super::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 fn pool(threads: usize) -> Pool {
-    Pool::new(PoolConfig { threads: Some(threads), pin: false }).unwrap()
+    Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() }).unwrap()
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn barriers_keep_workers_in_lockstep() {
 #[test]
 fn counts_are_checked_and_pinning_works() {
     for threads in [0, MAX_THREADS + 1] {
-        assert!(Pool::new(PoolConfig { threads: Some(threads), pin: false }).is_err());
+        assert!(Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() }).is_err());
     }
     let expected = default_threads();
-    let mut pool = Pool::new(PoolConfig { threads: None, pin: true }).unwrap();
+    let mut pool = Pool::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap();
     assert_eq!(pool.count(), expected);
     let ran = AtomicU32::new(0);
     pool.run(&|_, _| {
@@ -73,7 +73,7 @@ fn four_pools_of_four_workers_all_finish() {
 #[test]
 fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
     let (cpus, threads) = (usable().cpus, default_threads());
-    let mut first = Pool::new(PoolConfig { threads: Some(2), pin: true }).unwrap();
+    let mut first = Pool::new(PoolConfig { threads: Some(2), pin: true, ..PoolConfig::default() }).unwrap();
     assert_eq!(usable().cpus, cpus);
     let seen = std::sync::Mutex::new(Vec::new());
     first.run(&|_, _| seen.lock().unwrap().push(usable().cpus));
@@ -85,7 +85,36 @@ fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
         usable().cpus
     });
     assert_eq!(after.join().unwrap(), cpus);
-    assert_eq!(Pool::new(PoolConfig { threads: None, pin: true }).unwrap().count(), threads);
+    assert_eq!(Pool::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap().count(), threads);
+}
+
+#[test]
+fn workers_stay_on_the_cpus_that_are_named() {
+    // As the system says it.
+    let list = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        line.unwrap().trim().to_owned()
+    };
+    let (all, own) = (usable().cpus, list());
+    for cpus in [vec![all[0]], vec![all[all.len() - 1]], all.clone()] {
+        let set: CpuSet = cpus.iter().copied().collect();
+        for pin in [false, true] {
+            let mut pool = Pool::new(PoolConfig { threads: Some(3), cpus: Some(set), pin }).unwrap();
+            let seen = std::sync::Mutex::new(vec![String::new(); 3]);
+            pool.run(&|worker, _| seen.lock().unwrap()[worker as usize] = list());
+            for (worker, seen) in seen.into_inner().unwrap().into_iter().enumerate() {
+                let expected = if pin { cpus[worker % cpus.len()].to_string() } else { set.to_string() };
+                assert_eq!(seen, expected, "worker {worker} of {cpus:?}, {pin}");
+            }
+            assert_eq!(list(), own);
+        }
+        assert!((1..=cpus.len()).contains(&default_threads_on(&set).unwrap()));
+    }
+    let absent = (0..).find(|cpu| !all.contains(cpu)).unwrap();
+    let config = PoolConfig { cpus: Some(CpuSet::one(absent)), ..PoolConfig::default() };
+    let refused = Pool::new(config).err().unwrap().to_string();
+    assert!(refused.contains(&format!("may not use CPU {absent}, expected some of {own}")), "{refused}");
 }
 
 /// Starts a job in which each worker waits at the barrier so many times; 1 when `run` has returned.

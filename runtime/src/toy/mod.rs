@@ -7,6 +7,7 @@ mod generation;
 mod prefixes;
 mod steps;
 mod tests;
+mod traces;
 
 use crate::image::PlanImage;
 use kernmill_os::region::WeightRegion;

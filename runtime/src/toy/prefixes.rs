@@ -13,7 +13,7 @@ const SEQUENCES: u32 = 6;
 const STEPS: usize = 7000;
 
 pub(super) fn engine(budget: KvBudget, eviction: Eviction) -> Engine {
-    let pool = PoolConfig { threads: Some(1), pin: false };
+    let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
     let config = EngineConfig { pool, sequences: SEQUENCES, kv: budget, eviction, ..EngineConfig::default() };
     Engine::new(&image(), config).unwrap()
 }

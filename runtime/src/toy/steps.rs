@@ -14,7 +14,7 @@ const SEQUENCES: u32 = 4;
 const STEPS: usize = 6000;
 
 fn engine(threads: usize, kv: KvBudget) -> Engine {
-    let pool = PoolConfig { threads: Some(threads), pin: false };
+    let pool = PoolConfig { threads: Some(threads), ..PoolConfig::default() };
     let config = EngineConfig { pool, sequences: SEQUENCES, kv, ..EngineConfig::default() };
     Engine::new(&image(), config).unwrap()
 }

@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 pub(super) fn config(threads: usize, sequences: u32, chunk: Option<u32>) -> EngineConfig {
-    let pool = PoolConfig { threads: Some(threads), pin: false };
+    let pool = PoolConfig { threads: Some(threads), ..PoolConfig::default() };
     EngineConfig { pool, sequences, chunk, ..EngineConfig::default() }
 }
 

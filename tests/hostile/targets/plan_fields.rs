@@ -61,7 +61,7 @@ fn start(program: Program, hash: [u8; 32]) {
     let weights = Arc::clone(sound_image().weights());
     // SAFETY: the engine below runs no step.
     let image = unsafe { PlanImage::generated(program, weights) }.with_code_hash(hash);
-    let pool = PoolConfig { threads: Some(1), pin: false };
+    let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
     let config =
         EngineConfig { pool, context: Some(20), sequences: 2, chunk: None, ..EngineConfig::default() };
     match Engine::new(&image, config) {

@@ -37,7 +37,7 @@ thread_local! {
 pub fn requests(data: &[u8]) {
     // An engine that a panic left in the midst of a request is not used again.
     let mut served = SERVED.take().unwrap_or_else(|| {
-        let pool = PoolConfig { threads: Some(1), pin: false };
+        let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
         let config = EngineConfig {
             pool,
             context: Some(CONTEXT),

@@ -5,6 +5,7 @@ use crate::adapters::AdapterSource;
 use crate::error::{Error, Result};
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
+use kernmill_runtime::trace::Trace;
 use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId};
 use std::fmt;
 use std::str::FromStr;
@@ -118,8 +119,12 @@ pub struct How<'a> {
     pub fill: Fill,
     /// What is timed.
     pub detail: Detail,
+    /// Whether some batches are recorded behind the measured runs.
+    pub record: bool,
     /// Size of the vocabulary.
     pub vocab: u32,
+    /// Bytes of each read of the memory.
+    pub read: u64,
 }
 
 /// What came of a case.
@@ -135,8 +140,12 @@ pub struct Outcome {
     pub major_faults: Vec<u64>,
     /// What the executor metered in all runs together.
     pub profile: Profile,
+    /// What every worker did in some batches, if that was to be recorded.
+    pub trace: Option<Trace>,
 }
 
+/// Steps of decoding that are recorded at most.
+const RECORDED: usize = 8;
 /// Tokens decoded before the measured runs.
 const WARM_UP: usize = 8;
 
@@ -222,8 +231,28 @@ impl Case {
         }
         machine.look();
         let profile = engine.stop_meter();
+        let mut trace = None;
+        if how.record {
+            sequences.drain(..).for_each(|id| engine.drop_sequence(id));
+            sequences = self.start(engine, adapters, &filled)?;
+            trace = self.record(engine, &sequences, &ids)?;
+        }
         sequences.into_iter().chain(filled).for_each(|id| engine.drop_sequence(id));
-        Ok(Outcome { case: *self, seconds, replays, major_faults: faults, profile })
+        Ok(Outcome { case: *self, seconds, replays, major_faults: faults, profile, trace })
+    }
+
+    /// Records one chunk of a prompt, or some steps of decoding: no run that is measured, since recording
+    /// takes a look at the clock more for every step and worker.
+    fn record(&self, engine: &mut Engine, sequences: &[SeqId], ids: &[Vec<u32>]) -> Result<Option<Trace>> {
+        let (tokens, batches) = match self.kind {
+            Kind::Prompt => (engine.chunk() as usize, 1),
+            Kind::Decode => (RECORDED, RECORDED),
+        };
+        let ids: Vec<Vec<u32>> = ids.iter().map(|ids| ids[..ids.len().min(tokens)].to_vec()).collect();
+        engine.start_trace(batches);
+        let ran = self.run(engine, sequences, &ids);
+        let trace = engine.stop_trace();
+        ran.map(|_| trace)
     }
 
     /// Seconds of a replay of the last step of decoding.

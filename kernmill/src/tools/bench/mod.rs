@@ -5,6 +5,7 @@ mod machine;
 mod paired;
 mod replays;
 mod report;
+mod timeline;
 
 pub use super::stats::{Quartiles, best};
 pub use case::{Case, Cases, Fill, How, Kind, Outcome};

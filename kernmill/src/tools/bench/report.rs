@@ -1,8 +1,10 @@
 //! What measured cases amount to: speeds, and shares of what the machine allows.
 
-use super::case::{Kind, Outcome};
+use super::case::{Case, How, Kind, Outcome};
 use super::machine::{Caches, Machine, caches};
+use super::timeline::timeline;
 use crate::adapters::LoadedAdapter;
+use crate::error::Result;
 use crate::model::Loaded;
 use crate::tools::cpu::model_name;
 use crate::tools::stats::Quartiles;
@@ -15,7 +17,7 @@ use std::fmt::Write;
 pub struct Report<'a> {
     loaded: &'a Loaded,
     adapters: &'a [LoadedAdapter],
-    machine: &'a Machine,
+    machine: Machine,
     results: Vec<Measured>,
     huge: Option<HugePages>,
     peak_resident: Option<u64>,
@@ -43,22 +45,42 @@ struct Measured {
 }
 
 impl<'a> Report<'a> {
-    /// A report on the figures of all outcomes.
-    pub fn new(
-        loaded: &'a Loaded,
+    /// Measures all cases. `on_case` is called before each of them, and `tick` after its warm-up and after
+    /// every run.
+    ///
+    /// # Errors
+    /// When the engine cannot run a case, or the system refuses memory.
+    pub fn measure(
+        loaded: &'a mut Loaded,
         adapters: &'a [LoadedAdapter],
-        machine: &'a Machine,
-        outcomes: Vec<Outcome>,
-    ) -> Report<'a> {
+        cases: &[Case],
+        how: &How<'_>,
+        on_case: &dyn Fn(&Case),
+        tick: &dyn Fn(),
+    ) -> Result<Report<'a>> {
+        let mut machine = Machine::new(loaded, how.read)?;
+        let mut measure = |case: &Case| {
+            on_case(case);
+            case.measure(&mut loaded.engine, &mut machine, how, tick)
+        };
+        let outcomes = cases.iter().map(&mut measure).collect::<Result<Vec<Outcome>>>()?;
+        machine.finish();
         let caches = caches();
-        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, caches)).collect();
+        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, &machine, caches)).collect();
         let huge = huge_pages(loaded.image.weights().as_slice());
-        Report { loaded, adapters, machine, results, huge, peak_resident: machine.peak_resident() }
+        let peak_resident = machine.peak_resident();
+        Ok(Report { loaded, adapters, machine, results, huge, peak_resident })
+    }
+
+    /// What was recorded, for Perfetto ([`timeline`]).
+    pub fn timeline(&self) -> String {
+        let outcomes = self.results.iter().map(|result| &result.outcome);
+        timeline(outcomes, self.loaded.image.program())
     }
 
     /// The report as one JSON object.
     pub fn json(&self) -> Value {
-        let (model, machine) = (self.loaded.engine.model(), self.machine);
+        let (model, machine) = (self.loaded.engine.model(), &self.machine);
         let giga = |values: &[f64]| values.iter().map(|value| value / 1e9).collect::<Vec<f64>>();
         let tera = |values: &[f64]| values.iter().map(|value| value / 1e12).collect::<Vec<f64>>();
         json!({
@@ -97,9 +119,9 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// The report as tables.
-    pub fn text(&self) -> String {
-        let (model, machine) = (self.loaded.engine.model(), self.machine);
+    /// The report as tables; with `layers`, profiles also have a row for each layer.
+    pub fn text(&self, layers: bool) -> String {
+        let (model, machine) = (self.loaded.engine.model(), &self.machine);
         let mut text = format!(
             "{} {} {}, {} threads\nmemory {:.1} GB/s ({} reads of {:.1} GB), integer {:.2} TOPS, in the median\n",
             model.name,
@@ -135,7 +157,11 @@ impl<'a> Report<'a> {
             let _ = writeln!(text, "{:width$} {}", name(result), result.line(machine));
         }
         for result in self.results.iter().filter(|result| !result.outcome.profile.steps.is_empty()) {
-            let _ = write!(text, "\n{}\n{}", name(result), result.step_table());
+            let profile = &result.outcome.profile;
+            let _ = write!(text, "\n{}\n{}", name(result), result.table("step", &profile.steps));
+            if layers {
+                let _ = write!(text, "\n{}", result.table("layer", &profile.layers));
+            }
         }
         for result in &self.results {
             if result.outcome.major_faults.iter().any(|faults| *faults > 0) {
@@ -219,10 +245,14 @@ impl Measured {
         });
         if !self.outcome.profile.steps.is_empty() {
             let total = self.seconds();
-            let mut steps: Vec<Value> =
-                self.outcome.profile.steps.iter().map(|step| step_json(step, total)).collect();
+            let rows = |name, steps: &[StepProfile]| {
+                steps.iter().map(|step| step_json(name, step, total)).collect::<Vec<Value>>()
+            };
+            let profile = &self.outcome.profile;
+            let mut steps = rows("step", &profile.steps);
             steps.push(json!({ "step": "outside", "ms": self.outside() * 1e3, "percent": percent(self.outside(), total) }));
             result["steps"] = steps.into();
+            result["layers"] = rows("layer", &profile.layers).into();
         }
         result
     }
@@ -243,16 +273,17 @@ impl Measured {
         )
     }
 
-    /// Times per token; bytes and operations over the time that their step takes.
-    fn step_table(&self) -> String {
+    /// Times per token of all rows of `steps`, whose first column is called `title`; bytes and operations
+    /// over the time that their step takes.
+    fn table(&self, title: &str, steps: &[StepProfile]) -> String {
         let profile = &self.outcome.profile;
         let (total, tokens) = (self.seconds(), (profile.tokens as f64).max(1.0));
-        let width = profile.steps.iter().map(|step| step.name.len()).max().unwrap_or(0).max(7);
+        let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0).max(7);
         let mut text = format!(
             "  {:width$} {:>8} {:>9} {:>6} {:>9} {:>7} {:>8} {:>8}\n",
-            "step", "calls", "us/token", "time", "MB/call", "GB/s", "GOPS", "waiting"
+            title, "calls", "us/token", "time", "MB/call", "GB/s", "GOPS", "waiting"
         );
-        for step in &profile.steps {
+        for step in steps {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
@@ -314,10 +345,10 @@ fn waiting(step: &StepProfile) -> f64 {
     percent(all - step.busy.iter().sum::<f64>(), all).max(0.0)
 }
 
-/// Sums over all runs.
-fn step_json(step: &StepProfile, total: f64) -> Value {
+/// Sums over all runs; `name` is the field of the row's name.
+fn step_json(name: &str, step: &StepProfile, total: f64) -> Value {
     json!({
-        "step": step.name,
+        name: step.name,
         "calls": step.calls,
         "ms": step.seconds * 1e3,
         "percent": percent(step.seconds, total),
@@ -354,7 +385,7 @@ mod tests {
             busy: vec![step_seconds; 2],
             work: work(step_bytes),
         };
-        Profile { runs: 1, tokens: 1, total: work(bytes), steps: vec![step] }
+        Profile { runs: 1, tokens: 1, total: work(bytes), steps: vec![step], layers: Vec::new() }
     }
 
     #[test]

@@ -53,8 +53,8 @@ const DEFAULT_REQUESTS: u32 = 64;
 
 impl Load {
     /// Options of `kernmill bench` that a load has no use for.
-    pub const OTHERS: [&str; 9] =
-        ["pp", "tg", "depth", "pp-depth", "fill", "batch", "repeat", "profile", "read"];
+    pub const OTHERS: [&str; 11] =
+        ["pp", "tg", "depth", "pp-depth", "fill", "batch", "repeat", "profile", "layers", "timeline", "read"];
 
     /// The load of some options, for a model of `vocab` tokens, a context of `longest`, and adapters by their
     /// names.
