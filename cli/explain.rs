@@ -111,7 +111,7 @@ impl Explain {
         let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
         self.emit.write(None, &|stage| stages.contents(stage))?;
         if self.json {
-            let report = select::explain(&compiled.selections, &compiled.ukernels);
+            let report = select::explain(&compiled.model, &compiled.selections, &compiled.ukernels);
             output::print(version::report("kernmill.explain/2", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
             output::show(explain::report(graph, &compiled, assumed))?;

@@ -41,7 +41,7 @@ pub fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
             class.max_tokens
         );
     }
-    let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.ukernels));
+    let _ = write!(text, "{}", select::explain(&compiled.model, &compiled.selections, &compiled.ukernels));
     text
 }
 
