@@ -6,8 +6,8 @@ use crate::failure::Result;
 use crate::load::LoadArgs;
 use crate::model::{self, ModelArgs};
 use crate::options::size;
+use crate::progress;
 use crate::version;
-use crate::{output, progress};
 use kernmill::adapters::together;
 use kernmill::tools::bench::{Case, Cases, Fill, How, Machine, Paired, PairedReport, Report, UNITS};
 use kernmill_runtime::profile::Detail;
@@ -128,10 +128,7 @@ impl Bench {
         if self.paired {
             let report = PairedReport::measure(&mut loaded, &cases, &how, self.units, &|| bar.inc(1))?;
             bar.finish_and_clear();
-            return match self.json {
-                true => output::print(version::report("kernmill.paired/1", report.json())),
-                false => output::show(report.text()),
-            };
+            return version::show(self.json, "kernmill.paired/1", || report.json(), || report.text());
         }
         let mut machine = Machine::new(&loaded, self.read)?;
         let mut results = Vec::new();
@@ -142,10 +139,6 @@ impl Bench {
         machine.finish();
         bar.finish_and_clear();
         let report = Report::new(&loaded, &adapters, &machine, results);
-        if self.json {
-            output::print(version::report("kernmill.bench/1", report.json()))
-        } else {
-            output::show(report.text())
-        }
+        version::show(self.json, "kernmill.bench/1", || report.json(), || report.text())
     }
 }

@@ -6,14 +6,14 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, size, target_parser};
-use crate::output;
 use crate::progress::Terminal;
 #[cfg(feature = "compiler")]
 use crate::version;
 use kernmill::locate::Located;
+pub use kernmill::memory::context;
+use kernmill::memory::note_of_threads;
 use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
-use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use std::path::PathBuf;
@@ -106,24 +106,14 @@ impl ModelArgs {
             observer: Terminal::observer(self.compile.quiet),
         })
     }
-
-    /// Notes that there are more threads than CPUs: they wait for each other at every step.
-    fn note_threads(&self) {
-        let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        if self.threads() > cpus && !self.compile.quiet {
-            let plural = if cpus == 1 { "" } else { "s" };
-            output::note(format_args!(
-                "note: --threads {}: this process may use {cpus} CPU{plural}; more threads than that are slower",
-                self.threads()
-            ));
-        }
-    }
 }
 
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opened, Options)> {
     kernmill::adapters::check(&args.lora.adapters)?;
-    args.note_threads();
+    if let Some(note) = note_of_threads(args.threads()) {
+        Terminal::observer(args.compile.quiet).note(&note);
+    }
     if args.kv_disk.is_none() {
         explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
     }
@@ -166,15 +156,4 @@ pub fn load(
         map.map_err(|(path, error)| Failure::write(&path)(error))?;
     }
     Ok(loaded)
-}
-
-/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.
-pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
-    match asked {
-        Some(context) if !(1..=longest).contains(&context) => Err(Failure::BadInput(format!(
-            "--context is {context}, expected 1 to {longest}, the model's longest"
-        ))),
-        Some(context) => Ok(context),
-        None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
-    }
 }

@@ -7,6 +7,7 @@ use kernmill_os::output::NewFile;
 use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
+use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::{KvBudget, KvShape};
 use std::path::Path;
 
@@ -14,6 +15,35 @@ use std::path::Path;
 /// pages again and again.
 #[cfg(feature = "compiler")]
 const COMPILER_MEMORY: u64 = 20 << 20;
+
+/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`; never more
+/// than `longest`, the model's longest.
+///
+/// # Errors
+/// When more is asked for, or none.
+pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
+    match asked {
+        Some(context) if !(1..=longest).contains(&context) => {
+            let what = format!("--context is {context}, expected 1 to {longest}, the model's longest");
+            Err(Error::BadInput(what))
+        }
+        Some(context) => Ok(context),
+        None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
+    }
+}
+
+/// What to say of more threads than CPUs: they wait for each other at every step. `None` where there are
+/// enough.
+pub fn note_of_threads(threads: usize) -> Option<String> {
+    let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    let plural = if cpus == 1 { "" } else { "s" };
+    let note = || {
+        format!(
+            "--threads {threads}: this process may use {cpus} CPU{plural}; more threads than that are slower"
+        )
+    };
+    (threads > cpus).then(note)
+}
 
 /// Checks that at least 20 MiB of memory are available, which compiling the smallest model takes.
 ///
