@@ -198,9 +198,18 @@ fn ukernel(compiled: &Compiled, kernel: &Kernel, rows: usize) -> Option<&'static
     let one = [(String::new(), kernel.clone())];
     let called = generate::ukernels(&one, compiled.model.level());
     let by_panels = kernel.tiling.least_rows().is_some_and(|least| rows >= least);
-    let kinds: &[&str] = if by_panels { &["gemm", "dot"] } else { &["dot", "gemm", "score"] };
-    let named = |start: &str| called.iter().find(|one| one.to_string().starts_with(start));
-    let ukernel = kinds.iter().find_map(|start| named(start))?;
+    // Small matrices of a prologue are multiplied with f32 rows: the large ones come first.
+    let kinds: &[(&str, &str)] = match by_panels {
+        true => &[("gemm", ""), ("dot", "_q8_"), ("dot", "")],
+        false => &[("dot", "_q8_"), ("gemm", ""), ("score", ""), ("dot", "")],
+    };
+    let named = |(start, part): &(&str, &str)| {
+        called.iter().find(|one| {
+            let name = one.to_string();
+            name.starts_with(*start) && name.contains(*part)
+        })
+    };
+    let ukernel = kinds.iter().find_map(named)?;
     let choice = compiled.ukernels.iter().find(|choice| choice.ukernel == *ukernel)?;
     choice.versions.get(choice.pick).map(|(name, _)| *name)
 }

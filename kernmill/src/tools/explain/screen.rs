@@ -63,13 +63,7 @@ fn head(text: &mut String, facts: &Facts<'_>) {
     );
     let memory = facts.memory;
     let gb = |bytes: u64| bytes as f64 / 1e9;
-    let _ = writeln!(
-        text,
-        "memory: {:.3} GB with a context of {}{}",
-        gb(memory.total()),
-        memory.context,
-        cut(&memory.verdict(), 60)
-    );
+    let _ = writeln!(text, "memory: {:.3} GB with a context of {}", gb(memory.total()), memory.context);
     let _ = writeln!(
         text,
         "  weights {:.3} GB; KV {:.3} GB, {:.1} kB a token; arena {:.3} GB and {:.3} GB besides",
@@ -79,13 +73,16 @@ fn head(text: &mut String, facts: &Facts<'_>) {
         gb(program.arena_bytes),
         gb(memory.working.saturating_sub(program.arena_bytes))
     );
+    if let Some(verdict) = memory.verdict().strip_prefix("; ") {
+        let _ = writeln!(text, "  {}", cut(verdict, COLUMNS - 2));
+    }
 }
 
 fn speeds(text: &mut String, facts: &Facts<'_>) {
     let [first, deep, prompt] = facts.batches;
     let _ = writeln!(
         text,
-        "decode: {:.1} tokens/s at the start (at most {:.1} by memory), {:.1} at {} (at most {:.1}): {}",
+        "decode: {:.1} tokens/s at the start (memory allows {:.1}), {:.1} at {} ({:.1}); limit: {}",
         first.tokens_per_second(),
         first.memory_bound(),
         deep.tokens_per_second(),
@@ -95,10 +92,10 @@ fn speeds(text: &mut String, facts: &Facts<'_>) {
     );
     let bound = facts
         .peak()
-        .map_or_else(String::new, |peak| format!(" (at most {:.1} by int8)", prompt.arithmetic_bound(peak)));
+        .map_or_else(String::new, |peak| format!(" (int8 allows {:.1})", prompt.arithmetic_bound(peak)));
     let _ = writeln!(
         text,
-        "prompts: {:.1} tokens/s in chunks of {}{bound}: {}",
+        "prompts: {:.1} tokens/s in chunks of {}{bound}; limit: {}",
         prompt.tokens_per_second(),
         prompt.tokens,
         prompt.limit().name()

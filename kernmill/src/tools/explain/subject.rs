@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// A model that is explained.
 pub struct Subject {
-    /// Its spec.
+    /// Spec of the model.
     pub source: SpecSource,
     /// The graph that the spec describes.
     pub graph: Graph,
