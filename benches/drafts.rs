@@ -59,7 +59,7 @@ fn main() {
     let rounds = rest.first().map_or(5, |text| text.parse().expect("a number"));
     let plan = Plan::open(Path::new(plan)).expect("a plan");
     let image = plan.image(plan.choose(None).expect("a target for this CPU")).expect("weights");
-    let pool = PoolConfig { threads: None, pin: true };
+    let pool = PoolConfig { pin: true, ..PoolConfig::default() };
     let mut engine =
         Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
     let vocab = engine.model().vocab;

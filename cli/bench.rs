@@ -139,10 +139,7 @@ impl Bench {
         if self.paired {
             let report = PairedReport::measure(&mut loaded, &cases, &how, self.units, &|| bar.inc(1))?;
             bar.finish_and_clear();
-            return match self.json {
-                true => output::print(version::report("kernmill.paired/1", report.json())),
-                false => output::show(report.text()),
-            };
+            return version::show(self.json, "kernmill.paired/1", || report.json(), || report.text());
         }
         let on_case = |case: &Case| bar.set_message(case.to_string());
         let report = Report::measure(&mut loaded, &adapters, &cases, &how, &on_case, &|| bar.inc(1))?;
@@ -150,10 +147,6 @@ impl Bench {
         if let Some(path) = &self.timeline {
             output::write_file(path, report.timeline())?;
         }
-        if self.json {
-            output::print(version::report("kernmill.bench/1", report.json()))
-        } else {
-            output::show(report.text(self.layers))
-        }
+        version::show(self.json, "kernmill.bench/1", || report.json(), || report.text(self.layers))
     }
 }

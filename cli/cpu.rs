@@ -3,22 +3,27 @@
 use crate::failure::Result;
 use crate::options::size;
 use crate::output;
+use crate::progress::Terminal;
 use crate::version;
+use kernmill::machine::SCHEMA;
 use kernmill::tools::cpu::{Measured, json, text};
 use kernmill_runtime::pool::MAX_THREADS;
+use std::path::PathBuf;
 
 /// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 --measure reads memory that no cache holds, in the widest loads of the CPU's best target, and multiplies int8 values in registers with that \
-target's instructions: the limits that `kernmill bench` compares with. It takes a few seconds.
+target's instructions: the limits that `kernmill bench` compares with. It also finds out what a barrier of the threads costs, and a step more \
+among reads of memory. It takes a few seconds. What it writes with -o describes this machine to `compile`, `explain` and `fuse check` elsewhere.
 
 Examples:
   kernmill cpu
   kernmill cpu --measure
+  kernmill cpu --measure -o host.json        a description, for kernmill compile --machine host.json
   kernmill cpu --json")]
 pub struct Cpu {
-    /// Measures memory bandwidth and integer peak as well, of one thread and of all
+    /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads from one to all
     #[arg(long)]
     measure: bool,
     /// Threads that --measure calls all; by default one for each physical core that this process may use
@@ -27,6 +32,9 @@ pub struct Cpu {
     /// Bytes that --measure reads each time
     #[arg(long, value_name = "SIZE", requires = "measure", default_value = "4G", value_parser = size)]
     read: u64,
+    /// Write JSON to this file: a description of this machine
+    #[arg(long, short, value_name = "FILE", requires = "measure")]
+    output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -36,10 +44,12 @@ impl Cpu {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         let threads = self.threads.map(usize::from);
-        let measured = if self.measure { Measured::all(threads, self.read)? } else { Vec::new() };
-        match self.json {
-            true => output::print(version::report("kernmill.cpu/1", json(&measured))),
-            false => output::print(text(&measured)),
+        self.output.as_deref().map_or(Ok(()), output::check)?;
+        let observer = Terminal::observer(false);
+        let measured = if self.measure { Measured::all(threads, self.read, &*observer)? } else { Vec::new() };
+        match &self.output {
+            Some(path) => output::write_file(path, version::report(SCHEMA, json(&measured))),
+            None => version::show(self.json, SCHEMA, || json(&measured), || text(&measured)),
         }
     }
 }

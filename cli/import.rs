@@ -1,14 +1,10 @@
 //! `kernmill import`: a spec from a published model's `config.json` or GGUF file, or out of a plan.
 
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::GivenArgs;
 use crate::output;
-use kernmill::locate::{Located, SourceFiles};
 use kernmill::regenerate;
-use kernmill::source::SpecSource;
-use kernmill_compiler::fuse::FusedSet;
-use kernmill_runtime::Plan;
 use std::path::PathBuf;
 
 /// Writes a model spec from a published model's config.json or GGUF file
@@ -35,18 +31,7 @@ impl Import {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
-        let source = match given.resolve(explicit)? {
-            Located::Plan(path) => regenerate::source(&Plan::open(&path)?)?,
-            Located::Source(SourceFiles { weights: Some(weights), .. }) => {
-                SpecSource::import(&weights, FusedSet::builtin())?
-            }
-            Located::Source(_) => {
-                return Err(Failure::input(
-                    &self.model,
-                    "it is a spec already; expected a config.json, a GGUF file or a plan",
-                ));
-            }
-        };
+        let source = regenerate::imported(given.resolve(explicit)?, &self.model)?;
         match &self.output {
             Some(path) => output::write_file(path, &source.text),
             None => output::print(&source.text),

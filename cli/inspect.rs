@@ -109,20 +109,17 @@ impl Inspect {
             return output::show(stages::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
-        match self.json {
-            true => output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan)?)),
-            false => output::show(listing::plan(plan, Some(target))? + verified),
+        if self.json {
+            return output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan)?));
         }
+        output::show(listing::plan(plan, Some(target))? + verified)
     }
 
     #[cfg(feature = "compiler")]
     fn show_model(&self, given: &SourceFiles) -> Result<()> {
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let list = TensorList::of(given, self.preset, threads, &*Terminal::observer(self.quiet))?;
-        match self.json {
-            true => output::print(version::report("kernmill.inspect-model/1", list.json())),
-            false => output::show(list.text()),
-        }
+        version::show(self.json, "kernmill.inspect-model/1", || list.json(), || list.text())
     }
 
     fn verify(&self, plan: &Plan) -> Result<()> {

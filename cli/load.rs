@@ -109,10 +109,7 @@ impl LoadArgs {
         if let Some(path) = &self.svg {
             output::write_file(path, report.svg())?;
         }
-        match json {
-            true => output::print(version::report("kernmill.load/1", report.json()))?,
-            false => output::show(report.text())?,
-        }
+        version::show(json, "kernmill.load/1", || report.json(), || report.text())?;
         if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }
 }

@@ -9,6 +9,8 @@ use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::Target;
+#[cfg(feature = "compiler")]
+use kernmill::machine::{Description, read_machine};
 pub use kernmill::memory::size;
 #[cfg(feature = "compiler")]
 use kernmill::{CompileOptions, DEFAULT_CHUNK, source::read_fused};
@@ -64,6 +66,24 @@ pub struct CompileArgs {
     pub quiet: bool,
 }
 
+/// The machine that a model is compiled for.
+#[cfg(feature = "compiler")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct MachineArgs {
+    /// Machine that kernels are picked for, as `kernmill cpu --measure -o FILE` described it there: its
+    /// workers, memory and cost of a step, its best target and its family of CPUs. --target and --tune win
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+}
+
+#[cfg(feature = "compiler")]
+impl MachineArgs {
+    /// Reads the description.
+    pub fn read(&self) -> Result<Option<Description>> {
+        Ok(self.machine.as_deref().map(read_machine).transpose()?)
+    }
+}
+
 /// Which fused-op specs a model is compiled with.
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug, clap::Args)]
@@ -116,10 +136,11 @@ pub fn number(
 
 #[cfg(feature = "compiler")]
 impl CompileArgs {
-    /// These options with a tuning, unless one was given: this CPU's for target native; everybody's for
-    /// targets that were named, whose code does not depend on where it is compiled.
-    pub fn tuned(mut self, is_native: bool) -> CompileArgs {
-        self.tune.get_or_insert_with(|| if is_native { Tuning::native() } else { Tuning::Generic });
+    /// These options with a tuning, unless one was given: the described machine's; this CPU's for target
+    /// native; everybody's for targets that were named, whose code does not depend on where it is compiled.
+    pub fn tuned(mut self, is_native: bool, machine: Option<&Description>) -> CompileArgs {
+        let here = || if is_native { Tuning::native() } else { Tuning::Generic };
+        self.tune.get_or_insert_with(|| machine.map_or_else(here, |machine| machine.family));
         self
     }
 
@@ -134,6 +155,7 @@ impl CompileArgs {
             preset: self.preset,
             kv: self.kv_format,
             tuning: self.tune,
+            machine: None,
             fuse: !self.no_fuse,
             adapters: !self.no_adapters,
             fused,

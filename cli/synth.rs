@@ -76,8 +76,8 @@ impl Synth {
         let result = match self.lora {
             None => synth::write(&graph, &self.output, self.seed, &progress).map(Some),
             Some(rank) => {
-                let (rank, targets) = (usize::from(rank), self.targets.clone());
-                let shape = AdapterShape { rank, targets, dora: self.dora };
+                let targets = self.targets.clone();
+                let shape = AdapterShape { rank: rank.into(), targets, dora: self.dora };
                 synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| None)
             }
         };

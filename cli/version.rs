@@ -1,6 +1,8 @@
 //! Which kernmill this is: the same facts stand in `--version`, in plans, and in everything that is printed
 //! as JSON.
 
+#[cfg(feature = "compiler")]
+use crate::{failure::Result, output};
 use serde_json::{Value, json};
 
 /// Version of the package.
@@ -38,4 +40,10 @@ pub fn report(schema: &str, report: Value) -> String {
         all.extend(fields);
     }
     format!("{all:#}\n")
+}
+
+/// Prints a report, as JSON or as a text for people.
+#[cfg(feature = "compiler")]
+pub fn show(json: bool, schema: &str, value: impl Fn() -> Value, text: impl Fn() -> String) -> Result<()> {
+    if json { output::print(report(schema, value())) } else { output::show(text()) }
 }

@@ -2,17 +2,15 @@
 
 use super::Compile;
 use crate::failure::Result;
-use crate::output;
 use crate::version;
 use kernmill::locate::SourceFiles;
 use kernmill::source::SpecSource;
-use kernmill::tools::estimate::Estimate;
+use kernmill::tools::estimate::{Estimate, Host};
 use kernmill_compiler::pipeline::Compiled;
-use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::plan_file::PlanWriter;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_plan::target::Level;
-use kernmill_runtime::pool::default_threads;
 
 impl Compile {
     /// Tells what compiling a spec would give. Of its weights only shapes and stored formats count, which the
@@ -29,18 +27,7 @@ impl Compile {
             FormatChoices::assumed(&graph)
         });
         let compiled = self.targets(&source, &graph, levels, choices.as_ref())?;
-        let writer = PlanWriter::new(&PlanParts {
-            producer: version::PRODUCER,
-            compiled: &compiled,
-            choices: choices.as_ref(),
-            chunk: self.compile.chunk() as usize,
-            fused: !self.compile.no_fuse,
-            fused_specs: &source.fused,
-            spec: &source.text,
-            tokenizer_json: None,
-            end_tokens: &[],
-            chat_template: None,
-        })?;
+        let writer = PlanWriter::new(&self.parts(&compiled, choices.as_ref(), &source))?;
         self.show_dry_run(&writer, &compiled, notes)
     }
 
@@ -51,13 +38,10 @@ impl Compile {
         compiled: &[Compiled],
         notes: Vec<String>,
     ) -> Result<()> {
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        let Some(estimate) = Estimate::new(writer, compiled, self.context, threads, notes)? else {
+        let host = Host::of(self.described.as_ref(), self.threads.map(usize::from));
+        let Some(estimate) = Estimate::new(writer, compiled, self.context, host, notes)? else {
             return Ok(());
         };
-        match self.json {
-            true => output::print(version::report("kernmill.dry-run/1", estimate.json())),
-            false => output::show(estimate.text()),
-        }
+        version::show(self.json, "kernmill.dry-run/1", || estimate.json(), || estimate.text())
     }
 }

@@ -7,7 +7,7 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::given::GivenArgs;
-use crate::options::CompileArgs;
+use crate::options::{CompileArgs, MachineArgs};
 use crate::output;
 use crate::progress::Terminal;
 use crate::version;
@@ -15,6 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::adapters::AdapterSource;
 use kernmill::compile::{Targets, closing, write_plan};
 use kernmill::locate::{Located, SourceFiles};
+use kernmill::machine::Description;
 use kernmill::merge::Merge;
 use kernmill::observe::Observer;
 use kernmill::source::{SourceModel, SpecSource, choices};
@@ -44,6 +45,7 @@ Examples:
   kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
   kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
   kernmill compile my.toml --weights DIR -o poet.plan --merge-lora poet=adapters/poet      with a LoRA baked in
+  kernmill compile my.toml --weights DIR -o my.plan --machine host.json        for the machine that the file describes
   kernmill compile my.toml --dry-run                                           what it would take, and how fast it would be
   kernmill compile my.toml --emit obj -o my.o                                  only the machine code, for a debugger or a disassembler
   kernmill compile my.toml --emit hashes --target all                          only hashes of it, to compare compilers by
@@ -72,6 +74,11 @@ pub struct Compile {
     /// With --dry-run: the context that memory is shown for, in tokens; by default 4096 if the model can
     #[arg(long, value_name = "N", requires = "dry_run")]
     context: Option<u32>,
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// What `machine` says, once it is read.
+    #[arg(skip)]
+    described: Option<Description>,
     /// Threads that pack; by default one for each physical core that this process may use
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
@@ -100,8 +107,12 @@ impl Compile {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let start = Instant::now();
-        let levels = Targets::levels(&self.target, self.compile.preset, &*self.observer())?;
-        self.compile = self.compile.tuned(self.target.iter().all(|target| matches!(target, Targets::Native)));
+        self.described = self.machine.read()?;
+        let (machine, preset) = (self.described.as_ref(), self.compile.preset);
+        self.target = Targets::on(self.target, explicit.has("target"), machine, preset);
+        let levels = Targets::levels(&self.target, preset, &*self.observer())?;
+        let is_native = self.target.iter().all(|target| matches!(target, Targets::Native));
+        self.compile = self.compile.tuned(is_native, machine);
         let given = self.source(explicit)?;
         self.check_emit(&levels, &given)?;
         if self.writes_no_plan() {
@@ -123,16 +134,10 @@ impl Compile {
         let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
         let writer = PlanWriter::new(&PlanParts {
-            producer: version::PRODUCER,
-            compiled: &compiled,
-            choices: choices.as_ref(),
-            chunk: self.compile.chunk() as usize,
-            fused: !self.compile.no_fuse,
-            fused_specs: &model.source.fused,
-            spec: &model.source.text,
             tokenizer_json: tokenizer_json.as_deref(),
             end_tokens: &end_tokens,
             chat_template: model.chat_template.as_deref(),
+            ..self.parts(&compiled, choices.as_ref(), &model.source)
         })?;
         match file {
             None => {
@@ -168,6 +173,27 @@ impl Compile {
         }
     }
 
+    /// What a plan is made of besides a tokenizer and what belongs to it.
+    fn parts<'a>(
+        &self,
+        compiled: &'a [Compiled],
+        choices: Option<&'a FormatChoices>,
+        source: &'a SpecSource,
+    ) -> PlanParts<'a> {
+        PlanParts {
+            producer: version::PRODUCER,
+            compiled,
+            choices,
+            chunk: self.compile.chunk() as usize,
+            fused: !self.compile.no_fuse,
+            fused_specs: &source.fused,
+            spec: &source.text,
+            tokenizer_json: None,
+            end_tokens: &[],
+            chat_template: None,
+        }
+    }
+
     /// The model compiled for each level; stages are shown for the highest, hashes for all.
     fn targets(
         &self,
@@ -176,7 +202,8 @@ impl Compile {
         levels: &[Level],
         choices: Option<&FormatChoices>,
     ) -> Result<Vec<Compiled>> {
-        let options = self.compile.options(source.fused.clone(), &self.emit);
+        let mut options = self.compile.options(source.fused.clone(), &self.emit);
+        options.machine.clone_from(&self.described);
         let options = |level| options.at(level, self.compile.chunk(), choices.cloned());
         let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;

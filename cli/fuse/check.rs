@@ -3,8 +3,7 @@
 
 use super::trial;
 use crate::failure::{Failure, Result};
-use crate::options::preset_parser;
-use crate::output;
+use crate::options::{MachineArgs, preset_parser};
 use crate::version;
 use kernmill::source::{SpecSource, read_fused};
 use kernmill::tools::fuse_check::{Checker, levels};
@@ -47,6 +46,8 @@ pub struct Check {
     /// Run kernels of this instruction set only
     #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(Level::ALL.map(Level::name)))]
     target: Option<String>,
+    #[command(flatten)]
+    machine: MachineArgs,
     /// Seconds that a comparison may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     time_limit: u64,
@@ -58,14 +59,12 @@ pub struct Check {
 impl Check {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
+        let machine = self.machine.read()?;
         let specs = read_fused(&self.files)?;
         let set = FusedSet::builtin().with(specs.clone())?;
-        let wanted = self.target.as_deref().and_then(Level::from_name);
-        let levels = levels(wanted)?;
-        let model = match &self.spec {
-            None => None,
-            Some(path) => Some(SpecSource::read(path, set.clone())?.graph()?),
-        };
+        let levels = levels(self.target.as_deref().and_then(Level::from_name))?;
+        let graph = |path| SpecSource::read(path, set.clone())?.graph();
+        let model = self.spec.as_deref().map(graph).transpose()?;
         let mut again = "kernmill fuse check".to_owned();
         self.files.iter().for_each(|file| again.push_str(&format!(" {}", file.display())));
         let checker = Checker {
@@ -73,6 +72,7 @@ impl Check {
             set: &set,
             model: model.as_ref().map(|graph| (graph, self.preset)),
             levels: &levels,
+            machine: machine.as_ref(),
             seed: self.seed,
             samples: self.samples,
             time_limit: Duration::from_secs(self.time_limit),
@@ -80,11 +80,12 @@ impl Check {
         };
         let commands = specs.iter().map(|_| trial::command()).collect::<Result<Vec<_>>>()?;
         let report = checker.check(commands)?;
-        if self.json {
-            output::print(version::report("kernmill.fuse-check/1", serde_json::json!(report)))?;
-        } else {
-            output::show(report.to_string())?;
-        }
+        version::show(
+            self.json,
+            "kernmill.fuse-check/1",
+            || serde_json::json!(report),
+            || report.to_string(),
+        )?;
         match report.failed() {
             Some(reason) => Err(Failure::Work(reason)),
             None => Ok(()),

@@ -7,6 +7,7 @@ pub mod fuse;
 pub mod graph;
 pub mod import;
 pub mod interp;
+pub mod machine;
 pub mod memory;
 mod ops;
 pub mod pack;

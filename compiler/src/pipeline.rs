@@ -10,7 +10,7 @@ use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, Quantisation};
 use crate::schedule::{Kernels, Schedule, check_sizes};
-use crate::select::cost::Model;
+use crate::select::cost::{MACHINE, Machine, Model};
 use crate::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
 use kernmill_kernels_gen::generate::generate;
 use kernmill_kernels_gen::ukernel::MicroKernel;
@@ -33,6 +33,8 @@ pub struct Options {
     pub level: Level,
     /// Whose CPUs it is to be fast on.
     pub tuning: Tuning,
+    /// The machine that candidates are weighed for.
+    pub machine: Machine,
     /// Tokens per prefill chunk: the largest batch.
     pub chunk: usize,
     /// Whether tokens may have adapters.
@@ -58,6 +60,7 @@ impl Options {
             kv: None,
             level,
             tuning: Tuning::Generic,
+            machine: MACHINE,
             chunk: 512,
             adapters: true,
             fuse: true,
@@ -76,6 +79,8 @@ pub struct Compiled {
     pub fused: FusedGraph,
     /// What fusion did not do, and why.
     pub report: fuse::Report,
+    /// The cost model that picked kernels and micro-kernels.
+    pub model: Model,
     /// Where the weights go.
     pub layout: WeightLayout,
     /// Kernels by token class.
@@ -141,7 +146,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let (fused, report) = passes.time("fuse", || fuse::fuse(&quantised, rules, options.level));
     passes.run("verify fused", || fused.verify())?;
     let layout = passes.run("place weights", || plan_weights(&quantised, &gate_up_pairs(&quantised)))?;
-    let model = Model::new(options.level, options.tuning);
+    let model = Model::on(options.level, options.tuning, options.machine);
     let selections =
         passes.run("select", || select_classes(&fused, &layout, options.chunk, &model, options.kernels))?;
     let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));
@@ -161,15 +166,16 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let mut generated =
         passes.run("generate", || generate(&kernels.list, options.level, &version, options.keep_clif))?;
     let clif = std::mem::take(&mut generated.clif);
-    let model = model_info(&quantised, &layout, preset.name());
+    let info = model_info(&quantised, &layout, preset.name());
     let program = passes.time("assemble", || {
-        assemble(&quantised, model, &layout, (&schedules, &kernels), &arenas, generated, options.level)
+        assemble(&quantised, info, &layout, (&schedules, &kernels), &arenas, generated, options.level)
     });
     passes.run("check program", || kernmill_plan::check::check_program(&program))?;
     let times = passes.times;
     Ok(Compiled {
         fused,
         report,
+        model,
         layout,
         selections,
         schedules,

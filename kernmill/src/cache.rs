@@ -7,7 +7,7 @@ use crate::plan::PlanModel;
 use crate::source::SourceModel;
 use kernmill_os::output::NewFile;
 use kernmill_plan::abi::ABI_VERSION;
-use kernmill_plan::target::{Level, Tuning};
+use kernmill_plan::target::Level;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,10 @@ pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Res
     add(level.name());
     add(compile.preset.name());
     add(&compile.kv.of(compile.preset.kv_formats()).to_string());
-    add(compile.tuning.unwrap_or_else(Tuning::native).name());
+    add(compile.tuning().name());
+    if let Some(machine) = &compile.machine {
+        add(&format!("{:?}", machine.costs()));
+    }
     add(&format!("{} {} {}", options.chunk(), compile.fuse, compile.adapters));
     add(&model.source.text);
     for spec in model.source.fused.specs() {

@@ -6,6 +6,7 @@ use crate::observe::{Observer, Unit};
 use crate::options::{Options, Target};
 use crate::source::SourceModel;
 use kernmill_checkpoint::CheckpointError;
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::compile;
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
@@ -29,6 +30,19 @@ pub enum Targets {
 }
 
 impl Targets {
+    /// What is asked for: `asked` if the user chose it, or else what is best on `machine`, if it is described.
+    pub fn on(
+        asked: Vec<Targets>,
+        chosen: bool,
+        machine: Option<&Description>,
+        preset: Preset,
+    ) -> Vec<Targets> {
+        match machine {
+            Some(machine) if !chosen => vec![Targets::Level(machine.level(preset))],
+            _ => asked,
+        }
+    }
+
     /// What is asked for together, ascending, each once.
     ///
     /// # Errors

@@ -47,6 +47,8 @@ mod error;
 pub mod interrupt;
 mod lines;
 pub mod locate;
+#[cfg(feature = "compiler")]
+pub mod machine;
 pub mod memory;
 #[cfg(feature = "compiler")]
 pub mod merge;

@@ -8,6 +8,7 @@ use kernmill_os::region::WeightRegion;
 use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
+use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::{KvBudget, KvShape};
 use std::path::Path;
 
@@ -15,6 +16,22 @@ use std::path::Path;
 /// pages again and again.
 #[cfg(feature = "compiler")]
 const COMPILER_MEMORY: u64 = 20 << 20;
+
+/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`; never more
+/// than `longest`, the model's longest.
+///
+/// # Errors
+/// When more is asked for, or none.
+pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
+    match asked {
+        Some(context) if !(1..=longest).contains(&context) => {
+            let what = format!("--context is {context}, expected 1 to {longest}, the model's longest");
+            Err(Error::BadInput(what))
+        }
+        Some(context) => Ok(context),
+        None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
+    }
+}
 
 /// Checks that at least 20 MiB of memory are available, which compiling the smallest model takes.
 ///

@@ -6,7 +6,7 @@ use crate::cache;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::locate::Located;
-use crate::memory::{WeightsIn, check_lock, check_memory, kv_shape, lock};
+use crate::memory::{self, WeightsIn, check_lock, check_memory, kv_shape, lock};
 #[cfg(feature = "compiler")]
 use crate::nano;
 #[cfg(feature = "compiler")]
@@ -25,7 +25,6 @@ use kernmill_kv_store::{Layout, Store};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
-use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::perf;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
@@ -121,19 +120,12 @@ impl Opened {
     }
 
     /// The tokens that a sequence may have: `asked` of them, or else room for `wanted`, but at least
-    /// [`DEFAULT_CONTEXT`], if the model was made for so many.
+    /// [`DEFAULT_CONTEXT`](kernmill_runtime::engine::DEFAULT_CONTEXT), if the model was made for so many.
     ///
     /// # Errors
     /// When more is asked for than the model was made for, or nothing.
     pub fn context(&self, asked: Option<u32>, wanted: usize) -> Result<u32> {
-        let longest = self.longest_context();
-        match asked {
-            Some(context) if !(1..=longest).contains(&context) => Err(Error::BadInput(format!(
-                "--context is {context}, expected 1 to {longest}, the model's longest"
-            ))),
-            Some(context) => Ok(context),
-            None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
-        }
+        memory::context(self.longest_context(), asked, wanted)
     }
 
     /// A prompt that the model continues well; `None` unless it is the embedded model.

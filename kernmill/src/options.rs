@@ -4,7 +4,10 @@ use crate::adapters::AdapterSource;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Silent};
 #[cfg(feature = "compiler")]
-use kernmill_compiler::{fuse::FusedSet, pipeline, quant::Preset, quant::choose::FormatChoices};
+use kernmill_compiler::{
+    fuse::FusedSet, machine::Description, pipeline, quant::Preset, quant::choose::FormatChoices,
+    select::cost::MACHINE,
+};
 use kernmill_os::affinity::CpuSet;
 #[cfg(feature = "compiler")]
 use kernmill_os::tiles;
@@ -116,9 +119,12 @@ pub struct CompileOptions {
     pub preset: Preset,
     /// Formats of the KV cache, where they are not to be those of the preset.
     pub kv: KvRequest,
-    /// The family of CPUs that the code is tuned for; `None` is the CPU at hand. Tuning changes speed, never
-    /// results.
+    /// The family of CPUs that the code is tuned for; `None` is that of `machine`, or of the CPU at hand. Tuning
+    /// changes speed, never results.
     pub tuning: Option<Tuning>,
+    /// The machine that kernels are picked for; `None` is the compiler's own idea of one. It may change speed,
+    /// never results.
+    pub machine: Option<Description>,
     /// Whether nodes of the graph are fused. Without fusion every node is a kernel of its own.
     pub fuse: bool,
     /// Whether the code has branches for adapters. Without them no adapter can be loaded.
@@ -179,6 +185,7 @@ impl Default for CompileOptions {
             preset: Preset::Faithful,
             kv: KvRequest::default(),
             tuning: None,
+            machine: None,
             fuse: true,
             adapters: true,
             fused: FusedSet::builtin(),
@@ -233,6 +240,12 @@ impl Options {
 
 #[cfg(feature = "compiler")]
 impl CompileOptions {
+    /// The family of CPUs that the code is tuned for.
+    pub fn tuning(&self) -> Tuning {
+        let described = self.machine.as_ref().map(|machine| machine.family);
+        self.tuning.or(described).unwrap_or_else(Tuning::native)
+    }
+
     /// The compiler's options for `level`, `chunk` prompt tokens at once, and what preset `fast` has chosen.
     pub fn at(&self, level: Level, chunk: u32, choices: Option<FormatChoices>) -> pipeline::Options {
         pipeline::Options {
@@ -240,7 +253,8 @@ impl CompileOptions {
             choices,
             kv: Some(self.kv.of(self.preset.kv_formats())),
             level,
-            tuning: self.tuning.unwrap_or_else(Tuning::native),
+            tuning: self.tuning(),
+            machine: self.machine.as_ref().map_or(MACHINE, Description::costs),
             chunk: chunk as usize,
             adapters: self.adapters,
             fuse: self.fuse,
@@ -261,6 +275,15 @@ impl Target {
         match self {
             Target::Level(level) => Ok(level),
             Target::Native => native(preset, observer).ok_or_else(|| lacks(Level::V3)),
+        }
+    }
+
+    /// The target itself if the user chose it, or else the best one of `machine`, if it is described.
+    #[must_use]
+    pub fn on(self, chosen: bool, machine: Option<&Description>, preset: Preset) -> Target {
+        match machine {
+            Some(machine) if !chosen => Target::Level(machine.level(preset)),
+            _ => self,
         }
     }
 

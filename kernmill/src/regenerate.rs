@@ -2,6 +2,7 @@
 //! read.
 
 use crate::error::{Error, Result};
+use crate::locate::{Located, SourceFiles};
 use crate::options::Options as OpenOptions;
 use crate::source::SpecSource;
 use kernmill_compiler::fuse::FusedSet;
@@ -16,6 +17,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::Plan;
+use std::path::Path;
 
 /// Tokens per prefill chunk at most, as of a model that is compiled here.
 const MAX_CHUNK: u32 = 4096;
@@ -61,6 +63,23 @@ pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
         return Err(unfit(plan, what));
     }
     Ok(compiled.program)
+}
+
+/// A spec from what was found at `path`: a plan's own, or one that is written from a config.json or GGUF file.
+///
+/// # Errors
+/// When a file cannot be read, describes a model that is not supported, or is a spec already.
+pub fn imported(found: Located, path: &Path) -> Result<SpecSource> {
+    match found {
+        Located::Plan(path) => source(&Plan::open(&path)?),
+        Located::Source(SourceFiles { weights: Some(weights), .. }) => {
+            SpecSource::import(&weights, FusedSet::builtin())
+        }
+        Located::Source(_) => {
+            let what = "it is a spec already; expected a config.json, a GGUF file or a plan";
+            Err(Error::input(path, what))
+        }
+    }
 }
 
 /// The model spec and the fused-op specs that a plan holds.

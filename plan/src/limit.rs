@@ -33,6 +33,8 @@ pub const PROMPT_BYTES: usize = 16 << 20;
 pub const INDEX_BYTES: u64 = 32 << 20;
 /// A model spec or fused-op spec.
 pub const SPEC_BYTES: u64 = 4 << 20;
+/// A description of a machine.
+pub const MACHINE_BYTES: u64 = 1 << 20;
 /// The metadata section of a plan.
 pub const PLAN_METADATA_BYTES: u64 = 16 << 20;
 /// Files that a GGUF model is split into.

@@ -4,7 +4,7 @@ use kernmill_os::cpu::host_has;
 use serde::{Deserialize, Serialize};
 
 /// A set of CPU features.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Features(u64);
 
 impl Features {
@@ -223,7 +223,7 @@ impl Level {
 
 /// CPU family that code is made to be fast on. It decides among kernels that give the same bits and run on
 /// every CPU of the level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tuning {
     /// No family in particular.
     #[default]

@@ -143,7 +143,8 @@ fn stages_are_printed_or_written_one_file_each() {
 
 #[test]
 fn explain_says_what_fused_and_what_it_takes() {
-    let text = kernmill(&["explain", "model-specs/gpt-oss-20b.toml", "--target", "x86-64-v3", "-q"]).text();
+    let text =
+        kernmill(&["explain", "model-specs/gpt-oss-20b.toml", "--all", "--target", "x86-64-v3", "-q"]).text();
     for part in [
         "more where a sequence has an adapter",
         "moe_gate_up",

@@ -86,7 +86,7 @@ fn what_a_plan_was_compiled_with_is_explained() {
     let compile =
         ["compile", "model", "-o", "small.plan", "-q", "--preset", "exact", "--no-adapters", "--chunk", "7"];
     sandbox.run(&compile).text();
-    let text = sandbox.run(&["explain", "small.plan", "-q"]).text();
+    let text = sandbox.run(&["explain", "small.plan", "-q", "--all"]).text();
     for part in ["preset exact", "up to 7 tokens"] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }

@@ -17,7 +17,7 @@ const REPORTS: [(&[&str], &str); 11] = [
     (&["inspect", "a.plan", "--json"], "kernmill.inspect-plan/1"),
     (&["compile", "spec.toml", "--dry-run", "--json"], "kernmill.dry-run/1"),
     (&["compile", "spec.toml", "--emit", "hashes", "--json"], "kernmill.hashes/1"),
-    (&["cpu", "--json"], "kernmill.cpu/1"),
+    (&["cpu", "--json"], "kernmill.cpu/2"),
     (&["fuse", "check", "mish.toml", "--samples", "1", "--json"], "kernmill.fuse-check/1"),
 ];
 

@@ -19,8 +19,8 @@ const REPORTS: [(&str, &str); 14] = [
     ("kernmill.inspect-plan/1", "inspect nano.plan"),
     ("kernmill.dry-run/1", "compile --dry-run"),
     ("kernmill.hashes/1", "compile --emit hashes"),
-    ("kernmill.cpu/1", "cpu"),
-    ("kernmill.cpu/1", "cpu --measure --read 1M"),
+    ("kernmill.cpu/2", "cpu"),
+    ("kernmill.cpu/2", "cpu --measure --read 1M"),
     ("kernmill.fuse-check/1", "fuse check mish.toml --samples 1"),
     ("kernmill.fuse-check/1", "fuse check linear_residual.toml --samples 1"),
 ];

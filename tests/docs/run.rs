@@ -68,6 +68,10 @@ impl Place {
         }
         match name {
             "DIR" | "MODEL" | "synth-20b" => self.checkpoint(&self.path(name)),
+            "host.json" => {
+                let machine = root().join("fuzz/corpus/machine/two_cores");
+                fs::copy(machine, self.path(name)).unwrap();
+            }
             "ids.json" => fs::write(self.path(name), "[1, 2, 3, 4, 5]").unwrap(),
             "requests.jsonl" => {
                 let requests =

@@ -177,6 +177,6 @@ fn drafts_change_no_token_where_memory_is_short() {
     let pool = kernmill_runtime::pool::PoolConfig { threads: Some(1), ..Default::default() };
     let config = kernmill_runtime::EngineConfig { pool, context: Some(70), ..Default::default() };
     let mut engine = Engine::new(&image, config).unwrap();
-    let (tokens, _) = compare(&mut engine, &[case.tokens.clone()], 40, 100);
+    let (tokens, _) = compare(&mut engine, std::slice::from_ref(&case.tokens), 40, 100);
     assert!(tokens > 100, "{tokens}");
 }

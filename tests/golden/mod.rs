@@ -42,7 +42,7 @@ fn candidates_and_their_costs() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     for level in [Level::V3, Level::V4Vnni] {
         let compiled = compile(&graph, &Options { chunk: 64, ..Options::new(level) }).unwrap();
-        let text = explain(&compiled.selections, &compiled.ukernels).to_string();
+        let text = explain(&compiled.model, &compiled.selections, &compiled.ukernels).to_string();
         expect_file![format!("{}/tests/golden/candidates_{}.txt", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
     }

@@ -14,6 +14,7 @@ use kernmill_compiler::expr;
 use kernmill_compiler::fuse::FusedSpec;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
@@ -103,6 +104,12 @@ fn fused_op_specs() {
 fn configs_of_models() {
     let read = |bytes: &[u8]| drop(from_config("grown", text_of(bytes)));
     seeds("config").iter().for_each(|seed| grow_json("config", seed, &read));
+}
+
+#[test]
+fn descriptions_of_machines() {
+    let read = |bytes: &[u8]| drop(Description::parse(text_of(bytes)));
+    seeds("machine").iter().for_each(|seed| grow_json("machine", seed, &read));
 }
 
 #[test]

@@ -38,6 +38,11 @@ fn config() {
 }
 
 #[test]
+fn machine() {
+    replay_and_mutate("machine");
+}
+
+#[test]
 fn safetensors() {
     replay_and_mutate("safetensors");
 }
@@ -129,6 +134,10 @@ fn every_target_has_a_fuzzer_and_a_corpus() {
 #[test]
 fn the_corpus_has_inputs_that_are_read_to_the_end() {
     let seed = |path: &str| fs::read(root().join("fuzz/corpus").join(path)).expect("readable");
+    assert!(
+        targets::reads_machine(&seed("machine/two_cores"))
+            && targets::reads_machine(&seed("machine/many_cores"))
+    );
     assert!(targets::reads_safetensors(&seed("safetensors/model_header")));
     for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned", "llama_blocks", "qwen2_blocks"] {
         assert!(targets::reads_gguf(&seed(&format!("gguf/{name}"))), "{name}");

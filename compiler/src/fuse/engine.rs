@@ -35,6 +35,8 @@ pub struct NearMiss {
     pub without: Vec<String>,
     /// Why.
     pub reason: String,
+    /// Nodes that would have been one group: those of the whole match, or those that were found of it.
+    pub members: Vec<NodeId>,
 }
 
 /// Groups the nodes of `graph` by `rules`, in their order, for code of that level; nodes that no rule takes
@@ -105,16 +107,19 @@ impl<'g> Fusion<'g> {
 
     /// Tries the rule's forms at one anchor, those with most members first.
     fn apply_at(&mut self, rule: &FusionRule, forms: &[Plain], anchor: NodeId, budget: &Cell<usize>) {
-        let near = |without, reason| NearMiss { rule: rule.name.clone(), anchor, without, reason };
+        let near = |without, reason, members| {
+            let rule = rule.name.clone();
+            NearMiss { rule, anchor, without, reason, members }
+        };
         let mut refused: Option<Refusal> = None;
-        let mut incomplete: Option<String> = None;
+        let mut incomplete: Option<(String, Vec<NodeId>)> = None;
         for form in forms {
             match self.try_form(form, anchor, budget) {
                 Ok(group) => {
                     if let Some(refusal) = refused {
                         let newly = form.absent.iter().filter(|name| !refusal.absent.contains(name));
                         let without = newly.map(ToString::to_string).collect();
-                        self.report.near_misses.push(near(without, refusal.reason));
+                        self.report.near_misses.push(near(without, refusal.reason, refusal.members));
                     }
                     self.take(group);
                     return;
@@ -124,21 +129,23 @@ impl<'g> Fusion<'g> {
                     // A copy more is never what is missing.
                     let copy = rule.pattern[partial.stuck_at].copy > 0;
                     if !copy && partial.matched >= 3 && partial.matched + 1 == form.len() {
-                        incomplete.get_or_insert_with(|| missing(rule, partial.stuck_at));
+                        incomplete.get_or_insert_with(|| (missing(rule, partial.stuck_at), partial.nodes));
                     }
                 }
             }
         }
         if budget.get() == 0 {
-            let first = refused.map_or(String::new(), |refusal| format!("; the first: {}", refusal.reason));
+            let first =
+                refused.as_ref().map_or(String::new(), |refusal| format!("; the first: {}", refusal.reason));
             let reason =
                 format!("nodes that can stand for each other fit in too many ways to try them all{first}");
-            self.report.near_misses.push(near(Vec::new(), reason));
+            let members = refused.map_or_else(Vec::new, |refusal| refusal.members);
+            self.report.near_misses.push(near(Vec::new(), reason, members));
         } else if let Some(refusal) = refused {
-            self.refused.extend(refusal.members);
-            self.report.near_misses.push(near(Vec::new(), refusal.reason));
-        } else if let Some(reason) = incomplete {
-            self.incomplete.push(near(Vec::new(), reason));
+            self.refused.extend(&refusal.members);
+            self.report.near_misses.push(near(Vec::new(), refusal.reason, refusal.members));
+        } else if let Some((reason, members)) = incomplete {
+            self.incomplete.push(near(Vec::new(), reason, members));
         }
     }
 

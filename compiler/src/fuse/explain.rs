@@ -95,7 +95,7 @@ fn counts(fused: &FusedGraph) -> [Counts; 2] {
 }
 
 /// By group, whether adapters alone need what it writes.
-fn for_adapters(fused: &FusedGraph) -> Vec<bool> {
+pub(super) fn for_adapters(fused: &FusedGraph) -> Vec<bool> {
     let (uses, served) = (Uses::new(&fused.graph), fused.graph.served_lora_targets());
     let is_served = |value: &ValueId| uses.producer(*value).is_some_and(|id| served[id.0 as usize].is_some());
     fused.groups.iter().map(|group| group.outputs.iter().all(is_served)).collect()
@@ -133,7 +133,7 @@ fn savings(fused: &FusedGraph) -> String {
 }
 
 /// Bytes of a value for a token (one wanted row).
-fn per_token(fused: &FusedGraph, value: ValueId) -> usize {
+pub(super) fn per_token(fused: &FusedGraph, value: ValueId) -> usize {
     let ty: Type = fused.graph.value(value).ty;
     let rows = if let Rows::Slots(k) = ty.rows() { k as usize } else { 1 };
     rows * ty.row_bytes()
@@ -172,7 +172,7 @@ fn collapse<'n>(items: impl Iterator<Item = (&'n str, String)>) -> String {
 }
 
 /// `layers.3.q` is layer 3 of `layers.*.q`.
-fn split_layer(name: &str) -> (Option<usize>, String) {
+pub(super) fn split_layer(name: &str) -> (Option<usize>, String) {
     let parts: Vec<&str> = name.split('.').collect();
     let at = parts.windows(2).position(|pair| pair[0] == "layers" && pair[1].parse::<usize>().is_ok());
     match at {
@@ -186,7 +186,7 @@ fn split_layer(name: &str) -> (Option<usize>, String) {
 }
 
 /// `layers 0..24` or `layers 0,2..5` (ends excluded).
-fn ranges(layers: &[usize]) -> String {
+pub(super) fn ranges(layers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &layer in layers {
         match runs.last_mut() {

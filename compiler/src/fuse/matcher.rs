@@ -44,6 +44,8 @@ pub(super) struct Partial {
     pub matched: usize,
     /// Capture that nothing fitted.
     pub stuck_at: usize,
+    /// The nodes that were matched at best.
+    pub nodes: Vec<NodeId>,
 }
 
 impl<'r> Plain<'r> {
@@ -138,7 +140,7 @@ impl<'r> Plain<'r> {
             taken,
             accept,
             budget,
-            partial: Partial { matched: 0, stuck_at: self.order[0] },
+            partial: Partial { matched: 0, stuck_at: self.order[0], nodes: Vec::new() },
         };
         let start = Match {
             nodes: vec![None; self.rule.pattern.len()],
@@ -184,7 +186,8 @@ impl<T> Search<'_, '_, T> {
     fn extend(&mut self, depth: usize, found: &Match, anchor: Option<NodeId>) -> Option<T> {
         let Some(&i) = self.plain.order.get(depth) else { return (self.accept)(found) };
         if depth > self.partial.matched || depth == 0 {
-            self.partial = Partial { matched: depth, stuck_at: i };
+            let nodes = found.nodes.iter().flatten().copied().collect();
+            self.partial = Partial { matched: depth, stuck_at: i, nodes };
         }
         let candidates = anchor.map_or_else(|| self.candidates(i, found), |anchor| vec![anchor]);
         for id in candidates {

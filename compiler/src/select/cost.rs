@@ -1,9 +1,10 @@
 //! The cost model: what a kernel is assumed to take, in ns, for so many tokens.
 //!
-//! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so
-//! that the same input gives the same bytes. Micro-kernels' numbers are in `compiler/tables/`; the rest of
-//! the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs
-//! only speed.
+//! Nothing is measured while compiling: a level's numbers, for one tuning and one description of a machine,
+//! are the same on every host, so that the same input gives the same bytes. Micro-kernels' numbers are in
+//! `compiler/tables/`. The rest of the machine is [`MACHINE`] for all levels, unless a description
+//! (`compiler/src/machine.rs`) says otherwise. All candidates give the same bits, so a wrong number costs only
+//! speed.
 
 use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
@@ -15,10 +16,10 @@ use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::{MicroKernel, gemm_bf16};
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
-use kernmill_plan::target::{Level, Tuning};
+use kernmill_plan::target::{Features, Level, Tuning};
 
 /// What the model knows of a machine besides its micro-kernels.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates
     /// differ less.
@@ -55,6 +56,9 @@ pub struct Machine {
     pub bf16_decode: f64,
     /// A decoded block of a tile times a bf16 row.
     pub bf16_row: f64,
+    /// A multiply-add of attention with vectors of 512 bits, softmax included. Reports are made with it;
+    /// nothing is picked by it.
+    pub attention_mac: f64,
 }
 
 /// What the model knows of a machine, at all levels: none of this is arithmetic on vectors of weights. Bytes:
@@ -64,7 +68,9 @@ pub struct Machine {
 /// and 32 rows of a norm and a quantisation of 2880 take 54.9 us, with a router of 32 rows besides 116.1.
 /// `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
 /// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the
-/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles.
+/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles. Attention:
+/// `benches/runs/2026-11-21-attention.md`, where two threads take 72 us for the 6.0 million multiply-adds of a
+/// token of a prompt of 512.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
@@ -81,9 +87,15 @@ pub const MACHINE: Machine = Machine {
     f32_product: 0.06,
     bf16_decode: 21.0,
     bf16_row: 10.4,
+    attention_mac: 0.024,
 };
 
 impl Machine {
+    /// Bytes per ns that a worker gets while all of them read.
+    pub fn bytes(&self) -> f64 {
+        self.worker_bytes.min(self.all_bytes / self.workers as f64)
+    }
+
     /// Waiting for memory beside arithmetic, in dots.
     fn overlapped(&self, memory: f64, arithmetic: f64) -> f64 {
         memory.max(arithmetic) + self.exposed * memory.min(arithmetic)
@@ -144,8 +156,13 @@ struct FormatCosts {
 }
 
 impl Model {
-    /// The model that selection uses.
+    /// The model for the built-in machine.
     pub fn new(level: Level, tuning: Tuning) -> Model {
+        Model::on(level, tuning, MACHINE)
+    }
+
+    /// The model for a machine.
+    pub fn on(level: Level, tuning: Tuning, machine: Machine) -> Model {
         let table = Table::of(tuning);
         let block = |ukernel: MicroKernel| {
             let versions = versions_of(&table, &ukernel, level);
@@ -161,21 +178,26 @@ impl Model {
             let weights = products.decoded(format);
             let gemm = |tiles, tokens| block(MicroKernel::GemmQ8 { weights, tiles, tokens });
             let costs = FormatCosts {
-                memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / MACHINE.worker_bytes,
+                memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / machine.bytes(),
                 dots: dots.map(block).collect(),
                 decode: block(MicroKernel::decoding(weights, format)),
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
                 least_rows: 0,
             };
-            (format, FormatCosts { least_rows: costs.least_rows(), ..costs })
+            (format, FormatCosts { least_rows: costs.least_rows(&machine), ..costs })
         });
         let formats = formats.collect();
-        Model { level, table, machine: MACHINE, products, formats }
+        Model { level, table, machine, products, formats }
     }
 
     /// The level that the model is for.
     pub fn level(&self) -> Level {
         self.level
+    }
+
+    /// The machine that it is for.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// The versions of a micro-kernel and what a block costs in each (`None`: no number); the 128-bit version
@@ -199,11 +221,6 @@ impl Model {
         self.format(format).least_rows
     }
 
-    /// Bytes per ns that a worker gets while all of them read.
-    fn bytes(&self) -> f64 {
-        self.machine.worker_bytes.min(self.machine.all_bytes / self.machine.workers as f64)
-    }
-
     /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
     /// of waiting for memory hides in their arithmetic or the other way round; with panels the two add up,
     /// because weights are decoded first.
@@ -217,7 +234,7 @@ impl Model {
         let (q8, bf16) = (matches!(input, RowType::Q8(_)), matches!(input, RowType::Bf16(_)));
         for mat in &part.mats {
             let bytes = (tiles * mat.format.tile(mat.k).bytes()) as f64;
-            let memory = bytes / self.bytes();
+            let memory = bytes / self.machine.bytes();
             if bf16 {
                 ns += memory;
                 continue;
@@ -328,6 +345,16 @@ impl Model {
         self.machine.barrier + prologue + body
     }
 
+    /// What a step of attention takes that reads so many bytes of the cache and does so many multiply-adds, its
+    /// barrier included. Vectors of 256 bits take twice as long as those of 512.
+    pub fn attention(&self, bytes: f64, macs: f64) -> f64 {
+        let wide = self.level.features().has(Features::AVX512F);
+        let each = self.machine.attention_mac * if wide { 1.0 } else { 2.0 };
+        let workers = self.machine.workers as f64;
+        let (memory, arithmetic) = (bytes / workers / self.machine.bytes(), macs / workers * each);
+        self.machine.barrier + self.machine.overlapped(memory, arithmetic)
+    }
+
     /// Grouped matrices: every expert is assumed to be as likely as any other, so that its rows are
     /// binomially distributed.
     fn experts(
@@ -379,10 +406,10 @@ impl FormatCosts {
 
     /// Where the sum of both sides' excess over the better of the two is least, weights from memory. (Dots
     /// like their group sizes, so the costs cross more than once.)
-    fn least_rows(&self) -> usize {
+    fn least_rows(&self, machine: &Machine) -> usize {
         const MOST: usize = 64;
         let excess = |rows: usize| {
-            let dots = MACHINE.overlapped(self.memory, self.by_dots(rows).0);
+            let dots = machine.overlapped(self.memory, self.by_dots(rows).0);
             let panels = self.memory + self.by_panels(2, rows).0 / 2.0;
             (dots / dots.min(panels), panels / dots.min(panels))
         };

@@ -1,7 +1,7 @@
 //! What each kernel and micro-kernel could have been, what the model thinks it costs, and what was picked:
 //! for `kernmill explain`.
 
-use super::cost::MACHINE;
+use super::cost::Model;
 use super::{KernelChoice, MicroKernelChoice, Prologue, Selection};
 use kernmill_kernels_gen::kernel::Tiling;
 use serde::Serialize;
@@ -80,8 +80,8 @@ pub struct VersionReport {
     pub ns_per_block: Option<f64>,
 }
 
-/// The report of these selections.
-pub fn explain(selections: &[Selection], ukernels: &[MicroKernelChoice]) -> Report {
+/// The report of these selections, which `model` made.
+pub fn explain(model: &Model, selections: &[Selection], ukernels: &[MicroKernelChoice]) -> Report {
     let ukernel = |choice: &MicroKernelChoice| {
         let versions = choice.versions.iter();
         let versions = versions.map(|(version, ns)| VersionReport { version, ns_per_block: *ns });
@@ -92,7 +92,7 @@ pub fn explain(selections: &[Selection], ukernels: &[MicroKernelChoice]) -> Repo
         }
     };
     Report {
-        workers: MACHINE.workers,
+        workers: model.machine().workers,
         classes: selections.iter().map(class).collect(),
         ukernels: ukernels.iter().filter(|choice| choice.versions.len() > 1).map(ukernel).collect(),
     }

@@ -2,14 +2,14 @@
 
 use super::bench::{best, buffer, caches, limits};
 use crate::error::Result;
-use crate::observe::Silent;
+use crate::observe::{Observer, Silent, Unit};
 use crate::options::Target;
 use kernmill_compiler::quant::Preset;
 use kernmill_os::cpu::host_has;
 use kernmill_os::memory::available_memory;
 use kernmill_os::proc;
 use kernmill_os::tiles;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::pool::default_threads;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -23,34 +23,61 @@ pub struct Measured {
     pub reads: Vec<f64>,
     /// Integer operations per second of each try.
     pub peaks: Vec<f64>,
+    /// Seconds of a barrier, the least of some tries.
+    pub barrier: f64,
+    /// Seconds that a step more costs among reads of memory.
+    pub step: f64,
 }
 
 /// Tries of each measurement; the best counts.
 const TRIES: usize = 5;
+/// Steps that a stretch of memory is read in, to find out what a step costs.
+const STEPS: usize = 256;
+/// Least bytes of that stretch, if there are as many: steps of a token read some megabytes each.
+const STRETCH: usize = 256 << 20;
 
 impl Measured {
-    /// What one thread and all threads reach, by default one for each physical core that this process may
-    /// use. Reads are of `bytes` bytes.
+    /// What numbers of threads reach: one, all, and some between. All is by default one for each physical
+    /// core that this process may use. Reads are of `bytes` bytes.
     ///
     /// # Errors
     /// When this CPU runs no kernels, or the system refuses memory or threads.
-    pub fn all(threads: Option<usize>, bytes: u64) -> Result<Vec<Measured>> {
+    pub fn all(threads: Option<usize>, bytes: u64, observer: &dyn Observer) -> Result<Vec<Measured>> {
         let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
-        let all = threads.unwrap_or_else(default_threads);
         let bytes = bytes.max(1 << 20);
         let memory = buffer(bytes)?;
-        let counts = if all == 1 { vec![1] } else { vec![1, all] };
+        let counts = counts(threads.unwrap_or_else(default_threads));
+        let progress = observer.begin("measuring", Unit::Count, (counts.len() * TRIES) as u64);
         let measure = |threads: usize| {
             let mut limits = limits(level, threads)?;
-            let mut reached = Measured { threads, reads: Vec::new(), peaks: Vec::new() };
+            let stretch = memory.len().min(STRETCH.max(2 * caches().last as usize));
+            let mut reached =
+                Measured { threads, reads: Vec::new(), peaks: Vec::new(), barrier: f64::MAX, step: 0.0 };
+            let mut least = [f64::MAX; 2];
             for _ in 0..TRIES {
                 reached.reads.push(limits.read(memory.as_slice(), bytes));
                 reached.peaks.push(limits.multiply());
+                reached.barrier = reached.barrier.min(limits.barrier());
+                let times = limits.read_in_steps(&memory.as_slice()[..stretch], STEPS);
+                least = [least[0].min(times[0]), least[1].min(times[1])];
+                progress.advance(1);
             }
+            // A step is never cheaper than its barrier, whatever the noise says.
+            reached.step = ((least[1] - least[0]) / (STEPS - 1) as f64).max(reached.barrier);
             Ok(reached)
         };
         counts.into_iter().map(measure).collect()
     }
+}
+
+/// Numbers of threads that are measured: one, twice and three times as many again and again, and all.
+fn counts(all: usize) -> Vec<usize> {
+    let doubled = (0..usize::BITS).map(|bit| 1 << bit).take_while(|count| *count < all);
+    let mut counts: Vec<usize> = doubled.flat_map(|count| [count, count * 3 / 2]).collect();
+    counts.retain(|count| *count < all);
+    counts.push(all);
+    counts.dedup();
+    counts
 }
 
 /// Targets, features, cores and memory as text, and what was measured.
@@ -74,12 +101,13 @@ pub fn text(reached: &[Measured]) -> String {
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
     }
-    for Measured { threads, reads, peaks } in reached {
+    for Measured { threads, reads, peaks, barrier, step } in reached {
         let plural = if *threads == 1 { "" } else { "s" };
         let (read, peak) = (best(reads) / 1e9, best(peaks) / 1e12);
+        let (barrier, step) = (barrier * 1e6, step * 1e6);
         let _ = writeln!(
             text,
-            "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS"
+            "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS, barrier {barrier:.2} us, step {step:.1} us"
         );
     }
     text
@@ -98,9 +126,11 @@ pub fn json(reached: &[Measured]) -> Value {
         "levels": levels,
         "amx": { "present": tiles.present, "permitted": tiles.refusal.is_none() },
         "features": features(),
+        "family": Tuning::native().name(),
         "cpus": cpus(),
         "default_threads": default_threads(),
         "available_memory": available_memory(),
+        "core_cache": caches().core,
         "last_level_cache": caches().last,
     });
     if !reached.is_empty() {
@@ -113,6 +143,8 @@ pub fn json(reached: &[Measured]) -> Value {
                 "reads": scaled(&one.reads, 1e9),
                 "tops_per_s": best(&one.peaks) / 1e12,
                 "peaks": scaled(&one.peaks, 1e12),
+                "barrier_us": one.barrier * 1e6,
+                "step_us": one.step * 1e6,
             })
         };
         report["measured"] = reached.iter().map(of).collect();
@@ -164,6 +196,37 @@ fn name_in(info: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernmill_compiler::machine::{Description, SCHEMA};
+
+    #[test]
+    fn threads_are_counted_up_to_all() {
+        assert_eq!(counts(1), [1]);
+        assert_eq!(counts(2), [1, 2]);
+        assert_eq!(counts(5), [1, 2, 3, 4, 5]);
+        assert_eq!(counts(64), [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
+        assert_eq!(counts(70), [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 70]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let measured = |threads: usize, read: f64, step: f64| Measured {
+            threads,
+            reads: vec![1e9, read],
+            peaks: vec![2e12],
+            barrier: 1.5e-6,
+            step,
+        };
+        let mut report = json(&[measured(1, 17e9, 2e-6), measured(4, 51e9, 9e-6)]);
+        report["schema"] = SCHEMA.into();
+        report["version"] = "7".into();
+        let read = Description::parse(&report.to_string()).unwrap();
+        assert_eq!(read.cpu, model_name());
+        let costs = read.costs();
+        assert_eq!((costs.workers, costs.worker_bytes, costs.all_bytes), (4, 17.0, 51.0));
+        assert!((costs.barrier - 9000.0).abs() < 1e-6, "{}", costs.barrier);
+        assert_eq!(Some(read.level(Preset::Faithful)), Level::native(false));
+        assert_eq!(read.family, Tuning::native());
+    }
 
     #[test]
     fn a_cpu_without_a_name_is_unknown() {

@@ -1,7 +1,9 @@
 //! What a compilation would write, and how its result would run here.
 
 use super::bench::{best, buffer, limits};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory;
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::plan_file::PlanWriter;
 use kernmill_os::memory::available_memory;
@@ -9,14 +11,59 @@ use kernmill_plan::file::Kind;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::MemoryNeed;
-use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::{KvBudget, KvShape};
+use kernmill_runtime::pool::default_threads;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Bytes that are read to measure the memory's bandwidth: more than any cache has, soon done.
 const READ_BYTES: u64 = 1 << 30;
 const TRIES: usize = 3;
+
+/// The machine that a plan is to run on.
+#[derive(Clone, Copy, Debug)]
+pub enum Host<'a> {
+    /// The one at hand, with so many threads.
+    Here(usize),
+    /// The described one.
+    Described(&'a Description),
+}
+
+impl<'a> Host<'a> {
+    /// The described machine, or this one with `threads`, by default one for each core of its own.
+    pub fn of(machine: Option<&'a Description>, threads: Option<usize>) -> Host<'a> {
+        machine.map_or_else(|| Host::Here(threads.unwrap_or_else(default_threads)), Host::Described)
+    }
+
+    fn threads(self) -> usize {
+        match self {
+            Host::Here(threads) => threads,
+            Host::Described(machine) => machine.workers().threads,
+        }
+    }
+
+    fn available_memory(self) -> Option<u64> {
+        match self {
+            Host::Here(_) => available_memory(),
+            Host::Described(machine) => machine.available_memory,
+        }
+    }
+
+    /// Bytes per second that it reads from memory; measured now, if it is this one.
+    fn bandwidth(self) -> Result<Option<f64>> {
+        match self {
+            Host::Here(threads) => Level::native(false).map(|level| bandwidth(level, threads)).transpose(),
+            Host::Described(machine) => Ok(Some(machine.workers().gb_per_s * 1e9)),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Host::Here(_) => "this machine",
+            Host::Described(_) => "the described machine",
+        }
+    }
+}
 
 /// What is known of a plan's size, memory and speed before it is written.
 pub struct Estimate {
@@ -28,8 +75,10 @@ pub struct Estimate {
     /// Bytes of weights that a token reads.
     decode_bytes: u64,
     threads: usize,
-    /// Bytes per second that this machine reads from memory, if it can run anything.
+    /// Bytes per second that the machine reads from memory, if it can run anything.
     bandwidth: Option<f64>,
+    /// The machine in a sentence.
+    machine: &'static str,
     notes: Vec<String>,
 }
 
@@ -40,21 +89,21 @@ struct Section {
 }
 
 /// Bytes that a run with one sequence takes.
-struct Memory {
-    context: u32,
-    longest: u32,
-    weights: u64,
-    kv: u64,
-    working: u64,
-    available: Option<u64>,
+pub(super) struct Memory {
+    pub(super) context: u32,
+    pub(super) longest: u32,
+    pub(super) weights: u64,
+    pub(super) kv: u64,
+    pub(super) working: u64,
+    pub(super) available: Option<u64>,
     /// The longest context that fits what is available; nothing when not even one token does.
-    fits: Option<u32>,
+    pub(super) fits: Option<u32>,
 }
 
 impl Estimate {
     /// What the plan of `writer` takes, with a context of so many tokens or the default one; `compiled` is
-    /// what it is made of, the target that is looked at last. The memory's bandwidth is measured with that
-    /// many threads.
+    /// what it is made of, the target that is looked at last. The memory's bandwidth is measured if `host` is
+    /// this machine.
     ///
     /// # Errors
     /// When the context is longer than the model's longest, or the system refuses memory or threads.
@@ -62,12 +111,11 @@ impl Estimate {
         writer: &PlanWriter<'_>,
         compiled: &[Compiled],
         context: Option<u32>,
-        threads: usize,
+        host: Host<'_>,
         notes: Vec<String>,
     ) -> Result<Option<Estimate>> {
         let Some(program) = compiled.last().map(|one| &one.program) else { return Ok(None) };
-        let memory = Memory::of(program, context, threads)?;
-        let bandwidth = Level::native(false).map(|level| bandwidth(level, threads)).transpose()?;
+        let memory = Memory::of(program, context, host)?;
         let sections = writer.sections().map(|(kind, target, bytes)| {
             let has_level = matches!(kind, Kind::Program | Kind::Code);
             let level = compiled.get(target as usize).filter(|_| has_level);
@@ -80,29 +128,26 @@ impl Estimate {
             sections: sections.collect(),
             memory,
             decode_bytes: program.model.decode_bytes,
-            threads,
-            bandwidth,
+            threads: host.threads(),
+            bandwidth: host.bandwidth()?,
+            machine: host.name(),
             notes,
         }))
     }
 }
 
 impl Memory {
-    fn of(program: &Program, context: Option<u32>, threads: usize) -> Result<Memory> {
+    pub(super) fn of(program: &Program, context: Option<u32>, host: Host<'_>) -> Result<Memory> {
         let longest = program.model.max_context;
-        let context = context.unwrap_or_else(|| DEFAULT_CONTEXT.min(longest));
-        if !(1..=longest).contains(&context) {
-            let what = format!("--context is {context}, expected 1 to {longest}, the model's longest");
-            return Err(Error::BadInput(what));
-        }
+        let context = memory::context(longest, context, 0)?;
         let need = |context: u32| {
             let largest = program.classes.last().map_or(1, |class| class.max_tokens);
             let chunk = largest.min(context);
             let shape = KvShape { context, sequences: 1, chunk, budget: KvBudget::WorstCase };
-            MemoryNeed::of(program, shape, threads)
+            MemoryNeed::of(program, shape, host.threads())
         };
         let total = |context| need(context).total().saturating_add(program.weight_bytes);
-        let available = available_memory();
+        let available = host.available_memory();
         let fits = available.map_or(Some(longest), |bytes| {
             let contexts: Vec<u32> =
                 (0..u32::BITS).map(|bit| 1 << bit).filter(|one| *one <= longest).collect();
@@ -125,12 +170,12 @@ impl Memory {
         })
     }
 
-    fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.weights + self.kv + self.working
     }
 
     /// Whether the plan fits into memory, and up to which context.
-    fn verdict(&self) -> String {
+    pub(super) fn verdict(&self) -> String {
         let Some(available) = self.available else { return String::new() };
         let available = format!("{:.1} GB available", available as f64 / 1e9);
         match self.fits {
@@ -174,7 +219,8 @@ impl Estimate {
         if let (Some(bound), Some(bandwidth)) = (self.bound(), self.bandwidth) {
             let _ = writeln!(
                 text,
-                "decode: at most {bound:.1} tokens/s on this machine: a token reads {:.3} GB of weights, {} threads read {:.1} GB/s",
+                "decode: at most {bound:.1} tokens/s on {}: a token reads {:.3} GB of weights, {} threads read {:.1} GB/s",
+                self.machine,
                 gb(self.decode_bytes),
                 self.threads,
                 bandwidth / 1e9

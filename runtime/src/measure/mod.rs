@@ -47,6 +47,8 @@ pub struct Limits {
     _code: ExecutableCode,
 }
 
+/// Barriers whose mean is taken.
+const BARRIERS: u32 = 1000;
 const MULTIPLY_TIME: Duration = Duration::from_millis(20);
 
 impl Limits {
@@ -129,6 +131,34 @@ impl Limits {
         (self.iteration_ops * self.iterations * self.pool.count() as u64) as f64 / seconds
     }
 
+    /// Seconds of a barrier of all workers, which do nothing else: the mean of many.
+    pub fn barrier(&mut self) -> f64 {
+        let start = Instant::now();
+        self.pool.run(&|_, barrier| (0..BARRIERS).for_each(|_| barrier.wait()));
+        start.elapsed().as_secs_f64() / f64::from(BARRIERS)
+    }
+
+    /// Seconds of two reads of `memory` by all workers: in one step, and in `steps` steps with a barrier
+    /// behind each. Every worker reads its share of a step's stretch.
+    pub fn read_in_steps(&mut self, memory: &[u8], steps: usize) -> [f64; 2] {
+        [1, steps.max(1)].map(|steps| {
+            let (read, step, workers) = (self.read, self.read_step, self.pool.count());
+            let stretch = memory.len() / steps;
+            let share = stretch / workers / step * step;
+            let start = Instant::now();
+            self.pool.run(&|worker, barrier| {
+                for at in 0..steps {
+                    let own = &memory[at * stretch + worker as usize * share..][..share];
+                    if !own.is_empty() {
+                        read(own.as_ptr(), (share / step) as u64);
+                    }
+                    barrier.wait();
+                }
+            });
+            start.elapsed().as_secs_f64()
+        })
+    }
+
     fn calibrate(&mut self) {
         let mut iterations = 1 << 12;
         loop {
@@ -196,6 +226,11 @@ mod tests {
             }
             assert_eq!(limits.read(&memory.as_slice()[..100], 1000), 0.0);
             assert!(limits.multiply() > 1e6);
+            assert!(limits.barrier() > 0.0 && limits.barrier().is_finite());
+            for (bytes, steps) in [(100_000, 3), (100, 7), (100_000, 0)] {
+                let times = limits.read_in_steps(&memory.as_slice()[..bytes], steps);
+                assert!(times.iter().all(|seconds| *seconds > 0.0 && seconds.is_finite()), "{times:?}");
+            }
         }
     }
 

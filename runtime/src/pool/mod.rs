@@ -54,9 +54,9 @@ pub enum PoolError {
     )]
     Cpus {
         /// CPUs that it may not use.
-        missing: CpuSet,
+        missing: Box<CpuSet>,
         /// CPUs that it may use.
-        usable: CpuSet,
+        usable: Box<CpuSet>,
     },
     /// A thread could not be started.
     #[error(
@@ -101,7 +101,7 @@ fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
     let all: CpuSet = usable.cpus.iter().copied().collect();
     let missing = cpus.without(&all);
     if missing.iter().next().is_some() {
-        return Err(PoolError::Cpus { missing, usable: all });
+        return Err(PoolError::Cpus { missing: Box::new(missing), usable: Box::new(all) });
     }
     Ok(usable.within(cpus))
 }

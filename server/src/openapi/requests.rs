@@ -126,7 +126,7 @@ fn chat() -> Value {
     );
     let kwargs = maybe(&[], [("reasoning_effort", effort()), ("enable_thinking", flag())]);
     let prediction =
-        maybe(&["type", "content"], [("type", json!({ "const": "content" })), ("content", content())]);
+        maybe(&["type", "content"], [("type", json!({ "enum": ["content"] })), ("content", content())]);
     let fields = object(
         &["model", "messages"],
         [

@@ -25,7 +25,7 @@ pub use plan_fields::{Part, assemble, plan_fields, sound_parts};
 pub use program::{check, program};
 pub use requests::requests;
 pub use sound::{sound_plan, sound_program, weights_of};
-pub use text::{compile, config, expr, fused, graph, spec, tokenizer};
+pub use text::{compile, config, expr, fused, graph, machine, reads_machine, spec, tokenizer};
 
 /// A reader under test.
 pub struct Target {
@@ -38,9 +38,10 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
+    Target { name: "machine", run: machine, mutations: 3000 },
     Target { name: "safetensors", run: safetensors, mutations: 3000 },
     Target { name: "gguf", run: gguf, mutations: 2000 },
     Target { name: "graph", run: graph, mutations: 1000 },

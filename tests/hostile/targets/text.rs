@@ -1,13 +1,15 @@
-//! Texts: specs, `config.json`, graphs, expressions, tokenizers.
+//! Texts: specs, `config.json`, descriptions of machines, graphs, expressions, tokenizers.
 
 use super::trial::{Trial, difference};
 use kernmill_compiler::expr;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, parse_bytes, sample};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise};
+use kernmill_compiler::select::cost::Model;
 use kernmill_compiler::spec::{Spec, SpecError, lower};
 use kernmill_compiler::testing::random_weights;
 use kernmill_plan::check::check_program;
@@ -52,6 +54,28 @@ pub fn config(data: &[u8]) {
         Ok(written) => spec(written.as_bytes()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+}
+
+/// A description of a machine.
+pub fn machine(data: &[u8]) {
+    let Ok(text) = from_utf8(data) else { return };
+    match Description::parse(text) {
+        Ok(machine) => {
+            let costs = machine.costs();
+            assert!(costs.workers > 0 && costs.bytes() > 0.0 && costs.barrier.is_finite());
+            for preset in Preset::ALL {
+                let level = machine.level(preset);
+                assert!(machine.features.has(level.features()));
+                assert!(Model::on(level, machine.family, costs).machine() == &costs);
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty() && !error.to_string().contains('\n')),
+    }
+}
+
+/// Whether a description of a machine is read to its end.
+pub fn reads_machine(data: &[u8]) -> bool {
+    from_utf8(data).is_ok_and(|text| Description::parse(text).is_ok())
 }
 
 /// Graph text.

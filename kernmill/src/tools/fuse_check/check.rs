@@ -6,6 +6,7 @@ use super::trial::{self, Crash, Reply, Request};
 use crate::error::{Error, Result};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, NearMiss, fuse};
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_plan::target::Level;
@@ -27,6 +28,9 @@ pub struct Checker<'a> {
     pub model: Option<(&'a Graph, Preset)>,
     /// Levels that kernels are run at, at least one.
     pub levels: &'a [Level],
+    /// The machine that costs are for, and whose best target they are of; otherwise the compiler's own idea of
+    /// one, and the best of `levels`.
+    pub machine: Option<&'a Description>,
     /// Number of the first random model.
     pub seed: u64,
     /// Random models per spec.
@@ -71,6 +75,7 @@ impl Checker<'_> {
             model: self.model.map(|(graph, preset)| (graph.to_string(), preset.name().to_owned())),
             costs: model.is_none() || matches > 0,
             memory: MEMORY,
+            machine: self.machine.cloned(),
         };
         let (reply, crash) = match trial::run(command, &request, spec, self.time_limit)? {
             Ok(reply) => (reply, None),

@@ -3,11 +3,12 @@
 use super::measure::medians;
 use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::select::cost::Model;
-use kernmill_plan::target::Level;
+use kernmill_compiler::select::cost::MACHINE;
+use kernmill_plan::target::{Level, Tuning};
 use serde::{Deserialize, Serialize};
 
 /// What a model takes without a fused-op spec and with it.
@@ -44,8 +45,16 @@ pub struct Cost {
 const CHUNK: usize = 512;
 
 impl Costs {
-    /// Costs of the spec called `name`; `None` when the model does not compile.
-    pub fn of(name: &str, graph: &Graph, preset: Preset, set: &FusedSet, level: Level) -> Option<Costs> {
+    /// Costs of the spec called `name`, on the described machine or for `level`; `None` when the model does not
+    /// compile. What this CPU cannot run is not measured.
+    pub fn of(
+        name: &str,
+        graph: &Graph,
+        preset: Preset,
+        set: &FusedSet,
+        (level, machine): (Level, Option<&Description>),
+    ) -> Option<Costs> {
+        let level = machine.map_or(level, |machine| machine.level(preset));
         let without = set.clone().without(name).ok()?;
         // What is there for adapters alone runs only with one: it counts where the spec is about nothing
         // else.
@@ -58,14 +67,16 @@ impl Costs {
                 adapters,
                 chunk: CHUNK,
                 fused: fused.clone(),
+                tuning: machine.map_or(Tuning::Generic, |machine| machine.family),
+                machine: machine.map_or(MACHINE, Description::costs),
                 ..Options::new(level)
             };
-            let model = Model::new(level, options.tuning);
             let compiled = compile(graph, &options).ok()?;
-            Some((Cost::of(&compiled, &model), compiled))
+            Some((Cost::of(&compiled), compiled))
         };
         let ((mut before, plain), (mut after, fused)) = (cost(&without)?, cost(set)?);
-        if let Some(measured) = medians(graph, [&plain, &fused], CHUNK) {
+        let runs = level.missing().is_empty();
+        if let Some(measured) = runs.then(|| medians(graph, [&plain, &fused], CHUNK)).flatten() {
             for (cost, [one, many]) in [&mut before, &mut after].into_iter().zip(measured) {
                 (cost.measured_1, cost.measured_512) = (Some(one), Some(many));
             }
@@ -75,7 +86,8 @@ impl Costs {
 }
 
 impl Cost {
-    fn of(compiled: &Compiled, model: &Model) -> Cost {
+    fn of(compiled: &Compiled) -> Cost {
+        let model = &compiled.model;
         let selection = |tokens: usize| compiled.selections.iter().find(|class| class.max_tokens >= tokens);
         let time = |tokens: usize| -> f64 {
             let uses = selection(tokens).map_or(&[][..], |class| &class.uses);

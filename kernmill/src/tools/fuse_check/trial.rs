@@ -7,6 +7,7 @@ use super::differ::{self, At, Outcome};
 use crate::error::{Error, Result};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, sample, sample_function};
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::machine::Description;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub struct Request {
     pub costs: bool,
     /// Bytes that the process may take.
     pub memory: u64,
+    /// The machine that costs are for.
+    pub machine: Option<Description>,
 }
 
 /// What came out of a trial.
@@ -130,7 +133,7 @@ pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
         (Some((graph, preset)), Some(level)) if request.costs && spec.rule.is_some() => {
             let what = format!("costs in model {}", graph.name);
             at(At { model: None, function: None, what, level: level.name().to_owned() });
-            Costs::of(&spec.name.value, &graph, preset, &set, *level)
+            Costs::of(&spec.name.value, &graph, preset, &set, (*level, request.machine.as_ref()))
         }
         _ => None,
     };

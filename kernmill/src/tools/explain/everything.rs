@@ -1,4 +1,4 @@
-//! What a model compiles to, and why, as text.
+//! What each group, kernel and micro-kernel became, as text.
 
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// What fused, what nearly did and why not, what it takes, and which kernels were picked why. `assumed` says
 /// that the formats of preset `fast` are not the weights' own.
-pub fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
+pub fn everything(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
     let mut text = fuse::explain(&compiled.fused, &compiled.report);
     let program = &compiled.program;
     let model = &program.model;
@@ -41,7 +41,7 @@ pub fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
             class.max_tokens
         );
     }
-    let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.ukernels));
+    let _ = write!(text, "{}", select::explain(&compiled.model, &compiled.selections, &compiled.ukernels));
     text
 }
 

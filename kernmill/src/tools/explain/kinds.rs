@@ -1,0 +1,246 @@
+//! What batches take, by kinds of steps.
+
+use kernmill_compiler::pipeline::Compiled;
+use kernmill_kernels_gen::generate;
+use kernmill_kernels_gen::kernel::{Body, Kernel};
+use kernmill_plan::program::{Routing, Step, StepWork, TokenClass};
+
+/// All steps of a kind, whatever the layer.
+pub struct Kind {
+    /// Label of the steps without the layer.
+    pub name: String,
+    /// Steps.
+    pub steps: usize,
+    /// Nanoseconds by the cost model, barriers included.
+    pub ns: f64,
+    /// Bytes of weights that are read.
+    pub weight_bytes: f64,
+    /// Bytes of cached keys and values that are read.
+    pub cache_bytes: f64,
+    /// Multiply-adds of matrices and attention.
+    pub macs: f64,
+    /// What takes most of the time.
+    pub limit: Limit,
+    /// The version of the micro-kernel that does most of the arithmetic; none for plain rows.
+    pub ukernel: Option<&'static str>,
+}
+
+/// What limits steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes from memory.
+    Memory,
+    /// Arithmetic.
+    Arithmetic,
+    /// Barriers.
+    Barriers,
+}
+
+impl Limit {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Memory => "memory",
+            Limit::Arithmetic => "arithmetic",
+            Limit::Barriers => "barriers",
+        }
+    }
+
+    fn of(ns: f64, memory: f64, barriers: f64) -> Limit {
+        match () {
+            () if barriers >= ns / 2.0 => Limit::Barriers,
+            () if memory >= (ns - barriers) / 2.0 => Limit::Memory,
+            () => Limit::Arithmetic,
+        }
+    }
+}
+
+/// A batch of tokens of one sequence, of whose last one the logits are wanted.
+pub struct Batch {
+    /// Tokens.
+    pub tokens: usize,
+    /// Tokens of the sequence before them.
+    pub depth: usize,
+    /// By kind of step, in the order of the steps. What runs for adapters alone is left out.
+    pub kinds: Vec<Kind>,
+    /// Bytes per ns that all workers read.
+    bandwidth: f64,
+}
+
+impl Batch {
+    /// A batch of `tokens` tokens after `depth` others.
+    pub fn new(compiled: &Compiled, tokens: usize, depth: usize) -> Batch {
+        let machine = compiled.model.machine();
+        let bandwidth = machine.bytes() * machine.workers as f64;
+        let mut batch = Batch { tokens, depth, kinds: Vec::new(), bandwidth };
+        let classes = &compiled.program.classes;
+        let fits = classes.iter().position(|class| class.max_tokens as usize >= tokens);
+        if let Some(class) = fits.map(|index| &classes[index]) {
+            batch.add_all(compiled, class);
+        }
+        for kind in &mut batch.kinds {
+            let memory = (kind.weight_bytes + kind.cache_bytes) / bandwidth;
+            kind.limit = Limit::of(kind.ns, memory, kind.steps as f64 * machine.barrier);
+        }
+        batch
+    }
+
+    fn add_all(&mut self, compiled: &Compiled, class: &TokenClass) {
+        // From there on only the wanted row is left.
+        let wanted_only = class.wanted_only.as_ref().map_or(u32::MAX, |wanted| wanted.step);
+        let always = |step: &&Step| step.lora_targets.is_empty();
+        for (index, step) in class.steps.iter().enumerate().filter(|(_, step)| always(step)) {
+            let narrow = index as u64 >= u64::from(wanted_only);
+            self.add(compiled, step, &class.routings, if narrow { 1 } else { self.tokens });
+        }
+        class.logit_steps.iter().for_each(|step| self.add(compiled, step, &class.routings, 1));
+    }
+
+    fn add(&mut self, compiled: &Compiled, step: &Step, routings: &[Routing], rows: usize) {
+        let kernel = compiled.kernels.kernel(step.kernel);
+        let (weight_bytes, mut macs) = weights(&step.work, routings, rows);
+        let mut cache_bytes = 0.0;
+        let ns = match &kernel.body {
+            Body::Attention(body) => {
+                // The wanted row is the last one.
+                let before = self.depth + self.tokens - rows;
+                let seen = |at: usize| body.window.map_or(at, |window| at.min(window as usize)) as f64;
+                let pairs: f64 = (before + 1..=before + rows).map(seen).sum();
+                cache_bytes = seen(self.depth + self.tokens) * body.geometry.token_bytes() as f64;
+                macs += pairs * (2 * body.heads * body.geometry.head_dim) as f64;
+                compiled.model.attention(cache_bytes, macs)
+            }
+            _ => compiled.model.kernel(kernel, rows),
+        };
+        let name = kind(&step.label);
+        let index = self.kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
+            self.kinds.push(Kind {
+                name: name.to_owned(),
+                steps: 0,
+                ns: 0.0,
+                weight_bytes: 0.0,
+                cache_bytes: 0.0,
+                macs: 0.0,
+                limit: Limit::Memory,
+                ukernel: ukernel(compiled, kernel, rows),
+            });
+            self.kinds.len() - 1
+        });
+        let kind = &mut self.kinds[index];
+        kind.steps += 1;
+        kind.ns += ns;
+        kind.weight_bytes += weight_bytes;
+        kind.cache_bytes += cache_bytes;
+        kind.macs += macs;
+    }
+
+    /// Nanoseconds by the cost model.
+    pub fn ns(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.ns).sum()
+    }
+
+    /// Bytes that are read, of weights and of the cache.
+    pub fn bytes(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.weight_bytes + kind.cache_bytes).sum()
+    }
+
+    /// Multiply-adds.
+    pub fn macs(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.macs).sum()
+    }
+
+    /// Tokens per second by the cost model.
+    pub fn tokens_per_second(&self) -> f64 {
+        self.tokens as f64 / self.ns() * 1e9
+    }
+
+    /// Tokens per second that the memory allows.
+    pub fn memory_bound(&self) -> f64 {
+        self.tokens as f64 / (self.bytes() / self.bandwidth) * 1e9
+    }
+
+    /// Tokens per second that an integer peak of so many operations per second allows.
+    pub fn arithmetic_bound(&self, ops: f64) -> f64 {
+        self.tokens as f64 / (2.0 * self.macs() / ops)
+    }
+
+    /// What takes most of the time.
+    pub fn limit(&self) -> Limit {
+        let time = |limit| self.kinds.iter().filter(|kind| kind.limit == limit).map(|kind| kind.ns).sum();
+        let times: [(f64, Limit); 3] =
+            [Limit::Memory, Limit::Arithmetic, Limit::Barriers].map(|limit| (time(limit), limit));
+        times.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Limit::Memory, |most| most.1)
+    }
+}
+
+/// Bytes of weights and multiply-adds of a step over so many rows. Experts are as likely as each other.
+fn weights(work: &StepWork, routings: &[Routing], rows: usize) -> (f64, f64) {
+    let rows = rows as f64;
+    let (mut bytes, mut macs) =
+        (work.shared_bytes as f64 + work.row_bytes as f64 * rows, work.row_macs as f64 * rows);
+    if let Some(routing) = work.routing.and_then(|index| routings.get(index as usize)) {
+        let (experts, top_k) = (f64::from(routing.experts), f64::from(routing.top_k));
+        let chosen = experts * (1.0 - (1.0 - (top_k / experts).min(1.0)).powf(rows));
+        bytes += work.expert_bytes as f64 * chosen;
+        macs += work.expert_macs as f64 * top_k * rows;
+    }
+    (bytes, macs)
+}
+
+/// A step's label without its layer: `layers.3.qkv` is a `qkv`.
+pub fn kind(label: &str) -> &str {
+    let numbered = label.strip_prefix("layers.").and_then(|rest| rest.split_once('.'));
+    numbered.filter(|(layer, _)| layer.parse::<u32>().is_ok()).map_or(label, |(_, kind)| kind)
+}
+
+/// The version of the micro-kernel that does most of a kernel's arithmetic for so many rows.
+fn ukernel(compiled: &Compiled, kernel: &Kernel, rows: usize) -> Option<&'static str> {
+    let one = [(String::new(), kernel.clone())];
+    let called = generate::ukernels(&one, compiled.model.level());
+    let by_panels = kernel.tiling.least_rows().is_some_and(|least| rows >= least);
+    // Small matrices of a prologue are multiplied with f32 rows: the large ones come first.
+    let kinds: &[(&str, &str)] = match by_panels {
+        true => &[("gemm", ""), ("dot", "_q8_"), ("dot", "")],
+        false => &[("dot", "_q8_"), ("gemm", ""), ("score", ""), ("dot", "")],
+    };
+    let named = |(start, part): &(&str, &str)| {
+        called.iter().find(|one| {
+            let name = one.to_string();
+            name.starts_with(*start) && name.contains(*part)
+        })
+    };
+    let ukernel = kinds.iter().find_map(named)?;
+    let choice = compiled.ukernels.iter().find(|choice| choice.ukernel == *ukernel)?;
+    choice.versions.get(choice.pick).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_lose_their_layer() {
+        for (label, expected) in [("layers.3.qkv", "qkv"), ("logits", "logits"), ("layers.x.q", "layers.x.q")]
+        {
+            assert_eq!(kind(label), expected);
+        }
+    }
+
+    #[test]
+    fn chosen_experts_are_counted_once_a_batch() {
+        let work = StepWork { expert_bytes: 100, expert_macs: 10, routing: Some(0), ..StepWork::default() };
+        let routings = [Routing { step: 0, buffer: 0, top_k: 4, experts: 32 }];
+        assert_eq!(weights(&work, &routings, 1), (400.0, 40.0));
+        let (bytes, macs) = weights(&work, &routings, 512);
+        assert!((3199.0..=3200.0).contains(&bytes) && macs == 40.0 * 512.0, "{bytes} {macs}");
+        let dense = StepWork { shared_bytes: 7, row_bytes: 2, row_macs: 3, ..StepWork::default() };
+        assert_eq!(weights(&dense, &[], 5), (17.0, 15.0));
+    }
+
+    #[test]
+    fn what_takes_half_of_the_time_is_the_limit() {
+        assert_eq!(Limit::of(100.0, 20.0, 60.0), Limit::Barriers);
+        assert_eq!(Limit::of(100.0, 60.0, 10.0), Limit::Memory);
+        assert_eq!(Limit::of(100.0, 40.0, 10.0), Limit::Arithmetic);
+    }
+}
