@@ -23,7 +23,8 @@ Examples:
   kernmill cpu --measure -o host.json        a description, for kernmill compile --machine host.json
   kernmill cpu --json")]
 pub struct Cpu {
-    /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads from one to all
+    /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads from one to
+    /// all
     #[arg(long)]
     measure: bool,
     /// Threads that --measure calls all; by default one for each physical core that this process may use

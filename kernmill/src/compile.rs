@@ -30,7 +30,8 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// What is asked for: `asked` if the user chose it, or else what is best on `machine`, if it is described.
+    /// What is asked for: `asked` if the user chose it, or else what is best on `machine`, if it is
+    /// described.
     pub fn on(
         asked: Vec<Targets>,
         chosen: bool,

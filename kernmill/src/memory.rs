@@ -17,8 +17,8 @@ use std::path::Path;
 #[cfg(feature = "compiler")]
 const COMPILER_MEMORY: u64 = 20 << 20;
 
-/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`; never more
-/// than `longest`, the model's longest.
+/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`; never
+/// more than `longest`, the model's longest.
 ///
 /// # Errors
 /// When more is asked for, or none.

@@ -119,11 +119,11 @@ pub struct CompileOptions {
     pub preset: Preset,
     /// Formats of the KV cache, where they are not to be those of the preset.
     pub kv: KvRequest,
-    /// The family of CPUs that the code is tuned for; `None` is that of `machine`, or of the CPU at hand. Tuning
-    /// changes speed, never results.
+    /// The family of CPUs that the code is tuned for; `None` is that of `machine`, or of the CPU at hand.
+    /// Tuning changes speed, never results.
     pub tuning: Option<Tuning>,
-    /// The machine that kernels are picked for; `None` is the compiler's own idea of one. It may change speed,
-    /// never results.
+    /// The machine that kernels are picked for; `None` is the compiler's own idea of one. It may change
+    /// speed, never results.
     pub machine: Option<Description>,
     /// Whether nodes of the graph are fused. Without fusion every node is a kernel of its own.
     pub fuse: bool,

@@ -65,7 +65,8 @@ pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
     Ok(compiled.program)
 }
 
-/// A spec from what was found at `path`: a plan's own, or one that is written from a config.json or GGUF file.
+/// A spec from what was found at `path`: a plan's own, or one that is written from a config.json or GGUF
+/// file.
 ///
 /// # Errors
 /// When a file cannot be read, describes a model that is not supported, or is a spec already.

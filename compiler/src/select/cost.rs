@@ -3,8 +3,8 @@
 //! Nothing is measured while compiling: a level's numbers, for one tuning and one description of a machine,
 //! are the same on every host, so that the same input gives the same bytes. Micro-kernels' numbers are in
 //! `compiler/tables/`. The rest of the machine is [`MACHINE`] for all levels, unless a description
-//! (`compiler/src/machine.rs`) says otherwise. All candidates give the same bits, so a wrong number costs only
-//! speed.
+//! (`compiler/src/machine.rs`) says otherwise. All candidates give the same bits, so a wrong number costs
+//! only speed.
 
 use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
@@ -69,8 +69,8 @@ pub struct Machine {
 /// `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
 /// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the
 /// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles. Attention:
-/// `benches/runs/2026-11-21-attention.md`, where two threads take 72 us for the 6.0 million multiply-adds of a
-/// token of a prompt of 512.
+/// `benches/runs/2026-11-21-attention.md`, where two threads take 72 us for the 6.0 million multiply-adds of
+/// a token of a prompt of 512.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
@@ -345,8 +345,8 @@ impl Model {
         self.machine.barrier + prologue + body
     }
 
-    /// What a step of attention takes that reads so many bytes of the cache and does so many multiply-adds, its
-    /// barrier included. Vectors of 256 bits take twice as long as those of 512.
+    /// What a step of attention takes that reads so many bytes of the cache and does so many multiply-adds,
+    /// its barrier included. Vectors of 256 bits take twice as long as those of 512.
     pub fn attention(&self, bytes: f64, macs: f64) -> f64 {
         let wide = self.level.features().has(Features::AVX512F);
         let each = self.machine.attention_mac * if wide { 1.0 } else { 2.0 };

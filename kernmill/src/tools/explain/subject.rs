@@ -27,8 +27,9 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The model that `files` describe, with the fused-op specs of `options`. Preset `fast` is taken to give 4
-    /// bits to every tensor that may have them. The level is not asked for if only `early` stages are wanted.
+    /// The model that `files` describe, with the fused-op specs of `options`. Preset `fast` is taken to give
+    /// 4 bits to every tensor that may have them. The level is not asked for if only `early` stages are
+    /// wanted.
     ///
     /// # Errors
     /// When the spec is wrong, or there is no level.

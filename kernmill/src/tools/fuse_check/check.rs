@@ -28,8 +28,8 @@ pub struct Checker<'a> {
     pub model: Option<(&'a Graph, Preset)>,
     /// Levels that kernels are run at, at least one.
     pub levels: &'a [Level],
-    /// The machine that costs are for, and whose best target they are of; otherwise the compiler's own idea of
-    /// one, and the best of `levels`.
+    /// The machine that costs are for, and whose best target they are of; otherwise the compiler's own idea
+    /// of one, and the best of `levels`.
     pub machine: Option<&'a Description>,
     /// Number of the first random model.
     pub seed: u64,

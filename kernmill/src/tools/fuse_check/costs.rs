@@ -45,8 +45,8 @@ pub struct Cost {
 const CHUNK: usize = 512;
 
 impl Costs {
-    /// Costs of the spec called `name`, on the described machine or for `level`; `None` when the model does not
-    /// compile. What this CPU cannot run is not measured.
+    /// Costs of the spec called `name`, on the described machine or for `level`; `None` when the model does
+    /// not compile. What this CPU cannot run is not measured.
     pub fn of(
         name: &str,
         graph: &Graph,
