@@ -325,7 +325,7 @@ mod tests {
             (&["measured"], json!([]), "`measured` is empty"),
             (&["measured", "0", "threads"], json!(2), "`measured[0].threads` is 2, expected 1"),
             (&["measured", "1", "threads"], json!(1), "`measured[1].threads` is 1, expected at least 2"),
-            (&["measured", "1", "gb_per_s"], json!(1e300), "`measured[1].gb_per_s` is 1e300, expected"),
+            (&["measured", "1", "gb_per_s"], json!(1e300), "`measured[1].gb_per_s` is 1e+300, expected"),
             (&["measured", "1", "step_us"], json!({}), "`measured[1].step_us` is an object, expected"),
         ];
         for (path, new, says) in cases {

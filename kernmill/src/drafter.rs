@@ -32,7 +32,8 @@ pub fn drafter(
 ///
 /// ```no_run
 /// # fn main() -> Result<(), kernmill::Error> {
-/// use kernmill::{GenerateParams, Opened, Options};
+/// use kernmill::runtime::GenerateParams;
+/// use kernmill::{Opened, Options};
 ///
 /// let options = Options::default();
 /// let mut opened = Opened::open(kernmill::locate::locate("large.plan".as_ref())?, &options)?;
