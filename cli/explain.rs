@@ -30,7 +30,7 @@ Examples:
   kernmill explain my.plan                                              what a plan was compiled from
   kernmill explain model-specs/gpt-oss-20b.toml --all                   every group, kernel and micro-kernel
   kernmill explain model-specs/gpt-oss-20b.toml --json                  all of it, as JSON
-  kernmill explain DIR --machine host.json --context 32768              on the machine that kernmill cpu -o described
+  kernmill explain DIR --machine host.json --context 8192               on the machine that kernmill cpu -o described
   kernmill explain model-specs/nano/nano.toml --emit graph              the graph, as text
   kernmill explain model-specs/nano/nano.toml --emit fused,schedule     several stages
   kernmill explain model-specs/nano/nano.toml --emit clif,asm --emit-dir stages --target x86-64-v3")]

@@ -110,7 +110,9 @@ fn more_threads_than_cpus_are_noted() {
         kernmill(&[&["run", "-n", "1", "--prompt", "a", "--threads", threads], more].concat())
     };
     let many = run("70", &[]);
-    assert!(many.stderr.starts_with("note: --threads 70: this process may use"), "{}", many.stderr);
+    assert!(many.stderr.starts_with("note: --threads 70: workers may use"), "{}", many.stderr);
+    let one = run("2", &["--cpus", "0"]);
+    assert!(one.stderr.starts_with("note: --threads 2: workers may use 1 CPU;"), "{}", one.stderr);
     assert!(!run("1", &[]).stderr.contains("note:"));
     assert_eq!(run("70", &["-q"]).stderr, "");
 }

@@ -72,7 +72,7 @@ impl<'a> Report<'a> {
         Ok(Report { loaded, adapters, machine, results, huge, peak_resident })
     }
 
-    /// What was recorded, for Perfetto ([`timeline`]).
+    /// What was recorded, as JSON that Perfetto reads.
     pub fn timeline(&self) -> String {
         let outcomes = self.results.iter().map(|result| &result.outcome);
         timeline(outcomes, self.loaded.image.program())
