@@ -58,6 +58,7 @@ fn the_20b_is_explained_on_one_screen() {
         let text = kernmill(&[&["explain", SPEC, "-q"], target, more].concat()).text();
         let (lines, widest) = (text.lines().count(), text.lines().map(|line| line.chars().count()).max());
         assert!(lines <= 40 && widest <= Some(100), "{lines} lines of {widest:?}:\n{text}");
+        assert!(!text.contains("-0.0"), "{text}");
         for part in [
             "gpt-oss-20b: 24 layers, vocabulary 201088, context up to 131072",
             "weights ",

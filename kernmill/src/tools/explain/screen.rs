@@ -168,8 +168,10 @@ fn steps(text: &mut String, facts: &Facts<'_>) {
 
 /// Bytes and ns of some kinds.
 fn sum(kinds: &[&Kind]) -> (f64, f64) {
-    let bytes = kinds.iter().map(|kind| kind.weight_bytes + kind.cache_bytes).sum();
-    (bytes, kinds.iter().map(|kind| kind.ns).sum())
+    // The sum of no numbers by `Iterator::sum` is -0.0, and is shown so.
+    kinds
+        .iter()
+        .fold((0.0, 0.0), |(bytes, ns), kind| (bytes + kind.weight_bytes + kind.cache_bytes, ns + kind.ns))
 }
 
 fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &Batch); 2], limits: [&str; 2]) {
