@@ -107,7 +107,8 @@ impl Bench {
         }
         if self.paired {
             let what = "--paired measures steps of decoding by themselves";
-            explicit.refuse(&["pp", "tg", "pp_depth", "repeat", "profile", "timeline", "read"], what)?;
+            explicit
+                .refuse(&["pp", "tg", "pp-depth", "repeat", "profile", "timeline", "read", "lora"], what)?;
         }
         if self.tg == 0 {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;

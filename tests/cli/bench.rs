@@ -149,6 +149,9 @@ fn a_profile_times_every_kind_of_step() {
 fn what_cannot_be_measured_is_refused() {
     let refused = |args: &[&str], parts: &[&str]| kernmill(&[&["bench"], args].concat()).refused(parts);
     refused(&["--pp", "0", "--tg", "0"], &["nothing to measure"]);
+    for (option, value) in [("--pp", "9"), ("--pp-depth", "9"), ("--repeat", "2"), ("--lora", "a=nowhere")] {
+        refused(&["--paired", option, value], &[option, "--paired measures steps of decoding"]);
+    }
     refused(&["--pp", "12,x"], &["'x'", "--pp"]);
     refused(&["--batch", "1,0"], &["--batch", "1..="]);
     refused(&["--depth=-1"], &["--depth"]);
