@@ -132,7 +132,7 @@ impl Drafting {
         most: usize,
         vocab: u32,
     ) -> Draft {
-        let most = most.min(MAX_DRAFT - 1);
+        let most = most.min(MAX_DRAFT);
         let mut draft = Draft::default();
         let wanted = if self.drafter.is_free() { most } else { self.length(costs, others, most) };
         if wanted == 0 {

@@ -29,8 +29,8 @@ pub use suffix::{History, SuffixDrafter};
 
 use std::fmt;
 
-/// Most tokens of a draft.
-pub const MAX_DRAFT: usize = 64;
+/// Most tokens of a draft: a step of 64 has one more, the text's last.
+pub const MAX_DRAFT: usize = 63;
 
 /// What guesses how a text goes on. A wrong guess costs time and nothing else.
 ///
