@@ -82,7 +82,7 @@ pub use kernmill_plan::target::{Level, Tuning};
 pub use kernmill_runtime as runtime;
 pub use kernmill_runtime::{
     AdapterUse, Engine, EngineError, EngineThread, Entry, LogitRow, LogitRows, Logprobs, RowSink, Sampler,
-    SamplerParams, SeqId, StepStats, StopReason, Summary, ThreadError, TokenMask, Verified,
+    SamplerParams, SeqId, StepStats, StopReason, Summary, ThreadError, TokenMask,
 };
 #[cfg(feature = "compiler")]
 pub use model::OpenedSource;

@@ -43,6 +43,6 @@ pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;
 pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats};
 pub use load::{Plan, PlanError};
-pub use sampler::{Logprobs, Sampler, SamplerParams, TokenMask, Verified};
+pub use sampler::{Logprobs, Sampler, SamplerParams, TokenMask};
 pub use tokenizer::Tokenizer;
 pub use tokenizer_handle::TokenizerHandle;

@@ -52,15 +52,6 @@ struct Scratch {
     candidates: Vec<top_k::Candidate>,
 }
 
-/// What came of checking a draft.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verified {
-    /// Tokens of the draft that would have been chosen anyway, from its start on.
-    pub accepted: usize,
-    /// The token that follows the accepted ones.
-    pub next: u32,
-}
-
 impl Sampler {
     /// A sampler for a vocabulary of `vocab` tokens.
     ///
@@ -162,33 +153,6 @@ impl Sampler {
     pub fn accept(&mut self, token: u32) {
         if self.params.counts_tokens() {
             *self.seen.entry(token).or_insert(0) += 1;
-        }
-    }
-
-    /// Checks tokens that somebody drafted: `rows` are the logits after the text so far, which has `position`
-    /// tokens, and after each token of the draft. The accepted tokens and the one that follows are
-    /// remembered; they are those that [`Sampler::sample`] would have chosen one by one.
-    ///
-    /// # Errors
-    /// On NaN, and when nothing can be chosen.
-    ///
-    /// # Panics
-    /// When there are fewer rows than the draft has tokens, and one more.
-    pub fn verify<'l>(
-        &mut self,
-        rows: impl IntoIterator<Item = &'l [f32]>,
-        draft: &[u32],
-        position: u64,
-    ) -> Result<Verified, SamplerError> {
-        let mut rows = rows.into_iter();
-        let mut accepted = 0;
-        loop {
-            let row = rows.next().expect("a row for each token of the draft, and one more");
-            let next = self.sample(row, position + accepted as u64)?;
-            match draft.get(accepted) {
-                Some(token) if *token == next => accepted += 1,
-                _ => return Ok(Verified { accepted, next }),
-            }
         }
     }
 
