@@ -13,9 +13,10 @@ use std::path::PathBuf;
 /// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
---measure reads memory that no cache holds, in the widest loads of the CPU's best target, and multiplies int8 values in registers with that \
-target's instructions: the limits that `kernmill bench` compares with. It also finds out what a barrier of the threads costs, and a step more \
-among reads of memory. It takes a few seconds. What it writes with -o describes this machine to `compile`, `explain` and `fuse check` elsewhere.
+--measure reads memory that no cache holds, and multiplies int8 values in registers: the limits that \
+`kernmill bench` compares with. It also finds out what a barrier of the threads costs, and a step more among \
+reads of memory. It takes a few seconds. What it writes with -o describes this machine to `compile`, `explain` \
+and `fuse check` elsewhere.
 
 Examples:
   kernmill cpu

@@ -114,7 +114,7 @@ pub struct Usable {
 }
 
 impl Usable {
-    /// What is left of it on the CPUs of `set`, all of which are among these.
+    /// The part of these CPUs that is in `set`. The set has no others.
     #[must_use]
     pub fn within(self, set: &CpuSet) -> Usable {
         let cpus: Vec<usize> = self.cpus.into_iter().filter(|cpu| set.has(*cpu)).collect();

@@ -190,7 +190,7 @@ fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &Batch); 
     );
 }
 
-/// Which micro-kernels do the arithmetic of which steps.
+/// Adds the micro-kernels with the kinds of steps that use them.
 fn ukernels(text: &mut String, facts: &Facts<'_>) {
     let [_, deep, prompt] = facts.batches;
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
