@@ -4,11 +4,17 @@
 //! `KERNMILL_DRAFT_TOKENS` is how many tokens each test compares in all; a few thousand by default.
 
 use super::{Case, PRESETS, engine, options, shapes};
+use crate::harness::Model;
+use crate::smollm2::model;
 use fastrand::Rng;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::testing::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
+use kernmill_runtime::kv::KvBudget;
+use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
-    DraftStats, Engine, GenerateParams, Guide, GuideError, SamplerParams, Summary, TokenMask,
+    DraftStats, Engine, EngineConfig, GenerateParams, Guide, GuideError, SamplerParams, Summary, TokenMask,
 };
 use std::ops::ControlFlow;
 
@@ -168,15 +174,70 @@ fn drafts_change_no_token_of_any_shape() {
 }
 
 #[test]
-fn drafts_change_no_token_where_memory_is_short() {
+fn drafts_change_no_token_where_the_context_ends() {
     let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
     let (_, shape) = shapes().swap_remove(0);
     let case = Case::new(&shape, 24, 60);
     let image = case.image(&case.compile(&options(PRESETS[1], level)));
     // The context ends within the text, so that drafts meet its end.
-    let pool = kernmill_runtime::pool::PoolConfig { threads: Some(1), ..Default::default() };
-    let config = kernmill_runtime::EngineConfig { pool, context: Some(70), ..Default::default() };
+    let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
+    let config = EngineConfig { pool, context: Some(70), ..EngineConfig::default() };
     let mut engine = Engine::new(&image, config).unwrap();
     let (tokens, _) = compare(&mut engine, std::slice::from_ref(&case.tokens), 40, 100);
     assert!(tokens > 100, "{tokens}");
+}
+
+/// A draft that wants more blocks than there are is left out, and the text goes on without.
+#[test]
+fn drafts_give_way_where_blocks_run_out() {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    let case = Case::new(&ModelShape::mini_llama(), 25, 60);
+    let image = case.image(&case.compile(&options(Preset::Faithful, level)));
+    let mut roomy = engine(&image, 1, 1, None);
+    // Greedy texts of random weights soon go round in circles: this one is drawn.
+    let sampler = SamplerParams { temperature: 1.0, seed: Some(3), ..SamplerParams::default() };
+    let mut ends = GenerateParams { max_tokens: 40, sampler, ..GenerateParams::default() };
+    let whole = generate(&mut roomy, &case.tokens, &ends);
+    let is_new = |at: &usize| !whole.tokens[..*at].contains(&whole.tokens[*at]);
+    let stop = (8..16).find(is_new).expect("a token that did not come before");
+    ends.stop_tokens = vec![whole.tokens[stop]];
+    let expected = generate(&mut roomy, &case.tokens, &ends);
+    assert_eq!(expected.tokens, whole.tokens[..stop]);
+    // Five blocks hold 80 tokens: the text until its end, and no draft of all that is foretold.
+    let budget = KvBudget::Bytes(5 * roomy.kv().block_bytes[0]);
+    let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
+    let mut narrow =
+        Engine::new(&image, EngineConfig { pool, kv: budget, ..EngineConfig::default() }).unwrap();
+    assert_eq!(narrow.kv().blocks[0], 5);
+    let text = [&case.tokens[..], &whole.tokens[..]].concat();
+    let vocab = narrow.model().vocab;
+    ends.drafter = Some(Box::new(Told { text, at: 0, wrong: 0, vocab, rng: Rng::with_seed(1) }));
+    let found = generate(&mut narrow, &case.tokens, &ends);
+    assert_eq!((found.tokens, found.stop), (expected.tokens, expected.stop));
+    // Without more blocks, the text itself ends with an error where it has no room.
+    ends.stop_tokens.clear();
+    let error = narrow.generate(&case.tokens, &ends, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    assert!(error.to_string().contains("blocks"), "{error}");
+}
+
+#[test]
+fn drafts_change_no_token_of_nano() {
+    let nano = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
+    let mut engine = Model::open(&nano).engine(Preset::Faithful, EngineConfig::default());
+    let mut rng = Rng::with_seed(31);
+    let prompts: Vec<Vec<u32>> =
+        [3, 40, 200].map(|length| (0..length).map(|_| rng.u32(..3000)).collect()).to_vec();
+    let (tokens, drafts) = compare(&mut engine, &prompts, 120, wanted(20_000));
+    assert!(tokens >= 5000 && drafts.accepted > 1000, "{tokens}, {drafts:?}");
+}
+
+#[test]
+fn drafts_change_no_token_of_smollm2() {
+    let Some(path) = model("equality::drafts::drafts_change_no_token_of_smollm2") else { return };
+    let mut engine = Model::open(&path).engine(Preset::Faithful, EngineConfig::default());
+    let mut rng = Rng::with_seed(32);
+    let prompts: Vec<Vec<u32>> =
+        [3, 40].map(|length| (0..length).map(|_| rng.u32(..49_000)).collect()).to_vec();
+    let (tokens, drafts) = compare(&mut engine, &prompts, 30, wanted(20_000) / 100);
+    assert!(tokens >= 200 && drafts.accepted > 50, "{tokens}, {drafts:?}");
 }
