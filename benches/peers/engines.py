@@ -90,6 +90,52 @@ def joined(numbers: list[int]) -> str:
     return ",".join(map(str, numbers))
 
 
+# --- steps between reads
+
+
+LEAST_VALID = 50  # percent of the steps that must count
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Steps of decoding set against reads of as many bytes in sequence, right before and behind them."""
+
+    ratio: float  # a read's time over a step's
+    low: float
+    high: float
+    tokens_per_second: float
+    read_gb_per_s: float
+    valid_percent: float
+
+    @property
+    def void(self) -> str:
+        return "" if self.valid_percent >= LEAST_VALID else f"{self.valid_percent:.0f} % of the steps count, expected {LEAST_VALID}"
+
+
+def kernmill_paired(plan: Plan, out: Path) -> tuple[Paired, int]:
+    """Also the bytes that a step reads."""
+    command = [plan.kernmill, "bench", "--json", "--quiet", *kernmill_model(plan), "--threads", plan.threads, "--paired", "--units", plan.units]
+    report = measure(plan, command, out, lambda report: [paired_of(report)])
+    return paired_of(report), report["results"][0]["bytes"]
+
+
+def llama_paired(plan: Plan, out: Path, config: Config, size: int, seed: int) -> Paired:
+    command = [plan.python, plan.here / "llama_paired.py", "--model", plan.gguf, "--out", "{out}", "--load", config.load, "--repack",
+               config.repack, "--flash", config.flash, "--threads", plan.threads, "--bytes", size, "--units", plan.units, "--seed", seed]
+    return paired_of(measure(plan, command, out, lambda report: [paired_of(report)]))
+
+
+def paired_of(report: dict) -> Paired:
+    """Of either engine's report. kernmill sets steps against replays, and these against sequences."""
+    if report.get("engine") == "llama.cpp":
+        ratio, scale, rate = report["ratio_to_sequential"], 1, report["sequential_gb_per_s"]
+    else:
+        report = report["results"][0]
+        ratio, scale, rate = report["ratio"], report["replay_of_sequential"], report["sequential_gb_per_s"]["median"]
+    low, median, high = (ratio[name] * scale for name in ("low", "median", "high")) if ratio else (0, 0, 0)
+    return Paired(median, low, high, report["tokens_per_second"], rate, report["valid_percent"])
+
+
 # --- processes
 
 

@@ -67,6 +67,7 @@ class Plan:
     pairs: int
     rounds: int | None
     tg: int
+    units: int
     threads: int
     foreign: float
     per_process: int
@@ -95,13 +96,14 @@ class Plan:
             pairs=args.pairs,
             rounds=args.rounds,
             tg=args.tg,
+            units=args.units,
             threads=args.threads,
             foreign=args.foreign,
             per_process=args.per_process,
             pause=args.pause,
             wrap=shlex.split(args.wrap),
         )
-        return dataclasses.replace(plan, pairs=min(args.pairs, 2), tg=8, foreign=float("inf")) if args.smoke else plan
+        return dataclasses.replace(plan, pairs=min(args.pairs, 2), tg=8, units=24, foreign=float("inf")) if args.smoke else plan
 
     @property
     def python(self) -> Path:

@@ -26,8 +26,9 @@ def write(plan: Plan, best: dict[Workload, Config]) -> str:
     memory = {engine: max((peak(report) for name, report in reports.items() if f"-{engine}" in name), default=0)
               for engine in ("kernmill", "llama")}
     voided = len(list(plan.out.glob("*/*.void-*.json")))
+    between_reads = paired(plan)
     whole = {"preset": plan.preset, "threads": plan.threads, "tg": plan.tg, "void_processes": voided, "peak_resident_bytes": memory,
-             "workloads": {str(work): figures for work, figures in works.items()}}
+             "workloads": {str(work): figures for work, figures in works.items()}, "paired": between_reads}
     (plan.out / "summary.json").write_text(json.dumps(whole, indent=1) + "\n")
     text = markdown(plan, whole, sweep_table(plan))
     (plan.out / "summary.md").write_text(text)
@@ -69,6 +70,17 @@ def spread(values: list[float]) -> dict | None:
     return {"median": median, "q1": first, "q3": third, "values": values}
 
 
+def paired(plan: Plan) -> list[dict]:
+    """Of every round with both engines: each one's decoding set against reads of as many bytes."""
+    rounds = []
+    for ours in sorted((plan.out / "paired").glob("*-kernmill.json")):
+        theirs = ours.with_name(ours.name.replace("kernmill", "llama"))
+        if theirs.exists():
+            both = {"kernmill": ours, "llama.cpp": theirs}
+            rounds.append({engine: vars(engines.paired_of(json.loads(path.read_text()))) for engine, path in both.items()})
+    return rounds
+
+
 def peak(report: dict) -> int:
     return report.get("peak_resident") or (report.get("memory") or {}).get("peak_rss_bytes") or 0
 
@@ -99,6 +111,15 @@ def markdown(plan: Plan, whole: dict, sweep: dict) -> str:
     memory = whole["peak_resident_bytes"]
     lines += ["", f"Peak resident memory: kernmill {memory['kernmill'] / 1e9:.2f} GB, llama.cpp {memory['llama'] / 1e9:.2f} GB. "
                   f"Void processes, run again: {whole['void_processes']}."]
+    if whole["paired"]:
+        lines += ["", "Decoding from empty, a read's time over a step's that reads as many bytes (median of each round's pairs, with its interval "
+                      "of 95 %), and the reads' rate in GB/s:", "",
+                  "| round | kernmill | its reads | llama.cpp | its reads | ratio |", "|---|---|---|---|---|---|"]
+        for number, both in enumerate(whole["paired"], 1):
+            cells = [f"{one['ratio']:.3f} [{one['low']:.3f}, {one['high']:.3f}] | {one['read_gb_per_s']:.1f}" for one in both.values()]
+            lines.append(f"| {number} | {' | '.join(cells)} | {both['kernmill']['ratio'] / both['llama.cpp']['ratio']:.2f} |")
+        medians = [statistics.median(both[engine]["ratio"] for both in whole["paired"]) for engine in ("kernmill", "llama.cpp")]
+        lines.append(f"| median | {medians[0]:.3f} | | {medians[1]:.3f} | | {medians[0] / medians[1]:.2f} |")
     if sweep:
         lines += ["", "The sweep that chose llama.cpp's best, tokens/s, one measurement each (flash attention off only where on was fastest):", "",
                   "| llama.cpp | " + " | ".join(map(str, plan.workloads)) + " |", "|---|" + "---|" * len(plan.workloads)]

@@ -174,6 +174,26 @@ def llama_round(plan: Plan, number: int, best: dict[Workload, Config]) -> None:
         llama_processes(plan, "pairs", f"{number:02}", load, repack, works, seed=number)
 
 
+def paired(plan: Plan) -> None:
+    """Both engines' decoding between reads of as many bytes, in rounds as those of `pairs`."""
+    best = load_best(plan)
+    config = best.get(Workload("decode", 0))
+    if config is None:
+        raise Failure("the stage `paired` decodes from empty: expected the workload decode:0 among those of the sweep")
+    size, left = None, plan.rounds
+    for number in range(1, plan.pairs + 1):
+        ours, theirs = (plan.out / f"paired/{number:02}-{engine}.json" for engine in ("kernmill", "llama"))
+        done = ours.exists() and theirs.exists()
+        if number % 2 or size is None:
+            _, size = engines.kernmill_paired(plan, ours)
+        engines.llama_paired(plan, theirs, config, size, seed=number)
+        engines.kernmill_paired(plan, ours)  # of an even round; an odd one has it
+        if left is not None and not done:
+            left -= 1
+            if left <= 0:
+                break
+
+
 def load_best(plan: Plan) -> dict[Workload, Config]:
     path = plan.out / "best.json"
     if not path.exists():
