@@ -60,8 +60,9 @@ pub struct Worker {
     pub first_scratch: *mut u8,
 }
 
-/// Rows of logits computed at once; a run that wants more repeats the logits steps slab by slab.
-pub const LOGIT_SLAB: usize = 16;
+/// Rows of logits computed at once; a run that wants more repeats the logits steps slab by slab, which read
+/// the whole unembedding. As many as the longest draft has, so that one pass checks it.
+pub const LOGIT_SLAB: usize = 64;
 
 /// Counters of a step: a cache line of them.
 pub const COUNTERS: usize = 16;
@@ -74,7 +75,7 @@ pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worke
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`],
 /// layouts or contracts.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]
