@@ -411,6 +411,9 @@ pub struct AttentionBody {
     pub window: Option<u32>,
     /// Tokens of a sequence that a work item takes through the keys together.
     pub tile_tokens: usize,
+    /// Whether items are runs of at most so many tokens, wherever they begin in the batch; else they are
+    /// tiles of so many rows of it.
+    pub by_runs: bool,
     /// Segments of [`kernmill_plan::numeric::ATTENTION_SEGMENT`] positions that a query may see at once.
     pub max_segments: usize,
     /// f32 `[heads]` sinks.

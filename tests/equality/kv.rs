@@ -99,7 +99,8 @@ fn groups_of_all_sizes_give_the_interpreters_bits() {
             let expected = case.expected_in(Preset::Faithful, &kv);
             for level in [levels[0], levels[levels.len() - 1]] {
                 let compiled = case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) });
-                let actual = logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[37, 1]);
+                let actual =
+                    logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[37, 1, 8]);
                 let what = format!("group of {group}, {kv}, {}", level.name());
                 assert_bits(&actual, &expected, case.graph.vocab, &what);
             }
@@ -120,7 +121,9 @@ fn long_contexts_in_every_format_give_the_interpreters_bits() {
             let image =
                 case.image(&case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) }));
             let mut engine = engine(&image, 2, 1, None);
-            for pieces in [&[ATTENTION_SEGMENT - 3, 1, 5, 32, 31][..], &[2 * ATTENTION_SEGMENT - 3, 1]] {
+            let few = [ATTENTION_SEGMENT - 5, 8, 6, 2, 7, ATTENTION_SEGMENT - 21, 8];
+            for pieces in [&[ATTENTION_SEGMENT - 3, 1, 5, 32, 31][..], &[2 * ATTENTION_SEGMENT - 3, 1], &few]
+            {
                 let actual = logits(&mut engine, &case.tokens, pieces);
                 assert_bits(&actual, &expected, case.graph.vocab, &format!("{kv}, {}", level.name()));
             }

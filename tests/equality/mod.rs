@@ -352,7 +352,11 @@ fn long_contexts_give_the_interpreters_bits() {
                     [vec![ATTENTION_SEGMENT - 2, 1, 1, 1, 1, ATTENTION_SEGMENT - 5], vec![1; 43]].concat();
                 for threads in [1, 3] {
                     let mut engine = engine(&image, threads, 1, None);
-                    for pieces in [&[case.tokens.len()][..], &[ATTENTION_SEGMENT - 3, 1, 5, 32, 31], &lone] {
+                    // Steps of up to 8 tokens are runs, which may end in other segments than they begin in.
+                    let few = [ATTENTION_SEGMENT - 5, 8, 6, 2, 7, ATTENTION_SEGMENT - 21, 8];
+                    for pieces in
+                        [&[case.tokens.len()][..], &[ATTENTION_SEGMENT - 3, 1, 5, 32, 31], &lone, &few]
+                    {
                         let actual = logits(&mut engine, &case.tokens, pieces);
                         let what = format!(
                             "{name}, {}, {}, {threads} threads, {pieces:?}",

@@ -234,7 +234,11 @@ impl Selector<'_> {
         let sinks = node.tensors.first().map(|sinks| b.operand(OperandRef::Tensor(*sinks)));
         let out = b.output(out);
         let lora_input = lora_input.map(|value| b.lora_input(group, value));
-        let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
+        // A small batch has a run of each sequence, which reads the cache once.
+        let tile_tokens = match self.max_tokens {
+            few @ ..=PROLOGUE_TOKENS => few,
+            _ => ATTENTION_TILE,
+        };
         let max_segments = match a.window {
             // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
             Some(w) => self.max_segments.min((w as usize + tile_tokens - 1).div_ceil(ATTENTION_SEGMENT) + 1),
@@ -249,6 +253,7 @@ impl Selector<'_> {
             scale: a.scale.into(),
             window: a.window,
             tile_tokens,
+            by_runs: (2..=PROLOGUE_TOKENS).contains(&self.max_tokens),
             max_segments,
             sinks,
             out,

@@ -12,8 +12,13 @@
 //! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time,
 //! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in
 //! ascending order: the order of arithmetic is that of a token alone.
+//!
+//! In small batches items are runs, of any number of sequences: each reads its sequence's keys and values
+//! once, as a drafted text's tokens do.
 
-use super::attention_items::{Part, Split, block_of, each_run, first_in_view, segment_of};
+use super::attention_items::{
+    Part, Split, block_of, each_run, first_in_view, longest_run, run_from, segment_of,
+};
 use super::attention_scratch::{Areas, areas, query_bytes, splits};
 use super::attention_ukernels::{
     combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
@@ -41,7 +46,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let heads = body.geometry.kv_heads as i64;
     let tokens = cx.rows(e, Domain::Tokens);
     let one = e.i64(1);
-    let tile = if body.tile_tokens == 1 {
+    let longest = body.by_runs.then(|| longest_run(e, cx, body, tokens));
+    let tile = if body.tile_tokens == 1 || longest.is_some() {
         one
     } else {
         let tile = e.i64(body.tile_tokens as i64);
@@ -76,10 +82,14 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
         let end = e.b.ins().imul(number, tile);
         let first = e.b.ins().isub(end, tile);
         let end = e.min_u(end, tokens);
-        each_run(e, cx, first, end, |e, first, end| {
+        let run = |e: &mut Emit, first, end| {
             let run = Run::new(e, cx, body, first, end, head, part.map(|part| part.split));
             run.emit(e, part);
-        });
+        };
+        match longest {
+            Some(longest) => run_from(e, cx, first, longest, tokens, run),
+            None => each_run(e, cx, first, end, run),
+        }
     });
 }
 

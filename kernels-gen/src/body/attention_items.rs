@@ -9,6 +9,9 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
+/// Runs for every worker, where there are as many: with fewer, workers wait for each other at a step's end.
+const RUNS_PER_WORKER: i64 = 2;
+
 /// How many items a token's segments are.
 #[derive(Clone, Copy)]
 pub(super) struct Split {
@@ -75,14 +78,66 @@ pub(super) fn each_run(
         let next = e.add_imm(row, 1);
         // The last row is its own successor, which it does not follow.
         let other = e.min_u(next, last);
-        let (sequence, position) = (cx.sequence(e, row), cx.position(e, row));
-        let (other_sequence, other_position) = (cx.sequence(e, other), cx.position(e, other));
-        let expected = e.add_imm(position, 1);
-        let breaks = e.icmp(IntCC::NotEqual, sequence, other_sequence);
-        let jumps = e.icmp(IntCC::NotEqual, other_position, expected);
-        let ends = e.b.ins().bor(breaks, jumps);
+        let ends = ends_run(e, cx, row, other);
         e.if_then(ends, |e| body(e, start[0], next));
         vec![e.select(ends, next, start[0])]
+    });
+}
+
+/// Whether the token of batch row `next` is not the one behind that of `row` in its sequence.
+fn ends_run(e: &mut Emit, cx: &Cx, row: Value, next: Value) -> Value {
+    let (sequence, position) = (cx.sequence(e, row), cx.position(e, row));
+    let (next_sequence, next_position) = (cx.sequence(e, next), cx.position(e, next));
+    let expected = e.add_imm(position, 1);
+    let breaks = e.icmp(IntCC::NotEqual, sequence, next_sequence);
+    let jumps = e.icmp(IntCC::NotEqual, next_position, expected);
+    e.b.ins().bor(breaks, jumps)
+}
+
+/// Tokens of the longest run that is an item where items are runs: all, unless so few runs keep workers
+/// waiting for each other.
+pub(super) fn longest_run(e: &mut Emit, cx: &Cx, body: &AttentionBody, tokens: Value) -> Value {
+    let pairs = e.mul_imm(tokens, body.geometry.kv_heads as i64);
+    let workers = cx.workers(e);
+    let items = e.mul_imm(workers, RUNS_PER_WORKER);
+    let longest = e.b.ins().udiv(pairs, items);
+    let (one, most) = (e.i64(1), e.i64(body.tile_tokens as i64));
+    let longest = e.b.ins().umax(longest, one);
+    e.min_u(longest, most)
+}
+
+/// Calls `body` with the bounds of the run that begins with batch row `row`, of at most `longest` tokens.
+/// Where the row's token lies inside another's run, nothing is done.
+pub(super) fn run_from(
+    e: &mut Emit,
+    cx: &Cx,
+    row: Value,
+    longest: Value,
+    tokens: Value,
+    body: impl FnOnce(&mut Emit, Value, Value),
+) {
+    let zero = e.i64(0);
+    // The first row of the tokens that follow each other up to this one: pieces are counted from there.
+    let start = e.for_carry(zero, row, 1, &[zero], |e, before, start| {
+        let next = e.add_imm(before, 1);
+        let ends = ends_run(e, cx, before, next);
+        vec![e.select(ends, next, start[0])]
+    });
+    let before = e.b.ins().isub(row, start[0]);
+    let inside = e.b.ins().urem(before, longest);
+    let begins = e.icmp(IntCC::Equal, inside, zero);
+    e.if_then(begins, |e| {
+        let limit = e.add(row, longest);
+        let limit = e.min_u(limit, tokens);
+        let last = e.add_imm(limit, -1);
+        // The row behind the last that follows: rows behind a break are none of the run's.
+        let end = e.for_carry(row, last, 1, &[limit], |e, before, end| {
+            let next = e.add_imm(before, 1);
+            let ends = ends_run(e, cx, before, next);
+            let sooner = e.min_u(next, end[0]);
+            vec![e.select(ends, sooner, end[0])]
+        });
+        body(e, row, end[0]);
     });
 }
 

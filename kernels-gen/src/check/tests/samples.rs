@@ -135,6 +135,7 @@ pub fn attention() -> Kernel {
             scale: 1.0.into(),
             window: Some(100),
             tile_tokens: 4,
+            by_runs: false,
             max_segments: 2,
             sinks: Some(5),
             out: 1,
