@@ -9,7 +9,7 @@ use crate::output;
 use crate::progress::Terminal;
 use crate::version;
 use kernmill::locate::Located;
-use kernmill::tools::explain::{Explained, How, Subject, times};
+use kernmill::tools::explain::{Explained, How, SCHEMA, Subject, page, times};
 use kernmill::tools::stages::Stages;
 use kernmill::{CompileOptions, Error, FusedSet, Preset, Target};
 use kernmill_compiler::pipeline::compile;
@@ -31,8 +31,8 @@ Examples:
   kernmill explain model-specs/gpt-oss-20b.toml --all                   every group, kernel and micro-kernel
   kernmill explain model-specs/gpt-oss-20b.toml --json                  all of it, as JSON
   kernmill explain DIR --machine host.json --context 8192               on the machine that kernmill cpu -o described
-  kernmill explain model-specs/nano/nano.toml --emit graph              the graph, as text
-  kernmill explain model-specs/nano/nano.toml --emit fused,schedule     several stages
+  kernmill explain model-specs/gpt-oss-20b.toml --html 20b.html         all of it with the code, as a page for a browser
+  kernmill explain model-specs/nano/nano.toml --emit fused,schedule     stages, as text
   kernmill explain model-specs/nano/nano.toml --emit clif,asm --emit-dir stages --target x86-64-v3")]
 pub struct Explain {
     #[command(flatten)]
@@ -49,18 +49,23 @@ pub struct Explain {
     /// Context that memory and speed are shown for, in tokens; by default 4096 if the model can
     #[arg(long, value_name = "N")]
     context: Option<u32>,
-    /// Show also what every group fused, and the candidates of every kernel and micro-kernel with their costs
-    #[arg(long, conflicts_with_all = ["emit", "json"])]
+    /// Show also what every group fused, and all candidates with their costs; with --json, also all code
+    #[arg(long, conflicts_with = "emit")]
     all: bool,
     /// Print all of it as JSON instead
     #[arg(long, conflicts_with = "emit")]
     json: bool,
+    /// Write all of it with the code to one file for a browser instead, which needs no network
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["emit", "all", "json"])]
+    html: Option<std::path::PathBuf>,
 }
 
 impl Explain {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.emit.check(None)?;
+        self.html.as_deref().map_or(Ok(()), output::check)?;
+        let code = self.html.is_some() || self.all && self.json;
         let observer = Terminal::observer(self.compile.quiet);
         let machine = self.machine.read()?;
         let machine = machine.as_ref();
@@ -83,18 +88,20 @@ impl Explain {
                 Subject::of_source(&files, &options, self.compile.chunk(), &level, early)?
             }
         };
-        let Subject { source, graph, options, assumed } = subject;
-        let compiled = match options.filter(|_| !early) {
-            Some(options) => Some(compile(&graph, &options).map_err(Error::from)?),
-            None => None,
-        };
+        let Subject { source, graph, mut options, assumed } = subject;
+        options.iter_mut().for_each(|options| options.keep_clif |= code);
+        let compiled = options.filter(|_| !early).map(|options| compile(&graph, &options));
+        let compiled = compiled.transpose().map_err(Error::from)?;
         let stages = Stages { spec: &source.text, graph: &graph, compiled: compiled.as_slice() };
         self.emit.write(None, &|stage| stages.contents(stage))?;
         let Some(compiled) = &compiled else { return Ok(()) };
         if self.emit.emit.is_empty() {
             let explained =
                 Explained::new(&graph, compiled, How { machine, context: self.context, assumed })?;
-            version::show(self.json, "kernmill.explain/2", || explained.json(), || explained.text(self.all))?;
+            match &self.html {
+                Some(path) => output::write_file(path, page(&version::report(SCHEMA, explained.json())))?,
+                None => version::show(self.json, SCHEMA, || explained.json(), || explained.text(self.all))?,
+            }
         }
         if !self.compile.quiet {
             output::note(times(compiled));

@@ -10,6 +10,7 @@ mod confined;
 mod emit;
 mod environment;
 mod explain;
+mod explain_page;
 mod foreign;
 mod fuse;
 mod given;

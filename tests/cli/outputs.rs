@@ -11,8 +11,11 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Stdio;
 
+/// With a described machine, what is explained does not depend on the memory that this one has left.
+const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
 /// Commands whose output is written from front to back, up to the name of the output.
-const STREAMING: [&[&str]; 3] = [
+const STREAMING: [&[&str]; 4] = [
+    &["explain", "spec.toml", "-q", "--target", "x86-64-v3", "--machine", MACHINE, "--html"],
     &["import", ".", "-o"],
     &["logits", "--weights", ".", "--tokens", "ids.json", "--out"],
     &["compile", "spec.toml", "--target", "x86-64-v3", "--emit", "obj", "-o"],

@@ -8,13 +8,14 @@ use std::fs;
 use tempfile::TempDir;
 
 /// How every report is asked for. What is measured is measured as shortly as possible.
-const REPORTS: [(&str, &str); 14] = [
+const REPORTS: [(&str, &str); 15] = [
     ("kernmill.run/1", "run --prompt hi -n 2"),
     ("kernmill.run/1", "run --prompt hi -n 2 --lora a=lora"),
     ("kernmill.batch/1", "batch requests.jsonl -o answers.jsonl"),
     ("kernmill.load/1", "bench --serve --requests 2"),
     ("kernmill.bench/1", "bench --pp 2 --tg 1 --repeat 1 --read 1M --profile"),
     ("kernmill.explain/2", "explain"),
+    ("kernmill.explain/2", "explain --all"),
     ("kernmill.inspect-model/1", "inspect"),
     ("kernmill.inspect-plan/1", "inspect nano.plan"),
     ("kernmill.dry-run/1", "compile --dry-run"),

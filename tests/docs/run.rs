@@ -27,7 +27,7 @@ const QUICK: [(&str, &str); 4] =
 const FUSION: &str = "model-specs/examples/fused/mish.toml";
 
 /// Options whose value is written by the command.
-const OUTPUTS: [&str; 4] = ["-o", "--output", "--out", "--emit-dir"];
+const OUTPUTS: [&str; 5] = ["-o", "--output", "--out", "--emit-dir", "--html"];
 
 /// The directory that a document's commands run in.
 struct Place(TempDir);

@@ -73,7 +73,7 @@ impl<'a> Explained<'a> {
         text
     }
 
-    /// All of it as one JSON object.
+    /// All of it as one JSON object. If the IR was kept, it has every function's IR and assembly.
     pub fn json(&self) -> Value {
         json::json(&self.facts())
     }

@@ -1,9 +1,15 @@
 //! A compiled model as JSON.
 
+use super::code::functions;
 use super::facts::{Facts, members};
 use super::kinds::{Batch, Kind};
+use super::layers::{GroupOf, LayerKind, layer, layer_kinds};
+use kernmill_compiler::fuse::Group;
+use kernmill_compiler::graph::{NodeId, ValueId};
+use kernmill_compiler::memory::MemoryPlan;
+use kernmill_compiler::schedule::ScheduledStep;
 use kernmill_compiler::select;
-use kernmill_plan::program::Step;
+use kernmill_plan::program::{Buffer, Step, TokenClass};
 use serde_json::{Value, json};
 
 /// All that is known. What `--json` had before stands on the outermost level.
@@ -43,8 +49,12 @@ pub fn json(facts: &Facts<'_>) -> Value {
         "code": { "kernels": compiled.kernels.list.len(), "bytes": program.code.bytes.len() },
         "decode_bytes": program.model.decode_bytes,
         "estimate": facts.batches.iter().map(|one| batch(facts, one)).collect::<Vec<_>>(),
+        "layer_kinds": layer_kinds(compiled).iter().map(|kind| layer_kind(facts, kind)).collect::<Vec<_>>(),
         "groups": groups(facts),
+        "values": values(facts),
         "steps": steps(facts),
+        "arenas": arenas(facts),
+        "functions": functions(compiled),
         "near_misses": facts.missed,
     });
     if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
@@ -81,17 +91,37 @@ fn batch(facts: &Facts<'_>, batch: &Batch) -> Value {
     })
 }
 
+fn layer_kind(facts: &Facts<'_>, kind: &LayerKind) -> Value {
+    let layers = &facts.compiled.program.model.kv.layers;
+    json!({
+        "layers": kind.layers,
+        "window": layers.get(kind.layers[0]).and_then(|layer| layer.window),
+        "groups": kind.groups,
+    })
+}
+
 fn groups(facts: &Facts<'_>) -> Vec<Value> {
     let fused = &facts.compiled.fused;
-    let names = |values: &[kernmill_compiler::graph::ValueId]| {
-        values.iter().map(|value| fused.graph.value(*value).name.clone()).collect::<Vec<_>>()
+    let graph = &fused.graph;
+    let names =
+        |values: &[ValueId]| values.iter().map(|value| graph.value(*value).name.as_str()).collect::<Vec<_>>();
+    let ops = |part: &'static str, nodes: &[NodeId]| {
+        let op = |id: &NodeId| {
+            let node = graph.node(*id);
+            json!({ "part": part, "op": node.op.kind().name(), "text": graph.node_text(node) })
+        };
+        nodes.iter().map(op).collect::<Vec<_>>()
     };
-    let group = |group: &kernmill_compiler::fuse::Group| {
+    let group = |group: &Group| {
+        let parts =
+            [ops("prologue", &group.prologue), ops("root", &group.roots), ops("epilogue", &group.epilogue)];
         json!({
             "name": group.name(),
             "rule": group.rule,
+            "layer": layer(fused, group),
             "members": members(fused, group),
             "nodes": group.members().len(),
+            "ops": parts.concat(),
             "inputs": names(&group.inputs),
             "outputs": names(&group.outputs),
         })
@@ -99,17 +129,33 @@ fn groups(facts: &Facts<'_>) -> Vec<Value> {
     fused.groups.iter().map(group).collect()
 }
 
+/// Values that go from group to group, the graph's input and output among them.
+fn values(facts: &Facts<'_>) -> Vec<Value> {
+    let fused = &facts.compiled.fused;
+    let mut all: Vec<ValueId> =
+        fused.groups.iter().flat_map(|group| group.inputs.iter().chain(&group.outputs)).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    let value = |id: &ValueId| {
+        let value = fused.graph.value(*id);
+        json!({ "name": value.name, "type": value.ty.text() })
+    };
+    all.iter().map(value).collect()
+}
+
 /// The steps of every class.
 fn steps(facts: &Facts<'_>) -> Vec<Value> {
     let program = &facts.compiled.program;
+    let groups = GroupOf::new(&facts.compiled.fused);
     let mut all = Vec::new();
-    for class in &program.classes {
-        let mut push = |step: &Step, logits: bool| {
+    for (class, schedule) in program.classes.iter().zip(&facts.compiled.schedules) {
+        let mut push = |step: &Step, scheduled: &ScheduledStep, logits: bool| {
             let name = program.code.symbols.get(step.kernel as usize).map(|symbol| &symbol.name);
             all.push(json!({
                 "class": class.max_tokens,
                 "label": step.label,
                 "kernel": name,
+                "group": groups.step(schedule, scheduled),
                 "logits": logits,
                 "for_adapters": !step.lora_targets.is_empty(),
                 "shared_bytes": step.work.shared_bytes,
@@ -119,8 +165,31 @@ fn steps(facts: &Facts<'_>) -> Vec<Value> {
                 "expert_macs": step.work.expert_macs,
             }));
         };
-        class.steps.iter().for_each(|step| push(step, false));
-        class.logit_steps.iter().for_each(|step| push(step, true));
+        class.steps.iter().zip(&schedule.steps).for_each(|(step, own)| push(step, own, false));
+        class.logit_steps.iter().zip(&schedule.logit_steps).for_each(|(step, own)| push(step, own, true));
     }
     all
+}
+
+/// The arena of every class. Steps are numbered through those of the class, logit steps last.
+fn arenas(facts: &Facts<'_>) -> Vec<Value> {
+    let compiled = facts.compiled;
+    let arena = |(class, arena): (&TokenClass, &MemoryPlan)| {
+        let buffer = |buffer: &Buffer| {
+            json!({
+                "name": buffer.name,
+                "offset": buffer.offset,
+                "bytes": buffer.bytes,
+                "first": buffer.first,
+                "last": buffer.last,
+            })
+        };
+        json!({
+            "class": class.max_tokens,
+            "bytes": arena.bytes,
+            "at_least": arena.lower_bound,
+            "buffers": class.buffers.iter().map(buffer).collect::<Vec<_>>(),
+        })
+    };
+    compiled.program.classes.iter().zip(&compiled.arenas).map(arena).collect()
 }

@@ -1,0 +1,6 @@
+// Puts the page together.
+showFacts();
+showLayers();
+showArenas();
+showRoofline();
+showFunctions();
