@@ -12,6 +12,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{self, Shape};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
+use kernmill_kernels_gen::ukernel::gemm_tiles;
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -28,6 +29,7 @@ type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
 type DecodeBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+type GemmTiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, *mut u8);
 type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
 
 fn least(mut run: impl FnMut()) -> f64 {
@@ -68,6 +70,7 @@ fn main() {
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
+    ukernels.extend([MicroKernel::DecodeTiles, MicroKernel::GemmTiles { stride: 128 }]);
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
     let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
@@ -130,6 +133,7 @@ impl Bench {
         let (calls, blocks) = match *ukernel {
             MicroKernel::DotQ8 { .. } => (100, K / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
+            MicroKernel::DecodeTiles | MicroKernel::GemmTiles { .. } => (100, gemm_tiles::CHUNK_BLOCKS),
             _ => (1000, CHUNK_BLOCKS),
         };
         let seconds = match *ukernel {
@@ -155,13 +159,13 @@ impl Bench {
                     }
                 })
             }
-            MicroKernel::DecodeBf16 => {
+            MicroKernel::DecodeBf16 | MicroKernel::DecodeTiles => {
                 // SAFETY: as above, a micro-kernel that decodes to bf16.
                 let decode: DecodeBf16 = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
                         // SAFETY: as above.
-                        let out = unsafe { decoded.add(call % 2 * gemm_bf16::DECODED_TILE) };
+                        let out = unsafe { decoded.add(call % 2 * gemm_tiles::DECODED_TILE) };
                         // SAFETY: as above.
                         unsafe { decode(packed, packed.add(4096), out, blocks as u64, packed) };
                     }
@@ -183,6 +187,21 @@ impl Bench {
                 least(|| {
                     // SAFETY: as above.
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, tokens) });
+                })
+            }
+            MicroKernel::GemmTiles { .. } => {
+                // SAFETY: as above, a gemm micro-kernel on tiles.
+                let gemm: GemmTiles = unsafe { std::mem::transmute(entry) };
+                for block in 0..blocks {
+                    let factors = block * gemm_tiles::DECODED_BLOCK + gemm_tiles::DECODED_FACTORS;
+                    // SAFETY: a line of the decoded tile.
+                    unsafe { decoded.add(factors).cast::<[f32; 16]>().write_unaligned([1.0; 16]) };
+                }
+                // SAFETY: behind the results, with room for the products.
+                let (chunk, products) = (blocks as u64, unsafe { results.add(1 << 16) });
+                least(|| {
+                    // SAFETY: as above.
+                    (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, products) });
                 })
             }
             _ => unreachable!("only q8 and bf16 micro-kernels are measured"),

@@ -310,6 +310,11 @@ pub enum Tiling {
         /// How the level's micro-kernels add products up.
         products: DotStep,
     },
+    /// MXFP4 matrices of experts on tiles of 16 tokens by 16 rows; otherwise like `Gemm`.
+    Tiles {
+        /// Input rows from which on it pays; at least 1.
+        least_rows: usize,
+    },
 }
 
 impl Tiling {
@@ -317,7 +322,7 @@ impl Tiling {
     pub fn least_rows(self) -> Option<usize> {
         match self {
             Tiling::Dot => None,
-            Tiling::Gemm { least_rows, .. } => Some(least_rows),
+            Tiling::Gemm { least_rows, .. } | Tiling::Tiles { least_rows } => Some(least_rows),
         }
     }
 }

@@ -128,7 +128,7 @@ pub enum Level {
     /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
-    /// V4Vnni and AMX tiles of bf16 (Sapphire Rapids and later). Code that multiplies no bf16 activations
+    /// V4Vnni and AMX tiles of bf16 (Sapphire Rapids and later). Code that multiplies no experts in MXFP4
     /// is that of V4Vnni.
     #[serde(rename = "amx")]
     Amx,

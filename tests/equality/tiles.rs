@@ -1,11 +1,14 @@
 //! Whole programs for `amx` on a CPU without tiles: every call of a micro-kernel that uses tiles goes to the
 //! interpreter of machine code, which runs the micro-kernel's own bytes on copies of its operands; everything
-//! else, the 512-bit micro-kernels too, runs on the CPU.
+//! else, the 512-bit micro-kernels too, runs on the CPU. And programs in which 128-bit code stands in for
+//! tiles, on every CPU.
 
 use super::{Case, assert_bits, engine, logits, options};
 use crate::kernels::machine::{Machine, Memory, Region};
+use kernmill_compiler::interp::RawTensor;
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::param::Param;
@@ -13,6 +16,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A micro-kernel that the interpreter runs.
@@ -38,7 +42,10 @@ unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: 
     let Interpreted { ukernel, code } = unsafe { &*ukernel };
     let args = [a, b, c, d, e];
     CALLS[0].fetch_add(1, Relaxed);
-    CALLS[1].fetch_add(u64::from(matches!(ukernel, MicroKernel::GemmBf16(_))), Relaxed);
+    CALLS[1].fetch_add(
+        u64::from(matches!(ukernel, MicroKernel::GemmBf16(_) | MicroKernel::GemmTiles { .. })),
+        Relaxed,
+    );
     CPU.with_borrow_mut(|cpu| {
         let mut pieces = Vec::new();
         for (index, param) in ukernel.contract().iter().enumerate() {
@@ -104,13 +111,17 @@ fn tile_ukernels(program: &Program, stride_and_gap: &[(usize, usize, usize)]) ->
         use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
         [1, 2].map(|groups| MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }))
     });
-    let ukernels: Vec<MicroKernel> =
-        gemms.chain([MicroKernel::TilesOn, MicroKernel::TilesOff]).filter(has).collect();
+    let strides: BTreeSet<usize> = stride_and_gap.iter().map(|&(_, stride, _)| stride).collect();
+    let ukernels: Vec<MicroKernel> = gemms
+        .chain(strides.into_iter().map(|stride| MicroKernel::GemmTiles { stride }))
+        .chain([MicroKernel::TilesOn, MicroKernel::TilesOff])
+        .filter(has)
+        .collect();
     let all = program
         .code
         .symbols
         .iter()
-        .filter(|s| s.name.starts_with("gemm_bf16") || s.name.starts_with("tiles"));
+        .filter(|s| ["gemm_bf16", "gemm_tiles", "tiles"].iter().any(|stem| s.name.starts_with(stem)));
     assert_eq!(ukernels.len(), all.count(), "every micro-kernel with tiles is known");
     ukernels
 }
@@ -119,14 +130,21 @@ fn tile_ukernels(program: &Program, stride_and_gap: &[(usize, usize, usize)]) ->
 /// and of unfused matrices.
 const GEMMS: [(usize, usize, usize); 3] = [(2, 256, 128), (1, 64, 0), (2, 128, 64)];
 
-/// Runs a prompt in these pieces for `amx`, and compares with the graph interpreter.
+/// Runs a prompt in these pieces for `amx`, and compares with the graph interpreter: with bf16 activations,
+/// and with those of preset `faithful`.
 fn check(name: &str, shape: &ModelShape, length: usize, threads: usize, pieces: &[&[usize]], fuse: bool) {
     if !Level::V4Vnni.missing().is_empty() {
         return;
     }
-    let case = Case::new(shape, 3, length);
-    let expected = case.expected(Preset::Bf16);
-    let mut compiled = case.compile(&Options { fuse, chunk: 48, ..options(Preset::Bf16, Level::Amx) });
+    for preset in [Preset::Bf16, Preset::Faithful] {
+        check_preset(name, &Case::new(shape, 3, length), preset, threads, pieces, fuse);
+    }
+}
+
+fn check_preset(name: &str, case: &Case, preset: Preset, threads: usize, pieces: &[&[usize]], fuse: bool) {
+    let expected = case.expected(preset);
+    let kernels = Pick::Tiles;
+    let mut compiled = case.compile(&Options { fuse, kernels, chunk: 48, ..options(preset, Level::Amx) });
     let ukernels = tile_ukernels(&compiled.program, &GEMMS);
     assert!(ukernels.contains(&MicroKernel::TilesOn), "{name}: the program uses tiles");
     divert(&mut compiled.program, &ukernels);
@@ -135,7 +153,12 @@ fn check(name: &str, shape: &ModelShape, length: usize, threads: usize, pieces: 
     let mut engine = engine(&image, threads, 1, None);
     for pieces in pieces {
         let actual = logits(&mut engine, &case.tokens, pieces);
-        assert_bits(&actual, &expected, case.graph.vocab, &format!("{name}, {pieces:?}, fuse {fuse}"));
+        assert_bits(
+            &actual,
+            &expected,
+            case.graph.vocab,
+            &format!("{name}, {}, {pieces:?}, fuse {fuse}", preset.name()),
+        );
     }
     assert!(
         CALLS[1].load(Relaxed) > before && CALLS[0].load(Relaxed) > 0,
@@ -174,4 +197,43 @@ fn full_widths_give_the_interpreters_bits() {
     check("hidden 2880", &wide, 5, 2, &[&[5], &[1]], true);
     let deep = ModelShape { layers: 1, mlp: experts(2, 1, 2880), ..oss };
     check("inner 2880", &deep, 19, 2, &[&[19], &[1, 18]], true);
+}
+
+/// Preset `faithful` on panels for tiles, with 128-bit code in the place of tiles. Some scales are so small
+/// that tiles would take products for zeros.
+#[test]
+fn panels_for_tiles_give_the_interpreters_bits_on_every_host() {
+    let oss = ModelShape::mini_gpt_oss();
+    let shapes = [
+        (oss.clone(), 45),
+        (ModelShape { hidden: 160, mlp: experts(16, 2, 96), ..oss.clone() }, 24),
+        // Several chunks of blocks, the last whole or not, and one expert for all tokens.
+        (ModelShape { layers: 1, hidden: 960, mlp: experts(3, 1, 1056), ..oss.clone() }, 40),
+        (ModelShape { layers: 1, mlp: experts(1, 1, 64), ..oss }, 49),
+    ];
+    for (at, (shape, length)) in shapes.into_iter().enumerate() {
+        let mut case = Case::new(&shape, 5, length);
+        for raw in &mut case.weights.raw {
+            if let RawTensor::Mxfp4 { scales, .. } = raw {
+                scales.iter_mut().step_by(37).zip((0..4).cycle()).for_each(|(scale, byte)| *scale = byte);
+            }
+        }
+        let expected = case.expected(Preset::Faithful);
+        for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
+            for fuse in [true, false] {
+                let kernels = Pick::Tiles;
+                let options = Options { fuse, kernels, chunk: 48, ..options(Preset::Faithful, level) };
+                let compiled = case.compile(&options);
+                let symbols = &compiled.program.code.symbols;
+                assert!(symbols.iter().any(|symbol| symbol.name.starts_with("gemm_tiles")), "shape {at}");
+                let image = case.image(&compiled);
+                let mut engine = engine(&image, 2, 1, None);
+                for pieces in [&[length][..], &[1, 15, 16, 17], &[7, 33, 1]] {
+                    let actual = logits(&mut engine, &case.tokens, pieces);
+                    let what = format!("shape {at}, {}, {pieces:?}, fuse {fuse}", level.name());
+                    assert_bits(&actual, &expected, case.graph.vocab, &what);
+                }
+            }
+        }
+    }
 }

@@ -132,7 +132,8 @@ fn decoding_stays_inside_its_operands() {
     let ukernels: Vec<MicroKernel> = formats.map(|format| MicroKernel::Decode { format }).collect();
     let ukernels: Vec<MicroKernel> = ukernels
         .into_iter()
-        .chain([MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }])
+        .chain([MicroKernel::DecodeBf16, MicroKernel::DecodeTiles])
+        .chain([MicroKernel::DecodeWords { format: WeightFormat::Int8 }])
         .collect();
     run_all(&ukernels, &[&[0], &[1], &[2], &[15]]);
 }
@@ -169,6 +170,21 @@ fn bf16_gemms_stay_inside_their_operands() {
                     run(&code, index, ukernel, numbers, "amx", &|call| tiles.around(call));
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn gemms_on_tiles_stay_inside_their_operands() {
+    let ukernels = [64, 256].map(|stride| MicroKernel::GemmTiles { stride });
+    // Blocks.
+    let numbers: [&[u64]; 4] = [&[0], &[1], &[3], &[15]];
+    run_all(&ukernels, &numbers);
+    let Some(tiles) = Tiles::of_host() else { return };
+    let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+    for (index, ukernel) in ukernels.iter().enumerate() {
+        for numbers in numbers {
+            run(&code, index, ukernel, numbers, "amx", &|call| tiles.around(call));
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod machine;
 mod operands;
 mod replay;
 mod rows;
+mod tile_products;
 mod ukernels;
 
 use kernmill_kernels_gen::asm::{self, AsmKernel};

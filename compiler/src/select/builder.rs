@@ -1,5 +1,6 @@
 //! Collects the values and operands of one kernel.
 
+use super::candidate::Products;
 use super::{KernelUse, Selector};
 use crate::fuse::Group;
 use crate::graph::{Node, Op, OperandRef, Rows, TensorId, Type, ValueId};
@@ -8,7 +9,7 @@ use kernmill_kernels_gen::kernel::{
     Body, Domain, Home, Kernel, LoraInput, Mat, OperandId, Part, RowOp, RowType, Tiling, Val, ValId,
 };
 use kernmill_kernels_gen::names::Names;
-use kernmill_plan::format::TILE_ROWS;
+use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 
 /// A kernel in the making.
 pub struct Builder<'a> {
@@ -134,9 +135,9 @@ impl<'a> Builder<'a> {
         if mat.n.is_multiple_of(rows_per_item) { rows_per_item } else { TILE_ROWS }
     }
 
-    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are
-    /// multiplied by panels, however few they are.
-    fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
+    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time, those for tiles MXFP4
+    /// of experts; bf16 rows are multiplied by panels, however few they are.
+    fn tiling(&self, input: ValId, parts: &[&[&Mat]], experts: bool) -> Tiling {
         let products = self.selector.trial.model.products();
         let q8 = match self.vals[input].row {
             RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1, products },
@@ -144,8 +145,12 @@ impl<'a> Builder<'a> {
         };
         let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
         let trial = &self.selector.trial;
-        if !(trial.panels && q8 && uniform) {
+        if trial.products == Products::Dots || !q8 || !uniform {
             return Tiling::Dot;
+        }
+        let mxfp4 = || parts.iter().all(|mats| mats[0].format == WeightFormat::Mxfp4);
+        if trial.products == Products::Tiles && experts && mxfp4() {
+            return Tiling::Tiles { least_rows: trial.model.least_rows_of_tiles() };
         }
         let least = parts.iter().map(|mats| trial.model.least_rows(mats[0].format));
         Tiling::Gemm { least_rows: least.max().unwrap_or(1), products }
@@ -155,13 +160,14 @@ impl<'a> Builder<'a> {
         fn mats(part: &Part) -> Vec<&Mat> {
             part.mats.iter().collect()
         }
+        let experts = !matches!(body, Body::Matmul { .. });
         let (input, parts): (ValId, Vec<Vec<&Mat>>) = match body {
             Body::Matmul { input, parts, .. } => (*input, parts.iter().map(mats).collect()),
             Body::Experts { input, part, .. } => (*input, vec![mats(part)]),
             Body::ExpertDown { input, mat, .. } => (*input, vec![vec![mat]]),
             Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. } => return Tiling::Dot,
         };
-        self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>(), experts)
     }
 
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.

@@ -28,6 +28,17 @@ pub enum Prologue {
     Step,
 }
 
+/// What multiplies, where there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Products {
+    /// Dot micro-kernels.
+    Dots,
+    /// Panels of six rows, in vectors.
+    Panels,
+    /// Panels of 16 rows, on tiles. Where tiles cannot multiply, as `Panels`.
+    Tiles,
+}
+
 /// What a group could be, and what it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelChoice {
@@ -48,30 +59,34 @@ pub enum Pick {
     /// The one of that number, counted round and round: for tests and benches, which want to see every one of
     /// them.
     Nth(usize),
+    /// The first on tiles, from one row on, even where the level has none and 128-bit code does their work;
+    /// and the cheapest where nothing can be on tiles. For tests, which want to see tiles on every host.
+    Tiles,
 }
 
 impl Pick {
     /// The place picked among these costs.
     pub fn of(self, costs: &[f64]) -> usize {
         match self {
-            Pick::Cheapest => cheapest(costs).unwrap_or(0),
+            Pick::Cheapest | Pick::Tiles => cheapest(costs).unwrap_or(0),
             Pick::Nth(n) => n % costs.len().max(1),
         }
     }
 }
 
 impl Candidate {
-    /// Every candidate that a class of `max_tokens` can have, the simplest first; `least_rows` are the
-    /// panels'.
-    fn all(max_tokens: usize) -> Vec<(Prologue, bool, usize)> {
+    /// Every candidate that a class of `max_tokens` can have, the simplest first; `tiles` says whether the
+    /// level has any.
+    fn all(max_tokens: usize, tiles: bool) -> Vec<(Prologue, Products, usize)> {
         let prologues: &[Prologue] = match max_tokens <= PROLOGUE_TOKENS {
             true => &[Prologue::Workers, Prologue::Step],
             false => &[Prologue::Step],
         };
         let mut all = Vec::new();
         for prologue in prologues {
-            for panels in [false, true] {
-                all.extend([1, 2].map(|tiles| (*prologue, panels, tiles * TILE_ROWS)));
+            let products = [Products::Dots, Products::Panels, Products::Tiles];
+            for products in products.into_iter().take(if tiles { 3 } else { 2 }) {
+                all.extend([1, 2].map(|tiles| (*prologue, products, tiles * TILE_ROWS)));
             }
         }
         all
@@ -80,11 +95,11 @@ impl Candidate {
 
 impl Selector<'_> {
     /// The candidates of group `index` that agree with its rule's hints; all of them if none does.
-    fn hinted(&self, index: usize) -> Vec<(Prologue, bool, usize)> {
-        let (hints, all) = (self.fused.groups[index].hints, Candidate::all(self.max_tokens));
-        let agrees = |(prologue, panels, rows_per_item): &(Prologue, bool, usize)| {
+    fn hinted(&self, index: usize, tiles: bool) -> Vec<(Prologue, Products, usize)> {
+        let (hints, all) = (self.fused.groups[index].hints, Candidate::all(self.max_tokens, tiles));
+        let agrees = |(prologue, products, rows_per_item): &(Prologue, Products, usize)| {
             hints.prologue_by_workers.is_none_or(|by| by == (*prologue == Prologue::Workers))
-                && hints.panels.is_none_or(|wanted| wanted == *panels)
+                && hints.panels.is_none_or(|wanted| wanted == (*products != Products::Dots))
                 && hints.rows_per_item.is_none_or(|rows| rows == *rows_per_item)
         };
         let agreeing: Vec<_> = all.iter().copied().filter(agrees).collect();
@@ -99,9 +114,14 @@ impl Selector<'_> {
         pick: Pick,
     ) -> Result<(Vec<KernelUse>, Option<KernelChoice>), SelectError> {
         let mut found: Vec<(Candidate, Vec<KernelUse>)> = Vec::new();
-        for (prologue, panels, rows_per_item) in self.hinted(index) {
-            let trial = Selector { trial: super::Trial { prologue, panels, rows_per_item, model }, ..*self };
-            let uses = trial.group(index)?;
+        let tiles = pick == Pick::Tiles || model.level().has_tiles();
+        for (prologue, products, rows_per_item) in self.hinted(index, tiles) {
+            let trial =
+                Selector { trial: super::Trial { prologue, products, rows_per_item, model }, ..*self };
+            let mut uses = trial.group(index)?;
+            for least in uses.iter_mut().filter_map(|one| least_rows_of_tiles(&mut one.kernel.tiling)) {
+                *least = if pick == Pick::Tiles { 1 } else { *least };
+            }
             // Where an axis decides nothing, the same kernels come out.
             if found.iter().any(|(_, other)| *other == uses) {
                 continue;
@@ -121,12 +141,22 @@ impl Selector<'_> {
             uses.iter().map(|one| model.kernel(&one.kernel, self.max_tokens)).sum()
         };
         let costs: Vec<f64> = found.iter().map(|(_, uses)| cost(uses)).collect();
-        let picked = pick.of(&costs);
+        let on_tiles = |(candidate, _): &(Candidate, _)| matches!(candidate.tiling, Tiling::Tiles { .. });
+        let wanted = found.iter().position(on_tiles).filter(|_| pick == Pick::Tiles);
+        let picked = wanted.unwrap_or_else(|| pick.of(&costs));
         let candidates = found.iter().zip(&costs).map(|((candidate, _), cost)| (*candidate, *cost)).collect();
         let uses = found.swap_remove(picked).1;
         let label = uses.last().map_or_else(String::new, |last| last.label.clone());
         let choice = KernelChoice { label, candidates, pick: picked };
         Ok((uses, (costs.len() > 1).then_some(choice)))
+    }
+}
+
+/// Where a tiling says from how many rows on tiles are used.
+fn least_rows_of_tiles(tiling: &mut Tiling) -> Option<&mut usize> {
+    match tiling {
+        Tiling::Tiles { least_rows } => Some(least_rows),
+        Tiling::Dot | Tiling::Gemm { .. } => None,
     }
 }
 
@@ -175,10 +205,11 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// `dots`, or `panels from 8 rows on`.
+/// `dots`, `panels from 8 rows on`, or `tiles from 8 rows on`.
 pub(super) fn tiling_text(tiling: Tiling) -> String {
     match tiling {
         Tiling::Dot => "dots".to_owned(),
         Tiling::Gemm { least_rows, .. } => format!("panels from {least_rows} rows on"),
+        Tiling::Tiles { least_rows } => format!("tiles from {least_rows} rows on"),
     }
 }

@@ -13,7 +13,7 @@ use kernmill_kernels_gen::isa;
 use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
 use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
-use kernmill_kernels_gen::ukernel::{MicroKernel, gemm_bf16};
+use kernmill_kernels_gen::ukernel::{MicroKernel, gemm_bf16, gemm_tiles};
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::{Features, Level, Tuning};
@@ -155,6 +155,11 @@ struct FormatCosts {
     least_rows: usize,
 }
 
+/// A block of 16 rows by 16 tokens on tiles, as a share of what panels in vectors take for them. The number is
+/// of loops in C on a Xeon with AMX: one of `tdpbf16ps` with a fma for each vector of sums, the other of
+/// `vpdpbusd`. The micro-kernel itself has not been measured.
+const TILES_SHARE: f64 = 0.55;
+
 impl Model {
     /// The model for the built-in machine.
     pub fn new(level: Level, tuning: Tuning) -> Model {
@@ -184,7 +189,8 @@ impl Model {
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
                 least_rows: 0,
             };
-            (format, FormatCosts { least_rows: costs.least_rows(&machine), ..costs })
+            let least_rows = costs.least_rows(&machine, |rows| costs.by_panels(2, rows).0 / 2.0);
+            (format, FormatCosts { least_rows, ..costs })
         });
         let formats = formats.collect();
         Model { level, table, machine, products, formats }
@@ -221,6 +227,19 @@ impl Model {
         self.format(format).least_rows
     }
 
+    /// Input rows from which on tiles pay for experts in MXFP4.
+    pub fn least_rows_of_tiles(&self) -> usize {
+        let costs = self.format(WeightFormat::Mxfp4);
+        costs.least_rows(&self.machine, |rows| self.tile_block(rows))
+    }
+
+    /// Arithmetic of `rows` rows with a tile of MXFP4 on tiles, per block of k, decoding included.
+    fn tile_block(&self, rows: usize) -> f64 {
+        let vectors = self.format(WeightFormat::Mxfp4).gemms[1][GROUP - 1] / (2 * GROUP) as f64;
+        let group = TILES_SHARE * vectors * gemm_tiles::PANEL_ROWS as f64;
+        self.machine.bf16_decode + group * rows.div_ceil(gemm_tiles::PANEL_ROWS) as f64
+    }
+
     /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
     /// of waiting for memory hides in their arithmetic or the other way round; with panels the two add up,
     /// because weights are decoded first.
@@ -253,6 +272,8 @@ impl Model {
         }
         if bf16 {
             ns += self.by_bf16_panels(part, rows);
+        } else if by_panels && matches!(tiling, Tiling::Tiles { .. }) {
+            ns += self.by_tiles(part, rows);
         } else if by_panels {
             // Panels take tiles of all matrices in pairs.
             let mat = &part.mats[0];
@@ -281,6 +302,15 @@ impl Model {
         let calls = calls * blocks.div_ceil(gemm_bf16::CHUNK_BLOCKS);
         let block = self.machine.bf16_decode + self.machine.bf16_row * rows as f64;
         (tiles * blocks) as f64 * block + calls as f64 * self.machine.call
+    }
+
+    /// Arithmetic of a work item for `rows` q8 rows on tiles, decoding included.
+    fn by_tiles(&self, part: &Part, rows: usize) -> f64 {
+        let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
+        let blocks = part.mats[0].k / BLOCK;
+        let calls = tiles * (1 + rows.div_ceil(gemm_tiles::PANEL_ROWS));
+        let calls = calls * blocks.div_ceil(gemm_tiles::CHUNK_BLOCKS);
+        (tiles * blocks) as f64 * self.tile_block(rows) + calls as f64 * self.machine.call
     }
 
     /// Gathering `rows` rows of `k` into panels.
@@ -405,12 +435,13 @@ impl FormatCosts {
     }
 
     /// Where the sum of both sides' excess over the better of the two is least, weights from memory. (Dots
-    /// like their group sizes, so the costs cross more than once.)
-    fn least_rows(&self, machine: &Machine) -> usize {
+    /// like their group sizes, so the costs cross more than once.) `by_panels` is what a tile takes per block
+    /// with so many rows by panels.
+    fn least_rows(&self, machine: &Machine, by_panels: impl Fn(usize) -> f64) -> usize {
         const MOST: usize = 64;
         let excess = |rows: usize| {
             let dots = machine.overlapped(self.memory, self.by_dots(rows).0);
-            let panels = self.memory + self.by_panels(2, rows).0 / 2.0;
+            let panels = self.memory + by_panels(rows);
             (dots / dots.min(panels), panels / dots.min(panels))
         };
         let excess: Vec<(f64, f64)> = (1..=MOST).map(excess).collect();

@@ -113,7 +113,11 @@ fn class(selection: &Selection) -> ClassReport {
 
 fn group(choice: &KernelChoice) -> GroupReport {
     let candidates = choice.candidates.iter().map(|(candidate, ns)| CandidateReport {
-        tiling: if candidate.tiling == Tiling::Dot { "dots" } else { "panels" },
+        tiling: match candidate.tiling {
+            Tiling::Dot => "dots",
+            Tiling::Gemm { .. } => "panels",
+            Tiling::Tiles { .. } => "tiles",
+        },
         least_rows: candidate.tiling.least_rows(),
         prologue: if candidate.prologue == Prologue::Workers { "workers" } else { "step" },
         rows_per_item: candidate.rows_per_item,

@@ -27,6 +27,7 @@ use kernmill_plan::kv::KvGeometry;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 pub use builder::domain;
+use candidate::Products;
 pub use candidate::{Candidate, KernelChoice, Pick, Prologue};
 pub use classes::select_classes;
 pub use explain::{Report, explain};
@@ -108,7 +109,7 @@ pub fn select(
         max_tokens,
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
         last_writer: last_writer(fused),
-        trial: Trial { prologue: Prologue::Step, panels: false, rows_per_item: TILE_ROWS, model },
+        trial: Trial { prologue: Prologue::Step, products: Products::Dots, rows_per_item: TILE_ROWS, model },
     };
     let (mut kernels, mut choices) = (Vec::new(), Vec::new());
     for index in 0..fused.groups.len() {
@@ -147,8 +148,8 @@ struct Selector<'a> {
 #[derive(Clone, Copy)]
 struct Trial<'a> {
     prologue: Prologue,
-    /// Whether matrices are multiplied by panels where they can be.
-    panels: bool,
+    /// What multiplies matrices where it can.
+    products: Products,
     /// Output rows per work item where they are free.
     rows_per_item: usize,
     /// Knows from how many rows on panels pay.

@@ -35,7 +35,7 @@ fn choose(ukernel: MicroKernel, model: &Model, pick: Pick) -> MicroKernelChoice 
     let pick = match pick {
         // Whatever is picked for other micro-kernels, one of them may need tiles.
         _ if matches!(ukernel, MicroKernel::TilesOn | MicroKernel::TilesOff) => 0,
-        Pick::Cheapest => cheapest_version(&versions),
+        Pick::Cheapest | Pick::Tiles => cheapest_version(&versions),
         Pick::Nth(n) => n % versions.len(),
     };
     let vnni = isa::has_vnni(model.level());

@@ -8,6 +8,7 @@ use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK, ROW_BYTES, SMALL, Shape};
+use crate::ukernel::gemm_tiles::{self, LEAST_SCALE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr, k1, qword_ptr, xmmword_ptr,
@@ -22,7 +23,7 @@ pub const DECODE: AsmKernel = AsmKernel {
     needs: Features::AVX512,
     unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::DecodeBf16,
-    assemble: |a, _| decode(a),
+    assemble: |a, _| decode(a, false),
 };
 
 /// Multiplying.
@@ -45,11 +46,13 @@ const BF16_TABLE: [u16; 16] = [
 /// The upper bf16 of two.
 const UPPER: u32 = 0xffff_0000;
 
-fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
+/// `DecodeBf16`, or `DecodeTiles` with `factors`.
+pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(5);
     let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
-    let [scale, smallest, table, first, second, upper] = [(); 6].map(|()| regs.vector());
+    let [scale, smallest, table, first, second, upper, one] = [(); 7].map(|()| regs.vector());
     let [nibbles, low, high] = [(); 3].map(|()| regs.vector());
+    let block = if factors { gemm_tiles::DECODED_BLOCK } else { DECODED_BLOCK };
     let mut constants = a.create_label();
     let (mut again, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
@@ -59,6 +62,7 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.vmovdqu64(second, zmmword_ptr(SCRATCH + 2 * LINE))?;
     a.vpbroadcastd(smallest, dword_ptr(SCRATCH + 3 * LINE))?;
     a.vpbroadcastd(upper, dword_ptr(SCRATCH + (3 * LINE + 4)))?;
+    a.vpbroadcastd(one, dword_ptr(SCRATCH + (3 * LINE + 8)))?;
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
@@ -67,8 +71,17 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
     }
     a.vpmovzxbd(scale, xmmword_ptr(scales))?;
     a.vpslld(scale, scale, 23)?;
-    // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
-    a.vpmaxud(scale, scale, smallest)?;
+    if factors {
+        // 2^(s - used), whose exponent is biased by 127.
+        a.vpmaxud(high, scale, smallest)?;
+        a.vpsubd(scale, scale, high)?;
+        a.vpaddd(scale, scale, one)?;
+        a.vmovdqu64(zmmword_ptr(out + gemm_tiles::DECODED_FACTORS), scale)?;
+        a.vmovdqa64(scale, high)?;
+    } else {
+        // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
+        a.vpmaxud(scale, scale, smallest)?;
+    }
     for line in 0..4 {
         a.vmovdqu64(nibbles, zmmword_ptr(data + line * LINE))?;
         for half in 0..2 {
@@ -93,7 +106,7 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.add(scales, TILE_ROWS as i32)?;
     a.add(data, (4 * LINE) as i32)?;
     a.add(ahead, (4 * LINE) as i32)?;
-    a.add(out, DECODED_BLOCK as i32)?;
+    a.add(out, block as i32)?;
     a.dec(blocks)?;
     a.jne(again)?;
     a.set_label(&mut done)?;
@@ -107,7 +120,8 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
             .collect();
         a.db(&pick)?;
     }
-    a.dd(&[0x0040_0000, UPPER])
+    let smallest = if factors { u32::from(LEAST_SCALE) << 23 } else { 0x0040_0000 };
+    a.dd(&[smallest, UPPER, 1f32.to_bits()])
 }
 
 /// Tokens of a pass: as many as there are accumulators for, then what is left.

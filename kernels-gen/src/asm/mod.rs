@@ -26,6 +26,7 @@ mod gemm_q8_avx2;
 mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
+mod gemm_tiles_amx;
 mod kv_elements;
 mod loop_shape;
 mod map;
@@ -104,6 +105,8 @@ pub const ALL: &[AsmKernel] = &[
     gemm_bf16_amx::GEMM,
     gemm_bf16_amx::ON,
     gemm_bf16_amx::OFF,
+    gemm_tiles_amx::DECODE,
+    gemm_tiles_amx::GEMM,
     gemm_bf16_avx512::DECODE,
     gemm_bf16_avx512::GEMM,
     dot_f32_avx512::WIDE,
@@ -213,7 +216,9 @@ mod tests {
         for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
         }
-        ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOn, MicroKernel::TilesOff]);
+        ukernels.extend([64, 256].map(|stride| MicroKernel::GemmTiles { stride }));
+        ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::DecodeTiles]);
+        ukernels.extend([MicroKernel::TilesOn, MicroKernel::TilesOff]);
         for elem in KvFormat::ALL {
             let multiple = elem.descriptor().head_multiple;
             let shapes = (1..=9).flat_map(|group| [(8_usize, group), (80, group), (96, group), (128, group)]);

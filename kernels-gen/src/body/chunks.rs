@@ -147,6 +147,11 @@ impl DecodeAhead {
         e.call(cx.ukernel(MicroKernel::Prefetch), &[one, other, lines]);
     }
 
+    /// Where the data of tile number `tile` begins.
+    pub fn data_of(&self, tile: usize) -> Value {
+        self.places[tile].1
+    }
+
     /// Lines of data of which every group of rows fetches its part.
     pub fn lines(&self) -> usize {
         CHUNK_BLOCKS * data_lines(self.format)
@@ -167,7 +172,7 @@ pub struct Task {
     /// Scales and data of each tile.
     pub places: Vec<(Value, Value)>,
     /// Where the first tile's blocks go.
-    out: Value,
+    pub out: Value,
     /// Blocks of each tile.
     pub count: Value,
 }

@@ -256,7 +256,7 @@ pub fn up(
         });
         active
     };
-    with_tiles(e, cx, row_type, |e| {
+    with_tiles(e, cx, areas.panels, |e| {
         let none = e.i64(-1);
         if dynamic {
             // After routing nobody knows which experts are heavy: workers take items from the step's counter.
@@ -418,7 +418,7 @@ pub fn down(
             });
         }
     };
-    with_tiles(e, cx, row_type, |e| {
+    with_tiles(e, cx, areas.panels, |e| {
         if areas.panels.is_some_and(|panels| panels.are_costly(rows.max)) {
             // They are filled for a range of columns at once: no tail.
             let (start, end) = cx.share(e, total);

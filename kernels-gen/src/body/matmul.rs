@@ -28,7 +28,7 @@ fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Are
     let results = scratch.take(together * group_sizes(input)[0]);
     let gemm = match tiling {
         Tiling::Gemm { products, .. } => Some(gemm::areas(&mut scratch, max_rows, parts, products)),
-        Tiling::Dot => None,
+        Tiling::Dot | Tiling::Tiles { .. } => None,
     };
     Areas { results, gemm, total: scratch.used() }
 }

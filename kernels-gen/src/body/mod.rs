@@ -10,6 +10,7 @@ mod epilogue;
 mod experts;
 mod gemm;
 mod gemm_bf16;
+mod gemm_tiles;
 mod matmul;
 mod panels;
 mod shrink;
@@ -89,6 +90,15 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
             }
             Body::ExpertDown { input, mat, rows_per_item, .. } if !bf16(input) => {
                 ukernels.extend(gemm::ukernels(&down_part(mat, *rows_per_item), products, level));
+            }
+            _ => {}
+        }
+    }
+    if let Tiling::Tiles { .. } = kernel.tiling {
+        match &kernel.body {
+            Body::Experts { part, .. } => ukernels.extend(gemm_tiles::ukernels(part)),
+            Body::ExpertDown { mat, rows_per_item, .. } => {
+                ukernels.extend(gemm_tiles::ukernels(&down_part(mat, *rows_per_item)));
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
-//! What grouped products share whatever their activations: panels of q8 or of bf16 rows, and tiles around the
-//! latter.
+//! What grouped products share whatever their activations and whatever multiplies: panels of q8 or of bf16
+//! rows, and tiles around their products.
 
-use crate::body::{gemm, gemm_bf16};
+use crate::body::{gemm, gemm_bf16, gemm_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part, RowType, Tiling};
@@ -27,6 +27,8 @@ pub enum Panels {
     Q8 { areas: gemm::Areas, least_rows: usize },
     /// For GemmBf16 micro-kernels.
     Bf16(gemm_bf16::Areas),
+    /// For GemmTiles micro-kernels; from `least_rows` rows on.
+    Tiles { areas: gemm_tiles::Areas, least_rows: usize },
 }
 
 impl Panels {
@@ -40,6 +42,10 @@ impl Panels {
                 let areas = gemm::areas(scratch, rows.max, std::slice::from_ref(part), products);
                 Some(Panels::Q8 { areas, least_rows })
             }
+            (_, Tiling::Tiles { least_rows }) => {
+                let areas = gemm_tiles::areas(scratch, rows.max, input.len(), part.result_bytes());
+                Some(Panels::Tiles { areas, least_rows })
+            }
             (_, Tiling::Dot) => None,
         }
     }
@@ -47,7 +53,7 @@ impl Panels {
     /// Fewer rows than this are left to dot micro-kernels. There are none for bf16.
     fn least_rows(self) -> Option<usize> {
         match self {
-            Panels::Q8 { least_rows, .. } => Some(least_rows),
+            Panels::Q8 { least_rows, .. } | Panels::Tiles { least_rows, .. } => Some(least_rows),
             Panels::Bf16(_) => None,
         }
     }
@@ -56,7 +62,7 @@ impl Panels {
     /// Rows of bf16 are copied as they are.
     pub fn are_costly(self, rows: usize) -> bool {
         match self {
-            Panels::Q8 { .. } => true,
+            Panels::Q8 { .. } | Panels::Tiles { .. } => true,
             Panels::Bf16(_) => rows > PANEL_ROWS,
         }
     }
@@ -66,6 +72,7 @@ impl Panels {
         match self {
             Panels::Q8 { areas, .. } => areas.results,
             Panels::Bf16(areas) => areas.results,
+            Panels::Tiles { areas, .. } => areas.results,
         }
     }
 
@@ -76,6 +83,7 @@ impl Panels {
         match self {
             Panels::Q8 { areas, .. } => gemm::fill_panel(e, cx, &areas, mat, list, count),
             Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
+            Panels::Tiles { areas, .. } => gemm_tiles::fill_panel(e, cx, &areas, mat.k, list, count),
         }
     }
 
@@ -84,13 +92,14 @@ impl Panels {
         match self {
             Panels::Q8 { areas, .. } => gemm::item(e, cx, &areas, part, weights, count),
             Panels::Bf16(areas) => gemm_bf16::item(e, cx, &areas, part, weights, count),
+            Panels::Tiles { areas, .. } => gemm_tiles::item(e, cx, &areas, part, weights, count),
         }
     }
 }
 
-/// Emits `body`, with tiles configured where there are any and the input is bf16.
-pub fn with_tiles(e: &mut Emit, cx: &Cx, input: RowType, body: impl FnOnce(&mut Emit)) {
-    let tiles = matches!(input, RowType::Bf16(_));
+/// Emits `body`, with tiles configured where there are any and panels are for them.
+pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<Panels>, body: impl FnOnce(&mut Emit)) {
+    let tiles = matches!(panels, Some(Panels::Bf16(_) | Panels::Tiles { .. }));
     if tiles {
         e.call(cx.ukernel(MicroKernel::TilesOn), &[]);
     }

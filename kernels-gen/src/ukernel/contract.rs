@@ -10,7 +10,8 @@ use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
 use super::param::{Amount, Param, Region, Rows, TileState};
 use super::{
-    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, quantize, rms_norm,
+    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, gemm_tiles,
+    quantize, rms_norm,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -24,7 +25,9 @@ impl MicroKernel {
         match self {
             MicroKernel::TilesOn => TileState { before: false, after: true },
             MicroKernel::TilesOff => TileState { before: true, after: false },
-            MicroKernel::GemmBf16(_) => TileState { before: true, after: true },
+            MicroKernel::GemmBf16(_) | MicroKernel::GemmTiles { .. } => {
+                TileState { before: true, after: true }
+            }
             _ => TileState::default(),
         }
     }
@@ -95,6 +98,20 @@ impl MicroKernel {
                 Param::Update(Region::new(ROWS_F32).times(groups * GROUP, stride).times(tiles, gap)),
                 Param::Number,
                 Param::Number,
+            ],
+            MicroKernel::DecodeTiles => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Mxfp4) * LINE))),
+                Param::Write(Region::new(Amount::times(3, gemm_tiles::DECODED_BLOCK))),
+                Param::Number,
+                Param::Ahead,
+            ],
+            MicroKernel::GemmTiles { stride } => vec![
+                Param::Read(Region::new(Amount::times(3, gemm_tiles::DECODED_BLOCK))),
+                Param::Read(Region::new(Amount::times(3, gemm_tiles::PANEL_BLOCK))),
+                Param::Update(Region::new(ROWS_F32).times(gemm_tiles::PANEL_ROWS, stride)),
+                Param::Number,
+                Param::Update(Region::new(gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES)),
             ],
             MicroKernel::Score { elem, head_dim, group, .. } => vec![
                 planes(elem, head_dim, None),
@@ -218,6 +235,8 @@ mod tests {
             MicroKernel::Prefetch,
             MicroKernel::DecodeBf16,
             MicroKernel::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
+            MicroKernel::DecodeTiles,
+            MicroKernel::GemmTiles { stride: 128 },
             MicroKernel::TilesOn,
             MicroKernel::TilesOff,
             MicroKernel::Score { elem: KvFormat::F16, head_dim: 64, group: 8, scale: 0 },

@@ -85,7 +85,7 @@ pub fn decode(e: &mut Emit, params: &[Value]) {
 }
 
 /// Bytes `2 * pair` and the next of each lane, times `scale`, as two bf16.
-fn decode_pair(e: &mut Emit, signed: Value, scale: Value, pair: usize) -> Value {
+pub fn decode_pair(e: &mut Emit, signed: Value, scale: Value, pair: usize) -> Value {
     let words = e.cast(I32X4, signed);
     let bits = |e: &mut Emit, byte: usize| {
         let up = e.b.ins().ishl_imm_u(words, (24 - 8 * byte) as i64);
@@ -239,7 +239,7 @@ fn block_sums(e: &mut Emit, weights: Value, panel: Value, tokens: usize, flush: 
 }
 
 /// The lower and the upper bf16 of each lane as f32.
-fn halves(e: &mut Emit, pairs: Value, flush: bool) -> [Value; 2] {
+pub fn halves(e: &mut Emit, pairs: Value, flush: bool) -> [Value; 2] {
     let low = e.b.ins().ishl_imm_u(pairs, 16);
     let upper = e.splat_i32(UPPER);
     let high = e.b.ins().band(pairs, upper);

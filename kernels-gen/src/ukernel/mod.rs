@@ -15,6 +15,7 @@ mod dot_f32;
 pub(crate) mod dot_q8;
 pub mod gemm_bf16;
 pub mod gemm_q8;
+pub mod gemm_tiles;
 pub mod map;
 pub mod param;
 mod quantize;
@@ -58,6 +59,10 @@ pub enum MicroKernel {
     DecodeBf16,
     /// Decoded tiles x a panel of bf16 rows.
     GemmBf16(Shape),
+    /// Decodes blocks of an MXFP4 tile for `GemmTiles`.
+    DecodeTiles,
+    /// A decoded tile x a panel of 16 q8 rows, whose sums lie `stride` bytes apart.
+    GemmTiles { stride: usize },
     /// Configures tiles, where there are any.
     TilesOn,
     /// Releases them.
@@ -118,6 +123,8 @@ impl fmt::Display for MicroKernel {
             MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }) => {
                 write!(f, "gemm_bf16_{tiles}x{}_s{stride}_g{gap}", groups * gemm_bf16::GROUP)
             }
+            MicroKernel::DecodeTiles => write!(f, "decode_mxfp4_tiles"),
+            MicroKernel::GemmTiles { stride } => write!(f, "gemm_tiles_s{stride}"),
             MicroKernel::TilesOn => write!(f, "tiles_on"),
             MicroKernel::TilesOff => write!(f, "tiles_off"),
             MicroKernel::Score { elem, head_dim, group, scale } => {
@@ -184,7 +191,9 @@ impl MicroKernel {
             | MicroKernel::Decode { format }
             | MicroKernel::DecodeWords { format }
             | MicroKernel::AddDot { format, .. } => Some(*format),
-            MicroKernel::GemmDecode(_) | MicroKernel::DecodeBf16 => Some(WeightFormat::Mxfp4),
+            MicroKernel::GemmDecode(_) | MicroKernel::DecodeBf16 | MicroKernel::DecodeTiles => {
+                Some(WeightFormat::Mxfp4)
+            }
             _ => None,
         }
     }
@@ -202,6 +211,7 @@ impl MicroKernel {
             MicroKernel::Query { .. } => 2,
             MicroKernel::TilesOn | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
+            MicroKernel::DecodeTiles | MicroKernel::GemmTiles { .. } => 5,
             MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. } => 4,
             MicroKernel::RmsNorm { .. } | MicroKernel::Prefetch => 3,
             MicroKernel::Map(map) => map.params(),
@@ -231,6 +241,8 @@ impl MicroKernel {
             MicroKernel::Prefetch => {}
             MicroKernel::DecodeBf16 => gemm_bf16::decode(e, params),
             MicroKernel::GemmBf16(shape) => gemm_bf16::gemm(e, params, shape),
+            MicroKernel::DecodeTiles => gemm_tiles::decode(e, params),
+            MicroKernel::GemmTiles { stride } => gemm_tiles::gemm(e, params, stride),
             // 128-bit code has no tiles.
             MicroKernel::TilesOn | MicroKernel::TilesOff => {}
             MicroKernel::Score { elem, head_dim, group, scale } => {

@@ -340,6 +340,7 @@ impl Machine {
             | Mnemonic::Vpord
             | Mnemonic::Vpaddd
             | Mnemonic::Vpaddw
+            | Mnemonic::Vpsubd
             | Mnemonic::Vpsubb
             | Mnemonic::Vpsubw
             | Mnemonic::Vpmaxsd
@@ -432,6 +433,7 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         Mnemonic::Vpord => (zip4(a, b, |a, b| a | b), 4),
         Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
+        Mnemonic::Vpsubd => (zip4(a, b, u32::wrapping_sub), 4),
         Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
         Mnemonic::Vpsubw => (zip2(a, b, u16::wrapping_sub), 2),
         Mnemonic::Vpmaxsd => (zip4(a, b, |a, b| a.cast_signed().max(b.cast_signed()).cast_unsigned()), 4),

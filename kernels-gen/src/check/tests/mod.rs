@@ -5,7 +5,8 @@ use super::check;
 use crate::expr::Expr;
 use crate::expr::testing::var;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, Part, RowOp, RowType, ShrinkLoraTarget,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, Part, RowOp, RowType,
+    ShrinkLoraTarget, Tiling,
 };
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
@@ -214,6 +215,29 @@ fn matrices_lie_as_bodies_read_them() {
     }
 }
 
+const TILES: Tiling = Tiling::Tiles { least_rows: 4 };
+
+#[test]
+fn tiles_multiply_experts_in_mxfp4() {
+    for kernel in [gate_up(), down()] {
+        let sound = Kernel { tiling: TILES, ..kernel };
+        assert!(check(&sound).is_ok());
+        let found = refused(sound, |k| k.tiling = Tiling::Tiles { least_rows: 0 });
+        assert!(found.contains("tiles of Q8("), "{found}");
+    }
+    let int8 = |k: &mut Kernel| {
+        k.tiling = TILES;
+        let expert_stride = 4 * WeightFormat::Int8.tile(96).bytes();
+        with_down(k, |_, m| *m = Mat { expert_stride, ..mat(2, WeightFormat::Int8, 64, 96) });
+    };
+    let cases: [(Kernel, &dyn Fn(&mut Kernel)); 2] =
+        [(projections(), &|k| k.tiling = TILES), (down(), &int8)];
+    for (kernel, change) in cases {
+        let found = refused(kernel, change);
+        assert!(found.contains("or of other weights than experts in MXFP4"), "{found}");
+    }
+}
+
 #[test]
 fn an_operand_is_one_thing() {
     type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
@@ -361,7 +385,9 @@ fn attention_has_heads_segments_and_a_window() {
 /// What is counted here is what the generator takes, but for the gaps between areas, which begin on lines.
 #[test]
 fn scratch_holds_what_bodies_keep_there() {
-    for kernel in [projections(), gate_up(), down(), attention(), shrink(), logits()] {
+    let tiles = [gate_up(), down()].map(|kernel| Kernel { tiling: TILES, ..kernel });
+    let kernels = [projections(), gate_up(), down(), attention(), shrink(), logits()];
+    for kernel in kernels.into_iter().chain(tiles) {
         let (least, taken) = (super::scratch::least(&kernel), crate::body::scratch_bytes(&kernel));
         assert!((least..least + 16 * 64).contains(&taken), "{taken} bytes for {least}: {:?}", kernel.body);
     }

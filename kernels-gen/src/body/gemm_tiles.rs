@@ -1,0 +1,163 @@
+//! Many q8 rows by MXFP4 on tiles: rows are gathered into panels of bf16, weights decoded to bf16 once per
+//! chunk of k, and multiplied tile by tile. Each chunk is decoded while the one before waits to be multiplied:
+//! tiles are slow to load what was just written. The bits are those of every other way to multiply.
+
+use crate::body::chunks::{Pair, Task};
+use crate::body::gemm::zero_ukernel;
+use crate::cx::Cx;
+use crate::emit::Emit;
+use crate::kernel::Part;
+use crate::scratch::Scratch;
+use crate::ukernel::MicroKernel;
+use crate::ukernel::gemm_tiles::{
+    DECODED_TILE, PANEL_BLOCK, PANEL_ROWS, PANEL_SCALES, PRODUCT_BYTES, PRODUCTS, ROW_BYTES,
+};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::{BLOCK, Q8Row};
+
+/// Offsets in the body's scratch.
+#[derive(Clone, Copy)]
+pub struct Areas {
+    /// Activations: `[panels of 16 rows][blocks][PANEL_BLOCK]`.
+    panel: usize,
+    /// Two decoded tiles of a chunk, and of the next.
+    decoded: usize,
+    /// Products on their way from tiles to vectors.
+    products: usize,
+    /// f32 `[rows, up to whole panels][mats][rows_per_item]`.
+    pub results: usize,
+}
+
+/// Takes room for `rows` rows of `k` and an item's results.
+pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) -> Areas {
+    Areas {
+        panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * PANEL_BLOCK),
+        decoded: scratch.take(4 * DECODED_TILE),
+        products: scratch.take(PRODUCTS * PRODUCT_BYTES),
+        results: scratch.take(rows.next_multiple_of(PANEL_ROWS) * result_bytes),
+    }
+}
+
+/// Micro-kernels for a part.
+pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
+    vec![
+        MicroKernel::TilesOn,
+        MicroKernel::TilesOff,
+        MicroKernel::DecodeTiles,
+        MicroKernel::Prefetch,
+        zero_ukernel(part),
+        gemm_ukernel(part),
+    ]
+}
+
+fn gemm_ukernel(part: &Part) -> MicroKernel {
+    MicroKernel::GemmTiles { stride: part.result_bytes() }
+}
+
+/// Gathers the `rows` q8 rows of `k` that the pointers at `list` name into the panel area.
+pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, rows: Value) {
+    let (blocks, layout) = (k / BLOCK, Q8Row { k });
+    let panel = cx.body_scratch(e, areas.panel);
+    let zero = e.i64(0);
+    e.for_range(zero, rows, 1, |e, row| {
+        let entry = e.at(list, row, 8);
+        let source = e.load(I64, entry, 0);
+        let number = e.b.ins().ushr_imm_u(row, i64::from(PANEL_ROWS.trailing_zeros()));
+        let within = e.b.ins().band_imm_u(row, PANEL_ROWS as i64 - 1);
+        let panel = e.at(panel, number, blocks * PANEL_BLOCK);
+        let (row, scales) = (e.at(panel, within, ROW_BYTES), e.at(panel, within, 4));
+        e.for_count(blocks, |e, block| {
+            let (from, to) = (e.at(source, block, BLOCK), e.at(row, block, PANEL_BLOCK));
+            for half in 0..2 {
+                let bytes = e.load(I8X16, from, half * 16);
+                for (i, eight) in as_bf16(e, bytes).into_iter().enumerate() {
+                    e.store(eight, to, half * 32 + i * 16);
+                }
+            }
+            let (from, to) = (e.at(source, block, 4), e.at(scales, block, PANEL_BLOCK));
+            let scale = e.load(I32, from, layout.scales());
+            e.store(scale, to, PANEL_SCALES);
+        });
+    });
+}
+
+/// Sixteen signed bytes as bf16, in order.
+fn as_bf16(e: &mut Emit, bytes: Value) -> [Value; 2] {
+    let words = [e.b.ins().swiden_low(bytes), e.b.ins().swiden_high(bytes)];
+    words.map(|words| {
+        let quads = [e.b.ins().swiden_low(words), e.b.ins().swiden_high(words)];
+        let [low, high] = quads.map(|quad| {
+            let float = e.b.ins().fcvt_from_sint(F32X4, quad);
+            let bits = e.cast(I32X4, float);
+            e.b.ins().ushr_imm_u(bits, 16)
+        });
+        e.b.ins().unarrow(low, high)
+    })
+}
+
+/// Results of an item for the panels' `rows` rows; `weights` are the addresses of its first tile in each
+/// matrix.
+pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
+    let results = cx.body_scratch(e, areas.results);
+    e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
+    let pairs = Pair::of(e, part, weights);
+    let zero = e.i64(0);
+    // Where the chunk that is multiplied lies decoded, and the one after it.
+    let mut buffers = [0, 2 * DECODED_TILE].map(|offset| cx.body_scratch(e, areas.decoded + offset));
+    let first = pairs[0].task(e, zero, buffers[0]);
+    decode(e, cx, part, &pairs[0], zero, 1, &first);
+    for (number, pair) in pairs.iter().enumerate() {
+        let out = e.add_imm(results, pair.offset as i64);
+        let chunks = e.i64(pair.chunks() as i64);
+        let swapped = e.for_carry(zero, chunks, 1, &buffers, |e, index, buffers| {
+            let (now, later) = (buffers[0], buffers[1]);
+            let next = pair.next(e, pairs.get(number + 1), index, later);
+            decode(e, cx, part, pair, index, 2, &next);
+            multiply(e, cx, areas, part, pair, index, now, out, rows);
+            vec![later, now]
+        });
+        buffers = [swapped[0], swapped[1]];
+    }
+}
+
+/// Decodes a chunk, and fetches what is decoded behind it: the chunk so many after chunk number `index`.
+fn decode(e: &mut Emit, cx: &Cx, part: &Part, pair: &Pair, index: Value, after: usize, task: &Task) {
+    let ahead = pair.ahead(e, part, index, after);
+    ahead.scales(e, cx);
+    let ukernel = cx.ukernel(MicroKernel::DecodeTiles);
+    for (tile, (scales, data)) in task.places.iter().enumerate() {
+        let out = e.add_imm(task.out, (tile * DECODED_TILE) as i64);
+        e.call(ukernel, &[*scales, *data, out, task.count, ahead.data_of(tile)]);
+    }
+}
+
+/// Adds a decoded chunk of a pair times every row to `out`.
+#[allow(clippy::too_many_arguments)]
+fn multiply(
+    e: &mut Emit,
+    cx: &Cx,
+    areas: &Areas,
+    part: &Part,
+    pair: &Pair,
+    index: Value,
+    decoded: Value,
+    out: Value,
+    rows: Value,
+) {
+    let (first, count) = pair.blocks_of(e, index);
+    let panel = cx.body_scratch(e, areas.panel);
+    let panel = e.at(panel, first, PANEL_BLOCK);
+    let products = cx.body_scratch(e, areas.products);
+    let zero = e.i64(0);
+    e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
+        let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
+        let panel = e.at(panel, number, pair.blocks() * PANEL_BLOCK);
+        let out = e.at(out, first, part.result_bytes());
+        for tile in 0..pair.tiles.len() {
+            let weights = e.add_imm(decoded, (tile * DECODED_TILE) as i64);
+            let sums = e.add_imm(out, (tile * pair.gap) as i64);
+            e.call(cx.ukernel(gemm_ukernel(part)), &[weights, panel, sums, count, products]);
+        }
+    });
+}
