@@ -20,11 +20,12 @@ use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::file::{
     FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
-    TargetProgram, TensorInfo,
+    TargetProgram, TensorInfo, WEIGHT_ALIGN,
 };
 use kernmill_plan::program::Program;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
@@ -149,7 +150,7 @@ impl<'a> PlanWriter<'a> {
                 [first, last].into_iter().for_each(|at| cache.populate_around(at));
             }
             file.write_all_at(piece.bytes, place)?;
-            start_writeback(file, place, piece.bytes.len());
+            start_writeback(file, own_pages(place, piece.bytes.len() as u64));
             let entry = (piece.bytes.len() as u64, hash);
             pieces.lock().expect("no panic holds it")[piece.index] = entry;
             Ok(())
@@ -246,15 +247,71 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Lets the disk begin with a piece while the next one is packed. A refusal changes nothing but speed.
-fn start_writeback(file: &File, offset: u64, bytes: usize) {
+/// The huge pages of a file that lie within a stretch of it. What is written around their ends goes to pages
+/// that other stretches write too: written back now, such a page would be written a second time.
+fn own_pages(offset: u64, bytes: u64) -> Range<u64> {
+    let start = offset.next_multiple_of(WEIGHT_ALIGN);
+    start..((offset + bytes) / WEIGHT_ALIGN * WEIGHT_ALIGN).max(start)
+}
+
+/// Lets the disk begin with what has been written while the next piece is packed. A refusal changes nothing
+/// but speed.
+fn start_writeback(file: &File, range: Range<u64>) {
+    // No bytes would mean all up to the file's end.
+    if range.is_empty() {
+        return;
+    }
     // SAFETY: a system call on an open file; it touches no memory of ours.
     unsafe {
         libc::sync_file_range(
             file.as_raw_fd(),
-            offset.cast_signed(),
-            bytes as libc::off64_t,
+            range.start.cast_signed(),
+            (range.end - range.start).cast_signed(),
             libc::SYNC_FILE_RANGE_WRITE,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces of all sizes, one behind the other: no page is written back before every piece that has a part
+    /// of it is written, and none twice, in whatever order pieces come.
+    #[test]
+    fn pages_are_written_back_once_and_when_they_are_whole() {
+        let page = WEIGHT_ALIGN;
+        let mut rng = fastrand::Rng::with_seed(7);
+        for first in [0, page, 5 * page] {
+            let sizes: Vec<u64> =
+                (0..200).map(|n| [rng.u64(1..3 * page), page, 1, 64, 2 * page][n % 5]).collect();
+            let mut at = first;
+            let mut pieces: Vec<Range<u64>> = Vec::new();
+            for bytes in &sizes {
+                pieces.push(at..at + bytes);
+                at += bytes;
+            }
+            let all = pieces.clone();
+            rng.shuffle(&mut pieces);
+            let mut done = std::collections::BTreeSet::new();
+            for piece in pieces {
+                let own = own_pages(piece.start, piece.end - piece.start);
+                for start in own.step_by(page as usize) {
+                    assert!(
+                        piece.start <= start && start + page <= piece.end,
+                        "{start} is another piece's too"
+                    );
+                    assert!(done.insert(start), "{start} is written back twice");
+                }
+            }
+            // What is left is what pieces share.
+            let shared = |start: u64| {
+                all.iter().filter(|piece| piece.start < start + page && start < piece.end).count() > 1
+            };
+            for start in (first..at / page * page).step_by(page as usize) {
+                assert_eq!(done.contains(&start), !shared(start), "{start}");
+            }
+        }
+        assert!(own_pages(10, 100).is_empty() && own_pages(0, 0).is_empty());
     }
 }

@@ -60,7 +60,7 @@ struct Gemm {
 #[serde(deny_unknown_fields)]
 struct Family {
     gemm_adds: f64,
-    dot_linear: f64,
+    dot_linear: [f64; DOT_TOKENS.len()],
     dot_x4_linear: f64,
 }
 
@@ -90,7 +90,7 @@ impl Table {
         }
         if let Some(version) = version.strip_suffix(LINEAR) {
             let factor = match ukernel {
-                MicroKernel::DotQ8 { .. } => self.family.dot_linear,
+                MicroKernel::DotQ8 { tokens, .. } => self.family.dot_linear[column(*tokens)?],
                 _ => self.family.dot_x4_linear,
             };
             return Some(self.ns_per_block(ukernel, version)? * factor);
@@ -113,8 +113,7 @@ impl Table {
     }
 
     fn dot(&self, version: &str, format: WeightFormat, tokens: usize) -> Option<f64> {
-        let column = DOT_TOKENS.iter().position(|size| *size == tokens)?;
-        Some(self.numbers.dot.get(version)?.get(format.name())?[column])
+        Some(self.numbers.dot.get(version)?.get(format.name())?[column(tokens)?])
     }
 
     fn gemm(&self, version: &str, weights: Decoded, tiles: usize, tokens: usize) -> Option<f64> {
@@ -122,6 +121,11 @@ impl Table {
         let rows = if weights.is_small() { &gemm.small } else { &gemm.any };
         rows.get(tiles.checked_sub(1)?)?.get(tokens.checked_sub(1)?).copied()
     }
+}
+
+/// Column of dots of so many tokens.
+fn column(tokens: usize) -> Option<usize> {
+    DOT_TOKENS.iter().position(|size| *size == tokens)
 }
 
 /// An embedded table.

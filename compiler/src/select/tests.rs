@@ -44,23 +44,28 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
     }
 }
 
+/// On a Zen 5 all do; on Intel's CPUs those of one tile and three tokens or more, and those of four tiles do
+/// not.
 #[test]
-fn dots_fetch_bytes_as_they_lie_on_a_zen_5_only() {
-    for format in WeightFormat::blocked() {
-        let adjacent =
-            [1, 2].map(|tokens| MicroKernel::DotQ8x4 { format, k: 64, tokens, order: Order::Straight });
-        let single =
-            MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 { format, k: 64, tokens: *t });
-        for ukernel in adjacent.into_iter().chain(single) {
+fn dots_fetch_bytes_as_they_lie_where_the_family_wants_it() {
+    let levels = [Level::V4Vnni, Level::V4Vbmi].into_iter().filter(|level| Level::ALL.contains(level));
+    let cases = levels.flat_map(|level| WeightFormat::blocked().map(move |format| (level, format)));
+    for (level, format) in cases {
+        let adjacent = [1, 2]
+            .map(|tokens| (MicroKernel::DotQ8x4 { format, k: 64, tokens, order: Order::Straight }, false));
+        let single = MicroKernel::dot_tokens(true)
+            .iter()
+            .map(|t| (MicroKernel::DotQ8 { format, k: 64, tokens: *t }, *t >= 3));
+        for (ukernel, on_intel) in adjacent.into_iter().chain(single) {
             for tuning in Tuning::ALL {
-                let versions = Model::new(Level::V4Vnni, tuning).versions(&ukernel);
+                let expected = match tuning {
+                    Tuning::Zen5 => true,
+                    Tuning::Intel => on_intel,
+                    Tuning::Generic | Tuning::Amd => false,
+                };
+                let versions = Model::new(level, tuning).versions(&ukernel);
                 let pick = versions[cheapest_version(&versions)].0.expect("an assembled version");
-                assert_eq!(
-                    pick.name.ends_with("_linear"),
-                    tuning == Tuning::Zen5,
-                    "{ukernel}: {}",
-                    pick.name
-                );
+                assert_eq!(pick.name.ends_with("_linear"), expected, "{ukernel}, {tuning:?}: {}", pick.name);
             }
         }
     }

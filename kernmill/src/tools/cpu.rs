@@ -50,6 +50,7 @@ impl Measured {
         let progress = observer.begin("measuring", Unit::Count, (counts.len() * TRIES) as u64);
         let measure = |threads: usize| {
             let mut limits = limits(level, threads)?;
+            limits.choose_read(memory.as_slice());
             let stretch = memory.len().min(STRETCH.max(2 * caches().last as usize));
             let mut reached =
                 Measured { threads, reads: Vec::new(), peaks: Vec::new(), barrier: f64::MAX, step: 0.0 };

@@ -265,6 +265,7 @@ impl Estimate {
 fn bandwidth(level: Level, threads: usize) -> Result<f64> {
     let memory = buffer(READ_BYTES)?;
     let mut limits = limits(level, threads)?;
+    limits.choose_read(memory.as_slice());
     let reads: Vec<f64> = (0..TRIES).map(|_| limits.read(memory.as_slice(), READ_BYTES)).collect();
     Ok(best(&reads))
 }

@@ -18,8 +18,8 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
-use rounds::Rounds;
-use wait::Signal;
+use rounds::{Rounds, Turn};
+use wait::{Signal, Wait};
 
 /// Tries every interleaving with at most so many changes of a thread that could go on; `None`: every
 /// interleaving.
@@ -60,8 +60,8 @@ fn no_change_is_lost(waiters: usize, may_spin: bool, preemptions: Option<usize>)
             .map(|_| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    assert_eq!(shared.0.wait_change(0, || false), 1);
-                    assert_eq!(shared.1.get(), 1);
+                    shared.0.wait_change(0, Wait::Turn, || false);
+                    assert_eq!((shared.0.value(), shared.1.get()), (1, 1));
                 })
             })
             .collect();
@@ -123,32 +123,87 @@ fn three_workers_meet_at_a_barrier() {
 
 /// Rounds with jobs of their own; what a job has is written by every worker, read when the round has ended,
 /// and gone.
-fn rounds_end_when_all_have_finished(count: usize, turns: u32, preemptions: Option<usize>) {
+fn rounds_end_when_all_have_finished(count: usize, rounds: u32, meets: bool, preemptions: Option<usize>) {
     explore(preemptions, move || {
-        let rounds = Arc::new(Rounds::new(count as u32, false));
-        let threads: Vec<_> = (1..count)
-            .map(|worker| {
-                let (rounds, seen) = (Arc::clone(&rounds), rounds.seen());
-                thread::spawn(move || rounds.work(worker as u32, seen))
-            })
-            .collect();
-        for _ in 0..turns {
+        let shared = Arc::new(Rounds::<()>::new(count as u32, false));
+        let threads = workers(&shared, count);
+        for _ in 0..rounds {
             let places: Vec<Place> = (0..count).map(|_| Place::new()).collect();
+            let job = |turn: Turn<'_>| {
+                places[turn.seat as usize].add();
+                if meets {
+                    turn.barrier.wait();
+                    assert!(places.iter().all(|place| place.get() == 1));
+                }
+                None
+            };
             // SAFETY: this thread alone calls it, and the workers are the threads above.
-            unsafe { rounds.run(&|worker, _| places[worker as usize].add()) };
+            unsafe { shared.run(1, true, &job) };
             assert!(places.iter().all(|place| place.get() == 1));
         }
-        rounds.stop();
+        shared.stop();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+fn workers(shared: &Arc<Rounds<()>>, count: usize) -> Vec<thread::JoinHandle<()>> {
+    let worker = |worker: usize| {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || shared.work(worker as u32))
+    };
+    (1..count).map(worker).collect()
+}
+
+#[test]
+fn two_workers_run_two_rounds() {
+    rounds_end_when_all_have_finished(2, 2, false, Some(3));
+}
+
+#[test]
+fn three_workers_run_a_round() {
+    rounds_end_when_all_have_finished(3, 1, false, Some(2));
+}
+
+#[test]
+fn two_workers_meet_within_a_round() {
+    rounds_end_when_all_have_finished(2, 1, true, Some(2));
+}
+
+/// Rounds of so many turns each, in which workers take each other's seats: every part of a turn is done once,
+/// sees all parts of the turn before, and none is done when the round has ended.
+fn turns_follow_each_other(count: usize, rounds: &'static [usize], preemptions: Option<usize>) {
+    explore(preemptions, move || {
+        let shared = Arc::new(Rounds::<()>::new(count as u32, false));
+        let threads = workers(&shared, count);
+        for turns in rounds {
+            let places: Vec<Vec<Place>> =
+                (0..*turns).map(|_| (0..count).map(|_| Place::new()).collect()).collect();
+            let all = |turn: usize| places[turn].iter().all(|place| place.get() == 1);
+            let job = |turn: Turn<'_>| {
+                assert!(turn.number == 0 || all(turn.number - 1));
+                places[turn.number][turn.seat as usize].add();
+                None
+            };
+            // SAFETY: this thread alone calls it.
+            unsafe { shared.run(*turns, false, &job) };
+            assert!((0..*turns).all(all));
+        }
+        shared.stop();
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     });
 }
 
 #[test]
-fn two_workers_run_two_rounds() {
-    rounds_end_when_all_have_finished(2, 2, Some(3));
+fn two_workers_take_turns() {
+    turns_follow_each_other(2, &[2], Some(3));
 }
 
 #[test]
-fn three_workers_run_a_round() {
-    rounds_end_when_all_have_finished(3, 1, Some(2));
+fn two_workers_take_turns_of_two_rounds() {
+    turns_follow_each_other(2, &[1, 1], Some(3));
+}
+
+#[test]
+fn three_workers_take_turns() {
+    turns_follow_each_other(3, &[1], Some(1));
 }

@@ -1,6 +1,6 @@
 //! What the pool's waiting is made of, under loom; `runtime/src/pool/sync.rs` has the real ones.
 
-pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// One look shows what many do.
 pub(super) const LOOKS: u32 = 1;
+/// Whether a thread looks again or goes on at once is the scheduler's choice.
+pub(super) const GRACE: u32 = 0;
 
 /// A value that threads hand over to each other by other means; loom fails when they do not.
 pub(super) struct Handed<T>(UnsafeCell<T>);

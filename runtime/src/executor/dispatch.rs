@@ -1,14 +1,17 @@
 //! Running steps on all workers.
 
+use super::alone::Alone;
 use super::memory::Memory;
 use super::meter::{Clock, ExpertCounts};
+use super::prefetch::Fetch;
 use super::record::Lane;
 use super::resolve::{RoutingAt, StepCall, WantedOnlyAt};
 use super::rows::{Slab, WorkersTake};
 use crate::adapter::LoraTargetSet;
-use crate::pool::{Barrier, Pool};
+use crate::pool::{Pool, Turn};
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Stages of a dispatch at most: steps over the batch, over its wanted rows, over a slab of these.
@@ -26,15 +29,53 @@ pub(super) struct TimedRun<'a> {
     pub lanes: &'a [Lane],
 }
 
-/// A step of the class on one worker, while it is timed.
+/// What is done in a turn of a dispatch.
 #[derive(Clone, Copy)]
-struct Timing<'a> {
-    step: usize,
-    clock: Option<&'a Clock>,
-    lane: Option<&'a Lane>,
+enum Part {
+    /// Moving a stage's wanted rows together.
+    Gather(usize),
+    /// A stage's step.
+    Step(usize, usize),
+    /// Handing out rows.
+    Rows,
+}
+
+/// What a dispatch needs from one to the next: memory, so that it allocates none.
+pub(super) struct DispatchState {
+    /// The turns of the present one.
+    parts: Vec<Part>,
+    /// By worker, a part that is done, until the turn has ended.
+    timings: Box<[Mutex<Option<Timing>>]>,
+    alone: Alone,
+}
+
+impl DispatchState {
+    /// For dispatches of at most so many steps.
+    pub(super) fn new(steps: usize, workers: usize) -> DispatchState {
+        DispatchState {
+            // Every stage may gather rows, and rows are handed out once.
+            parts: Vec::with_capacity(steps + STAGES + 1),
+            timings: (0..workers).map(|_| Mutex::new(None)).collect(),
+            alone: Alone::new(),
+        }
+    }
+}
+
+/// A worker's part of a turn, while it is timed.
+#[derive(Clone, Copy)]
+struct Timing {
+    what: Timed,
     start: Instant,
-    /// When the kernel returned.
+    /// When it was done.
     done: Instant,
+}
+
+/// What is timed: a part, by its step's number in the class.
+#[derive(Clone, Copy)]
+enum Timed {
+    Gather,
+    Step(usize),
+    Rows,
 }
 
 // SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that
@@ -42,58 +83,52 @@ struct Timing<'a> {
 unsafe impl Sync for TimedRun<'_> {}
 
 impl TimedRun<'_> {
-    /// A worker begins a step, which is timed if anybody wants to know.
-    fn begin(&self, step: usize, worker: u32) -> Option<Timing<'_>> {
-        let (clock, lane) = (self.clocks.get(step), self.lanes.get(worker as usize));
-        if clock.is_none() && lane.is_none() {
-            return None;
-        }
-        let start = Instant::now();
-        Some(Timing { step, clock, lane, start, done: start })
+    /// Whether anybody wants to know when parts begin and end.
+    fn is_on(&self) -> bool {
+        !self.clocks.is_empty() || !self.lanes.is_empty()
     }
 
-    /// Worker 0, behind the barrier after step `step` of the class, run over so many tokens.
+    /// A worker's part begins, if that is to be known: what it did before has passed.
+    fn begin(&self, seat: u32, last: &Mutex<Option<Timing>>) -> Option<Instant> {
+        let now = self.is_on().then(Instant::now)?;
+        self.passed(seat, last, now);
+        Some(now)
+    }
+
+    /// A worker's part is done.
+    fn done(&self, seat: u32, last: &Mutex<Option<Timing>>, what: Timed, start: Option<Instant>) {
+        let Some(start) = start else { return };
+        let done = Instant::now();
+        if let (Timed::Step(step), true) = (what, !self.clocks.is_empty()) {
+            self.clocks[step].called(seat, done - start);
+        }
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Timing { what, start, done });
+    }
+
+    /// The turn of a worker's last part has ended.
+    fn passed(&self, seat: u32, last: &Mutex<Option<Timing>>, now: Instant) {
+        let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Timing { what, start, done }) = last else { return };
+        let times = [start, done, now];
+        if let Some(lane) = self.lanes.get(seat as usize) {
+            match what {
+                Timed::Gather => lane.gather(times),
+                Timed::Step(step) => lane.step(step, times),
+                Timed::Rows => lane.rows(times),
+            }
+        }
+        if let (Timed::Step(step), 0, false) = (what, seat, self.clocks.is_empty()) {
+            self.clocks[step].passed(now - start);
+        }
+    }
+
+    /// Worker 0, behind step `step` of the class, run over so many tokens.
     fn after(&self, step: usize, tokens: usize) {
         let layers = self.routings.iter().zip(self.chosen);
         for (routing, chosen) in layers.filter(|(routing, _)| routing.step == step) {
             chosen.add(self.run, routing.experts(tokens));
         }
     }
-}
-
-impl Timing<'_> {
-    /// The kernel has returned.
-    fn called(&mut self, worker: u32) {
-        self.done = Instant::now();
-        if let Some(clock) = self.clock {
-            clock.called(worker, self.done - self.start);
-        }
-    }
-
-    /// The worker has passed the barrier behind the step.
-    fn passed(&self, worker: u32) {
-        let clock = self.clock.filter(|_| worker == 0);
-        if clock.is_none() && self.lane.is_none() {
-            return;
-        }
-        let passed = Instant::now();
-        if let Some(clock) = clock {
-            clock.passed(passed - self.start);
-        }
-        if let Some(lane) = self.lane {
-            lane.step(self.step, [self.start, self.done, passed]);
-        }
-    }
-}
-
-/// Does work that is no step's, and is recorded in `lane` as `add` does; `work` returns when its own part is
-/// done and when all are through.
-fn recorded(lane: Option<&Lane>, add: fn(&Lane, [Instant; 3]), work: impl FnOnce(&mut dyn FnMut())) {
-    let Some(lane) = lane else { return work(&mut || {}) };
-    let start = Instant::now();
-    let mut done = start;
-    work(&mut || done = Instant::now());
-    add(lane, [start, done, Instant::now()]);
 }
 
 /// Steps that run over the same rows.
@@ -106,28 +141,34 @@ pub(super) struct Stage<'a> {
     pub gather: Option<(&'a WantedOnlyAt, &'a [u32])>,
 }
 
-/// Addresses that workers share for one dispatch.
-#[derive(Clone, Copy)]
+/// What workers share for one dispatch.
 struct Shared<'a> {
     stages: &'a [Stage<'a>],
     /// By stage, its arguments without adapters.
     plain: &'a [Args],
     scratch: *mut u8,
+    stride: usize,
+    /// Workers that take part.
+    count: u32,
+    parts: &'a [Part],
+    lora_targets: &'a LoraTargetSet,
+    counting: &'a TimedRun<'a>,
+    timings: &'a [Mutex<Option<Timing>>],
+    rows: Option<(Slab, &'a WorkersTake<'a>)>,
 }
 
 // SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only
 // behind an atomic counter.
 unsafe impl Sync for Shared<'_> {}
-// SAFETY: it owns nothing.
-unsafe impl Send for Shared<'_> {}
 
-/// Runs stages one after the other on all workers, and hands out rows of logits, if any are asked for. There
-/// is a barrier after every step but the last (which gets one when it is timed, or rows are handed out).
-/// Steps for adapters at none of `lora_targets` are left out; others that look at none of those get no table
-/// of adapters, so that they need not look at every token's entry to find nothing.
+/// Runs stages one after the other on all workers, and hands out rows of logits, if any are asked for. Every
+/// step ends on all workers before the next begins. Steps for adapters at none of `lora_targets` are left
+/// out; others that look at none of those get no table of adapters, so that they need not look at every
+/// token's entry to find nothing.
 pub(super) fn dispatch(
-    pool: &mut Pool,
+    pool: &mut Pool<Fetch<'static>>,
     memory: &mut Memory,
+    state: &mut DispatchState,
     stages: &[Stage<'_>],
     lora_targets: &LoraTargetSet,
     counting: &TimedRun<'_>,
@@ -136,74 +177,134 @@ pub(super) fn dispatch(
     for step in stages.iter().flat_map(|stage| stage.steps) {
         step.counters.0.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
-    let count = pool.count() as u32;
-    let stride = memory.scratch_stride;
     let none = Args { adapter_table: std::ptr::null(), ..*stages[0].args };
     let mut plain = [none; STAGES];
     for (plain, stage) in plain.iter_mut().zip(stages) {
         *plain = Args { adapter_table: std::ptr::null(), ..*stage.args };
     }
-    let shared = Shared { stages, plain: &plain, scratch: memory.scratch.as_mut_ptr() };
-    pool.run(&move |index: u32, barrier: &Barrier| {
-        let shared = shared;
-        let steps = |stage: usize| {
-            shared.stages[stage].steps.iter().enumerate().map(move |(n, step)| (stage, n, step))
+    list_parts(&mut state.parts, stages, lora_targets, rows.is_some());
+    let workers = pool.count();
+    // All workers make the same calls where these are timed.
+    let alone = workers > 1 && state.alone.is_next() && !counting.is_on();
+    let shared = Shared {
+        stages,
+        plain: &plain,
+        scratch: memory.scratch.as_mut_ptr(),
+        stride: memory.scratch_stride,
+        count: if alone { 1 } else { workers as u32 },
+        parts: &state.parts,
+        lora_targets,
+        counting,
+        timings: &state.timings,
+        rows,
+    };
+    let (start, turns) = (Instant::now(), shared.parts.len());
+    let waited = if alone {
+        pool.run_alone(|| (0..turns).for_each(|turn| shared.part(turn, 0)));
+        None
+    } else {
+        Some(pool.run_turns(turns, &|turn: Turn<'_>| {
+            shared.part(turn.number, turn.seat);
+            shared.fetch(turn.number + 1, turn.seat)
+        }))
+    };
+    shared.end();
+    match waited {
+        Some(waited) => state.alone.ran_together(workers, start.elapsed(), waited),
+        None => state.alone.ran_alone(start.elapsed()),
+    }
+}
+
+/// What the turns of a dispatch are.
+fn list_parts(parts: &mut Vec<Part>, stages: &[Stage<'_>], lora_targets: &LoraTargetSet, rows: bool) {
+    parts.clear();
+    for (at, stage) in stages.iter().enumerate() {
+        let wanted = stage.steps.iter().enumerate().filter(|(_, step)| lora_targets.want(&step.lora_targets));
+        for (n, _) in wanted {
+            let is_first = !matches!(parts.last(), Some(Part::Step(last, _)) if *last == at);
+            if is_first && stage.gather.is_some() {
+                parts.push(Part::Gather(at));
+            }
+            parts.push(Part::Step(at, n));
+        }
+    }
+    if rows {
+        parts.push(Part::Rows);
+    }
+}
+
+impl Shared<'_> {
+    /// A worker's part of a turn.
+    fn part(&self, turn: usize, seat: u32) {
+        if seat == 0 {
+            self.behind(turn);
+        }
+        let last = &self.timings[seat as usize];
+        let start = self.counting.begin(seat, last);
+        let what = match self.parts[turn] {
+            Part::Gather(at) => {
+                if let Some((from, wanted)) = self.stages[at].gather.filter(|_| seat == 0) {
+                    // SAFETY: the last turn has ended on all workers, and the next one begins after this; the
+                    // executor holds the arena, and has checked the batch.
+                    unsafe { from.gather(wanted) };
+                }
+                Timed::Gather
+            }
+            Part::Step(at, n) => {
+                let (stage, step) = (&self.stages[at], &self.stages[at].steps[n]);
+                let worker = Worker {
+                    index: seat,
+                    count: self.count,
+                    scratch: self.scratch.wrapping_add(seat as usize * self.stride),
+                    counters: step.counters.0.as_ptr(),
+                    operands: step.operands.as_ptr(),
+                    first_scratch: self.scratch,
+                };
+                let looks = self.lora_targets.any_of(&step.looks_at);
+                let args = if looks { stage.args } else { &self.plain[at] };
+                call(step.kernel, args, &worker);
+                Timed::Step(stage.first + n)
+            }
+            Part::Rows => {
+                if let Some((slab, to)) = self.rows {
+                    // SAFETY: the last step has ended on all workers, and no other one runs before all have
+                    // ended this.
+                    unsafe { slab.hand_out(seat as usize, self.count as usize, to) };
+                }
+                Timed::Rows
+            }
         };
-        let all = (0..shared.stages.len()).flat_map(steps);
-        let mut list = all.filter(|(_, _, step)| lora_targets.want(&step.lora_targets)).peekable();
-        let lane = counting.lanes.get(index as usize);
-        let mut gathered = 0;
-        while let Some((at, n, step)) = list.next() {
-            let stage = &shared.stages[at];
-            if let Some((from, wanted)) = stage.gather.filter(|_| gathered < at) {
-                recorded(lane, Lane::gather, |done| {
-                    if index == 0 {
-                        // SAFETY: the last step's barrier is behind all workers, and the next one in front of
-                        // them; the executor holds the arena, and has checked the batch.
-                        unsafe { from.gather(wanted) };
-                    }
-                    done();
-                    barrier.wait();
-                });
-            }
-            gathered = at;
-            let worker = Worker {
-                index,
-                count,
-                scratch: shared.scratch.wrapping_add(index as usize * stride),
-                counters: step.counters.0.as_ptr(),
-                operands: step.operands.as_ptr(),
-                first_scratch: shared.scratch,
-            };
-            let mut timing = counting.begin(stage.first + n, index);
-            let looks = lora_targets.any_of(&step.looks_at);
-            let args = if looks { stage.args } else { &shared.plain[at] };
-            call(step.kernel, args, &worker);
-            if let Some(timing) = &mut timing {
-                timing.called(index);
-            }
-            if let Some((next_stage, _, next)) = list.peek() {
-                let mut fetch = next.heads.fetch(index, shared.stages[*next_stage].args.tokens as usize);
-                barrier.wait_busy(|| fetch.some());
-            } else if timing.is_some() {
-                barrier.wait();
-            }
-            if let Some(timing) = timing {
-                timing.passed(index);
-            }
-            if index == 0 {
-                counting.after(stage.first + n, stage.args.tokens as usize);
+        self.counting.done(seat, last, what, start);
+    }
+
+    /// Worker 0, when the turn before this one has ended.
+    fn behind(&self, turn: usize) {
+        if let Some(Part::Step(at, n)) = turn.checked_sub(1).map(|last| self.parts[last]) {
+            let stage = &self.stages[at];
+            self.counting.after(stage.first + n, stage.args.tokens as usize);
+        }
+    }
+
+    /// What a worker is to fetch while it waits for a turn's beginning.
+    fn fetch(&self, turn: usize, seat: u32) -> Option<Fetch<'static>> {
+        let Some(Part::Step(at, n)) = self.parts.get(turn).copied() else { return None };
+        let stage = &self.stages[at];
+        let fetch = stage.steps[n].heads.fetch(seat, stage.args.tokens as usize);
+        // SAFETY: the steps, and the arena that their routes are read from, are the executor's, which ends
+        // the pool's threads before it gives them up.
+        Some(unsafe { fetch.outliving() })
+    }
+
+    /// The last turn has ended on all workers.
+    fn end(&self) {
+        self.behind(self.parts.len());
+        if self.counting.is_on() {
+            let now = Instant::now();
+            for (seat, last) in (0..).zip(self.timings) {
+                self.counting.passed(seat, last, now);
             }
         }
-        if let Some((slab, to)) = rows {
-            barrier.wait();
-            recorded(lane, Lane::rows, |done| {
-                // SAFETY: every worker has ended the last step, and `run` returns when all have ended this.
-                unsafe { slab.hand_out(index as usize, count as usize, to) };
-                done();
-            });
-        }
-    });
+    }
 }
 
 fn call(kernel: KernelFn, args: *const Args, worker: &Worker) {

@@ -1,8 +1,9 @@
-//! The executor: walks a program's steps over a batch of tokens, all workers in lockstep.
+//! The executor: walks a program's steps over a batch of tokens, step by step on all workers.
 //!
 //! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab
 //! rides along with the batch) and allocates nothing.
 
+mod alone;
 mod batch;
 mod dispatch;
 mod error;
@@ -34,7 +35,7 @@ use crate::pool::Pool;
 use crate::profile::{Detail, Profile};
 use crate::trace::Trace;
 use batch::Limits;
-use dispatch::{Stage, TimedRun, dispatch};
+use dispatch::{DispatchState, Stage, TimedRun, dispatch};
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::abi::Args;
@@ -43,6 +44,7 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
 use memory::Memory;
 use meter::{ExpertCounts, Meter, StepSample};
 use narrowed::Narrowed;
+use prefetch::Fetch;
 use record::Recorder;
 use resolve::{Bases, Class};
 use rows::Slab;
@@ -50,10 +52,12 @@ use std::sync::Arc;
 
 /// A loaded program with its memory.
 pub(crate) struct Executor {
+    // The first to be given up: a worker that is late may still fetch what the classes name.
+    pool: Pool<Fetch<'static>>,
     classes: Vec<Class>,
     memory: Memory,
     limits: OwnLimits,
-    pool: Pool,
+    dispatching: DispatchState,
     /// By layer that routes, how often each expert was chosen.
     chosen: Vec<ExpertCounts>,
     /// Batches run so far.
@@ -84,7 +88,11 @@ unsafe impl Send for Executor {}
 
 impl Executor {
     /// Checks the program and the host, takes the memory, resolves the operands.
-    pub(crate) fn new(image: &PlanImage, shape: KvShape, pool: Pool) -> Result<Executor, LoadError> {
+    pub(crate) fn new(
+        image: &PlanImage,
+        shape: KvShape,
+        pool: Pool<Fetch<'static>>,
+    ) -> Result<Executor, LoadError> {
         let program = image.program();
         kernmill_plan::check::check_program(program)?;
         let missing = program.level.missing();
@@ -113,8 +121,11 @@ impl Executor {
         };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let chosen = routings.iter().map(|routing| ExpertCounts::new(routing.experts)).collect();
-        let classes = program.classes.iter().map(|c| Class::resolve(c, program, &code, &bases)).collect();
+        let resolve = |class| Class::resolve(class, program, &code, &bases);
+        let classes: Vec<Class> = program.classes.iter().map(resolve).collect();
+        let steps = classes.iter().map(|class| class.steps.len() + class.logit_steps.len()).max();
         Ok(Executor {
+            dispatching: DispatchState::new(steps.unwrap_or(0), pool.count()),
             classes,
             memory,
             limits: OwnLimits { vocab: program.model.vocab, shape, layers: program.model.kv.clone() },
@@ -280,26 +291,26 @@ impl Executor {
         let lora_targets = &self.lora_targets_in_use;
         let vocab = self.limits.vocab as usize;
         let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
-        let hand_out =
-            |pool: &mut Pool, memory: &mut Memory, stages: &[Stage<'_>], slab: Slab, out: &mut RowsTo<'_>| {
-                let to_workers = match out {
-                    RowsTo::Workers(to) => Some((slab, *to)),
-                    RowsTo::Caller(_) => None,
-                };
-                dispatch(pool, memory, stages, lora_targets, &timed, to_workers);
-                if let RowsTo::Caller(out) = out {
-                    // SAFETY: the dispatch has ended, and the next one begins after this.
-                    unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
-                }
+        let (pool, memory, state) = (&mut self.pool, &mut self.memory, &mut self.dispatching);
+        let mut hand_out = |stages: &[Stage<'_>], slab: Slab, out: &mut RowsTo<'_>| {
+            let to_workers = match out {
+                RowsTo::Workers(to) => Some((slab, *to)),
+                RowsTo::Caller(_) => None,
             };
+            dispatch(pool, memory, state, stages, lora_targets, &timed, to_workers);
+            if let RowsTo::Caller(out) = out {
+                // SAFETY: the dispatch has ended, and the next one begins after this.
+                unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
+            }
+        };
         let slab = Slab::new(rows_at, vocab, 0, first_slab.len());
-        hand_out(&mut self.pool, &mut self.memory, &stages, slab, &mut out);
+        hand_out(&stages, slab, &mut out);
         for (slab, rows) in rows.chunks(slab_rows).enumerate().skip(1) {
             let args = Args { logit_rows: rows.len() as u32, logit_index: rows.as_ptr(), ..tail };
             let (steps, first) = (&class.logit_steps[..], class.steps.len());
             let stages = [Stage { steps, first, args: &args, gather: None }];
             let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
-            hand_out(&mut self.pool, &mut self.memory, &stages, slab, &mut out);
+            hand_out(&stages, slab, &mut out);
         }
         if self.meter.is_some() || self.recorder.is_some() {
             let ran = StepSample {

@@ -2,6 +2,7 @@
 //!
 //! A prefetch reads nothing that can be seen and never faults, whatever its address.
 
+use crate::pool::Ahead;
 use kernmill_plan::abi::Route;
 use kernmill_plan::format::LINE;
 use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
@@ -127,7 +128,7 @@ impl Routes {
 }
 
 /// A worker's fetching during one wait.
-pub(super) struct Fetch<'a> {
+pub(crate) struct Fetch<'a> {
     heads: &'a NextStepPrefetch,
     tokens: usize,
     /// The lowest expert chosen, if it need not be looked up.
@@ -141,6 +142,23 @@ pub(super) struct Fetch<'a> {
     end: u64,
     /// Bytes that may still be fetched.
     left: u64,
+}
+
+impl Fetch<'_> {
+    /// The same for as long as anybody likes.
+    ///
+    /// # Safety
+    /// The step's heads, and the memory of the buffers that its routes lie in, are there whenever it fetches.
+    pub(super) unsafe fn outliving(self) -> Fetch<'static> {
+        // SAFETY: only the lifetime changes; the rest is the caller's promise.
+        unsafe { std::mem::transmute::<Fetch<'_>, Fetch<'static>>(self) }
+    }
+}
+
+impl Ahead for Fetch<'static> {
+    fn some(&mut self) -> bool {
+        Fetch::some(self)
+    }
 }
 
 impl Fetch<'_> {

@@ -37,9 +37,11 @@ pub enum MeasureError {
 /// Reads or multiplies on a number of threads.
 pub struct Limits {
     pool: Pool,
-    read: extern "C" fn(*const u8, u64),
+    /// The function that reads, and bytes that a step of it reads.
+    read: (ReadFn, usize),
+    /// All functions that read.
+    ways: Vec<(ReadFn, usize)>,
     multiply: extern "C" fn(u64),
-    read_step: usize,
     iteration_ops: u64,
     /// Iterations that take about [`MULTIPLY_TIME`]; 0 until known.
     iterations: u64,
@@ -47,6 +49,13 @@ pub struct Limits {
     _code: ExecutableCode,
 }
 
+/// Reads so many steps from an address on.
+type ReadFn = extern "C" fn(*const u8, u64);
+
+/// Reads of each way that are compared; the fastest counts.
+const WAY_TRIES: usize = 2;
+/// Bytes of such a read, if there are as many.
+const WAY_BYTES: usize = 512 << 20;
 /// Barriers whose mean is taken.
 const BARRIERS: u32 = 1000;
 const MULTIPLY_TIME: Duration = Duration::from_millis(20);
@@ -73,41 +82,59 @@ impl Limits {
             return Err(MeasureError::Cpu(LoadError::Cpu { level: probe.level.name(), missing }));
         }
         let code = ExecutableCode::load(&probe.code.bytes, &blake3::hash(&probe.code.bytes))?;
-        let address = |name: &'static str| {
+        let find = |name: &str| {
             let symbol = probe.code.symbols.iter().find(|symbol| symbol.name == name);
-            let offset = symbol.map(|symbol| symbol.offset as usize);
-            offset.filter(|at| *at < probe.code.bytes.len()).ok_or(MeasureError::Symbol(name))
+            symbol.map(|symbol| symbol.offset as usize).filter(|at| *at < probe.code.bytes.len())
         };
-        let (read, multiply) = (code.address(address(READ)?), code.address(address(MULTIPLY)?));
-        // SAFETY: a probe's functions have these types, by the caller's promise; the CPU has what they use,
-        // and the code lives as long as the pointers.
-        let (read, multiply) = unsafe {
-            (
-                std::mem::transmute::<*const u8, extern "C" fn(*const u8, u64)>(read),
-                std::mem::transmute::<*const u8, extern "C" fn(u64)>(multiply),
-            )
+        let multiply = code.address(find(MULTIPLY).ok_or(MeasureError::Symbol(MULTIPLY))?);
+        let reading = |name: &str, step: usize| {
+            let address = code.address(find(name).filter(|_| step > 0).ok_or(MeasureError::Symbol(READ))?);
+            // SAFETY: a probe's functions have this type, by the caller's promise; the CPU has what they use,
+            // and the code lives as long as the pointer.
+            Ok::<_, MeasureError>((unsafe { std::mem::transmute::<*const u8, ReadFn>(address) }, step))
         };
+        let read = reading(READ, probe.read_step)?;
+        let others = probe.reads.iter().map(|way| reading(&way.symbol, way.step));
+        // SAFETY: as above.
+        let multiply = unsafe { std::mem::transmute::<*const u8, extern "C" fn(u64)>(multiply) };
         Ok(Limits {
             pool: Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() })?,
             read,
+            ways: others.chain([Ok(read)]).collect::<Result<_, _>>()?,
             multiply,
-            read_step: probe.read_step,
             iteration_ops: probe.iteration_ops,
             iterations: 0,
             _code: code,
         })
     }
 
+    /// Reads some of the memory in every way there is, and in the fastest from now on: how many places a core
+    /// should read in turn, and how far ahead, differs between CPUs.
+    pub fn choose_read(&mut self, memory: &[u8]) {
+        let bytes = memory.len().min(WAY_BYTES);
+        let mut fastest = (0.0, self.read);
+        for way in self.ways.clone() {
+            self.read = way;
+            for _ in 0..WAY_TRIES {
+                let rate = self.read(&memory[..bytes], bytes as u64);
+                if rate > fastest.0 {
+                    fastest = (rate, way);
+                }
+            }
+        }
+        self.read = fastest.1;
+    }
+
     /// Bytes per second of one read of `bytes` bytes by all workers: each reads its share of the memory from
     /// front to back, again and again when that is smaller.
     pub fn read(&mut self, memory: &[u8], bytes: u64) -> f64 {
         let workers = self.pool.count();
-        let share = memory.len() / workers / self.read_step * self.read_step;
+        let (read, step) = self.read;
+        let share = memory.len() / workers / step * step;
         if share == 0 {
             return 0.0;
         }
         let wanted = bytes.div_ceil(workers as u64);
-        let (read, step) = (self.read, self.read_step);
         let start = Instant::now();
         self.pool.run(&|worker, _| {
             let own = &memory[worker as usize * share..][..share];
@@ -142,7 +169,7 @@ impl Limits {
     /// behind each. Every worker reads its share of a step's stretch.
     pub fn read_in_steps(&mut self, memory: &[u8], steps: usize) -> [f64; 2] {
         [1, steps.max(1)].map(|steps| {
-            let (read, step, workers) = (self.read, self.read_step, self.pool.count());
+            let ((read, step), workers) = (self.read, self.pool.count());
             let stretch = memory.len() / steps;
             let share = stretch / workers / step * step;
             let start = Instant::now();
@@ -193,6 +220,7 @@ pub fn memory_to_read(bytes: usize) -> Result<Arc<WeightRegion>, MeasureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernmill_plan::probe::ReadWay;
     use kernmill_plan::program::{CodeBlob, Symbol};
     use kernmill_plan::target::Level;
 
@@ -232,6 +260,33 @@ mod tests {
                 assert!(times.iter().all(|seconds| *seconds > 0.0 && seconds.is_finite()), "{times:?}");
             }
         }
+    }
+
+    /// Of two ways to read, one goes round a loop in every step.
+    #[test]
+    fn the_fastest_way_to_read_is_chosen() {
+        let mut ways = probe();
+        let offset = ways.code.bytes.len() as u64;
+        // mov eax, 1 << 16; dec eax; jnz -4; dec rsi; jnz -14; ret
+        ways.code.bytes.extend([0xb8, 0, 0, 1, 0, 0xff, 0xc8, 0x75, 0xfc]);
+        ways.code.bytes.extend([0x48, 0xff, 0xce, 0x75, 0xf2, 0xc3]);
+        ways.code.symbols.push(Symbol { name: "other".to_owned(), offset, size: 15, contract: None });
+        let way = |name: &str| ReadWay { symbol: name.to_owned(), step: 256, places: 1, ahead: 0 };
+        ways.reads = vec![way("other")];
+        let memory = memory_to_read(256 << 10).unwrap();
+        let chosen = |probe: &Probe| {
+            // SAFETY: the functions touch no memory.
+            let mut limits = unsafe { Limits::new(probe, 2) }.unwrap();
+            limits.choose_read(memory.as_slice());
+            limits.read.1
+        };
+        assert_eq!(chosen(&ways), 512, "the other one is slow");
+        let [read, _, other] = &mut ways.code.symbols[..] else { panic!("three functions") };
+        std::mem::swap(&mut read.name, &mut other.name);
+        assert_eq!(chosen(&ways), 256, "the other one is fast");
+        ways.reads = vec![way("missing")];
+        // SAFETY: as above.
+        assert!(matches!(unsafe { Limits::new(&ways, 1) }, Err(MeasureError::Symbol(READ))));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where all workers wait for each other.
 
 use super::sync::{AtomicU32, Ordering};
-use super::wait::Signal;
+use super::wait::{Signal, Wait};
 
 /// A meeting point of all workers; reusable at once.
 pub(crate) struct Barrier {
@@ -29,7 +29,7 @@ impl Barrier {
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.change();
         } else {
-            self.generation.wait_change(generation, work);
+            self.generation.wait_change(generation, Wait::Turn, work);
         }
     }
 }

@@ -1,8 +1,10 @@
-//! The worker pool: persistent threads that run one job together, in lockstep where the job asks for it.
+//! The worker pool: persistent threads that run one job together, turn by turn.
 //!
-//! The calling thread is worker 0. A run costs one wakeup; within it workers meet at a barrier.
+//! The calling thread is worker 0. A turn has a part for every worker, and ends when all parts are done; who
+//! comes late finds that others have done its own. A job may also be one turn in which every worker does its
+//! own part and meets the others at a barrier.
 //!
-//! Jobs must meet equally often, so pools and their barrier are for the runtime alone:
+//! Such jobs must meet equally often, so pools and their barrier are for the runtime alone:
 //!
 //! ```compile_fail,E0603
 //! use kernmill_runtime::pool::Pool;
@@ -19,12 +21,14 @@ mod wait;
 
 use kernmill_os::affinity::{CpuSet, Pinned, Usable, usable};
 use kernmill_os::float_env::FloatEnv;
-use rounds::{Job, Rounds};
+use rounds::Rounds;
 use std::process;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub(crate) use barrier::Barrier;
+pub(crate) use rounds::{Ahead, Job, Turn};
 
 /// How many workers, and where.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,9 +110,9 @@ fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
     Ok(usable.within(cpus))
 }
 
-/// Persistent workers.
-pub(crate) struct Pool {
-    rounds: Arc<Rounds>,
+/// Persistent workers. `A` is what they do while they wait for a turn to end.
+pub(crate) struct Pool<A: Ahead = ()> {
+    rounds: Arc<Rounds<A>>,
     threads: Vec<JoinHandle<()>>,
     /// Where the calling thread is kept while it works.
     own_cpus: Option<CpuSet>,
@@ -116,13 +120,13 @@ pub(crate) struct Pool {
     process: u32,
 }
 
-impl Pool {
+impl<A: Ahead> Pool<A> {
     /// Starts the workers.
     ///
     /// # Errors
     /// When the count is out of range, this process may not use the CPUs, or the system refuses a thread or
     /// its pinning.
-    pub(crate) fn new(config: PoolConfig) -> Result<Pool, PoolError> {
+    pub(crate) fn new(config: PoolConfig) -> Result<Pool<A>, PoolError> {
         let usable = usable_on(config.cpus.as_ref())?;
         let count = config.threads.unwrap_or_else(|| usable.own_cores().min(MAX_THREADS));
         if !(1..=MAX_THREADS).contains(&count) {
@@ -165,17 +169,39 @@ impl Pool {
     ///
     /// A panic in the job aborts the process: the other workers would wait for ever. So would workers that do
     /// not all wait at the barrier equally often.
-    pub(crate) fn run(&mut self, job: &Job<'_>) {
+    pub(crate) fn run(&mut self, job: &(dyn Fn(u32, &Barrier) + Sync)) {
+        self.rounds_of(1, true, &|turn: Turn<'_>| {
+            job(turn.seat, turn.barrier);
+            None
+        });
+    }
+
+    /// Runs so many turns of `job`, one after the other: each calls it once for every worker's part, with the
+    /// number of the turn, in the standard floating-point environment. Whoever is through with its own part
+    /// also does those that nobody has begun. How long the calling thread waited for others. Allocates
+    /// nothing. A panic in the job aborts the process.
+    pub(crate) fn run_turns(&mut self, turns: usize, job: &Job<'_, A>) -> Duration {
+        self.rounds_of(turns, false, job)
+    }
+
+    /// Calls `work` on the calling thread, where it would also be worker 0.
+    pub(crate) fn run_alone(&mut self, work: impl FnOnce()) {
+        let _env = FloatEnv::standard();
+        let _pinned = self.own_cpus.and_then(|cpus| Pinned::to(&cpus).ok());
+        work();
+    }
+
+    fn rounds_of(&mut self, turns: usize, own_seats: bool, job: &Job<'_, A>) -> Duration {
         let _env = FloatEnv::standard();
         // `new` has found that it can be pinned; should it not be possible any more, it works where it is.
         let _pinned = self.own_cpus.and_then(|cpus| Pinned::to(&cpus).ok());
         // SAFETY: `&mut self` excludes other calls; all other workers were started by `new` and are in
         // `work`.
-        unsafe { self.rounds.run(job) };
+        unsafe { self.rounds.run(turns, own_seats, job) }
     }
 }
 
-impl Drop for Pool {
+impl<A: Ahead> Drop for Pool<A> {
     fn drop(&mut self) {
         let is_here = self.is_here();
         self.rounds.stop();
@@ -189,10 +215,13 @@ impl Drop for Pool {
     }
 }
 
-fn spawn(worker: usize, cpus: Option<CpuSet>, rounds: &Arc<Rounds>) -> Result<JoinHandle<()>, PoolError> {
+fn spawn<A: Ahead>(
+    worker: usize,
+    cpus: Option<CpuSet>,
+    rounds: &Arc<Rounds<A>>,
+) -> Result<JoinHandle<()>, PoolError> {
     let rounds = Arc::clone(rounds);
     let (pinned, answer) = std::sync::mpsc::sync_channel(1);
-    let seen = rounds.seen();
     let body = move || {
         let _env = FloatEnv::standard();
         let (result, _pinned) = match cpus.as_ref().map(Pinned::to).transpose() {
@@ -202,7 +231,7 @@ fn spawn(worker: usize, cpus: Option<CpuSet>, rounds: &Arc<Rounds>) -> Result<Jo
         let failed = result.is_err();
         let _ = pinned.send(result);
         if !failed {
-            rounds.work(worker as u32, seen);
+            rounds.work(worker as u32);
         }
     };
     let thread = std::thread::Builder::new()

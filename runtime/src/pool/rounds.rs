@@ -1,93 +1,216 @@
-//! Handing jobs to the workers: one wakeup to begin a round, one meeting to end it.
+//! Handing jobs to the workers: a round is a job, in turns that follow each other; a turn has a seat for
+//! every worker, and ends when all seats have been taken and left.
+//!
+//! A worker takes its own seat first. Whoever is through looks for seats that nobody has taken and takes them
+//! too. So a worker that sleeps, or shares its CPU, keeps nothing from being done but what it has begun: it
+//! finds its seat taken when it comes, and goes on with the turn that there is then.
 
 use super::barrier::Barrier;
-use super::sync::{AtomicBool, Handed, Ordering, abort};
-use super::wait::Signal;
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, Handed, Ordering, abort};
+use super::wait::{Signal, Wait};
+use std::time::Duration;
 
-/// What all workers run: called with the worker's index and the barrier they share.
-pub(crate) type Job<'a> = dyn Fn(u32, &Barrier) + Sync + 'a;
-
-/// A job of a round that lasts.
-#[derive(Clone, Copy)]
-struct Published(*const Job<'static>);
-
-// SAFETY: jobs are `Sync`; who follows the pointer sees to it that the job lives.
-unsafe impl Send for Published {}
-
-/// What a pool's threads share.
-pub(super) struct Rounds {
-    /// Changes when there is a new job, or when the workers are to stop.
-    wakeup: Signal,
-    stop: AtomicBool,
-    job: Handed<Option<Published>>,
-    /// The jobs' own: they may use it as they like, also wrongly, which then never ends.
-    barrier: Barrier,
-    /// Where a round ends. No job gets hold of it, so that none can end the round while another worker still
-    /// runs it.
-    end: Barrier,
+/// Something useful to do while waiting.
+pub(crate) trait Ahead: 'static {
+    /// Does a little; false when there is nothing left to do.
+    fn some(&mut self) -> bool;
 }
 
-impl Rounds {
+impl Ahead for () {
+    fn some(&mut self) -> bool {
+        false
+    }
+}
+
+/// A worker's part of a round.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn<'a> {
+    /// Number of the turn in its round.
+    pub number: usize,
+    /// Number of the seat: whose part it is.
+    pub seat: u32,
+    /// The barrier of rounds in which every worker keeps to its seat.
+    pub barrier: &'a Barrier,
+}
+
+/// What is done in every seat of every turn; returns what the thread may do while it waits for the next turn.
+pub(crate) type Job<'a, A> = dyn Fn(Turn<'_>) -> Option<A> + Sync + 'a;
+
+/// A round that lasts.
+struct Round<A: 'static> {
+    job: *const Job<'static, A>,
+    first: u64,
+    last: u64,
+}
+
+impl<A> Clone for Round<A> {
+    fn clone(&self) -> Round<A> {
+        *self
+    }
+}
+
+impl<A> Copy for Round<A> {}
+
+// SAFETY: jobs are `Sync`; who follows the pointer sees to it that the job lives.
+unsafe impl<A> Send for Round<A> {}
+
+/// A seat: the last turn in which it was taken. It has its cache line to itself.
+#[repr(align(64))]
+struct Seat(AtomicU64);
+
+/// What the signal's note says: the number of a turn, whether it has begun, and whether every worker keeps to
+/// its seat.
+#[derive(Clone, Copy)]
+struct Note(u64);
+
+impl Note {
+    fn new(turn: u64, is_open: bool, own_seats: bool) -> Note {
+        Note(turn << 2 | u64::from(is_open) << 1 | u64::from(own_seats))
+    }
+
+    fn turn(self) -> u64 {
+        self.0 >> 2
+    }
+
+    fn is_open(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    fn own_seats(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// What a pool's threads share.
+pub(super) struct Rounds<A: Ahead> {
+    /// Changes when a turn begins, when a round ends, and when the workers are to stop.
+    signal: Signal,
+    stop: AtomicBool,
+    round: Handed<Option<Round<A>>>,
+    seats: Box<[Seat]>,
+    /// Seats of the present turn that have been left.
+    left: AtomicU32,
+    /// The jobs' own: they may use it as they like, also wrongly, which then never ends.
+    barrier: Barrier,
+}
+
+impl<A: Ahead> Rounds<A> {
     /// Rounds of `count` workers, the one who calls [`Rounds::run`] included.
-    pub(super) fn new(count: u32, may_spin: bool) -> Rounds {
+    pub(super) fn new(count: u32, may_spin: bool) -> Rounds<A> {
+        let signal = Signal::new(may_spin);
+        // The first turn is number 1: no seat has been taken in it.
+        signal.change_to(Note::new(1, false, false).0);
         Rounds {
-            wakeup: Signal::new(may_spin),
+            signal,
             stop: AtomicBool::new(false),
-            job: Handed::new(None),
+            round: Handed::new(None),
+            seats: (0..count).map(|_| Seat(AtomicU64::new(0))).collect(),
+            left: AtomicU32::new(0),
             barrier: Barrier::new(count, may_spin),
-            end: Barrier::new(count, may_spin),
         }
     }
 
-    /// What a new worker has seen of the wakeups; to be asked for before its thread is started.
-    pub(super) fn seen(&self) -> u32 {
-        self.wakeup.value()
-    }
-
-    /// Worker 0: runs `job` on all workers, and returns when all have finished.
+    /// Worker 0: runs so many turns of `job` on all workers, and returns when the last has ended: how long
+    /// this worker waited for others. With `own_seats` no worker takes another one's seat.
     ///
     /// # Safety
-    /// One thread at a time calls this or [`Rounds::stop`], and every other worker is in [`Rounds::work`] or
-    /// on its way there.
-    pub(super) unsafe fn run(&self, job: &Job<'_>) {
+    /// One thread at a time calls this or [`Rounds::stop`]. With `own_seats`, every other worker is in
+    /// [`Rounds::work`] or on its way there.
+    pub(super) unsafe fn run(&self, turns: usize, own_seats: bool, job: &Job<'_, A>) -> Duration {
+        let mut waited = Duration::ZERO;
+        if turns == 0 {
+            return waited;
+        }
         let guard = AbortOnPanic;
-        let job: *const Job<'_> = job;
-        // SAFETY: only the lifetime changes: no worker uses the job after it has arrived at `end`, and this
-        // function does not return before all have.
-        let published = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
-        // SAFETY: all workers have arrived at `end` of the last round, and read the job only after the wakeup
-        // below.
-        unsafe { self.job.set(Some(Published(published))) };
-        self.wakeup.change();
-        // SAFETY: the caller's reference.
-        unsafe { (*job)(0, &self.barrier) };
-        self.end.wait();
+        let first = Note(self.signal.read().1).turn();
+        let last = first + turns as u64 - 1;
+        let job: *const Job<'_, A> = job;
+        // SAFETY: only the lifetime changes: the job is used by those alone who hold a seat, and this
+        // function does not return before the last turn has ended.
+        let job = unsafe { std::mem::transmute::<*const Job<'_, A>, *const Job<'static, A>>(job) };
+        // SAFETY: no turn is open, so that nobody holds a seat; who takes one has seen the note below.
+        unsafe { self.round.set(Some(Round { job, first, last })) };
+        self.signal.change_to(Note::new(first, true, own_seats).0);
+        loop {
+            let (value, note) = self.signal.read();
+            if Note(note).turn() > last {
+                break;
+            }
+            waited += self.attend(0, value, Note(note));
+        }
         std::mem::forget(guard);
+        waited
     }
 
-    /// A worker's life: waits for a round, runs its job, meets the others.
-    pub(super) fn work(&self, worker: u32, mut seen: u32) {
+    /// A worker's life: takes part in turns, waits for more.
+    pub(super) fn work(&self, worker: u32) {
         loop {
-            seen = self.wakeup.wait_change(seen, || false);
+            let (value, note) = self.signal.read();
             if self.stop.load(Ordering::SeqCst) {
                 return;
             }
-            let guard = AbortOnPanic;
-            // SAFETY: `run` set the job before the wakeup, and sets another only when this worker has arrived
-            // at `end` below.
-            if let Some(Published(job)) = unsafe { self.job.get() } {
-                // SAFETY: `run` keeps the job alive until this worker has arrived at `end` below.
-                unsafe { (*job)(worker, &self.barrier) };
-            }
-            self.end.wait();
-            std::mem::forget(guard);
+            self.attend(worker, value, Note(note));
         }
+    }
+
+    /// Does what there is to do, and waits, unless there may be more at once: how long it waited.
+    fn attend(&self, worker: u32, value: u32, note: Note) -> Duration {
+        if !note.is_open() {
+            return self.signal.wait_change(value, Wait::Round, || false);
+        }
+        let turn = note.turn();
+        let mut ahead = self.take(worker, turn).then(|| self.serve(worker, turn)).flatten();
+        let mut some = || ahead.as_mut().is_some_and(Ahead::some);
+        if self.signal.changes_soon(value, &mut some) || (!note.own_seats() && self.stand_in(worker, turn)) {
+            return Duration::ZERO;
+        }
+        self.signal.wait_change(value, Wait::Turn, some)
+    }
+
+    /// Takes the seats that nobody has taken; whether there were any.
+    fn stand_in(&self, worker: u32, turn: u64) -> bool {
+        let count = self.seats.len() as u32;
+        let mut any = false;
+        for seat in (worker + 1..count).chain(0..worker) {
+            if self.take(seat, turn) {
+                self.serve(seat, turn);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Takes a seat; false when it has been taken, or the turn is over.
+    fn take(&self, seat: u32, turn: u64) -> bool {
+        let taken = &self.seats[seat as usize].0;
+        let before = taken.load(Ordering::Relaxed);
+        // No turn ends before every seat has been taken in it: an old turn finds a number that is no less.
+        before < turn && taken.compare_exchange(before, turn, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Does what is to be done in a seat that this thread has taken, and leaves it.
+    fn serve(&self, seat: u32, turn: u64) -> Option<A> {
+        let guard = AbortOnPanic;
+        // SAFETY: `run` set the round before it opened the turn, and sets another only when the turn has
+        // ended, which it does not before this thread has left the seat.
+        let round = unsafe { self.round.get() }?;
+        let part = Turn { number: (turn - round.first) as usize, seat, barrier: &self.barrier };
+        // SAFETY: `run` keeps the job alive until the round's last turn has ended.
+        let ahead = unsafe { (*round.job)(part) };
+        std::mem::forget(guard);
+        if self.left.fetch_add(1, Ordering::AcqRel) + 1 == self.seats.len() as u32 {
+            self.left.store(0, Ordering::Relaxed);
+            // The turn has ended; the next begins with the note.
+            let own_seats = Note(self.signal.read().1).own_seats();
+            self.signal.change_to(Note::new(turn + 1, turn < round.last, own_seats).0);
+        }
+        ahead
     }
 
     /// Ends the workers' lives; between rounds.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.wakeup.change();
+        self.signal.change();
     }
 }
 

@@ -2,13 +2,15 @@
 //! tries every interleaving.
 
 pub(super) use std::process::abort;
-pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(super) use std::time::Instant;
 
 use std::cell::UnsafeCell;
 
 /// Looks at a value between two looks at the clock.
 pub(super) const LOOKS: u32 = 16;
+/// Looks at a value before a thread does what another one is late for.
+pub(super) const GRACE: u32 = 32;
 
 /// A value that threads hand over to each other by other means.
 pub(super) struct Handed<T>(UnsafeCell<T>);

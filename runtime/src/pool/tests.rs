@@ -1,11 +1,11 @@
 //! Tests of the pool on real threads; `runtime/pool-model` has those of every interleaving.
 
-use super::wait::{MAX_SPIN, MIN_SPIN, Signal, next_budget};
+use super::wait::{MAX_SPIN, MIN_SPIN, Signal, Wait, next_budget};
 use super::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 fn pool(threads: usize) -> Pool {
-    Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() }).unwrap()
+    Pool::<()>::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() }).unwrap()
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn barriers_keep_workers_in_lockstep() {
 #[test]
 fn counts_are_checked_and_pinning_works() {
     for threads in [0, MAX_THREADS + 1] {
-        assert!(Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() }).is_err());
+        assert!(Pool::<()>::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() }).is_err());
     }
     let expected = default_threads();
-    let mut pool = Pool::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap();
+    let mut pool = Pool::<()>::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap();
     assert_eq!(pool.count(), expected);
     let ran = AtomicU32::new(0);
     pool.run(&|_, _| {
@@ -73,7 +73,8 @@ fn four_pools_of_four_workers_all_finish() {
 #[test]
 fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
     let (cpus, threads) = (usable().cpus, default_threads());
-    let mut first = Pool::new(PoolConfig { threads: Some(2), pin: true, ..PoolConfig::default() }).unwrap();
+    let mut first =
+        Pool::<()>::new(PoolConfig { threads: Some(2), pin: true, ..PoolConfig::default() }).unwrap();
     assert_eq!(usable().cpus, cpus);
     let seen = std::sync::Mutex::new(Vec::new());
     first.run(&|_, _| seen.lock().unwrap().push(usable().cpus));
@@ -85,7 +86,7 @@ fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
         usable().cpus
     });
     assert_eq!(after.join().unwrap(), cpus);
-    assert_eq!(Pool::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap().count(), threads);
+    assert_eq!(Pool::<()>::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap().count(), threads);
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn workers_stay_on_the_cpus_that_are_named() {
     for cpus in [vec![all[0]], vec![all[all.len() - 1]], all.clone()] {
         let set: CpuSet = cpus.iter().copied().collect();
         for pin in [false, true] {
-            let mut pool = Pool::new(PoolConfig { threads: Some(3), cpus: Some(set), pin }).unwrap();
+            let mut pool = Pool::<()>::new(PoolConfig { threads: Some(3), cpus: Some(set), pin }).unwrap();
             let seen = std::sync::Mutex::new(vec![String::new(); 3]);
             pool.run(&|worker, _| seen.lock().unwrap()[worker as usize] = list());
             for (worker, seen) in seen.into_inner().unwrap().into_iter().enumerate() {
@@ -113,24 +114,26 @@ fn workers_stay_on_the_cpus_that_are_named() {
     }
     let absent = (0..).find(|cpu| !all.contains(cpu)).unwrap();
     let config = PoolConfig { cpus: Some(CpuSet::one(absent)), ..PoolConfig::default() };
-    let refused = Pool::new(config).err().unwrap().to_string();
+    let refused = Pool::<()>::new(config).err().unwrap().to_string();
     assert!(refused.contains(&format!("may not use CPU {absent}, expected some of {own}")), "{refused}");
 }
 
 /// Starts a job in which each worker waits at the barrier so many times; 1 when `run` has returned.
 fn with_waits(waits: &'static [u32]) -> Arc<AtomicU32> {
-    let rounds = Arc::new(Rounds::new(waits.len() as u32, waits.len() == 2));
+    let rounds = Arc::new(Rounds::<()>::new(waits.len() as u32, waits.len() == 2));
     let returned = Arc::new(AtomicU32::new(0));
-    let seen = rounds.seen();
     for worker in 1..waits.len() as u32 {
         let rounds = Arc::clone(&rounds);
-        std::thread::spawn(move || rounds.work(worker, seen));
+        std::thread::spawn(move || rounds.work(worker));
     }
     let end = Arc::clone(&returned);
     std::thread::spawn(move || {
-        let job = |worker: u32, barrier: &Barrier| (0..waits[worker as usize]).for_each(|_| barrier.wait());
+        let job = |turn: Turn<'_>| {
+            (0..waits[turn.seat as usize]).for_each(|_| turn.barrier.wait());
+            None
+        };
         // SAFETY: this thread alone calls it, the others above are all the workers.
-        unsafe { rounds.run(&job) };
+        unsafe { rounds.run(1, true, &job) };
         end.store(1, Ordering::SeqCst);
         rounds.stop();
     });
@@ -148,14 +151,11 @@ fn the_end_of_a_run_is_not_the_jobs_barrier() {
     let start = std::time::Instant::now();
     for returned in equal.map(with_waits) {
         while returned.load(Ordering::SeqCst) == 0 {
-            assert!(
-                start.elapsed() < std::time::Duration::from_secs(60),
-                "workers that meet equally get through"
-            );
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(start.elapsed() < Duration::from_secs(60), "workers that meet equally get through");
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(50));
     for (returned, waits) in endless.iter().zip(unequal) {
         assert_eq!(returned.load(Ordering::SeqCst), 0, "{waits:?}");
     }
@@ -169,9 +169,10 @@ fn only_waits_that_outlast_every_spin_shrink_the_budget() {
 }
 
 #[test]
-fn a_wait_that_slept_adapts_the_budget() {
+fn a_wait_that_slept_adapts_the_budget_of_its_kind() {
     let signal = Signal::new(true);
-    signal.spin.store((4 * MIN_SPIN).as_nanos() as u32, Ordering::Relaxed);
+    let [turn, round] = &signal.spin;
+    turn.store((4 * MIN_SPIN).as_nanos() as u32, Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while signal.sleepers.load(Ordering::SeqCst) == 0 {
@@ -180,7 +181,117 @@ fn a_wait_that_slept_adapts_the_budget() {
             std::thread::sleep(2 * MAX_SPIN);
             signal.change();
         });
-        assert_eq!(signal.wait_change(0, || false), 1);
+        assert!(signal.wait_change(0, Wait::Turn, || false) >= 2 * MAX_SPIN);
+        assert_eq!(signal.value(), 1);
     });
-    assert_eq!(signal.spin.load(Ordering::Relaxed), (2 * MIN_SPIN).as_nanos() as u32);
+    assert_eq!(turn.load(Ordering::Relaxed), (2 * MIN_SPIN).as_nanos() as u32);
+    assert_eq!(round.load(Ordering::Relaxed), MAX_SPIN.as_nanos() as u32);
+}
+
+/// How often every part of every turn is done.
+struct Done(Vec<AtomicU32>, usize);
+
+impl Done {
+    fn new(turns: usize, seats: usize) -> Done {
+        Done((0..turns * seats).map(|_| AtomicU32::new(0)).collect(), seats)
+    }
+
+    fn add(&self, turn: Turn<'_>) {
+        self.0[turn.number * self.1 + turn.seat as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn of(&self, turn: usize) -> Vec<u32> {
+        self.0[turn * self.1..][..self.1].iter().map(|done| done.load(Ordering::Relaxed)).collect()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.iter().all(|done| done.load(Ordering::Relaxed) == 1)
+    }
+}
+
+#[test]
+fn every_part_of_every_turn_is_done_once() {
+    for threads in [1, 2, 5] {
+        let mut pool = pool(threads);
+        for turns in [0, 1, 2, 300] {
+            let (done, order) = (Done::new(turns, threads), AtomicU64::new(0));
+            pool.run_turns(turns, &|turn| {
+                let before = order.fetch_add(1, Ordering::Relaxed) as usize;
+                assert_eq!(before / threads, turn.number, "no part begins before all of the last turn's end");
+                done.add(turn);
+                None
+            });
+            assert!(done.is_whole(), "{threads} threads, {turns} turns");
+        }
+        // Rounds with a barrier go on working in between.
+        let met = AtomicU32::new(0);
+        pool.run(&|_, barrier| {
+            met.fetch_add(1, Ordering::Relaxed);
+            barrier.wait();
+            assert_eq!(met.load(Ordering::Relaxed), threads as u32);
+        });
+    }
+}
+
+/// Workers 1 and 2 come late: not before two rounds have ended.
+#[test]
+fn turns_end_without_workers_who_do_not_come() {
+    let rounds = Arc::new(Rounds::<()>::new(3, false));
+    for _ in 0..2 {
+        let done = Done::new(50, 3);
+        let job = |turn: Turn<'_>| {
+            done.add(turn);
+            None
+        };
+        // SAFETY: this thread alone calls it.
+        unsafe { rounds.run(50, false, &job) };
+        assert!(done.is_whole());
+    }
+    // They find their way into a round that waits for both.
+    let workers = [1, 2].map(|worker| {
+        let rounds = Arc::clone(&rounds);
+        std::thread::spawn(move || rounds.work(worker))
+    });
+    let seen = AtomicU32::new(0);
+    let job = |turn: Turn<'_>| {
+        seen.fetch_or(1 << turn.seat, Ordering::Relaxed);
+        turn.barrier.wait();
+        None
+    };
+    // SAFETY: this thread alone calls it, and the other workers are on their way.
+    unsafe { rounds.run(1, true, &job) };
+    assert_eq!(seen.into_inner(), 0b111);
+    rounds.stop();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+/// One worker is held in its part of turn 2: the others finish all the rest of that turn, and nothing of the
+/// next.
+#[test]
+fn a_worker_that_is_held_holds_its_own_part_only() {
+    const HELD: usize = 2;
+    let mut pool = pool(3);
+    let done = Done::new(5, 3);
+    let gate = AtomicU32::new(0);
+    let watch = || {
+        let rest = || done.of(HELD).iter().sum::<u32>();
+        while rest() < 2 {
+            std::thread::yield_now();
+        }
+        // Whoever would go on too early has the time to.
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!((rest(), done.of(HELD + 1)), (2, vec![0; 3]));
+        gate.store(1, Ordering::Release);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(watch);
+        pool.run_turns(5, &|turn| {
+            while turn.number == HELD && turn.seat == 1 && gate.load(Ordering::Acquire) == 0 {
+                std::thread::yield_now();
+            }
+            done.add(turn);
+            None
+        });
+    });
+    assert!(done.is_whole());
 }

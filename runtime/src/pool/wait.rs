@@ -1,6 +1,8 @@
 //! Waiting for a word to change: a short spin, then sleep on a futex.
 
-use super::sync::{AtomicU32, Instant, LOOKS, Ordering, futex_wait, futex_wake_all, store_before_load};
+use super::sync::{
+    AtomicU32, AtomicU64, GRACE, Instant, LOOKS, Ordering, futex_wait, futex_wake_all, store_before_load,
+};
 use std::time::Duration;
 
 /// A spin never lasts longer. Being woken takes tens of microseconds, in which the next step's memory stands
@@ -10,20 +12,35 @@ pub(super) const MAX_SPIN: Duration = Duration::from_micros(1000);
 /// A spin shrinks to no less.
 pub(super) const MIN_SPIN: Duration = Duration::from_nanos(500);
 
-/// A counter that threads wait on. It has its cache line to itself.
+/// What a thread waits for. Each kind has a spin of its own: one tells nothing of the other.
+#[derive(Clone, Copy)]
+pub(super) enum Wait {
+    /// Others end what they do now.
+    Turn,
+    /// There is something to do.
+    Round,
+}
+
+/// A counter that threads wait on, with a note that says why it changed. It has its cache line to itself.
 #[repr(align(64))]
 pub(super) struct Signal {
     value: AtomicU32,
     /// Threads that sleep or are about to.
     pub(super) sleepers: AtomicU32,
-    /// Nanoseconds to spin before sleeping ([`next_budget`]); 0 never spins.
-    pub(super) spin: AtomicU32,
+    note: AtomicU64,
+    /// By kind of wait, nanoseconds to spin before sleeping ([`next_budget`]); 0 never spins.
+    pub(super) spin: [AtomicU32; 2],
 }
 
 impl Signal {
     pub(super) fn new(may_spin: bool) -> Signal {
-        let spin = if may_spin { MAX_SPIN.as_nanos() as u32 } else { 0 };
-        Signal { value: AtomicU32::new(0), sleepers: AtomicU32::new(0), spin: AtomicU32::new(spin) }
+        let spin = || AtomicU32::new(if may_spin { MAX_SPIN.as_nanos() as u32 } else { 0 });
+        Signal {
+            value: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            note: AtomicU64::new(0),
+            spin: [spin(), spin()],
+        }
     }
 
     /// The present value.
@@ -31,7 +48,20 @@ impl Signal {
         self.value.load(Ordering::Acquire)
     }
 
-    /// Moves to the next value and wakes everybody who sleeps. One thread at a time calls this.
+    /// The present value, and a note that is no older. Who waits for that value to change misses no later
+    /// note.
+    pub(super) fn read(&self) -> (u32, u64) {
+        let value = self.value();
+        (value, self.note.load(Ordering::Acquire))
+    }
+
+    /// Leaves a note, moves to the next value and wakes everybody who sleeps.
+    pub(super) fn change_to(&self, note: u64) {
+        self.note.store(note, Ordering::Release);
+        self.change();
+    }
+
+    /// Moves to the next value and wakes everybody who sleeps.
     pub(super) fn change(&self) {
         // Sequentially consistent with `sleep`: either we see the sleeper or it sees the new value.
         self.value.fetch_add(1, Ordering::SeqCst);
@@ -41,27 +71,41 @@ impl Signal {
         }
     }
 
-    /// Returns the new value once it is no longer `old`. Calls `work` while it spins, as long as that says
-    /// there is more.
-    pub(super) fn wait_change(&self, old: u32, work: impl FnMut() -> bool) -> u32 {
-        let budget = self.spin.load(Ordering::Relaxed);
-        if budget == 0 {
-            return self.sleep(old);
-        }
-        let start = Instant::now();
-        let limit = Duration::from_nanos(budget.into());
-        let value = self.spin(old, start, limit, work).unwrap_or_else(|| self.sleep(old));
-        self.spin.store(next_budget(limit, start.elapsed()).as_nanos() as u32, Ordering::Relaxed);
-        value
+    /// Whether the value is no longer `old`, as far as a few looks tell. Calls `work` between them.
+    pub(super) fn changes_soon(&self, old: u32, mut work: impl FnMut() -> bool) -> bool {
+        (0..GRACE).any(|_| {
+            let changed = self.value() != old;
+            if !changed && !work() {
+                std::hint::spin_loop();
+            }
+            changed
+        })
     }
 
-    fn spin(&self, old: u32, start: Instant, limit: Duration, mut work: impl FnMut() -> bool) -> Option<u32> {
+    /// Returns once the value is no longer `old`: how long that took. Calls `work` while it spins, as long as
+    /// that says there is more.
+    pub(super) fn wait_change(&self, old: u32, wait: Wait, work: impl FnMut() -> bool) -> Duration {
+        let spin = &self.spin[wait as usize];
+        let start = Instant::now();
+        let limit = Duration::from_nanos(spin.load(Ordering::Relaxed).into());
+        if limit.is_zero() {
+            self.sleep(old);
+            return start.elapsed();
+        }
+        if !self.spin(old, start, limit, work) {
+            self.sleep(old);
+        }
+        let waited = start.elapsed();
+        spin.store(next_budget(limit, waited).as_nanos() as u32, Ordering::Relaxed);
+        waited
+    }
+
+    fn spin(&self, old: u32, start: Instant, limit: Duration, mut work: impl FnMut() -> bool) -> bool {
         let mut more = true;
         loop {
             for _ in 0..LOOKS {
-                let value = self.value();
-                if value != old {
-                    return Some(value);
+                if self.value() != old {
+                    return true;
                 }
                 more = more && work();
                 if !more {
@@ -69,23 +113,18 @@ impl Signal {
                 }
             }
             if start.elapsed() >= limit {
-                return None;
+                return false;
             }
         }
     }
 
-    fn sleep(&self, old: u32) -> u32 {
+    fn sleep(&self, old: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         store_before_load();
-        let value = loop {
-            let value = self.value.load(Ordering::SeqCst);
-            if value != old {
-                break value;
-            }
+        while self.value.load(Ordering::SeqCst) == old {
             futex_wait(&self.value, old);
-        };
+        }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        value
     }
 }
 

@@ -42,7 +42,8 @@ impl Machine {
         let resident_before = peak_resident();
         let weights = loaded.image.weights().len() as u64 >= bytes;
         let memory = if weights { Arc::clone(loaded.image.weights()) } else { buffer(bytes)? };
-        let limits = limits(loaded.level(), loaded.engine.threads())?;
+        let mut limits = limits(loaded.level(), loaded.engine.threads())?;
+        limits.choose_read(&memory.as_slice()[..memory.len().min(bytes as usize)]);
         let replays = Replays::new(loaded)?;
         Ok(Machine {
             limits,
