@@ -52,7 +52,7 @@ impl Targets {
         let mut levels = Vec::new();
         for target in asked {
             match target {
-                // With other presets, code for tiles gives the bits of the level below and has not been timed.
+                // With other presets, code for tiles gives the bits of the level below and was not timed.
                 Targets::All if !preset.has_tiles() => {
                     levels.extend(Level::ALL.into_iter().filter(|level| !level.has_tiles()));
                 }

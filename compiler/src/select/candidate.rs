@@ -30,7 +30,7 @@ pub enum Prologue {
 
 /// What multiplies, where there is a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Products {
+pub(crate) enum Products {
     /// Dot micro-kernels.
     Dots,
     /// Panels of six rows, in vectors.

@@ -155,8 +155,8 @@ struct FormatCosts {
     least_rows: usize,
 }
 
-/// A block of 16 rows by 16 tokens on tiles, as a share of what panels in vectors take for them. The number is
-/// of loops in C on a Xeon with AMX: one of `tdpbf16ps` with a fma for each vector of sums, the other of
+/// A block of 16 rows by 16 tokens on tiles, as a share of what panels in vectors take for them. The number
+/// is of loops in C on a Xeon with AMX: one of `tdpbf16ps` with a fma for each vector of sums, the other of
 /// `vpdpbusd`. The micro-kernel itself has not been measured.
 const TILES_SHARE: f64 = 0.55;
 

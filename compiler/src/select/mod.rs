@@ -27,7 +27,7 @@ use kernmill_plan::kv::KvGeometry;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 pub use builder::domain;
-use candidate::Products;
+pub(crate) use candidate::Products;
 pub use candidate::{Candidate, KernelChoice, Pick, Prologue};
 pub use classes::select_classes;
 pub use explain::{Report, explain};

@@ -1,6 +1,7 @@
 //! Many q8 rows by MXFP4 on tiles: rows are gathered into panels of bf16, weights decoded to bf16 once per
-//! chunk of k, and multiplied tile by tile. Each chunk is decoded while the one before waits to be multiplied:
-//! tiles are slow to load what was just written. The bits are those of every other way to multiply.
+//! chunk of k, and multiplied tile by tile. Each chunk is decoded while the one before waits to be
+//! multiplied: tiles are slow to load what was just written. The bits are those of every other way to
+//! multiply.
 
 use crate::body::chunks::{Pair, Task};
 use crate::body::gemm::zero_ukernel;

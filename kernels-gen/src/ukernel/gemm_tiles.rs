@@ -4,12 +4,12 @@
 //! integer below 2^16 times that power, which f32 holds in whatever order the 32 products are added. So one
 //! product of tiles gives `isum * w` exactly, and one fma by the activation's scale is left.
 //!
-//! Tiles take numbers below 2^-126 for zeros. The least product of a block is 2^(s - 128), s being the byte of
-//! its scale. Bytes 0 and 1 are therefore decoded as [`LEAST_SCALE`], and a factor makes up for it, which is 1
-//! for all other blocks. Products with it are exact, too.
+//! Tiles take numbers below 2^-126 for zeros. The least product of a block is 2^(s - 128), s being the byte
+//! of its scale. Bytes 0 and 1 are therefore decoded as [`LEAST_SCALE`], and a factor makes up for it, which
+//! is 1 for all other blocks. Products with it are exact, too.
 //!
-//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: as that of
-//!   [`super::gemm_bf16`], but with scales of at least [`LEAST_SCALE`], and behind each block's lines one of
+//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: as that
+//!   of [`super::gemm_bf16`], but with scales of at least [`LEAST_SCALE`], and behind each block's lines one of
 //!   16 f32, the factors of the rows.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products: *mut u8)`: adds
 //!   `blocks` blocks of a decoded tile times a panel of 16 rows to `sums`: 16 f32 per token, tokens `stride`

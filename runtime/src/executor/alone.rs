@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A stretch alone lasts at least so many times as long as what was lost before it.
 const LEAST: u32 = 16;
-/// It lasts no longer: the others may be there again.
+/// No stretch lasts longer: the others may be there again.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Whether worker 0 is to run alone.

@@ -145,7 +145,7 @@ pub(crate) struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// The same for as long as anybody likes.
+    /// This fetching, without the bound of a lifetime.
     ///
     /// # Safety
     /// The step's heads, and the memory of the buffers that its routes lie in, are there whenever it fetches.

@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Of two ways to read, one goes round a loop in every step.
+    /// One of two ways to read goes round a loop in every step.
     #[test]
     fn the_fastest_way_to_read_is_chosen() {
         let mut ways = probe();
