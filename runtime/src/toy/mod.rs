@@ -22,7 +22,7 @@ use kernmill_plan::target::Level;
 pub(crate) const VOCAB: u32 = 300;
 pub(crate) const WINDOW: u32 = 21;
 pub(crate) const MAX_CONTEXT: u32 = 200;
-/// `max_tokens` of the classes; the last one makes two slabs of logits.
+/// `max_tokens` of the classes. Each makes one slab of logits.
 const CLASSES: [u32; 3] = [1, 4, 20];
 const KINDS: [LayerKind; 2] = [LayerKind::Full, LayerKind::Sliding];
 
@@ -78,7 +78,7 @@ fn program() -> Program {
             adapters: None,
         },
         classes: CLASSES.map(|max_tokens| class(max_tokens, stride)).to_vec(),
-        arena_bytes: 2 * 128 + 16 * stride,
+        arena_bytes: 2 * 128 + u64::from(CLASSES[2]) * stride,
         scratch_bytes: 64,
         weight_bytes: 128,
         code: code(),
@@ -153,7 +153,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         buffers: vec![
             buffer("full", 0, 128, 1),
             buffer("sliding", 128, 128, 3),
-            buffer("logits", 256, u64::from(max_tokens.min(16)) * stride, 4),
+            buffer("logits", 256, u64::from(max_tokens) * stride, 4),
         ],
     }
 }

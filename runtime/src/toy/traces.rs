@@ -82,9 +82,10 @@ fn a_recording_takes_its_memory_before_and_leaves_out_what_has_no_room() {
     let trace = engine.stop_trace().unwrap();
     assert_eq!((trace.batches.len(), trace.left_out), (3, 2));
     assert!((0..3).all(|batch| !labels(&trace, 0, batch).is_empty()));
-    // Two slabs of logits need more room than one batch was given.
+    // A batch of 20 rows has the room of one, and the next one has none.
     engine.start_trace(1);
     engine.step(&[Entry::all(a, &tokens(20, 1))], &()).unwrap();
+    engine.step(&[Entry::last(a, &[5])], &()).unwrap();
     let trace = engine.stop_trace().unwrap();
-    assert_eq!((trace.batches.len(), trace.workers[0].len(), trace.left_out), (0, 0, 1));
+    assert_eq!((trace.batches.len(), trace.workers[0].len(), trace.left_out), (1, 6, 1));
 }

@@ -298,14 +298,14 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
                 let Body::Matmul { domain, .. } = &mut k.body else { return };
                 *domain = Domain::LogitRows;
             },
-            "lists of 8 rows, expected 16",
+            "lists of 8 rows, expected 64",
         ),
         (
             projections,
             |k| k.prologue[1] = RowOp::Quantize { x: 1, out: 3 },
             "quantize writes no value of the worker's own",
         ),
-        (logits, |k| k.max_rows = 15, "lists of 15 rows, expected 16"),
+        (logits, |k| k.max_rows = 63, "lists of 63 rows, expected 64"),
         (gate_up, |k| k.max_rows = 1, "there is no room for a token"),
         (projections, |k| k.vals[1].row = RowType::F32(40), "value 1 is F32(40), expected F32(64)"),
     ];

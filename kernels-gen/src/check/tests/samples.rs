@@ -208,7 +208,7 @@ pub fn logits() -> Kernel {
                 vec![Epilogue::Store { out: 3 }],
             )],
         },
-        max_rows: 16,
+        max_rows: 64,
         tiling: Tiling::Dot,
     }
 }
