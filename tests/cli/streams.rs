@@ -15,6 +15,9 @@ fn redirected(sandbox: &Sandbox, redirection: &str, args: &[&str]) -> Output {
     command.args(args).current_dir(sandbox.dir.path()).stdin(Stdio::null()).output().unwrap()
 }
 
+/// A machine that is described: of the one at hand, `explain` prints the memory that there is at the moment.
+const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/two_cores");
+
 /// Runs the program with a standard error whose reader has gone.
 fn unheard(sandbox: &Sandbox, args: &[&str]) -> Output {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -33,7 +36,7 @@ fn a_lost_standard_error_loses_no_result_and_no_status() {
         (&["run", "-n", "5"], 0),
         (&["run", "a.plan", "--tokens", "ids.json", "-n", "3", "--verbose"], 0),
         (&["compile", "spec.toml", "--weights", ".", "-o", "b.plan"], 0),
-        (&["explain", "spec.toml"], 0),
+        (&["explain", "spec.toml", "--machine", MACHINE], 0),
         (&["inspect", "a.plan", "--verify"], 0),
         (&["import", "."], 0),
         (&["import", "none"], 2),

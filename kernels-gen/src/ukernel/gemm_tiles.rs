@@ -9,8 +9,8 @@
 //! is 1 for all other blocks. Products with it are exact, too.
 //!
 //! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: as that
-//!   of [`super::gemm_bf16`], but with scales of at least [`LEAST_SCALE`], and behind each block's lines one of
-//!   16 f32, the factors of the rows.
+//!   of [`super::gemm_bf16`], but with scales of at least [`LEAST_SCALE`], and behind each block's lines one
+//!   of 16 f32, the factors of the rows.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products: *mut u8)`: adds
 //!   `blocks` blocks of a decoded tile times a panel of 16 rows to `sums`: 16 f32 per token, tokens `stride`
 //!   bytes apart. Rows that are not there may hold anything, and their sums may become anything. `products`
