@@ -6,7 +6,6 @@ which steps count, never the steps: both reads around a step take the same time 
 meanwhile, and no page comes from disk.
 """
 
-import argparse
 import ctypes
 import mmap
 import random
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import llama_engine as engine
 from llama_engine import Run, random_ids
-from llama_worker import warm_up, write
+from llama_worker import arguments, warm_up, write
 
 WAYS = [(places, ahead) for places in (1, 2, 4, 8) for ahead in (0, 1024, 4096, 8192)]
 TRIES = 3  # of every way, before anything is measured
@@ -122,13 +121,7 @@ def estimate(values: list[float]) -> dict | None:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--load", choices=engine.LOAD_MODES, default="mmap")
-    parser.add_argument("--repack", choices=["on", "off"], default="on")
-    parser.add_argument("--flash", choices=["on", "off"], default="on")
-    parser.add_argument("--threads", type=int, default=2)
+    parser = arguments(__doc__)
     parser.add_argument("--bytes", type=int, required=True, help="bytes of a read: those that a token's weights have")
     parser.add_argument("--units", type=int, default=100, help="steps")
     parser.add_argument("--seed", type=int, default=0)

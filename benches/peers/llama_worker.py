@@ -88,14 +88,20 @@ def state_file(model, args, flash, depth):
 KINDS = {"prompt": prompt, "decode": decode, "batch": batch}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description):
+    """What every run of llama.cpp is asked for."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--load", choices=engine.LOAD_MODES, default="mmap")
     parser.add_argument("--repack", choices=["on", "off"], default="on")
     parser.add_argument("--flash", choices=["on", "off"], default="on")
     parser.add_argument("--threads", type=int, default=2)
+    return parser
+
+
+def main():
+    parser = arguments(__doc__)
     parser.add_argument("--work", nargs="+", required=True, metavar="KIND:N[@on|@off]", help="with a flash attention of its own")
     parser.add_argument("--tg", type=int, default=32, help="tokens decoded per sequence")
     parser.add_argument("--repeat", type=int, default=1)
