@@ -60,6 +60,19 @@ pub struct Shape {
 
 /// Emits `DecodeBf16`.
 pub fn decode(e: &mut Emit, params: &[Value]) {
+    let decoder = Decoder::new(WeightFormat::Mxfp4);
+    decode_blocks(e, params, DECODED_BLOCK, |e, scales, _| decoder.scale_of_signed(e, scales));
+}
+
+/// Decodes blocks of an MXFP4 tile to bf16, `block_bytes` apart. For four rows each, `scale` is given where
+/// their scale bytes are and where their first bf16 go; it returns what the rows' integers, which are twice
+/// their values, are multiplied by.
+pub fn decode_blocks(
+    e: &mut Emit,
+    params: &[Value],
+    block_bytes: usize,
+    scale: impl Fn(&mut Emit, Value, Value) -> Value,
+) {
     let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
     let format = WeightFormat::Mxfp4;
     let decoder = Decoder::new(format);
@@ -67,11 +80,11 @@ pub fn decode(e: &mut Emit, params: &[Value]) {
     e.for_range(zero, blocks, 1, |e, block| {
         let scales = e.at(scales, block, scale_bytes(format));
         let data = e.at(data, block, data_lines(format) * LINE);
-        let out = e.at(out, block, DECODED_BLOCK);
+        let out = e.at(out, block, block_bytes);
         e.for_count(QUADS, |e, quad| {
             let (scales, data) = (e.at(scales, quad, LANES), e.at(data, quad, LANES * 4));
             let out = e.at(out, quad, LANES * 4);
-            let scale = decoder.scale_of_signed(e, scales);
+            let scale = scale(e, scales, out);
             for line in 0..data_lines(format) {
                 for (half, signed) in decoder.signed(e, data, line).into_iter().enumerate() {
                     for pair in 0..2 {
@@ -85,7 +98,7 @@ pub fn decode(e: &mut Emit, params: &[Value]) {
 }
 
 /// Bytes `2 * pair` and the next of each lane, times `scale`, as two bf16.
-pub fn decode_pair(e: &mut Emit, signed: Value, scale: Value, pair: usize) -> Value {
+fn decode_pair(e: &mut Emit, signed: Value, scale: Value, pair: usize) -> Value {
     let words = e.cast(I32X4, signed);
     let bits = |e: &mut Emit, byte: usize| {
         let up = e.b.ins().ishl_imm_u(words, (24 - 8 * byte) as i64);

@@ -20,13 +20,11 @@
 //! them on, as [`super::gemm_bf16`] says.
 
 use crate::emit::{Emit, LANES};
-use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::decode::Decoder;
 use crate::ukernel::dot_q8::QUADS;
-use crate::ukernel::gemm_bf16::{decode_pair, halves};
+use crate::ukernel::gemm_bf16::{decode_blocks, halves};
 use cranelift_codegen::ir::types::{F32X4, I32, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS};
 
 /// Rows of a panel, which are those of a tile register.
 pub const PANEL_ROWS: usize = 16;
@@ -53,28 +51,10 @@ pub const LEAST_SCALE: u8 = 2;
 
 /// Emits `DecodeTiles`.
 pub fn decode(e: &mut Emit, params: &[Value]) {
-    let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
-    let format = WeightFormat::Mxfp4;
-    let decoder = Decoder::new(format);
-    let zero = e.i64(0);
-    e.for_range(zero, blocks, 1, |e, block| {
-        let scales = e.at(scales, block, scale_bytes(format));
-        let data = e.at(data, block, data_lines(format) * LINE);
-        let out = e.at(out, block, DECODED_BLOCK);
-        e.for_count(QUADS, |e, quad| {
-            let (scales, data) = (e.at(scales, quad, LANES), e.at(data, quad, LANES * 4));
-            let out = e.at(out, quad, LANES * 4);
-            let (scale, factor) = scale_and_factor(e, scales);
-            e.store(factor, out, DECODED_FACTORS);
-            for line in 0..data_lines(format) {
-                for (half, signed) in decoder.signed(e, data, line).into_iter().enumerate() {
-                    for pair in 0..2 {
-                        let both = decode_pair(e, signed, scale, pair);
-                        e.store(both, out, (line * 4 + half * 2 + pair) * LINE);
-                    }
-                }
-            }
-        });
+    decode_blocks(e, params, DECODED_BLOCK, |e, scales, out| {
+        let (scale, factor) = scale_and_factor(e, scales);
+        e.store(factor, out, DECODED_FACTORS);
+        scale
     });
 }
 
