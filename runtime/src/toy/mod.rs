@@ -11,6 +11,7 @@ mod traces;
 
 use crate::image::PlanImage;
 use kernmill_os::region::WeightRegion;
+use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair, LayerKind};
@@ -24,10 +25,21 @@ pub(crate) const WINDOW: u32 = 21;
 pub(crate) const MAX_CONTEXT: u32 = 200;
 /// `max_tokens` of the classes. Each makes one slab of logits.
 const CLASSES: [u32; 3] = [1, 4, 20];
+/// The same, and a class that makes two slabs.
+const WIDE_CLASSES: [u32; 4] = [1, 4, 20, 80];
 const KINDS: [LayerKind; 2] = [LayerKind::Full, LayerKind::Sliding];
 
 /// The plan, without a tokenizer.
 pub(crate) fn image() -> PlanImage {
+    image_of(&CLASSES)
+}
+
+/// The plan with a class that makes two slabs of logits.
+pub(crate) fn wide_image() -> PlanImage {
+    image_of(&WIDE_CLASSES)
+}
+
+fn image_of(classes: &[u32]) -> PlanImage {
     let mut weights = WeightRegion::anonymous(128).unwrap();
     for (kind, window) in [u32::MAX, WINDOW].into_iter().enumerate() {
         let params = [kind as u32, window, VOCAB, f32_row_stride(VOCAB as usize) as u32];
@@ -35,7 +47,7 @@ pub(crate) fn image() -> PlanImage {
             weights.as_mut_slice()[kind * 64 + i * 4..][..4].copy_from_slice(&p.to_le_bytes());
         }
     }
-    PlanImage::sealed(program(), weights.freeze().unwrap())
+    PlanImage::sealed(program(classes), weights.freeze().unwrap())
 }
 
 /// The plan with a byte-level tokenizer: token b is byte b, 256 ends the text.
@@ -56,8 +68,9 @@ pub(crate) fn expected(tokens: &[u32]) -> Vec<f32> {
     (0..VOCAB).map(|v| (x.wrapping_add(v).wrapping_mul(0x9e37_79b1) >> 22) as f32).collect()
 }
 
-fn program() -> Program {
-    let stride = f32_row_stride(VOCAB as usize) as u64;
+fn program(classes: &[u32]) -> Program {
+    let classes: Vec<TokenClass> = classes.iter().map(|max_tokens| class(*max_tokens)).collect();
+    let ends = classes.iter().flat_map(|class| &class.buffers).map(|buffer| buffer.offset + buffer.bytes);
     Program {
         level: Level::V3,
         model: ModelInfo {
@@ -77,8 +90,8 @@ fn program() -> Program {
             decode_bytes: 128,
             adapters: None,
         },
-        classes: CLASSES.map(|max_tokens| class(max_tokens, stride)).to_vec(),
-        arena_bytes: 2 * 128 + u64::from(CLASSES[2]) * stride,
+        arena_bytes: ends.max().unwrap_or(0),
+        classes,
         scratch_bytes: 64,
         weight_bytes: 128,
         code: code(),
@@ -118,7 +131,10 @@ fn geometry() -> KvGeometry {
     KvGeometry { kv_heads: 1, head_dim: 2, formats: KvPair::both(KvFormat::F32) }
 }
 
-fn class(max_tokens: u32, stride: u64) -> TokenClass {
+fn class(max_tokens: u32) -> TokenClass {
+    let row_bytes = f32_row_stride(VOCAB as usize) as u64;
+    let sums = (u64::from(max_tokens) * 4).next_multiple_of(128);
+    let slab = u64::from(max_tokens.min(LOGIT_SLAB as u32)) * row_bytes;
     let kv = |kind: LayerKind| Operand::Kv { layer: kind.index() as u32, kind };
     let params = |kind: LayerKind| Operand::Weights { offset: kind.index() as u64 * 64, bytes: 16 };
     let step = |label: &str, kernel, operands, reads: &[u32], writes: &[u32]| Step {
@@ -149,11 +165,11 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         wanted_only: None,
         steps,
         logit_steps: vec![step("logits", 3, operands, &[0, 1], &[2])],
-        logits: 256,
+        logits: 2 * sums,
         buffers: vec![
-            buffer("full", 0, 128, 1),
-            buffer("sliding", 128, 128, 3),
-            buffer("logits", 256, u64::from(max_tokens) * stride, 4),
+            buffer("full", 0, sums, 1),
+            buffer("sliding", sums, sums, 3),
+            buffer("logits", 2 * sums, slab, 4),
         ],
     }
 }

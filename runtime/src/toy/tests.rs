@@ -1,6 +1,6 @@
 //! Engine and executor over the toy program.
 
-use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image};
+use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image, wide_image};
 use crate::ErrorKind;
 use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId};
 use crate::executor::LoadError;
@@ -193,6 +193,23 @@ fn a_meter_counts_what_steps_read_and_multiply() {
     engine.extend(&[Entry::silent(a, &[7])], &()).unwrap();
     let totals = engine.stop_meter();
     assert_eq!((totals.total, totals.steps.len()), (work(4, 4, 16 * (32 + window)), 0));
+}
+
+#[test]
+fn rows_of_two_slabs_are_those_of_one_and_read_its_weights_twice() {
+    let mut engine = Engine::new(&wide_image(), config(2, 1, None)).unwrap();
+    let (id, text) = (engine.create().unwrap(), tokens(70, 3));
+    engine.start_meter(Detail::Totals);
+    let mut rows = 0;
+    engine
+        .extend_in_order(&[Entry::all(id, &text)], &mut |row| {
+            assert_eq!(row.logits, expected(&text[..=rows]), "row {rows}");
+            rows += 1;
+        })
+        .unwrap();
+    assert_eq!(rows, 70);
+    // Four steps over the batch and two slabs.
+    assert_eq!(engine.stop_meter().total.weight_bytes, 16 * (4 + 2));
 }
 
 #[test]
