@@ -55,7 +55,7 @@ impl Place {
 
 fn no_change_is_lost(waiters: usize, may_spin: bool, preemptions: Option<usize>) {
     explore(preemptions, move || {
-        let shared = Arc::new((Signal::new(may_spin), Place::new()));
+        let shared = Arc::new((Signal::new(0, may_spin), Place::new()));
         let threads: Vec<_> = (0..waiters)
             .map(|_| {
                 let shared = Arc::clone(&shared);
@@ -66,7 +66,7 @@ fn no_change_is_lost(waiters: usize, may_spin: bool, preemptions: Option<usize>)
             })
             .collect();
         shared.1.add();
-        shared.0.change();
+        shared.0.change_to(1);
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     });
 }

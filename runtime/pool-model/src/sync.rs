@@ -63,14 +63,14 @@ loom::lazy_static! {
 
 /// Waits as the kernel does: compares and goes to sleep in one step, as seen by those who wake. Sleepers on
 /// other words may be woken too, which a futex allows.
-pub(super) fn futex_wait(word: &AtomicU32, expected: u32) {
+pub(super) fn futex_wait(word: &AtomicU64, expected: u64) {
     let table = SLEEPERS.0.lock().expect("no panic holds it");
     if word.load(Ordering::SeqCst) == expected {
         drop(SLEEPERS.1.wait(table).expect("no panic holds it"));
     }
 }
 
-pub(super) fn futex_wake_all(_word: &AtomicU32) {
+pub(super) fn futex_wake_all(_word: &AtomicU64) {
     let table = SLEEPERS.0.lock().expect("no panic holds it");
     SLEEPERS.1.notify_all();
     drop(table);

@@ -12,7 +12,7 @@ pub(crate) struct Barrier {
 
 impl Barrier {
     pub(super) fn new(count: u32, may_spin: bool) -> Barrier {
-        Barrier { count, arrived: AtomicU32::new(0), generation: Signal::new(may_spin) }
+        Barrier { count, arrived: AtomicU32::new(0), generation: Signal::new(0, may_spin) }
     }
 
     /// Returns when every worker has called it as often as this one. What any did before is visible to all
@@ -27,7 +27,7 @@ impl Barrier {
         let generation = self.generation.value();
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
             self.arrived.store(0, Ordering::Relaxed);
-            self.generation.change();
+            self.generation.change_to(generation + 1);
         } else {
             self.generation.wait_change(generation, Wait::Turn, work);
         }

@@ -177,9 +177,9 @@ impl<A: Ahead> Pool<A> {
     }
 
     /// Runs so many turns of `job`, one after the other: each calls it once for every worker's part, with the
-    /// number of the turn, in the standard floating-point environment. Whoever is through with its own part
-    /// also does those that nobody has begun. How long the calling thread waited for others. Allocates
-    /// nothing. A panic in the job aborts the process.
+    /// number of the turn, in the standard floating-point environment. A worker that is through with its own
+    /// part also does those that nobody has begun. Returns how long the calling thread waited for others.
+    /// Allocates nothing. A panic in the job aborts the process.
     pub(crate) fn run_turns(&mut self, turns: usize, job: &Job<'_, A>) -> Duration {
         self.rounds_of(turns, false, job)
     }

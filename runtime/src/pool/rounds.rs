@@ -1,9 +1,9 @@
 //! Handing jobs to the workers: a round is a job, in turns that follow each other; a turn has a seat for
 //! every worker, and ends when all seats have been taken and left.
 //!
-//! A worker takes its own seat first. Whoever is through looks for seats that nobody has taken and takes them
-//! too. So a worker that sleeps, or shares its CPU, keeps nothing from being done but what it has begun: it
-//! finds its seat taken when it comes, and goes on with the turn that there is then.
+//! A worker takes its own seat first. When it is through, it also takes the seats that nobody has taken. So a
+//! worker that sleeps, or shares its CPU, holds up only what it has begun: it finds its seat taken when it
+//! comes, and goes on with the turn that there is then.
 
 use super::barrier::Barrier;
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, Handed, Ordering, abort};
@@ -54,11 +54,11 @@ impl<A> Copy for Round<A> {}
 // SAFETY: jobs are `Sync`; who follows the pointer sees to it that the job lives.
 unsafe impl<A> Send for Round<A> {}
 
-/// A seat: the last turn in which it was taken. It has its cache line to itself.
+/// A value that has its cache line to itself: others who write what lies beside it do not take it away.
 #[repr(align(64))]
-struct Seat(AtomicU64);
+struct Line<T>(T);
 
-/// What the signal's note says: the number of a turn, whether it has begun, and whether every worker keeps to
+/// What the signal says: the number of a turn, whether it has begun, and whether every worker keeps to
 /// its seat.
 #[derive(Clone, Copy)]
 struct Note(u64);
@@ -87,9 +87,10 @@ pub(super) struct Rounds<A: Ahead> {
     signal: Signal,
     stop: AtomicBool,
     round: Handed<Option<Round<A>>>,
-    seats: Box<[Seat]>,
+    /// By seat, the last turn in which it was taken.
+    seats: Box<[Line<AtomicU64>]>,
     /// Seats of the present turn that have been left.
-    left: AtomicU32,
+    left: Line<AtomicU32>,
     /// The jobs' own: they may use it as they like, also wrongly, which then never ends.
     barrier: Barrier,
 }
@@ -97,15 +98,13 @@ pub(super) struct Rounds<A: Ahead> {
 impl<A: Ahead> Rounds<A> {
     /// Rounds of `count` workers, the one who calls [`Rounds::run`] included.
     pub(super) fn new(count: u32, may_spin: bool) -> Rounds<A> {
-        let signal = Signal::new(may_spin);
-        // The first turn is number 1: no seat has been taken in it.
-        signal.change_to(Note::new(1, false, false).0);
         Rounds {
-            signal,
+            // The first turn is number 1: no seat has been taken in it.
+            signal: Signal::new(Note::new(1, false, false).0, may_spin),
             stop: AtomicBool::new(false),
             round: Handed::new(None),
-            seats: (0..count).map(|_| Seat(AtomicU64::new(0))).collect(),
-            left: AtomicU32::new(0),
+            seats: (0..count).map(|_| Line(AtomicU64::new(0))).collect(),
+            left: Line(AtomicU32::new(0)),
             barrier: Barrier::new(count, may_spin),
         }
     }
@@ -122,7 +121,7 @@ impl<A: Ahead> Rounds<A> {
             return waited;
         }
         let guard = AbortOnPanic;
-        let first = Note(self.signal.read().1).turn();
+        let first = self.note().turn();
         let last = first + turns as u64 - 1;
         let job: *const Job<'_, A> = job;
         // SAFETY: only the lifetime changes: the job is used by those alone who hold a seat, and this
@@ -132,11 +131,11 @@ impl<A: Ahead> Rounds<A> {
         unsafe { self.round.set(Some(Round { job, first, last })) };
         self.signal.change_to(Note::new(first, true, own_seats).0);
         loop {
-            let (value, note) = self.signal.read();
-            if Note(note).turn() > last {
+            let note = self.note();
+            if note.turn() > last {
                 break;
             }
-            waited += self.attend(0, value, Note(note));
+            waited += self.attend(0, note);
         }
         std::mem::forget(guard);
         waited
@@ -145,26 +144,30 @@ impl<A: Ahead> Rounds<A> {
     /// A worker's life: takes part in turns, waits for more.
     pub(super) fn work(&self, worker: u32) {
         loop {
-            let (value, note) = self.signal.read();
+            let note = self.note();
             if self.stop.load(Ordering::SeqCst) {
                 return;
             }
-            self.attend(worker, value, Note(note));
+            self.attend(worker, note);
         }
     }
 
+    fn note(&self) -> Note {
+        Note(self.signal.value())
+    }
+
     /// Does what there is to do, and waits, unless there may be more at once: how long it waited.
-    fn attend(&self, worker: u32, value: u32, note: Note) -> Duration {
+    fn attend(&self, worker: u32, note: Note) -> Duration {
         if !note.is_open() {
-            return self.signal.wait_change(value, Wait::Round, || false);
+            return self.signal.wait_change(note.0, Wait::Round, || false);
         }
         let turn = note.turn();
         let mut ahead = self.take(worker, turn).then(|| self.serve(worker, turn)).flatten();
         let mut some = || ahead.as_mut().is_some_and(Ahead::some);
-        if self.signal.changes_soon(value, &mut some) || (!note.own_seats() && self.stand_in(worker, turn)) {
+        if self.signal.changes_soon(note.0, &mut some) || (!note.own_seats() && self.stand_in(worker, turn)) {
             return Duration::ZERO;
         }
-        self.signal.wait_change(value, Wait::Turn, some)
+        self.signal.wait_change(note.0, Wait::Turn, some)
     }
 
     /// Takes the seats that nobody has taken; whether there were any.
@@ -198,10 +201,10 @@ impl<A: Ahead> Rounds<A> {
         // SAFETY: `run` keeps the job alive until the round's last turn has ended.
         let ahead = unsafe { (*round.job)(part) };
         std::mem::forget(guard);
-        if self.left.fetch_add(1, Ordering::AcqRel) + 1 == self.seats.len() as u32 {
-            self.left.store(0, Ordering::Relaxed);
-            // The turn has ended; the next begins with the note.
-            let own_seats = Note(self.signal.read().1).own_seats();
+        if self.left.0.fetch_add(1, Ordering::AcqRel) + 1 == self.seats.len() as u32 {
+            self.left.0.store(0, Ordering::Relaxed);
+            // The turn has ended; the next begins with the signal.
+            let own_seats = self.note().own_seats();
             self.signal.change_to(Note::new(turn + 1, turn < round.last, own_seats).0);
         }
         ahead
@@ -210,7 +213,7 @@ impl<A: Ahead> Rounds<A> {
     /// Ends the workers' lives; between rounds.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.signal.change();
+        self.signal.change_to(Note::new(self.note().turn() + 1, false, false).0);
     }
 }
 

@@ -10,7 +10,7 @@ use std::cell::UnsafeCell;
 /// Looks at a value between two looks at the clock.
 pub(super) const LOOKS: u32 = 16;
 /// Looks at a value before a thread does what another one is late for.
-pub(super) const GRACE: u32 = 32;
+pub(super) const GRACE: u32 = 512;
 
 /// A value that threads hand over to each other by other means.
 pub(super) struct Handed<T>(UnsafeCell<T>);
@@ -42,23 +42,24 @@ impl<T: Copy> Handed<T> {
 /// see to that here, and need no fence.
 pub(super) fn store_before_load() {}
 
-/// Sleeps while `word` holds `expected`; may return early.
-pub(super) fn futex_wait(word: &AtomicU32, expected: u32) {
+/// Sleeps while the low half of `word` is that of `expected`; may return early.
+pub(super) fn futex_wait(word: &AtomicU64, expected: u64) {
     let no_timeout = std::ptr::null::<libc::timespec>();
+    // The low half comes first on x86-64: the kernel compares 32 bits.
     // SAFETY: the word outlives the call; without a timeout the kernel reads nothing else.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            expected,
+            expected as u32,
             no_timeout,
         )
     };
 }
 
 /// Wakes everybody who sleeps on `word`.
-pub(super) fn futex_wake_all(word: &AtomicU32) {
+pub(super) fn futex_wake_all(word: &AtomicU64) {
     // SAFETY: the kernel only uses the word's address.
     unsafe {
         libc::syscall(

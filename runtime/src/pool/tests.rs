@@ -170,7 +170,7 @@ fn only_waits_that_outlast_every_spin_shrink_the_budget() {
 
 #[test]
 fn a_wait_that_slept_adapts_the_budget_of_its_kind() {
-    let signal = Signal::new(true);
+    let signal = Signal::new(0, true);
     let [turn, round] = &signal.spin;
     turn.store((4 * MIN_SPIN).as_nanos() as u32, Ordering::Relaxed);
     std::thread::scope(|scope| {
@@ -179,7 +179,7 @@ fn a_wait_that_slept_adapts_the_budget_of_its_kind() {
                 std::thread::yield_now();
             }
             std::thread::sleep(2 * MAX_SPIN);
-            signal.change();
+            signal.change_to(1);
         });
         assert!(signal.wait_change(0, Wait::Turn, || false) >= 2 * MAX_SPIN);
         assert_eq!(signal.value(), 1);
@@ -278,7 +278,7 @@ fn a_worker_that_is_held_holds_its_own_part_only() {
         while rest() < 2 {
             std::thread::yield_now();
         }
-        // Whoever would go on too early has the time to.
+        // A worker that goes on too early has the time to.
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!((rest(), done.of(HELD + 1)), (2, vec![0; 3]));
         gate.store(1, Ordering::Release);

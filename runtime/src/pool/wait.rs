@@ -21,50 +21,32 @@ pub(super) enum Wait {
     Round,
 }
 
-/// A counter that threads wait on, with a note that says why it changed. It has its cache line to itself.
+/// A value that threads wait on. It has its cache line to itself.
 #[repr(align(64))]
 pub(super) struct Signal {
-    value: AtomicU32,
+    value: AtomicU64,
     /// Threads that sleep or are about to.
     pub(super) sleepers: AtomicU32,
-    note: AtomicU64,
     /// By kind of wait, nanoseconds to spin before sleeping ([`next_budget`]); 0 never spins.
     pub(super) spin: [AtomicU32; 2],
 }
 
 impl Signal {
-    pub(super) fn new(may_spin: bool) -> Signal {
+    pub(super) fn new(value: u64, may_spin: bool) -> Signal {
         let spin = || AtomicU32::new(if may_spin { MAX_SPIN.as_nanos() as u32 } else { 0 });
-        Signal {
-            value: AtomicU32::new(0),
-            sleepers: AtomicU32::new(0),
-            note: AtomicU64::new(0),
-            spin: [spin(), spin()],
-        }
+        Signal { value: AtomicU64::new(value), sleepers: AtomicU32::new(0), spin: [spin(), spin()] }
     }
 
     /// The present value.
-    pub(super) fn value(&self) -> u32 {
+    pub(super) fn value(&self) -> u64 {
         self.value.load(Ordering::Acquire)
     }
 
-    /// The present value, and a note that is no older. Who waits for that value to change misses no later
-    /// note.
-    pub(super) fn read(&self) -> (u32, u64) {
-        let value = self.value();
-        (value, self.note.load(Ordering::Acquire))
-    }
-
-    /// Leaves a note, moves to the next value and wakes everybody who sleeps.
-    pub(super) fn change_to(&self, note: u64) {
-        self.note.store(note, Ordering::Release);
-        self.change();
-    }
-
-    /// Moves to the next value and wakes everybody who sleeps.
-    pub(super) fn change(&self) {
+    /// Moves to a value whose low half is another one, and wakes everybody who sleeps. One thread at a time
+    /// does so.
+    pub(super) fn change_to(&self, value: u64) {
         // Sequentially consistent with `sleep`: either we see the sleeper or it sees the new value.
-        self.value.fetch_add(1, Ordering::SeqCst);
+        self.value.store(value, Ordering::SeqCst);
         store_before_load();
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             futex_wake_all(&self.value);
@@ -72,7 +54,7 @@ impl Signal {
     }
 
     /// Whether the value is no longer `old`, as far as a few looks tell. Calls `work` between them.
-    pub(super) fn changes_soon(&self, old: u32, mut work: impl FnMut() -> bool) -> bool {
+    pub(super) fn changes_soon(&self, old: u64, mut work: impl FnMut() -> bool) -> bool {
         (0..GRACE).any(|_| {
             let changed = self.value() != old;
             if !changed && !work() {
@@ -84,7 +66,7 @@ impl Signal {
 
     /// Returns once the value is no longer `old`: how long that took. Calls `work` while it spins, as long as
     /// that says there is more.
-    pub(super) fn wait_change(&self, old: u32, wait: Wait, work: impl FnMut() -> bool) -> Duration {
+    pub(super) fn wait_change(&self, old: u64, wait: Wait, work: impl FnMut() -> bool) -> Duration {
         let spin = &self.spin[wait as usize];
         let start = Instant::now();
         let limit = Duration::from_nanos(spin.load(Ordering::Relaxed).into());
@@ -96,11 +78,15 @@ impl Signal {
             self.sleep(old);
         }
         let waited = start.elapsed();
-        spin.store(next_budget(limit, waited).as_nanos() as u32, Ordering::Relaxed);
+        let next = next_budget(limit, waited);
+        // A store takes the line from those who look at the value.
+        if next != limit {
+            spin.store(next.as_nanos() as u32, Ordering::Relaxed);
+        }
         waited
     }
 
-    fn spin(&self, old: u32, start: Instant, limit: Duration, mut work: impl FnMut() -> bool) -> bool {
+    fn spin(&self, old: u64, start: Instant, limit: Duration, mut work: impl FnMut() -> bool) -> bool {
         let mut more = true;
         loop {
             for _ in 0..LOOKS {
@@ -118,7 +104,7 @@ impl Signal {
         }
     }
 
-    fn sleep(&self, old: u32) {
+    fn sleep(&self, old: u64) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         store_before_load();
         while self.value.load(Ordering::SeqCst) == old {
