@@ -1,10 +1,11 @@
 //! What drafts gain and cost: `cargo bench --bench drafts -- PLAN [ROUNDS]`.
 //!
-//! One engine makes texts with drafts and without in turns. `copy` has a passage of 400 tokens in its prompt
+//! Two engines over the same weights make a text, one with drafts and one without, in turns of a tenth of a
+//! second: a shared machine's memory changes within seconds, and so both see the same. `copy` has a passage of 400 tokens in its prompt
 //! and repeats it: a mask allows the passage's next token alone, so that a model of random weights copies as
 //! a trained one may. `free` is drawn text of 128 tokens behind a prompt of 64, in which little repeats
-//! itself. Prints a line of JSON for each, with the medians in tokens per second and the median and quartiles
-//! of the rounds' ratios.
+//! itself. Prompts are not timed. Prints a line of JSON for each, with the medians in tokens per second and
+//! the median and quartiles of the rounds' ratios.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -15,10 +16,14 @@ use kernmill_runtime::{
 };
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Tokens of the passage, and those of them that the prompt has once more.
 const PASSAGE: usize = 400;
 const BEGUN: usize = 4;
+/// How long one engine runs before the other goes on.
+const TURN: Duration = Duration::from_millis(100);
 
 /// Allows one text alone.
 #[derive(Clone, Debug)]
@@ -50,6 +55,56 @@ impl Guide for Copy {
     }
 }
 
+/// Whose turn it is, and who has ended.
+#[derive(Default)]
+struct Turns {
+    state: Mutex<(usize, [bool; 2])>,
+    changed: Condvar,
+}
+
+impl Turns {
+    fn wait(&self, own: usize) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(state, |(whose, _)| *whose != own));
+    }
+
+    fn pass(&self, own: usize, has_ended: bool) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1[own] = has_ended;
+        if !state.1[1 - own] {
+            state.0 = 1 - own;
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Makes a text in turns with the other engine: what it is, and tokens per second behind the first one.
+fn make(
+    turns: &Turns,
+    own: usize,
+    engine: &mut Engine,
+    prompt: &[u32],
+    params: GenerateParams,
+) -> (Summary, f64) {
+    turns.wait(own);
+    let (mut spent, mut begun) = (Duration::ZERO, None);
+    let summary = engine.generate(prompt, &params, &mut |_| {
+        let start = *begun.get_or_insert_with(Instant::now);
+        if start.elapsed() >= TURN {
+            spent += start.elapsed();
+            turns.pass(own, false);
+            turns.wait(own);
+            begun = Some(Instant::now());
+        }
+        ControlFlow::Continue(())
+    });
+    spent += begun.map_or(Duration::ZERO, |start| start.elapsed());
+    turns.pass(own, true);
+    let summary = summary.expect("a text");
+    let rate = (summary.tokens.len() as f64 - 1.0) / spent.as_secs_f64();
+    (summary, rate)
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let [plan, rest @ ..] = args.as_slice() else {
@@ -60,9 +115,9 @@ fn main() {
     let plan = Plan::open(Path::new(plan)).expect("a plan");
     let image = plan.image(plan.choose(None).expect("a target for this CPU")).expect("weights");
     let pool = PoolConfig { pin: true, ..PoolConfig::default() };
-    let mut engine =
-        Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
-    let vocab = engine.model().vocab;
+    let [mut one, mut other] = [(); 2]
+        .map(|()| Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() }).expect("an engine"));
+    let vocab = one.model().vocab;
     for name in ["copy", "free"] {
         let mut rng = fastrand::Rng::with_seed(7);
         let (mut plain, mut drafted, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -81,24 +136,21 @@ fn main() {
                 params.max_tokens = rest.len();
                 params.guide = Some(Box::new(Copy { text: rest, at: 0, vocab: vocab as usize }));
             }
-            let mut run = |with_drafts: bool| {
-                let drafter = with_drafts.then(SuffixDrafter::boxed);
-                let params = GenerateParams { drafter, ..params.clone() };
-                engine.generate(&text, &params, &mut |_| ControlFlow::Continue(())).expect("a text")
-            };
-            let (a, b): (Summary, Summary) = if round % 2 == 0 {
-                let a = run(false);
-                (a, run(true))
-            } else {
-                let b = run(true);
-                (run(false), b)
-            };
+            let with = GenerateParams { drafter: Some(SuffixDrafter::boxed()), ..params.clone() };
+            // Who begins has the other's prompt behind its own.
+            let turns = Turns { state: Mutex::new((round as usize % 2, [false; 2])), ..Turns::default() };
+            let ((a, plain_rate), (b, drafted_rate)) = std::thread::scope(|scope| {
+                let (turns, text, one) = (&turns, &text, &mut one);
+                let plain = scope.spawn(move || make(turns, 0, one, text, params));
+                let drafted = make(turns, 1, &mut other, text, with);
+                (plain.join().expect("no panic"), drafted)
+            });
             assert_eq!(a.tokens, b.tokens);
             // Weights come from the disk at first.
             if round > 0 {
-                plain.push(a.decode_rate());
-                drafted.push(b.decode_rate());
-                ratios.push(b.decode_rate() / a.decode_rate());
+                plain.push(plain_rate);
+                drafted.push(drafted_rate);
+                ratios.push(drafted_rate / plain_rate);
                 checked += b.drafts.tokens;
                 accepted += b.drafts.accepted;
             }
