@@ -5,7 +5,7 @@ Runs `kernmill bench` (of the model that is built in, without a plan) in turns: 
 with one thread, and with all threads beside a loop that is niced and pinned to one of this process's CPUs.
 Several programs may be given, separated by commas: they take turns, so that a change can be compared with what
 was before. Prints a line of JSON for each program: medians in tokens per second, and the ratios of the rounds
-in the median.
+in the median; on standard error, a line for each round.
 
 Terminals are scheduling groups of their own where the system has autogroups: started from one of its own, the
 neighbour would have half of the CPU whatever its niceness. Here it is a child of this script, in the same
@@ -32,7 +32,9 @@ def neighbour(cpu, niceness, own_group):
 
 def decode(program, plan, threads, tokens):
     command = [program, "bench", *plan, "--pp", "0", "--tg", str(tokens), "--repeat", "1", "--json", "-q"]
-    answer = subprocess.run([*command, "--threads", str(threads)], capture_output=True, text=True, check=True)
+    # What memory can do is not asked for here: a little of it is read.
+    command += ["--read", "64M", "--threads", str(threads)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
     results = json.loads(answer.stdout)["results"]
     return statistics.median(next(case["runs"] for case in results if case["kind"] == "decode"))
 
@@ -61,6 +63,8 @@ def main():
             finally:
                 loop.kill()
                 loop.wait()
+            last = {case: round(of[-1], 2) for case, of in own.items()}
+            print(json.dumps({"program": program, "round": len(own["disturbed"]), **last}), file=sys.stderr)
     for program, own in rates.items():
         median = {case: round(statistics.median(of), 2) for case, of in own.items()}
 
