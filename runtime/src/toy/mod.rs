@@ -25,7 +25,7 @@ pub(crate) const WINDOW: u32 = 21;
 pub(crate) const MAX_CONTEXT: u32 = 200;
 /// `max_tokens` of the classes. Each makes one slab of logits.
 const CLASSES: [u32; 3] = [1, 4, 20];
-/// The same, and a class that makes two slabs.
+/// Classes with one more, which makes two slabs.
 const WIDE_CLASSES: [u32; 4] = [1, 4, 20, 80];
 const KINDS: [LayerKind; 2] = [LayerKind::Full, LayerKind::Sliding];
 
