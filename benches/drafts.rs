@@ -1,11 +1,11 @@
 //! What drafts gain and cost: `cargo bench --bench drafts -- PLAN [ROUNDS]`.
 //!
 //! Two engines over the same weights make a text, one with drafts and one without, in turns of a tenth of a
-//! second: a shared machine's memory changes within seconds, and so both see the same. `copy` has a passage of 400 tokens in its prompt
-//! and repeats it: a mask allows the passage's next token alone, so that a model of random weights copies as
-//! a trained one may. `free` is drawn text of 128 tokens behind a prompt of 64, in which little repeats
-//! itself. Prompts are not timed. Prints a line of JSON for each, with the medians in tokens per second and
-//! the median and quartiles of the rounds' ratios.
+//! second: a shared machine's memory changes within seconds, and so both see the same. `copy` has a passage
+//! of 400 tokens in its prompt and repeats it: a mask allows the passage's next token alone, so that a model
+//! of random weights copies as a trained one may. `free` is drawn text of 128 tokens behind a prompt of 64,
+//! in which little repeats itself. Prompts are not timed. Prints a line of JSON for each, with the medians in
+//! tokens per second and the median and quartiles of the rounds' ratios.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
