@@ -56,7 +56,7 @@ unsafe impl<A> Send for Round<A> {}
 
 /// A value that has its cache line to itself: others who write what lies beside it do not take it away.
 #[repr(align(64))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// What the signal says: the number of a turn, whether it has begun, and whether every worker keeps to
 /// its seat.
@@ -88,9 +88,9 @@ pub(super) struct Rounds<A: Ahead> {
     stop: AtomicBool,
     round: Handed<Option<Round<A>>>,
     /// By seat, the last turn in which it was taken.
-    seats: Box<[Line<AtomicU64>]>,
+    seats: Box<[CacheLine<AtomicU64>]>,
     /// Seats of the present turn that have been left.
-    left: Line<AtomicU32>,
+    left: CacheLine<AtomicU32>,
     /// The jobs' own: they may use it as they like, also wrongly, which then never ends.
     barrier: Barrier,
 }
@@ -103,8 +103,8 @@ impl<A: Ahead> Rounds<A> {
             signal: Signal::new(Note::new(1, false, false).0, may_spin),
             stop: AtomicBool::new(false),
             round: Handed::new(None),
-            seats: (0..count).map(|_| Line(AtomicU64::new(0))).collect(),
-            left: Line(AtomicU32::new(0)),
+            seats: (0..count).map(|_| CacheLine(AtomicU64::new(0))).collect(),
+            left: CacheLine(AtomicU32::new(0)),
             barrier: Barrier::new(count, may_spin),
         }
     }

@@ -9,7 +9,8 @@ use std::cell::UnsafeCell;
 
 /// Looks at a value between two looks at the clock.
 pub(super) const LOOKS: u32 = 16;
-/// Looks at a value before a thread does what another one is late for.
+/// Looks at a value before a thread does what another one is late for. They take some microseconds, as a turn
+/// of a small model does. Fewer looks take parts from workers that are on their way.
 pub(super) const GRACE: u32 = 512;
 
 /// A value that threads hand over to each other by other means.
