@@ -22,6 +22,7 @@ pub fn host_has(feature: &str) -> bool {
         "avx512_fp16" => is_x86_feature_detected!("avx512fp16"),
         "amx_tile" => edx_of_leaf_7(24) && tiles_enabled(),
         "amx_bf16" => edx_of_leaf_7(22) && tiles_enabled(),
+        "amx_int8" => edx_of_leaf_7(25) && tiles_enabled(),
         _ => false,
     }
 }

@@ -44,6 +44,8 @@ impl Features {
     pub const AMX_TILE: Features = Features(1 << 15);
     /// Products of tiles of bf16.
     pub const AMX_BF16: Features = Features(1 << 16);
+    /// Products of tiles of int8.
+    pub const AMX_INT8: Features = Features(1 << 17);
 
     /// What every level has: AVX2, FMA, F16C, BMI1/2, LZCNT, POPCNT.
     pub const FLOOR: Features = Features::AVX2
@@ -60,8 +62,8 @@ impl Features {
         .and(Features::AVX512CD)
         .and(Features::AVX512DQ)
         .and(Features::AVX512VL);
-    /// Tiles of bf16.
-    pub const AMX: Features = Features::AMX_TILE.and(Features::AMX_BF16);
+    /// Tiles of bf16 and of int8.
+    pub const AMX: Features = Features::AMX_TILE.and(Features::AMX_BF16).and(Features::AMX_INT8);
 
     /// Every single feature with its Linux `/proc/cpuinfo` name, in the order in which plans list them.
     pub const NAMED: &[(&str, Features)] = &[
@@ -82,6 +84,7 @@ impl Features {
         ("avx512vbmi", Features::AVX512_VBMI),
         ("amx_tile", Features::AMX_TILE),
         ("amx_bf16", Features::AMX_BF16),
+        ("amx_int8", Features::AMX_INT8),
     ];
 
     /// The features of either set.
@@ -128,8 +131,8 @@ pub enum Level {
     /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
-    /// V4Vnni and AMX tiles of bf16 (Sapphire Rapids and later). Code that multiplies no experts in MXFP4
-    /// is that of V4Vnni.
+    /// V4Vnni and AMX tiles of bf16 and int8 (Sapphire Rapids and later). Code that multiplies no prompts is
+    /// that of V4Vnni, but for preset `bf16`.
     #[serde(rename = "amx")]
     Amx,
 }
@@ -298,7 +301,7 @@ mod tests {
         assert_eq!(Level::from_name("amx"), Some(Level::Amx));
         assert_ne!(Level::native(false), Some(Level::Amx));
         assert_eq!(Level::native(true), Level::supported().last().copied());
-        let tiles = ["amx_tile", "amx_bf16"].map(host_has);
+        let tiles = ["amx_tile", "amx_bf16", "amx_int8"].map(host_has);
         let lacking = Level::Amx.missing().iter().any(|feature| feature.starts_with("amx"));
         assert_eq!(lacking, tiles.contains(&false));
     }

@@ -161,7 +161,7 @@ struct TilesState {
 }
 
 fn tiles_state() -> TilesState {
-    let present = ["amx_tile", "amx_bf16"].into_iter().all(host_has);
+    let present = ["amx_tile", "amx_bf16", "amx_int8"].into_iter().all(host_has);
     TilesState { present, refusal: tiles::request().err().map(|error| error.to_string()) }
 }
 

@@ -39,6 +39,7 @@ const GRANTED: &[(Features, &[CpuidFeature])] = &[
     (Features::AVX512_VBMI, &[CpuidFeature::AVX512_VBMI]),
     (Features::AMX_TILE, &[CpuidFeature::AMX_TILE]),
     (Features::AMX_BF16, &[CpuidFeature::AMX_BF16]),
+    (Features::AMX_INT8, &[CpuidFeature::AMX_INT8]),
 ];
 
 /// What code for these features may use.
