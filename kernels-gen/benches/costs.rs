@@ -12,7 +12,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{self, Shape};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
-use kernmill_kernels_gen::ukernel::gemm_tiles;
+use kernmill_kernels_gen::ukernel::gemm_tiles::{self, TileElement};
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -70,7 +70,8 @@ fn main() {
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
-    ukernels.extend([MicroKernel::DecodeTiles, MicroKernel::GemmTiles { stride: 128 }]);
+    ukernels.extend(WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }));
+    ukernels.extend(TileElement::ALL.map(|element| MicroKernel::GemmTiles { element, stride: 128 }));
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
     let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
@@ -86,7 +87,7 @@ fn main() {
                     continue;
                 }
                 let mut measure = || bench.ns_per_block(ukernel, &code(ukernel, level, version));
-                let ns = if level.has_tiles() { with_tiles(measure) } else { measure() };
+                let ns = if level.has_tiles() { with_tiles(ukernel, measure) } else { measure() };
                 println!(
                     "{{\"leaf\": \"{ukernel}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
                     level.name(),
@@ -96,9 +97,13 @@ fn main() {
     }
 }
 
-/// What `run` gives while tiles are configured.
-fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
-    let [on, off] = [MicroKernel::TilesOn, MicroKernel::TilesOff]
+/// What `run` gives while tiles are configured for a micro-kernel.
+fn with_tiles(ukernel: &MicroKernel, run: impl FnOnce() -> f64) -> f64 {
+    let element = match ukernel {
+        MicroKernel::GemmTiles { element, .. } => *element,
+        _ => TileElement::Bf16,
+    };
+    let [on, off] = [MicroKernel::TilesOn(element), MicroKernel::TilesOff]
         .map(|ukernel| code(&ukernel, Level::Amx, asm::candidates(&ukernel, Level::Amx).next()));
     // SAFETY: the code takes nothing and returns nothing; the CPU has tiles and the system permits them.
     let call =
@@ -133,7 +138,9 @@ impl Bench {
         let (calls, blocks) = match *ukernel {
             MicroKernel::DotQ8 { .. } => (100, K / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
-            MicroKernel::DecodeTiles | MicroKernel::GemmTiles { .. } => (100, gemm_tiles::CHUNK_BLOCKS),
+            MicroKernel::DecodeTiles { .. } | MicroKernel::GemmTiles { .. } => {
+                (100, gemm_tiles::CHUNK_BLOCKS)
+            }
             _ => (1000, CHUNK_BLOCKS),
         };
         let seconds = match *ukernel {
@@ -159,13 +166,13 @@ impl Bench {
                     }
                 })
             }
-            MicroKernel::DecodeBf16 | MicroKernel::DecodeTiles => {
-                // SAFETY: as above, a micro-kernel that decodes to bf16.
+            MicroKernel::DecodeBf16 | MicroKernel::DecodeTiles { .. } => {
+                // SAFETY: as above, a micro-kernel that decodes for tiles.
                 let decode: DecodeBf16 = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
                         // SAFETY: as above.
-                        let out = unsafe { decoded.add(call % 2 * gemm_tiles::DECODED_TILE) };
+                        let out = unsafe { decoded.add(call % 2 * TileElement::Bf16.decoded_tile()) };
                         // SAFETY: as above.
                         unsafe { decode(packed, packed.add(4096), out, blocks as u64, packed) };
                     }
@@ -189,11 +196,11 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, tokens) });
                 })
             }
-            MicroKernel::GemmTiles { .. } => {
+            MicroKernel::GemmTiles { element, .. } => {
                 // SAFETY: as above, a gemm micro-kernel on tiles.
                 let gemm: GemmTiles = unsafe { std::mem::transmute(entry) };
                 for block in 0..blocks {
-                    let factors = block * gemm_tiles::DECODED_BLOCK + gemm_tiles::DECODED_FACTORS;
+                    let factors = block * element.decoded_block() + element.decoded_factors();
                     // SAFETY: a line of the decoded tile.
                     unsafe { decoded.add(factors).cast::<[f32; 16]>().write_unaligned([1.0; 16]) };
                 }

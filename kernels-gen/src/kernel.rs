@@ -6,6 +6,7 @@
 
 use crate::expr::Expr;
 use crate::ukernel::gemm_q8::DotStep;
+use crate::ukernel::gemm_tiles::TileElement;
 use kernmill_plan::format::{LINE, Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow, LayerKind};
 
@@ -310,7 +311,7 @@ pub enum Tiling {
         /// How the level's micro-kernels add products up.
         products: DotStep,
     },
-    /// MXFP4 matrices of experts on tiles of 16 tokens by 16 rows; otherwise like `Gemm`.
+    /// Tiles of 16 tokens by 16 rows, of bf16 for MXFP4 and of int8 for other formats; otherwise like `Gemm`.
     Tiles {
         /// Input rows from which on it pays; at least 1.
         least_rows: usize,
@@ -318,6 +319,14 @@ pub enum Tiling {
 }
 
 impl Tiling {
+    /// Whether the same panels of rows serve matrices in both formats.
+    pub fn shares_panels(self, one: WeightFormat, other: WeightFormat) -> bool {
+        match self {
+            Tiling::Dot | Tiling::Gemm { .. } => one == other,
+            Tiling::Tiles { .. } => TileElement::of(one) == TileElement::of(other),
+        }
+    }
+
     /// Input rows from which on panels are used, if ever.
     pub fn least_rows(self) -> Option<usize> {
         match self {

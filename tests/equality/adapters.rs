@@ -7,6 +7,7 @@ use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter, RawTensor};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape, Rng, pack_adapter, random_adapter};
 use kernmill_os::region::RegionError;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
@@ -168,6 +169,21 @@ fn adapters_of_random_models_give_the_interpreters_bits_fused_or_not() {
         for fuse in [true, false] {
             let what = format!("seed {seed}, fuse {fuse}");
             check(&case, &Options { fuse, ..options(preset, level) }, &[1, 3], &[&[5, 1], &[13, 6]], &what);
+        }
+    }
+}
+
+/// With 128-bit code in the place of tiles.
+#[test]
+fn adapters_beside_products_on_tiles_give_the_interpreters_bits() {
+    for (at, (name, shape)) in shapes().into_iter().enumerate().take(2) {
+        let case = Case::new(&shape, at as u64, 19);
+        for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
+            let options = Options { kernels: Pick::Tiles, ..options(Preset::Faithful, level) };
+            let compiled = case.compile(&Options { adapters: true, ..options.clone() });
+            let symbols = &compiled.program.code.symbols;
+            assert!(symbols.iter().any(|symbol| symbol.name.starts_with("gemm_tiles_bytes")), "{name}");
+            check(&case, &options, &[1, 3], &[&[5, 1], &[13, 6]], &format!("{name} on tiles"));
         }
     }
 }

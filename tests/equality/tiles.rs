@@ -11,6 +11,7 @@ use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
@@ -113,11 +114,12 @@ fn tile_ukernels(program: &Program, stride_and_gap: &[(usize, usize, usize)]) ->
         [1, 2].map(|groups| MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }))
     });
     let strides: BTreeSet<usize> = stride_and_gap.iter().map(|&(_, stride, _)| stride).collect();
-    let ukernels: Vec<MicroKernel> = gemms
-        .chain(strides.into_iter().map(|stride| MicroKernel::GemmTiles { stride }))
-        .chain([MicroKernel::TilesOn, MicroKernel::TilesOff])
-        .filter(has)
-        .collect();
+    let on_tiles = TileElement::ALL.into_iter().flat_map(|element| {
+        let gemms = strides.iter().map(move |stride| MicroKernel::GemmTiles { element, stride: *stride });
+        gemms.chain([MicroKernel::TilesOn(element)])
+    });
+    let ukernels: Vec<MicroKernel> =
+        gemms.chain(on_tiles).chain([MicroKernel::TilesOff]).filter(has).collect();
     let all = program
         .code
         .symbols
@@ -150,7 +152,10 @@ fn check_preset(name: &str, case: &Case, preset: Preset, threads: usize, pieces:
     let kernels = Pick::Tiles;
     let mut compiled = case.compile(&Options { fuse, kernels, chunk: 48, ..options(preset, Level::Amx) });
     let ukernels = tile_ukernels(&compiled.program, &GEMMS);
-    assert!(ukernels.contains(&MicroKernel::TilesOn), "{name}: the program uses tiles");
+    // Experts in MXFP4 are on tiles of bf16 in both presets, other matrices on those of int8.
+    for element in TileElement::ALL {
+        assert!(ukernels.contains(&MicroKernel::TilesOn(element)), "{name}: no tiles of {element:?}");
+    }
     divert(&mut compiled.program, &ukernels);
     let before = CALLS[1].load(Relaxed);
     let image = case.image(&compiled);
@@ -203,8 +208,32 @@ fn full_widths_give_the_interpreters_bits() {
     check("inner 2880", &deep, 19, 2, &[&[19], &[1, 18]], true);
 }
 
-/// Preset `faithful` on panels for tiles, with 128-bit code in the place of tiles. Some scales are so small
-/// that tiles would take products for zeros.
+/// Programs on panels for tiles, with 128-bit code in their place, on every level of the host, fused or not.
+/// `wanted` are beginnings of micro-kernels' names that have to be there.
+fn check_on_every_host(what: &str, case: &Case, preset: Preset, pieces: &[&[usize]], wanted: &[&str]) {
+    let expected = case.expected(preset);
+    for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
+        for fuse in [true, false] {
+            let kernels = Pick::Tiles;
+            let options = Options { fuse, kernels, chunk: 48, ..options(preset, level) };
+            let compiled = case.compile(&options);
+            let what = format!("{what}, {}, {}, fuse {fuse}", preset.name(), level.name());
+            for start in wanted {
+                let symbols = &compiled.program.code.symbols;
+                assert!(symbols.iter().any(|symbol| symbol.name.starts_with(start)), "{what}: no {start}");
+            }
+            let image = case.image(&compiled);
+            let mut engine = engine(&image, 2, 1, None);
+            for pieces in pieces {
+                let actual = logits(&mut engine, &case.tokens, pieces);
+                assert_bits(&actual, &expected, case.graph.vocab, &format!("{what}, {pieces:?}"));
+            }
+        }
+    }
+}
+
+/// Preset `faithful`, experts on tiles of bf16 and other matrices on those of int8. Some scales are so small
+/// that tiles of bf16 would take products for zeros.
 #[test]
 fn panels_for_tiles_give_the_interpreters_bits_on_every_host() {
     let oss = ModelShape::mini_gpt_oss();
@@ -222,22 +251,36 @@ fn panels_for_tiles_give_the_interpreters_bits_on_every_host() {
                 scales.iter_mut().step_by(37).zip((0..4).cycle()).for_each(|(scale, byte)| *scale = byte);
             }
         }
-        let expected = case.expected(Preset::Faithful);
-        for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
-            for fuse in [true, false] {
-                let kernels = Pick::Tiles;
-                let options = Options { fuse, kernels, chunk: 48, ..options(Preset::Faithful, level) };
-                let compiled = case.compile(&options);
-                let symbols = &compiled.program.code.symbols;
-                assert!(symbols.iter().any(|symbol| symbol.name.starts_with("gemm_tiles")), "shape {at}");
-                let image = case.image(&compiled);
-                let mut engine = engine(&image, 2, 1, None);
-                for pieces in [&[length][..], &[1, 15, 16, 17], &[7, 33, 1]] {
-                    let actual = logits(&mut engine, &case.tokens, pieces);
-                    let what = format!("shape {at}, {}, {pieces:?}, fuse {fuse}", level.name());
-                    assert_bits(&actual, &expected, case.graph.vocab, &what);
-                }
-            }
+        let pieces: [&[usize]; 3] = [&[length], &[1, 15, 16, 17], &[7, 33, 1]];
+        let wanted = ["gemm_tiles_s", "gemm_tiles_bytes", "decode_mxfp4_tiles", "decode_int8_tiles"];
+        check_on_every_host(&format!("shape {at}"), &case, Preset::Faithful, &pieces, &wanted);
+    }
+}
+
+/// Dense MLPs and experts in int8, int4 beside int8 in one kernel, heads of an odd number of tiles, and every
+/// number of rows from 1 to 17.
+#[test]
+fn panels_of_bytes_for_tiles_give_the_interpreters_bits_on_every_host() {
+    let llama = ModelShape { layers: 1, ..ModelShape::mini_llama() };
+    let heads = |head_dim| ModelShape { head_dim, ..llama.clone() };
+    let plain = Mlp::Experts { experts: 3, top_k: 2, inner: 544, format: WeightFormat::Bf16 };
+    let shapes = [
+        llama.clone(),
+        heads(48),
+        heads(80),
+        // Two chunks of blocks and a block, and a vocabulary of broken tiles.
+        ModelShape { hidden: 992, vocab: 113, mlp: Mlp::Dense { inner: 512 }, ..llama.clone() },
+        ModelShape { hidden: 544, mlp: plain, ..llama },
+    ];
+    let numbers: Vec<usize> = (1..=17).collect();
+    for (at, shape) in shapes.into_iter().enumerate() {
+        let every = at == 0;
+        let case = Case::new(&shape, 11, if every { numbers.iter().sum() } else { 50 });
+        let pieces: [&[usize]; 2] = [if every { &numbers } else { &[48] }, &[31, 2, 16]];
+        for preset in [Preset::Faithful, Preset::Fast] {
+            let format = if preset == Preset::Fast { "decode_int4_tiles" } else { "decode_int8_tiles" };
+            let wanted = ["gemm_tiles_bytes", "decode_int8_tiles", format];
+            check_on_every_host(&format!("bytes, shape {at}"), &case, preset, &pieces, &wanted);
         }
     }
 }

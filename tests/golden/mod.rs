@@ -12,6 +12,7 @@ use kernmill_kernels_gen::disasm;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
@@ -107,7 +108,11 @@ fn machine_code_of_a_ukernel_of_each_family() {
         ("attention", Level::V4Vnni, attention().to_vec()),
         ("softmax", Level::V4Vnni, vec![MicroKernel::Softmax]),
         ("row_ops", Level::V4Vnni, row_wise().to_vec()),
-        ("tiles", Level::Amx, vec![gemm_bf16(1, 1), MicroKernel::TilesOn, MicroKernel::TilesOff]),
+        (
+            "tiles",
+            Level::Amx,
+            vec![gemm_bf16(1, 1), MicroKernel::TilesOn(TileElement::Bf16), MicroKernel::TilesOff],
+        ),
     ];
     for (family, level, ukernels) in families {
         expect_file![listing(family)].assert_eq(&text(&ukernels, level));
@@ -139,14 +144,26 @@ fn tiles_multiply_each_pair_of_a_group_and_a_tile_once() {
     assert_eq!(text.matches("tdpbf16ps").count(), 1 + 4);
 }
 
+/// Three products under way and three behind them, and one alone: with and without factors for bf16.
 #[test]
-fn amx_code_without_bf16_is_that_of_v4_vnni() {
+fn tiles_of_either_element_multiply_a_block_at_a_time() {
+    for (element, product, ways) in [(TileElement::Bf16, "tdpbf16ps", 2), (TileElement::I8, "tdpbssd", 1)] {
+        let text = text(&[MicroKernel::GemmTiles { element, stride: 128 }], Level::Amx);
+        assert_eq!(text.matches(product).count(), ways * (3 + 3 + 1), "{element:?}");
+    }
+}
+
+/// A single token goes by dots, and rows of f32 never meet tiles.
+#[test]
+fn amx_code_without_tiles_is_that_of_v4_vnni() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
-    let code = |level| {
-        let options = Options { preset: Preset::Faithful, ..Options::new(level) };
-        compile(&graph, &options).unwrap().program.code
-    };
-    assert!(code(Level::Amx) == code(Level::V4Vnni));
+    for (preset, chunk) in [(Preset::Faithful, 1), (Preset::Exact, 512)] {
+        let code = |level| {
+            let options = Options { preset, chunk, ..Options::new(level) };
+            compile(&graph, &options).unwrap().program.code
+        };
+        assert!(code(Level::Amx) == code(Level::V4Vnni), "{}, chunk {chunk}", preset.name());
+    }
 }
 
 #[test]

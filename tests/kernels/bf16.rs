@@ -10,6 +10,7 @@ use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape,
 };
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_os::cpu::host_has;
 use kernmill_plan::format;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
@@ -197,7 +198,7 @@ impl Product {
         for (level, version) in versions() {
             self.compare(self.run(level, version, |call| call()), &what(&name(level, version)));
         }
-        if let Some(tiles) = Tiles::of_host() {
+        if let Some(tiles) = Tiles::of_host(TileElement::Bf16) {
             self.compare(self.run(Level::Amx, 0, |call| tiles.around(call)), &what("amx"));
         }
         self.check_interpreted(&what("interpreted amx"));
@@ -221,7 +222,11 @@ impl Product {
     }
 
     fn check_interpreted(&self, what: &str) {
-        let ukernels = [MicroKernel::TilesOn, MicroKernel::GemmBf16(self.shape), MicroKernel::TilesOff];
+        let ukernels = [
+            MicroKernel::TilesOn(TileElement::Bf16),
+            MicroKernel::GemmBf16(self.shape),
+            MicroKernel::TilesOff,
+        ];
         let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
         let mut memory = Memory::default();
         for (index, (address, bytes)) in OPERANDS.into_iter().zip(self.memory()).enumerate() {

@@ -12,6 +12,7 @@ use kernmill_compiler::expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
@@ -132,7 +133,8 @@ fn decoding_stays_inside_its_operands() {
     let ukernels: Vec<MicroKernel> = formats.map(|format| MicroKernel::Decode { format }).collect();
     let ukernels: Vec<MicroKernel> = ukernels
         .into_iter()
-        .chain([MicroKernel::DecodeBf16, MicroKernel::DecodeTiles])
+        .chain([MicroKernel::DecodeBf16])
+        .chain(WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }))
         .chain([MicroKernel::DecodeWords { format: WeightFormat::Int8 }])
         .collect();
     run_all(&ukernels, &[&[0], &[1], &[2], &[15]]);
@@ -163,7 +165,7 @@ fn bf16_gemms_stay_inside_their_operands() {
             // Blocks, rows.
             let numbers = [[0, tokens], [1, tokens], [15, tokens]];
             run_all(&ukernels, &numbers.each_ref().map(|numbers| &numbers[..]));
-            let Some(tiles) = Tiles::of_host() else { continue };
+            let Some(tiles) = Tiles::of_host(TileElement::Bf16) else { continue };
             let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
             for (index, ukernel) in ukernels.iter().enumerate() {
                 for numbers in &numbers {
@@ -176,15 +178,17 @@ fn bf16_gemms_stay_inside_their_operands() {
 
 #[test]
 fn gemms_on_tiles_stay_inside_their_operands() {
-    let ukernels = [64, 256].map(|stride| MicroKernel::GemmTiles { stride });
     // Blocks.
     let numbers: [&[u64]; 4] = [&[0], &[1], &[3], &[15]];
-    run_all(&ukernels, &numbers);
-    let Some(tiles) = Tiles::of_host() else { return };
-    let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
-    for (index, ukernel) in ukernels.iter().enumerate() {
-        for numbers in numbers {
-            run(&code, index, ukernel, numbers, "amx", &|call| tiles.around(call));
+    for element in TileElement::ALL {
+        let ukernels = [64, 256].map(|stride| MicroKernel::GemmTiles { element, stride });
+        run_all(&ukernels, &numbers);
+        let Some(tiles) = Tiles::of_host(element) else { continue };
+        let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+        for (index, ukernel) in ukernels.iter().enumerate() {
+            for numbers in numbers {
+                run(&code, index, ukernel, numbers, "amx", &|call| tiles.around(call));
+            }
         }
     }
 }

@@ -134,7 +134,9 @@ fn decoding_and_gemms_give_the_cpus_bits() {
         &[MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }],
         &[&[0], &[1], &[7]],
     );
-    replay_all(&[MicroKernel::DecodeTiles], &[&[0], &[1], &[7]]);
+    let decode: Vec<MicroKernel> =
+        WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }).collect();
+    replay_all(&decode, &[&[0], &[1], &[7]]);
     let mut gemms = Vec::new();
     for weights in Decoded::ALL {
         for tiles in [1, 2] {

@@ -1,18 +1,18 @@
-//! Products of q8 rows by MXFP4 on tiles: every version of the host, and those for tiles and of 512 bits in
-//! the interpreter of machine code and, if the host has any, on tiles, against "blockdot" of
-//! docs/dev/numerics.md.
+//! Products of q8 rows on tiles, of bf16 for MXFP4 and of int8 for other formats: every version of the host,
+//! and those for tiles and of 512 bits in the interpreter of machine code and, if the host has any, on tiles,
+//! against "blockdot" of docs/dev/numerics.md.
 
 use super::machine::{Machine, Memory, Region};
 use super::{Code, Tiles, choose, name, versions, versions_anywhere};
 use fastrand::Rng;
-use half::bf16;
+use half::{bf16, f16};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_tiles::{
-    CHUNK_BLOCKS, DECODED_BLOCK, PANEL_BLOCK, PANEL_ROWS, PANEL_SCALES, PRODUCT_BYTES, PRODUCTS, ROW_BYTES,
+    CHUNK_BLOCKS, PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement,
 };
 use kernmill_plan::format;
-use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
 
 /// Where the interpreted code lies, and operands of the two micro-kernels.
@@ -20,14 +20,17 @@ const CODE: u64 = 0x40_0000;
 const OPERANDS: [u64; 4] = [0x10_0000, 0x20_0000, 0x30_0000, 0x38_0000];
 /// Bytes between the sums of tokens.
 const STRIDE: usize = 200;
-const GEMM: MicroKernel = MicroKernel::GemmTiles { stride: STRIDE };
 /// What no micro-kernel may change.
 const FILL: u8 = 0xee;
 
 /// A tile, some rows, and the sums that the product is added to.
 struct Product {
+    format: WeightFormat,
     blocks: usize,
     tile: Vec<u8>,
+    /// Integers by row, and scales of the rows by block, in formats that have both.
+    integers: Vec<Vec<i8>>,
+    scales: Vec<[f16; TILE_ROWS]>,
     /// By token: integers, and a scale per block.
     rows: Vec<(Vec<i8>, Vec<f32>)>,
     /// By token: 16.
@@ -53,7 +56,76 @@ impl Product {
         };
         let rows = (0..tokens).map(|_| one()).collect();
         let sums = (0..tokens * TILE_ROWS).map(|_| float()).collect();
-        Product { blocks, tile, rows, sums }
+        let (integers, scales) = (Vec::new(), Vec::new());
+        Product { format: WeightFormat::Mxfp4, blocks, tile, integers, scales, rows, sums }
+    }
+
+    /// One in a format that stores integers with a bias, and f16 scales: `weight` gives an integer, `scale` a
+    /// scale, `row` an integer of a row.
+    fn of_integers(
+        format: WeightFormat,
+        (tokens, blocks): (usize, usize),
+        mut weight: impl FnMut() -> i8,
+        mut scale: impl FnMut() -> f16,
+        mut row: impl FnMut() -> i8,
+        mut float: impl FnMut() -> f32,
+    ) -> Product {
+        let k = blocks * BLOCK;
+        let integers: Vec<Vec<i8>> = (0..TILE_ROWS).map(|_| (0..k).map(|_| weight()).collect()).collect();
+        let scales: Vec<[f16; TILE_ROWS]> = (0..blocks).map(|_| std::array::from_fn(|_| scale())).collect();
+        let mut tile: Vec<u8> = scales.iter().flatten().flat_map(|scale| scale.to_le_bytes()).collect();
+        tile.resize(format.tile(k).scale_bytes, 0);
+        // A line has 4 k of each row; of nibbles the low ones, and the high ones are the line behind it.
+        let line = |line: usize, bias: i16| -> Vec<u8> {
+            let place = |at: usize| i16::from(integers[at / 4][line * 4 + at % 4]);
+            (0..LINE).map(|at| u8::try_from(place(at) + bias).unwrap()).collect()
+        };
+        for number in 0..k / 4 {
+            match format {
+                WeightFormat::Int8 => tile.extend(line(number, 128)),
+                WeightFormat::Int4 if number % 2 == 0 => {
+                    let both = line(number, 8).into_iter().zip(line(number + 1, 8));
+                    tile.extend(both.map(|(low, high)| low | high << 4));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(tile.len(), format.tile(k).bytes());
+        for (row, integers) in integers.iter().enumerate() {
+            for (i, q) in integers.iter().enumerate() {
+                let value = f32::from(*q) * scales[i / BLOCK][row].to_f32();
+                assert_eq!(format::value(format, k, &tile, row, i), value, "element {i} of row {row}");
+            }
+        }
+        let mut one = || -> (Vec<i8>, Vec<f32>) {
+            ((0..k).map(|_| row()).collect(), (0..blocks).map(|_| float()).collect())
+        };
+        let rows = (0..tokens).map(|_| one()).collect();
+        let sums = (0..tokens * TILE_ROWS).map(|_| float()).collect();
+        Product { format, blocks, tile, integers, scales, rows, sums }
+    }
+
+    fn random_integers(format: WeightFormat, tokens: usize, blocks: usize) -> Product {
+        let seed = (tokens * 100 + blocks) as u64;
+        let [mut weights, mut scales, mut integers, mut floats] =
+            [0, 1, 2, 3].map(|i| Rng::with_seed(seed * 4 + i));
+        let levels = levels(format);
+        Product::of_integers(
+            format,
+            (tokens, blocks),
+            || weights.i8(levels.clone()),
+            || f16::from_f32((scales.f32() - 0.5) * 0.1),
+            || integers.i8(..),
+            || (floats.f32() - 0.5) * 0.1,
+        )
+    }
+
+    fn element(&self) -> TileElement {
+        TileElement::of(self.format)
+    }
+
+    fn gemm(&self) -> MicroKernel {
+        MicroKernel::GemmTiles { element: self.element(), stride: STRIDE }
     }
 
     fn random(tokens: usize, blocks: usize, scales: std::ops::RangeInclusive<u8>) -> Product {
@@ -75,20 +147,27 @@ impl Product {
         self
     }
 
-    /// Blockdot. `isum * w` is the sum of the exact products, rounded once.
-    fn expected(&self) -> Vec<f32> {
+    /// `isum * w` of a block of row `n` and a row's integers, rounded once.
+    fn scaled(&self, n: usize, block: usize, row: &[i8]) -> f32 {
+        let places = block * BLOCK..(block + 1) * BLOCK;
+        if let Some(integers) = self.integers.get(n) {
+            let products = places.map(|i| i32::from(integers[i]) * i32::from(row[i]));
+            return products.sum::<i32>() as f32 * self.scales[block][n].to_f32();
+        }
         let k = self.blocks * BLOCK;
-        let value =
-            |row: usize, i: usize| f64::from(format::value(WeightFormat::Mxfp4, k, &self.tile, row, i));
+        let value = |i: usize| f64::from(format::value(self.format, k, &self.tile, n, i));
+        // The sum of the exact products. An integer has one zero.
+        let sum = places.map(|i| value(i) * f64::from(row[i])).sum::<f64>() + 0.0;
+        sum as f32
+    }
+
+    /// Blockdot.
+    fn expected(&self) -> Vec<f32> {
         let mut out = self.sums.clone();
         for ((integers, scales), sums) in self.rows.iter().zip(out.chunks_mut(TILE_ROWS)) {
             for (n, sum) in sums.iter_mut().enumerate() {
                 for (block, scale) in scales.iter().enumerate() {
-                    let places = block * BLOCK..(block + 1) * BLOCK;
-                    let products = places.map(|i| value(n, i) * f64::from(integers[i]));
-                    // An integer has one zero.
-                    let product = products.sum::<f64>() + 0.0;
-                    *sum = (product as f32).mul_add(*scale, *sum);
+                    *sum = self.scaled(n, block, integers).mul_add(*scale, *sum);
                 }
             }
         }
@@ -97,15 +176,19 @@ impl Product {
 
     fn panel(&self) -> Vec<u8> {
         // Rows that are not there hold NaNs.
-        let mut panel = vec![0xff; self.blocks * PANEL_BLOCK];
+        let element = self.element();
+        let mut panel = vec![0xff; self.blocks * element.panel_block()];
         for (token, (integers, scales)) in self.rows.iter().enumerate() {
             for (block, scale) in scales.iter().enumerate() {
-                let panel = &mut panel[block * PANEL_BLOCK..][..PANEL_BLOCK];
-                panel[PANEL_SCALES + token * 4..][..4].copy_from_slice(&scale.to_le_bytes());
+                let panel = &mut panel[block * element.panel_block()..][..element.panel_block()];
+                panel[element.panel_scales() + token * 4..][..4].copy_from_slice(&scale.to_le_bytes());
                 let integers = &integers[block * BLOCK..][..BLOCK];
-                let row = integers.iter().flat_map(|q| bf16::from_f32(f32::from(*q)).to_le_bytes());
-                let row: Vec<u8> = row.collect();
-                panel[token * ROW_BYTES..][..ROW_BYTES].copy_from_slice(&row);
+                let as_bf16 = |q: &i8| bf16::from_f32(f32::from(*q)).to_le_bytes();
+                let row: Vec<u8> = match element {
+                    TileElement::Bf16 => integers.iter().flat_map(as_bf16).collect(),
+                    TileElement::I8 => integers.iter().map(|q| q.cast_unsigned()).collect(),
+                };
+                panel[token * row.len()..][..row.len()].copy_from_slice(&row);
             }
         }
         panel
@@ -140,30 +223,31 @@ impl Product {
     fn check(&self) {
         let mut decoded: Option<Vec<u8>> = None;
         for (level, version, interpreted) in versions_anywhere() {
-            let Some(code) = super::ukernel_code(&MicroKernel::DecodeTiles, level, version, interpreted)
-            else {
-                continue;
-            };
+            let ukernel = MicroKernel::DecodeTiles { format: self.format };
+            let Some(code) = super::ukernel_code(&ukernel, level, version, interpreted) else { continue };
             let bytes = self.decode(&code, interpreted);
             let what = name(level, version);
             assert!(*decoded.get_or_insert_with(|| bytes.clone()) == bytes, "{what}: decodes otherwise");
         }
         let decoded = decoded.expect("a version of the host");
-        let what = |version: &str| format!("{version}, {} tokens, {} blocks", self.rows.len(), self.blocks);
+        let (name_of_format, tokens) = (self.format.name(), self.rows.len());
+        let what =
+            |version: &str| format!("{version}, {name_of_format}, {tokens} tokens, {} blocks", self.blocks);
         for (level, version) in versions() {
-            let code = Code::new(generate_ukernels(&[GEMM], level, &choose(level, version)).unwrap());
+            let code = Code::new(generate_ukernels(&[self.gemm()], level, &choose(level, version)).unwrap());
             self.compare(self.multiply(&code, &decoded, |call| call()), &what(&name(level, version)));
         }
-        let code = Code::new(generate_ukernels(&[GEMM], Level::Amx, &choose(Level::Amx, 0)).unwrap());
-        if let Some(tiles) = Tiles::of_host() {
+        let gemm = [self.gemm()];
+        let code = Code::new(generate_ukernels(&gemm, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+        if let Some(tiles) = Tiles::of_host(self.element()) {
             self.compare(self.multiply(&code, &decoded, |call| tiles.around(call)), &what("amx"));
         }
         self.compare(self.interpreted(&code, &decoded), &what("interpreted amx"));
     }
 
     fn decode(&self, code: &Code, interpreted: bool) -> Vec<u8> {
-        let (scales, data) = self.tile.split_at(WeightFormat::Mxfp4.tile(self.blocks * BLOCK).scale_bytes);
-        let mut out = vec![FILL; self.blocks * DECODED_BLOCK];
+        let (scales, data) = self.tile.split_at(self.format.tile(self.blocks * BLOCK).scale_bytes);
+        let mut out = vec![FILL; self.blocks * self.element().decoded_block()];
         let blocks = self.blocks as u64;
         if interpreted {
             let args = [scales.as_ptr() as u64, data.as_ptr() as u64, out.as_ptr() as u64, blocks, 0];
@@ -195,7 +279,7 @@ impl Product {
     }
 
     fn interpreted(&self, code: &Code, decoded: &[u8]) -> Vec<u8> {
-        let states = [MicroKernel::TilesOn, MicroKernel::TilesOff];
+        let states = [MicroKernel::TilesOn(self.element()), MicroKernel::TilesOff];
         let states = Code::new(generate_ukernels(&states, Level::Amx, &choose(Level::Amx, 0)).unwrap());
         let products = vec![0xff; PRODUCTS * PRODUCT_BYTES];
         let mut memory = Memory::default();
@@ -209,11 +293,74 @@ impl Product {
         let calls = [(states.bytes(0), &[][..]), (code.bytes(0), &args[..]), (states.bytes(1), &[][..])];
         for (index, (bytes, args)) in calls.into_iter().enumerate() {
             let place = CODE + index as u64 * 0x10_0000;
-            machine.call(bytes, place, args).unwrap_or_else(|fault| panic!("{GEMM}: {fault}"));
+            machine.call(bytes, place, args).unwrap_or_else(|fault| panic!("{}: {fault}", self.gemm()));
         }
         assert!(!machine.has_tiles(), "tiles are left configured");
         machine.memory.region(sums).unwrap().bytes.clone()
     }
+}
+
+/// The integers that a format has.
+fn levels(format: WeightFormat) -> std::ops::RangeInclusive<i8> {
+    if format == WeightFormat::Int4 { -8..=7 } else { -127..=127 }
+}
+
+const OF_INTEGERS: [WeightFormat; 2] = [WeightFormat::Int8, WeightFormat::Int4];
+
+#[test]
+fn products_of_integers_are_blockdots() {
+    for format in OF_INTEGERS {
+        for tokens in [1, 2, 7, 15, 16] {
+            for blocks in 1..=7 {
+                Product::random_integers(format, tokens, blocks).check();
+            }
+        }
+        Product::random_integers(format, 16, CHUNK_BLOCKS).check();
+    }
+}
+
+/// The largest sums there are, of either sign, and sums that cancel out; the least and the largest scales,
+/// and zeros of either sign.
+#[test]
+fn extreme_integers_and_scales_on_tiles_of_bytes_keep_their_bits() {
+    let scales = [f16::MAX, f16::MIN, f16::from_bits(1), f16::from_f32(-0.5), f16::ZERO, f16::NEG_ZERO];
+    for format in OF_INTEGERS {
+        let levels = levels(format);
+        for (weight, q) in [(*levels.end(), 127), (*levels.end(), -128), (*levels.start(), -128), (0, -5)] {
+            for scale in scales {
+                for float in [0.75, -0.0, 1e-45, 3e38] {
+                    let of = Product::of_integers;
+                    of(format, (5, 4), || weight, || scale, || q, || float).alone().check();
+                }
+            }
+        }
+        // Products of a block that cancel out.
+        let (mut signs, mut rng) = ([1, -1].into_iter().cycle(), Rng::with_seed(9));
+        let weight = || signs.next().unwrap() * *levels.end();
+        let scale = || f16::from_f32(rng.f32() - 0.5);
+        Product::of_integers(format, (16, 3), weight, scale, || 77, || -1e-44).check();
+    }
+}
+
+#[test]
+fn infinite_and_undefined_scales_of_activations_go_where_they_should_on_tiles_of_bytes() {
+    for float in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE] {
+        let (mut rng, mut weights) = (Rng::with_seed(5), Rng::with_seed(6));
+        let product = Product::of_integers(
+            WeightFormat::Int8,
+            (16, 4),
+            || weights.i8(-127..=127),
+            || f16::from_f32(0.01),
+            || rng.i8(..),
+            || float,
+        );
+        product.alone().check();
+    }
+    // What a row has stays in its sums.
+    let mut product = Product::random_integers(WeightFormat::Int8, 16, 4);
+    product.rows[7].1[2] = f32::NAN;
+    product.rows[15].1[0] = f32::INFINITY;
+    product.check();
 }
 
 #[test]

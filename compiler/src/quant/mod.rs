@@ -38,7 +38,7 @@ impl Preset {
     }
 
     /// Whether the preset is for AMX tiles, so that it takes them wherever they are. Presets with q8
-    /// activations use them for experts in MXFP4 where the target is named.
+    /// activations use them where the target is named.
     pub fn has_tiles(self) -> bool {
         self == Preset::Bf16
     }

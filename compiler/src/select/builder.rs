@@ -1,6 +1,7 @@
 //! Collects the values and operands of one kernel.
 
 use super::candidate::Products;
+use super::cost::Model;
 use super::{KernelUse, Selector};
 use crate::fuse::Group;
 use crate::graph::{Node, Op, OperandRef, Rows, TensorId, Type, ValueId};
@@ -135,9 +136,9 @@ impl<'a> Builder<'a> {
         if mat.n.is_multiple_of(rows_per_item) { rows_per_item } else { TILE_ROWS }
     }
 
-    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time, those for tiles MXFP4
-    /// of experts; bf16 rows are multiplied by panels, however few they are.
-    fn tiling(&self, input: ValId, parts: &[&[&Mat]], experts: bool) -> Tiling {
+    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are
+    /// multiplied by panels, however few they are.
+    fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
         let products = self.selector.trial.model.products();
         let q8 = match self.vals[input].row {
             RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1, products },
@@ -148,26 +149,26 @@ impl<'a> Builder<'a> {
         if trial.products == Products::Dots || !q8 || !uniform {
             return Tiling::Dot;
         }
-        let mxfp4 = || parts.iter().all(|mats| mats[0].format == WeightFormat::Mxfp4);
-        if trial.products == Products::Tiles && experts && mxfp4() {
-            return Tiling::Tiles { least_rows: trial.model.least_rows_of_tiles() };
+        let least = |of: fn(&Model, WeightFormat) -> usize| {
+            parts.iter().map(|mats| of(trial.model, mats[0].format)).max().unwrap_or(1)
+        };
+        if trial.products == Products::Tiles {
+            return Tiling::Tiles { least_rows: least(Model::least_rows_of_tiles) };
         }
-        let least = parts.iter().map(|mats| trial.model.least_rows(mats[0].format));
-        Tiling::Gemm { least_rows: least.max().unwrap_or(1), products }
+        Tiling::Gemm { least_rows: least(Model::least_rows), products }
     }
 
     fn tiling_of(&self, body: &Body) -> Tiling {
         fn mats(part: &Part) -> Vec<&Mat> {
             part.mats.iter().collect()
         }
-        let experts = !matches!(body, Body::Matmul { .. });
         let (input, parts): (ValId, Vec<Vec<&Mat>>) = match body {
             Body::Matmul { input, parts, .. } => (*input, parts.iter().map(mats).collect()),
             Body::Experts { input, part, .. } => (*input, vec![mats(part)]),
             Body::ExpertDown { input, mat, .. } => (*input, vec![vec![mat]]),
             Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. } => return Tiling::Dot,
         };
-        self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>(), experts)
+        self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.

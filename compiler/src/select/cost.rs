@@ -13,7 +13,8 @@ use kernmill_kernels_gen::isa;
 use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
 use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
-use kernmill_kernels_gen::ukernel::{MicroKernel, gemm_bf16, gemm_tiles};
+use kernmill_kernels_gen::ukernel::gemm_tiles::{self, TileElement};
+use kernmill_kernels_gen::ukernel::{MicroKernel, gemm_bf16};
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::{Features, Level, Tuning};
@@ -155,10 +156,16 @@ struct FormatCosts {
     least_rows: usize,
 }
 
-/// A block of 16 rows by 16 tokens on tiles, as a share of what panels in vectors take for them. The number
-/// is of loops in C on a Xeon with AMX: one of `tdpbf16ps` with a fma for each vector of sums, the other of
-/// `vpdpbusd`. The micro-kernel itself has not been measured.
-const TILES_SHARE: f64 = 0.55;
+/// A block of 16 rows by 16 tokens on tiles, as a share of what panels in vectors take for them. The numbers
+/// are of loops in C on a Xeon with AMX: one of `tdpbf16ps` with a fma for each vector of sums, or of
+/// `tdpbssd` with three operations for each, the other of `vpdpbusd`. The micro-kernels themselves have not
+/// been measured.
+fn tiles_share(element: TileElement) -> f64 {
+    match element {
+        TileElement::Bf16 => 0.55,
+        TileElement::I8 => 0.69,
+    }
+}
 
 impl Model {
     /// The model for the built-in machine.
@@ -227,17 +234,21 @@ impl Model {
         self.format(format).least_rows
     }
 
-    /// Input rows from which on tiles pay for experts in MXFP4.
-    pub fn least_rows_of_tiles(&self) -> usize {
-        let costs = self.format(WeightFormat::Mxfp4);
-        costs.least_rows(&self.machine, |rows| self.tile_block(rows))
+    /// Input rows from which on tiles pay for matrices of a format.
+    pub fn least_rows_of_tiles(&self, format: WeightFormat) -> usize {
+        self.format(format).least_rows(&self.machine, |rows| self.tile_block(format, rows))
     }
 
-    /// Arithmetic of `rows` rows with a tile of MXFP4 on tiles, per block of k, decoding included.
-    fn tile_block(&self, rows: usize) -> f64 {
-        let vectors = self.format(WeightFormat::Mxfp4).gemms[1][GROUP - 1] / (2 * GROUP) as f64;
-        let group = TILES_SHARE * vectors * gemm_tiles::PANEL_ROWS as f64;
-        self.machine.bf16_decode + group * rows.div_ceil(gemm_tiles::PANEL_ROWS) as f64
+    /// Arithmetic of `rows` rows with a tile of a format on tiles, per block of k, decoding included.
+    fn tile_block(&self, format: WeightFormat, rows: usize) -> f64 {
+        let (costs, element) = (self.format(format), TileElement::of(format));
+        let vectors = costs.gemms[1][GROUP - 1] / (2 * GROUP) as f64;
+        let group = tiles_share(element) * vectors * gemm_tiles::PANEL_ROWS as f64;
+        let decode = match element {
+            TileElement::Bf16 => self.machine.bf16_decode,
+            TileElement::I8 => costs.decode,
+        };
+        decode + group * rows.div_ceil(gemm_tiles::PANEL_ROWS) as f64
     }
 
     /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
@@ -310,7 +321,8 @@ impl Model {
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles * (1 + rows.div_ceil(gemm_tiles::PANEL_ROWS));
         let calls = calls * blocks.div_ceil(gemm_tiles::CHUNK_BLOCKS);
-        (tiles * blocks) as f64 * self.tile_block(rows) + calls as f64 * self.machine.call
+        (tiles * blocks) as f64 * self.tile_block(part.mats[0].format, rows)
+            + calls as f64 * self.machine.call
     }
 
     /// Gathering `rows` rows of `k` into panels.
@@ -353,7 +365,9 @@ impl Model {
                     part.items() as f64 * self.item(part, input_type(input), kernel.tiling, rows)
                 };
                 let all: f64 = parts.iter().map(cost).sum();
-                let runs = parts.chunk_by(|a, b| a.mats[0].format == b.mats[0].format);
+                let shared =
+                    |a: &Part, b: &Part| kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format);
+                let runs = parts.chunk_by(shared);
                 let gather = runs.map(|run| self.gather(kernel.tiling, run[0].mats[0].k, rows)).sum::<f64>();
                 (*domain, gather + self.shared(items as f64, all / items as f64))
             }

@@ -1,17 +1,23 @@
 use super::cost::{Model, TIE, cheapest, cheapest_version};
-use super::{Pick, select, select_classes};
+use super::{KernelUse, Pick, select, select_classes};
 use crate::assemble::gate_up_pairs;
 use crate::fuse;
 use crate::pack::{WeightLayout, plan_weights};
+use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
-use crate::testing::{ModelShape, build};
+use crate::testing::{Mlp, ModelShape, build};
+use kernmill_kernels_gen::kernel::{Body, RowType, Tiling};
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::{Level, Tuning};
 
 fn fused(preset: Preset) -> (fuse::FusedGraph, WeightLayout) {
-    let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
-    let graph = quantise_chosen(&graph, preset, None).unwrap();
+    fused_of(&ModelShape::mini_gpt_oss(), preset)
+}
+
+fn fused_of(shape: &ModelShape, preset: Preset) -> (fuse::FusedGraph, WeightLayout) {
+    let graph = build(shape).unwrap();
+    let graph = quantise_chosen(&graph, preset, Some(&FormatChoices::assumed(&graph))).unwrap();
     let layout = plan_weights(&graph, &gate_up_pairs(&graph)).unwrap();
     (fuse::fuse(&graph, fuse::FusedSet::builtin().rules(), Level::V4Vnni).0, layout)
 }
@@ -82,6 +88,53 @@ fn picks_by_number_go_round_and_change_only_the_pick() {
         }
     }
     assert_eq!(of(Pick::Nth(cheapest.choices[0].pick)).choices[0], cheapest.choices[0]);
+}
+
+/// Wherever the rows that a matrix multiplies are q8, in one class; a single token goes by dots.
+#[test]
+fn tiles_multiply_whatever_has_q8_rows_and_leave_single_tokens_to_dots() {
+    for preset in [Preset::Faithful, Preset::Fast, Preset::Bf16] {
+        let (fused, layout) = fused(preset);
+        let model = Model::new(Level::Amx, Tuning::Generic);
+        let of = |tokens, pick| select(&fused, &layout, tokens, &model, pick).unwrap();
+        let mut dense = 0;
+        for one in of(64, Pick::Tiles).uses {
+            let input = match &one.kernel.body {
+                Body::Matmul { input, .. } => *input,
+                Body::Experts { input, .. } | Body::ExpertDown { input, .. } => *input,
+                _ => continue,
+            };
+            let q8 = matches!(one.kernel.vals[input].row, RowType::Q8(_));
+            let on_tiles = matches!(one.kernel.tiling, Tiling::Tiles { .. });
+            assert_eq!(on_tiles, q8, "{}: {:?}", one.label, one.kernel.tiling);
+            dense += usize::from(on_tiles && matches!(one.kernel.body, Body::Matmul { .. }));
+        }
+        // Projections and outputs of two layers, and the unembedding.
+        assert!(dense >= 5, "{}: {dense} dense matrices on tiles", preset.name());
+        for one in of(1, Pick::Cheapest).uses {
+            assert!(!matches!(one.kernel.tiling, Tiling::Tiles { .. }), "{}", one.label);
+        }
+    }
+}
+
+/// In the widths of GPT-OSS-20B: projections, the output of attention, and both steps of experts.
+#[test]
+fn prompts_of_many_tokens_take_tiles_of_both_kinds() {
+    let mlp = Mlp::Experts { experts: 2, top_k: 2, inner: 2880, format: WeightFormat::Mxfp4 };
+    let heads = ModelShape { heads: 64, kv_heads: 8, head_dim: 64, ..ModelShape::mini_gpt_oss() };
+    let shape = ModelShape { layers: 1, hidden: 2880, mlp, ..heads };
+    let (fused, layout) = fused_of(&shape, Preset::Faithful);
+    let on_tiles = |level| {
+        let selection =
+            select(&fused, &layout, 512, &Model::new(level, Tuning::Intel), Pick::Cheapest).unwrap();
+        let tiles = |one: &KernelUse| matches!(one.kernel.tiling, Tiling::Tiles { .. });
+        let kind = |one: &KernelUse| matches!(one.kernel.body, Body::Matmul { .. });
+        let of = |dense| selection.uses.iter().filter(|one| tiles(one) && kind(one) == dense).count();
+        (of(true), of(false))
+    };
+    assert_eq!(on_tiles(Level::V4Vnni), (0, 0));
+    let (dense, experts) = on_tiles(Level::Amx);
+    assert!(dense >= 2 && experts == 2, "{dense} dense matrices and {experts} of experts");
 }
 
 #[test]

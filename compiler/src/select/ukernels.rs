@@ -34,7 +34,7 @@ fn choose(ukernel: MicroKernel, model: &Model, pick: Pick) -> MicroKernelChoice 
     let versions = model.versions(&ukernel);
     let pick = match pick {
         // Whatever is picked for other micro-kernels, one of them may need tiles.
-        _ if matches!(ukernel, MicroKernel::TilesOn | MicroKernel::TilesOff) => 0,
+        _ if matches!(ukernel, MicroKernel::TilesOn(_) | MicroKernel::TilesOff) => 0,
         Pick::Cheapest | Pick::Tiles => cheapest_version(&versions),
         Pick::Nth(n) => n % versions.len(),
     };

@@ -9,6 +9,7 @@ use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::{DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape};
+use crate::ukernel::gemm_tiles::TileElement;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterTmm, CodeAssembler, eax, ptr, tmm0, tmm1, tmm2, tmm3, tmm4, tmm5, tmm6, tmm7,
@@ -33,14 +34,8 @@ pub const ON: AsmKernel = AsmKernel {
     name: "tiles_on",
     needs: Features::AVX512.and(Features::AMX),
     unless: Features::NONE,
-    serves: |ukernel| ukernel == MicroKernel::TilesOn,
-    assemble: |a, _| {
-        let mut config = a.create_label();
-        a.ldtilecfg(ptr(config))?;
-        a.ret()?;
-        a.set_label(&mut config)?;
-        a.db(&configuration())
-    },
+    serves: |ukernel| ukernel == MicroKernel::TilesOn(TileElement::Bf16),
+    assemble: |a, _| configure(a, &configuration()),
 };
 
 /// Releasing.
@@ -55,6 +50,11 @@ pub const OFF: AsmKernel = AsmKernel {
     },
 };
 
+/// Where the operand of `ldtilecfg` has bytes per row.
+pub const ROW_BYTES_AT: usize = 16;
+/// Where it has rows.
+pub const ROWS_AT: usize = 48;
+
 /// Accumulators by token group and tile, activations by group, weights by tile.
 const SUMS: [[AsmRegisterTmm; 2]; 2] = [[tmm0, tmm1], [tmm2, tmm3]];
 const ROWS: [AsmRegisterTmm; 2] = [tmm4, tmm5];
@@ -64,14 +64,24 @@ const WEIGHTS: [AsmRegisterTmm; 2] = [tmm6, tmm7];
 // 16 lines are its rows.
 const _: () = assert!(TILE_ROWS * 4 == LINE && ROW_BYTES == LINE && BLOCK / 2 == GROUP);
 
-/// The operand of `ldtilecfg`: bytes per row and rows of each tile.
-fn configuration() -> [u8; 64] {
+/// A function that configures tiles and does nothing else.
+pub fn configure(a: &mut CodeAssembler, configuration: &[u8; 64]) -> Result<(), IcedError> {
+    let mut config = a.create_label();
+    a.ldtilecfg(ptr(config))?;
+    a.ret()?;
+    a.set_label(&mut config)?;
+    a.db(configuration)
+}
+
+/// The operand of `ldtilecfg`: bytes per row, from [`ROW_BYTES_AT`] on two bytes for each tile, and rows of
+/// each tile, from [`ROWS_AT`] on.
+pub fn configuration() -> [u8; 64] {
     let mut config = [0; 64];
     // Palette 1: eight tiles of up to 16 rows of 64 bytes.
     config[0] = 1;
     for tile in 0..8 {
-        config[16 + 2 * tile] = LINE as u8;
-        config[48 + tile] = GROUP as u8;
+        config[ROW_BYTES_AT + 2 * tile] = LINE as u8;
+        config[ROWS_AT + tile] = GROUP as u8;
     }
     config
 }

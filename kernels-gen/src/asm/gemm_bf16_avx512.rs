@@ -8,7 +8,7 @@ use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK, ROW_BYTES, SMALL, Shape};
-use crate::ukernel::gemm_tiles::{self, LEAST_SCALE};
+use crate::ukernel::gemm_tiles::{LEAST_SCALE, TileElement};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr, k1, qword_ptr, xmmword_ptr,
@@ -46,13 +46,13 @@ const BF16_TABLE: [u16; 16] = [
 /// The upper bf16 of two.
 const UPPER: u32 = 0xffff_0000;
 
-/// `DecodeBf16`, or `DecodeTiles` with `factors`.
+/// `DecodeBf16`, or `DecodeTiles` of MXFP4 with `factors`.
 pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(5);
     let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
     let [scale, smallest, table, first, second, upper, one] = [(); 7].map(|()| regs.vector());
     let [nibbles, low, high] = [(); 3].map(|()| regs.vector());
-    let block = if factors { gemm_tiles::DECODED_BLOCK } else { DECODED_BLOCK };
+    let block = if factors { TileElement::Bf16.decoded_block() } else { DECODED_BLOCK };
     let mut constants = a.create_label();
     let (mut again, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
@@ -76,7 +76,7 @@ pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
         a.vpmaxud(high, scale, smallest)?;
         a.vpsubd(scale, scale, high)?;
         a.vpaddd(scale, scale, one)?;
-        a.vmovdqu64(zmmword_ptr(out + gemm_tiles::DECODED_FACTORS), scale)?;
+        a.vmovdqu64(zmmword_ptr(out + TileElement::Bf16.decoded_factors()), scale)?;
         a.vmovdqa64(scale, high)?;
     } else {
         // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.

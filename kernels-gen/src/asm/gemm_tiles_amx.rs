@@ -1,4 +1,5 @@
-//! `DecodeTiles` in 512 bits, and `GemmTiles` on AMX tiles. Need AVX-512, and AMX-TILE and AMX-BF16.
+//! `DecodeTiles` in 512 bits, and `GemmTiles` on AMX tiles, with their configuration for int8. Need AVX-512,
+//! and AMX-TILE, AMX-BF16 and AMX-INT8.
 //!
 //! `GemmTiles` has a vector of sums for each of its 16 tokens. Tiles multiply three blocks in a row and store
 //! them, while vectors scale and add the three before. A product's way from tiles to vectors goes through
@@ -6,18 +7,19 @@
 //! is slow to load. Clobbers: caller-saved registers, flags, and the tiles.
 
 use super::AsmKernel;
+use super::gemm_bf16_amx::{ROW_BYTES_AT, ROWS_AT, configuration, configure};
 use super::gemm_bf16_avx512::decode;
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
+use super::stored::has_nibbles;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_tiles::{
-    DECODED_BLOCK, DECODED_FACTORS, PANEL_BLOCK, PANEL_ROWS, PANEL_SCALES, PRODUCT_BYTES, PRODUCTS, ROW_BYTES,
-};
+use crate::ukernel::block::{bias, data_lines, scale_bytes};
+use crate::ukernel::gemm_tiles::{PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterTmm, AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, k1, ptr, qword_ptr,
-    tmm0, tmm1, tmm2, tmm4, tmm6, zmmword_ptr,
+    AsmRegister64, AsmRegisterTmm, AsmRegisterZmm, CodeAssembler, byte_ptr, dword_bcst, dword_ptr, k1, ptr,
+    qword_ptr, tmm0, tmm1, tmm2, tmm4, tmm6, ymmword_ptr, zmmword_ptr,
 };
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS};
+use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Features;
 
 /// Decoding.
@@ -25,8 +27,29 @@ pub const DECODE: AsmKernel = AsmKernel {
     name: "decode_tiles_avx512",
     needs: Features::AVX512,
     unless: Features::NONE,
-    serves: |ukernel| ukernel == MicroKernel::DecodeTiles,
-    assemble: |a, _| decode(a, true),
+    serves: |ukernel| matches!(ukernel, MicroKernel::DecodeTiles { .. }),
+    assemble: |a, ukernel| match ukernel {
+        MicroKernel::DecodeTiles { format } => match TileElement::of(format) {
+            TileElement::Bf16 => decode(a, true),
+            TileElement::I8 => decode_bytes(a, format),
+        },
+        _ => Ok(()),
+    },
+};
+
+/// Configuring tiles of int8.
+pub const ON: AsmKernel = AsmKernel {
+    name: "tiles_on_bytes",
+    needs: Features::AVX512.and(Features::AMX),
+    unless: Features::NONE,
+    serves: |ukernel| ukernel == MicroKernel::TilesOn(TileElement::I8),
+    assemble: |a, _| {
+        let (mut config, bytes) = (configuration(), TileElement::I8);
+        // A row of the panel is 32 bytes of k, and weights are as many lines as hold them.
+        config[ROW_BYTES_AT + 2 * ROWS_NUMBER] = bytes.row_bytes() as u8;
+        config[ROWS_AT + WEIGHTS_NUMBER] = bytes.lines() as u8;
+        configure(a, &config)
+    },
 };
 
 /// Multiplying.
@@ -36,7 +59,7 @@ pub const GEMM: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::GemmTiles { .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::GemmTiles { stride } => Gemm::assemble(a, stride),
+        MicroKernel::GemmTiles { element, stride } => Gemm::assemble(a, element, stride),
         _ => Ok(()),
     },
 };
@@ -45,13 +68,76 @@ pub const GEMM: AsmKernel = AsmKernel {
 const TILES: [AsmRegisterTmm; 3] = [tmm0, tmm1, tmm2];
 const ROWS: AsmRegisterTmm = tmm4;
 const WEIGHTS: AsmRegisterTmm = tmm6;
+/// Numbers of these two.
+const ROWS_NUMBER: usize = 4;
+const WEIGHTS_NUMBER: usize = 6;
 
-// A tile has 16 rows of a line; there is memory for the products that are scaled and for those under way.
-const _: () = assert!(TILE_ROWS * 4 == LINE && ROW_BYTES == LINE && BLOCK / 2 == PANEL_ROWS);
-const _: () = assert!(2 * TILES.len() == PRODUCTS);
+// Tiles of bf16 have 16 rows of a line; there is memory for the products that are scaled and for those under
+// way.
+const _: () = assert!(TILE_ROWS * 4 == LINE && TileElement::Bf16.row_bytes() == LINE);
+const _: () = assert!(TileElement::Bf16.lines() == PANEL_ROWS && 2 * TILES.len() == PRODUCTS);
+
+/// Stored bytes or nibbles as signed bytes.
+fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
+    let element = TileElement::of(format);
+    let mut regs = Regs::with_params(5);
+    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let [scale, bias_bytes, mask, low, high] = [(); 5].map(|()| regs.vector());
+    let mut constants = a.create_label();
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    regs.save(a)?;
+    a.lea(SCRATCH, qword_ptr(constants))?;
+    a.vpbroadcastd(bias_bytes, dword_ptr(SCRATCH))?;
+    if has_nibbles(format) {
+        a.vpbroadcastd(mask, dword_ptr(SCRATCH + 4))?;
+    }
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    a.vcvtph2ps(scale, ymmword_ptr(scales))?;
+    a.vmovups(zmmword_ptr(out + element.decoded_factors()), scale)?;
+    let lines = data_lines(format);
+    for line in 0..lines {
+        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+        a.vmovdqu64(low, zmmword_ptr(data + line * LINE))?;
+        if !has_nibbles(format) {
+            a.vpsubb(low, low, bias_bytes)?;
+            a.vmovdqu64(zmmword_ptr(out + line * LINE), low)?;
+            continue;
+        }
+        a.vpsrlw(high, low, 4)?;
+        for (half, nibbles) in [low, high].into_iter().enumerate() {
+            a.vpandd(nibbles, nibbles, mask)?;
+            a.vpsubb(nibbles, nibbles, bias_bytes)?;
+            a.vmovdqu64(zmmword_ptr(out + (2 * line + half) * LINE), nibbles)?;
+        }
+    }
+    a.add(scales, scale_bytes(format) as i32)?;
+    a.add(data, (lines * LINE) as i32)?;
+    a.add(ahead, (lines * LINE) as i32)?;
+    a.add(out, element.decoded_block() as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)?;
+    constants_here(a, &mut constants)?;
+    a.dd(&[u32::from_ne_bytes([bias(format) as u8; 4]), 0x0f0f_0f0f])
+}
+
+/// What vectors do to products before they add them.
+#[derive(Clone, Copy, PartialEq)]
+enum Scaling {
+    /// Nothing: products are `isum * w`.
+    Done,
+    /// Factors are multiplied with them.
+    Factors,
+    /// Integers become floats, and factors are multiplied with them.
+    Integers,
+}
 
 /// Registers of a gemm.
 struct Gemm {
+    element: TileElement,
     weights: AsmRegister64,
     panel: AsmRegister64,
     sums: AsmRegister64,
@@ -61,6 +147,8 @@ struct Gemm {
     next: AsmRegister64,
     /// Bytes of a line.
     line: AsmRegister64,
+    /// Bytes of a panel's row.
+    row: AsmRegister64,
     rest: AsmRegister64,
     acc: Vec<AsmRegisterZmm>,
     product: [AsmRegisterZmm; 2],
@@ -69,10 +157,11 @@ struct Gemm {
 }
 
 impl Gemm {
-    fn assemble(a: &mut CodeAssembler, stride: usize) -> Result<(), IcedError> {
+    fn assemble(a: &mut CodeAssembler, element: TileElement, stride: usize) -> Result<(), IcedError> {
         let mut regs = Regs::with_params(5);
         let [next, line, rest] = [(); 3].map(|()| regs.general());
         let gemm = Gemm {
+            element,
             weights: PARAMS[0],
             panel: PARAMS[1],
             sums: PARAMS[2],
@@ -80,6 +169,7 @@ impl Gemm {
             now: PARAMS[4],
             next,
             line,
+            row: if element.row_bytes() == LINE { line } else { regs.general() },
             rest,
             acc: regs.vectors(PANEL_ROWS),
             product: [regs.vector(), regs.vector()],
@@ -88,28 +178,41 @@ impl Gemm {
         };
         let mut constants = a.create_label();
         let (mut done, mut small, mut store) = (a.create_label(), a.create_label(), a.create_label());
+        let integers = element == TileElement::I8;
         regs.save(a)?;
         a.test(gemm.blocks, gemm.blocks)?;
         a.je(done)?;
-        a.lea(SCRATCH, qword_ptr(constants))?;
-        a.vpbroadcastd(gemm.one, dword_ptr(SCRATCH))?;
+        if !integers {
+            a.lea(SCRATCH, qword_ptr(constants))?;
+            a.vpbroadcastd(gemm.one, dword_ptr(SCRATCH))?;
+        }
         a.mov(gemm.line, LINE as u64)?;
+        if integers {
+            a.mov(gemm.row, element.row_bytes() as u64)?;
+        }
         a.lea(gemm.next, ptr(gemm.now + TILES.len() * PRODUCT_BYTES))?;
         for (token, acc) in gemm.acc.iter().enumerate() {
             a.vmovups(*acc, zmmword_ptr(gemm.sums + token * stride))?;
         }
-        gemm.look_for_small(a)?;
-        a.jne(small)?;
-        gemm.multiply(a, false)?;
-        a.jmp(store)?;
-        a.set_label(&mut small)?;
-        gemm.multiply(a, true)?;
-        a.set_label(&mut store)?;
+        if integers {
+            gemm.multiply(a, Scaling::Integers)?;
+        } else {
+            gemm.look_for_small(a)?;
+            a.jne(small)?;
+            gemm.multiply(a, Scaling::Done)?;
+            a.jmp(store)?;
+            a.set_label(&mut small)?;
+            gemm.multiply(a, Scaling::Factors)?;
+            a.set_label(&mut store)?;
+        }
         for (token, acc) in gemm.acc.iter().enumerate() {
             a.vmovups(zmmword_ptr(gemm.sums + token * stride), *acc)?;
         }
         a.set_label(&mut done)?;
         regs.restore_and_return(a)?;
+        if integers {
+            return Ok(());
+        }
         constants_here(a, &mut constants)?;
         a.dd(&[1f32.to_bits()])
     }
@@ -121,8 +224,8 @@ impl Gemm {
         a.mov(self.rest, self.blocks)?;
         a.vmovaps(self.factors, self.one)?;
         a.set_label(&mut again)?;
-        a.vminps(self.factors, self.factors, zmmword_ptr(SCRATCH + DECODED_FACTORS))?;
-        a.add(SCRATCH, DECODED_BLOCK as i32)?;
+        a.vminps(self.factors, self.factors, zmmword_ptr(SCRATCH + self.element.decoded_factors()))?;
+        a.add(SCRATCH, self.element.decoded_block() as i32)?;
         a.dec(self.rest)?;
         a.jne(again)?;
         // Less than.
@@ -131,7 +234,7 @@ impl Gemm {
     }
 
     /// All blocks, first those that three do not divide.
-    fn multiply(&self, a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
+    fn multiply(&self, a: &mut CodeAssembler, scaling: Scaling) -> Result<(), IcedError> {
         let three = TILES.len();
         let (mut divide, mut single) = (a.create_label(), a.create_label());
         let (mut threes, mut again) = (a.create_label(), a.create_label());
@@ -146,7 +249,7 @@ impl Gemm {
         a.set_label(&mut single)?;
         self.product(a, 0, 0)?;
         self.store(a, self.now, 0)?;
-        self.scale(a, 0, factors)?;
+        self.scale(a, 0, scaling)?;
         self.pass(a, 1)?;
         a.dec(self.rest)?;
         a.jne(single)?;
@@ -164,7 +267,7 @@ impl Gemm {
         a.set_label(&mut again)?;
         for block in 0..three {
             self.product(a, three + block, block)?;
-            self.scale(a, block, factors)?;
+            self.scale(a, block, scaling)?;
             self.store(a, self.next, block)?;
         }
         self.pass(a, three)?;
@@ -175,7 +278,7 @@ impl Gemm {
         a.jne(again)?;
         a.set_label(&mut last)?;
         for block in 0..three {
-            self.scale(a, block, factors)?;
+            self.scale(a, block, scaling)?;
         }
         a.set_label(&mut end)?;
         // A label needs an instruction of its own.
@@ -185,9 +288,12 @@ impl Gemm {
     /// A block that lies so many behind the next one, to tile number `tile`.
     fn product(&self, a: &mut CodeAssembler, block: usize, tile: usize) -> Result<(), IcedError> {
         a.tilezero(TILES[tile])?;
-        a.tileloadd(ROWS, ptr(self.panel + self.line + block * PANEL_BLOCK))?;
-        a.tileloadd(WEIGHTS, ptr(self.weights + self.line + block * DECODED_BLOCK))?;
-        a.tdpbf16ps(TILES[tile], ROWS, WEIGHTS)
+        a.tileloadd(ROWS, ptr(self.panel + self.row + block * self.element.panel_block()))?;
+        a.tileloadd(WEIGHTS, ptr(self.weights + self.line + block * self.element.decoded_block()))?;
+        match self.element {
+            TileElement::Bf16 => a.tdpbf16ps(TILES[tile], ROWS, WEIGHTS),
+            TileElement::I8 => a.tdpbssd(TILES[tile], ROWS, WEIGHTS),
+        }
     }
 
     fn store(&self, a: &mut CodeAssembler, to: AsmRegister64, tile: usize) -> Result<(), IcedError> {
@@ -195,26 +301,31 @@ impl Gemm {
     }
 
     /// Adds the product of a block that lies so many behind the next one.
-    fn scale(&self, a: &mut CodeAssembler, block: usize, factors: bool) -> Result<(), IcedError> {
-        if factors {
-            let place = self.weights + (block * DECODED_BLOCK + DECODED_FACTORS);
+    fn scale(&self, a: &mut CodeAssembler, block: usize, scaling: Scaling) -> Result<(), IcedError> {
+        let element = self.element;
+        if scaling != Scaling::Done {
+            let place = self.weights + (block * element.decoded_block() + element.decoded_factors());
             a.vmovups(self.factors, zmmword_ptr(place))?;
         }
         for (token, acc) in self.acc.iter().enumerate() {
             let product = self.product[token % 2];
-            a.vmovups(product, zmmword_ptr(self.now + (block * PRODUCT_BYTES + token * LINE)))?;
-            if factors {
+            let place = zmmword_ptr(self.now + (block * PRODUCT_BYTES + token * LINE));
+            match scaling {
+                Scaling::Integers => a.vcvtdq2ps(product, place)?,
+                Scaling::Done | Scaling::Factors => a.vmovups(product, place)?,
+            }
+            if scaling != Scaling::Done {
                 a.vmulps(product, product, self.factors)?;
             }
-            let scale = dword_bcst(self.panel + (block * PANEL_BLOCK + PANEL_SCALES + token * 4));
-            a.vfmadd231ps(*acc, product, scale)?;
+            let scale = self.panel + (block * element.panel_block() + element.panel_scales() + token * 4);
+            a.vfmadd231ps(*acc, product, dword_bcst(scale))?;
         }
         Ok(())
     }
 
     /// Goes on behind so many blocks.
     fn pass(&self, a: &mut CodeAssembler, blocks: usize) -> Result<(), IcedError> {
-        a.add(self.weights, (blocks * DECODED_BLOCK) as i32)?;
-        a.add(self.panel, (blocks * PANEL_BLOCK) as i32)
+        a.add(self.weights, (blocks * self.element.decoded_block()) as i32)?;
+        a.add(self.panel, (blocks * self.element.panel_block()) as i32)
     }
 }

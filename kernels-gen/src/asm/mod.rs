@@ -107,6 +107,7 @@ pub const ALL: &[AsmKernel] = &[
     gemm_bf16_amx::OFF,
     gemm_tiles_amx::DECODE,
     gemm_tiles_amx::GEMM,
+    gemm_tiles_amx::ON,
     gemm_bf16_avx512::DECODE,
     gemm_bf16_avx512::GEMM,
     dot_f32_avx512::WIDE,
@@ -182,6 +183,7 @@ mod tests {
     use crate::ukernel::Order;
     use crate::ukernel::gemm_bf16::Shape;
     use crate::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
+    use crate::ukernel::gemm_tiles::TileElement;
     use crate::ukernel::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
@@ -216,9 +218,12 @@ mod tests {
         for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
         }
-        ukernels.extend([64, 256].map(|stride| MicroKernel::GemmTiles { stride }));
-        ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::DecodeTiles]);
-        ukernels.extend([MicroKernel::TilesOn, MicroKernel::TilesOff]);
+        for element in TileElement::ALL {
+            ukernels.push(MicroKernel::TilesOn(element));
+            ukernels.extend([64, 256].map(|stride| MicroKernel::GemmTiles { element, stride }));
+        }
+        ukernels.extend(WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }));
+        ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOff]);
         for elem in KvFormat::ALL {
             let multiple = elem.descriptor().head_multiple;
             let shapes = (1..=9).flat_map(|group| [(8_usize, group), (80, group), (96, group), (128, group)]);

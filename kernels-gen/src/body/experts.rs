@@ -60,7 +60,7 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let targets = scratch.take(rows.max * 8);
     let weights = scratch.take(rows.max * 4);
     let results = scratch.take(result_bytes * run_of(part) * matmul::group_sizes(input)[0]);
-    let panels = Panels::take(&mut scratch, rows, input, part);
+    let panels = Panels::take(&mut scratch, rows, input, std::slice::from_ref(part));
     Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
 
@@ -256,7 +256,7 @@ pub fn up(
         });
         active
     };
-    with_tiles(e, cx, areas.panels, |e| {
+    with_tiles(e, cx, areas.panels, &part.mats[0], |e| {
         let none = e.i64(-1);
         if dynamic {
             // After routing nobody knows which experts are heavy: workers take items from the step's counter.
@@ -418,7 +418,7 @@ pub fn down(
             });
         }
     };
-    with_tiles(e, cx, areas.panels, |e| {
+    with_tiles(e, cx, areas.panels, &part.mats[0], |e| {
         if areas.panels.is_some_and(|panels| panels.are_costly(rows.max)) {
             // They are filled for a range of columns at once: no tail.
             let (start, end) = cx.share(e, total);

@@ -13,6 +13,7 @@ use crate::ukernel::block::{data_lines, scale_bytes};
 use crate::ukernel::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_TILE, GROUP, PANEL_BLOCK, PANEL_ROWS, ROW_BYTES, Shape,
 };
+use crate::ukernel::gemm_tiles::TileElement;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -63,8 +64,12 @@ fn shape(part: &Part, pair: &[Tile], groups: usize) -> Shape {
 
 /// Micro-kernels for a part.
 pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
-    let mut ukernels =
-        vec![MicroKernel::TilesOn, MicroKernel::TilesOff, MicroKernel::DecodeBf16, zero_ukernel(part)];
+    let mut ukernels = vec![
+        MicroKernel::TilesOn(TileElement::Bf16),
+        MicroKernel::TilesOff,
+        MicroKernel::DecodeBf16,
+        zero_ukernel(part),
+    ];
     for pair in tiles(part).chunks(2) {
         ukernels.extend([1, 2].map(|groups| MicroKernel::GemmBf16(shape(part, pair, groups))));
     }

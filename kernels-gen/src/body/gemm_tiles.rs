@@ -1,18 +1,16 @@
-//! Many q8 rows by MXFP4 on tiles: rows are gathered into panels of bf16, weights decoded to bf16 once per
-//! chunk of k, and multiplied tile by tile. Each chunk is decoded while the one before waits to be
-//! multiplied: tiles are slow to load what was just written. The bits are those of every other way to
-//! multiply.
+//! Many q8 rows on tiles: rows are gathered into panels, weights decoded once per chunk of k, and multiplied
+//! tile by tile. For MXFP4 both become bf16, for other formats int8. Each chunk is decoded while the one
+//! before waits to be multiplied: tiles are slow to load what was just written. The bits are those of every
+//! other way to multiply.
 
 use crate::body::chunks::{Pair, Task};
 use crate::body::gemm::zero_ukernel;
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::Part;
+use crate::kernel::{Mat, Part};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_tiles::{
-    DECODED_TILE, PANEL_BLOCK, PANEL_ROWS, PANEL_SCALES, PRODUCT_BYTES, PRODUCTS, ROW_BYTES,
-};
+use crate::ukernel::gemm_tiles::{PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, Q8Row};
@@ -20,7 +18,7 @@ use kernmill_plan::format::{BLOCK, Q8Row};
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
 pub struct Areas {
-    /// Activations: `[panels of 16 rows][blocks][PANEL_BLOCK]`.
+    /// Activations: `[panels of 16 rows][blocks]`, each as [`TileElement::panel_block`] says.
     panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
     decoded: usize,
@@ -30,22 +28,31 @@ pub struct Areas {
     pub results: usize,
 }
 
-/// Takes room for `rows` rows of `k` and an item's results.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) -> Areas {
+/// Takes room for `rows` rows of `k` and results of an item of any of the parts.
+pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, parts: &[Part]) -> Areas {
+    let largest = |bytes: fn(TileElement) -> usize| {
+        parts.iter().map(|part| bytes(element(&part.mats[0]))).max().unwrap_or(0)
+    };
+    let result_bytes = parts.iter().map(Part::result_bytes).max().unwrap_or(0);
     Areas {
-        panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * PANEL_BLOCK),
-        decoded: scratch.take(4 * DECODED_TILE),
+        panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * largest(TileElement::panel_block)),
+        decoded: scratch.take(4 * largest(TileElement::decoded_tile)),
         products: scratch.take(PRODUCTS * PRODUCT_BYTES),
         results: scratch.take(rows.next_multiple_of(PANEL_ROWS) * result_bytes),
     }
 }
 
+/// What tiles multiply for a matrix.
+fn element(mat: &Mat) -> TileElement {
+    TileElement::of(mat.format)
+}
+
 /// Micro-kernels for a part.
 pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
     vec![
-        MicroKernel::TilesOn,
+        MicroKernel::TilesOn(element(&part.mats[0])),
         MicroKernel::TilesOff,
-        MicroKernel::DecodeTiles,
+        MicroKernel::DecodeTiles { format: part.mats[0].format },
         MicroKernel::Prefetch,
         zero_ukernel(part),
         gemm_ukernel(part),
@@ -53,12 +60,12 @@ pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
 }
 
 fn gemm_ukernel(part: &Part) -> MicroKernel {
-    MicroKernel::GemmTiles { stride: part.result_bytes() }
+    MicroKernel::GemmTiles { element: element(&part.mats[0]), stride: part.result_bytes() }
 }
 
-/// Gathers the `rows` q8 rows of `k` that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, rows: Value) {
-    let (blocks, layout) = (k / BLOCK, Q8Row { k });
+/// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
+pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, rows: Value) {
+    let (blocks, layout, element) = (mat.k / BLOCK, Q8Row { k: mat.k }, element(mat));
     let panel = cx.body_scratch(e, areas.panel);
     let zero = e.i64(0);
     e.for_range(zero, rows, 1, |e, row| {
@@ -66,19 +73,23 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, r
         let source = e.load(I64, entry, 0);
         let number = e.b.ins().ushr_imm_u(row, i64::from(PANEL_ROWS.trailing_zeros()));
         let within = e.b.ins().band_imm_u(row, PANEL_ROWS as i64 - 1);
-        let panel = e.at(panel, number, blocks * PANEL_BLOCK);
-        let (row, scales) = (e.at(panel, within, ROW_BYTES), e.at(panel, within, 4));
+        let panel = e.at(panel, number, blocks * element.panel_block());
+        let (row, scales) = (e.at(panel, within, element.row_bytes()), e.at(panel, within, 4));
         e.for_count(blocks, |e, block| {
-            let (from, to) = (e.at(source, block, BLOCK), e.at(row, block, PANEL_BLOCK));
+            let (from, to) = (e.at(source, block, BLOCK), e.at(row, block, element.panel_block()));
             for half in 0..2 {
                 let bytes = e.load(I8X16, from, half * 16);
-                for (i, eight) in as_bf16(e, bytes).into_iter().enumerate() {
-                    e.store(eight, to, half * 32 + i * 16);
+                let pieces = match element {
+                    TileElement::Bf16 => as_bf16(e, bytes).to_vec(),
+                    TileElement::I8 => vec![bytes],
+                };
+                for (i, piece) in pieces.into_iter().enumerate() {
+                    e.store(piece, to, half * element.row_bytes() / 2 + i * 16);
                 }
             }
-            let (from, to) = (e.at(source, block, 4), e.at(scales, block, PANEL_BLOCK));
+            let (from, to) = (e.at(source, block, 4), e.at(scales, block, element.panel_block()));
             let scale = e.load(I32, from, layout.scales());
-            e.store(scale, to, PANEL_SCALES);
+            e.store(scale, to, element.panel_scales());
         });
     });
 }
@@ -105,7 +116,8 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
     let pairs = Pair::of(e, part, weights);
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
-    let mut buffers = [0, 2 * DECODED_TILE].map(|offset| cx.body_scratch(e, areas.decoded + offset));
+    let second = 2 * element(&part.mats[0]).decoded_tile();
+    let mut buffers = [0, second].map(|offset| cx.body_scratch(e, areas.decoded + offset));
     let first = pairs[0].task(e, zero, buffers[0]);
     decode(e, cx, part, &pairs[0], zero, 1, &first);
     for (number, pair) in pairs.iter().enumerate() {
@@ -126,9 +138,11 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
 fn decode(e: &mut Emit, cx: &Cx, part: &Part, pair: &Pair, index: Value, after: usize, task: &Task) {
     let ahead = pair.ahead(e, part, index, after);
     ahead.scales(e, cx);
-    let ukernel = cx.ukernel(MicroKernel::DecodeTiles);
+    let Mat { format, .. } = part.mats[0];
+    let (ukernel, tile_bytes) =
+        (cx.ukernel(MicroKernel::DecodeTiles { format }), TileElement::of(format).decoded_tile());
     for (tile, (scales, data)) in task.places.iter().enumerate() {
-        let out = e.add_imm(task.out, (tile * DECODED_TILE) as i64);
+        let out = e.add_imm(task.out, (tile * tile_bytes) as i64);
         e.call(ukernel, &[*scales, *data, out, task.count, ahead.data_of(tile)]);
     }
 }
@@ -146,17 +160,17 @@ fn multiply(
     out: Value,
     rows: Value,
 ) {
-    let (first, count) = pair.blocks_of(e, index);
+    let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
     let panel = cx.body_scratch(e, areas.panel);
-    let panel = e.at(panel, first, PANEL_BLOCK);
+    let panel = e.at(panel, first, element.panel_block());
     let products = cx.body_scratch(e, areas.products);
     let zero = e.i64(0);
     e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
         let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
-        let panel = e.at(panel, number, pair.blocks() * PANEL_BLOCK);
+        let panel = e.at(panel, number, pair.blocks() * element.panel_block());
         let out = e.at(out, first, part.result_bytes());
         for tile in 0..pair.tiles.len() {
-            let weights = e.add_imm(decoded, (tile * DECODED_TILE) as i64);
+            let weights = e.add_imm(decoded, (tile * element.decoded_tile()) as i64);
             let sums = e.add_imm(out, (tile * pair.gap) as i64);
             e.call(cx.ukernel(gemm_ukernel(part)), &[weights, panel, sums, count, products]);
         }

@@ -1,6 +1,7 @@
 //! Dense matrices: work items of some rows each are shared out among workers; each runs over all input rows.
 
-use crate::body::{epilogue, gemm};
+use crate::body::epilogue;
+use crate::body::panels::{Panels, RowLimits, with_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
@@ -18,7 +19,7 @@ const X4_TOKENS: usize = 2;
 struct Areas {
     /// Results of a run for the largest token group: `[tokens][mats][columns]` f32.
     results: usize,
-    gemm: Option<gemm::Areas>,
+    panels: Option<Panels>,
     total: usize,
 }
 
@@ -26,11 +27,8 @@ fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Are
     let mut scratch = Scratch::default();
     let together = parts.iter().map(|part| part.result_bytes() * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
-    let gemm = match tiling {
-        Tiling::Gemm { products, .. } => Some(gemm::areas(&mut scratch, max_rows, parts, products)),
-        Tiling::Dot | Tiling::Tiles { .. } => None,
-    };
-    Areas { results, gemm, total: scratch.used() }
+    let panels = Panels::take(&mut scratch, RowLimits { max: max_rows, tiling }, input, parts);
+    Areas { results, panels, total: scratch.used() }
 }
 
 /// Bytes of the body's scratch.
@@ -69,7 +67,7 @@ pub fn emit(
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
     };
-    let (Some(gemm_areas), Some(least)) = (&areas.gemm, tiling.least_rows()) else { return by_dots(e) };
+    let Some((panels, least)) = areas.panels.zip(tiling.least_rows()) else { return by_dots(e) };
     let least = e.i64(least as i64);
     let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
     e.if_then(is_few, by_dots);
@@ -77,7 +75,7 @@ pub fn emit(
     e.if_then(is_many, |e| {
         // The panel is filled for a range of items at once: no tail.
         let share = cx.share(e, total);
-        many(e, cx, parts, gemm_areas, rows, share);
+        many(e, cx, parts, (panels, tiling), rows, share);
     });
 }
 
@@ -141,20 +139,30 @@ fn few(
     });
 }
 
-/// By panels, one for each format that parts have in turn.
-fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value, share: (Value, Value)) {
+/// By panels, filled anew where the next part needs others.
+fn many(
+    e: &mut Emit,
+    cx: &Cx,
+    parts: &[Part],
+    (panels, tiling): (Panels, Tiling),
+    rows: Value,
+    share: (Value, Value),
+) {
     let mut start = 0;
-    for run in parts.chunk_by(|a, b| a.mats[0].format == b.mats[0].format) {
-        let list = cx.list(e);
-        gemm::fill_panel(e, cx, areas, &run[0].mats[0], list, rows);
-        let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
-        let one = |_: &Part| 1;
-        for_items(e, run, share, one, |e, part, item| {
-            let weights = tile_bases(e, cx, part, item.first, None);
-            gemm::item(e, cx, areas, part, &weights, rows);
-            let results = cx.body_scratch(e, areas.results);
-            let first = e.i64(0);
-            epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
+    for run in parts.chunk_by(|a, b| tiling.shares_panels(a.mats[0].format, b.mats[0].format)) {
+        let mat = &run[0].mats[0];
+        with_tiles(e, cx, Some(panels), mat, |e| {
+            let list = cx.list(e);
+            panels.fill(e, cx, mat, list, rows);
+            let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
+            let one = |_: &Part| 1;
+            for_items(e, run, share, one, |e, part, item| {
+                let weights = tile_bases(e, cx, part, item.first, None);
+                panels.item(e, cx, part, &weights, rows);
+                let results = cx.body_scratch(e, panels.results());
+                let first = e.i64(0);
+                epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
+            });
         });
         start += run.iter().map(Part::items).sum::<usize>();
     }

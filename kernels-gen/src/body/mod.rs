@@ -96,6 +96,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     }
     if let Tiling::Tiles { .. } = kernel.tiling {
         match &kernel.body {
+            Body::Matmul { parts, .. } => ukernels.extend(parts.iter().flat_map(gemm_tiles::ukernels)),
             Body::Experts { part, .. } => ukernels.extend(gemm_tiles::ukernels(part)),
             Body::ExpertDown { mat, rows_per_item, .. } => {
                 ukernels.extend(gemm_tiles::ukernels(&down_part(mat, *rows_per_item)));

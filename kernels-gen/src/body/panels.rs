@@ -1,5 +1,5 @@
-//! What grouped products share whatever their activations and whatever multiplies: panels of q8 or of bf16
-//! rows, and tiles around their products.
+//! What products of many rows share whatever their activations and whatever multiplies: panels of q8 or of
+//! bf16 rows, and tiles around their products.
 
 use crate::body::{gemm, gemm_bf16, gemm_tiles};
 use crate::cx::Cx;
@@ -8,6 +8,7 @@ use crate::kernel::{Mat, Part, RowType, Tiling};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::PANEL_ROWS;
+use crate::ukernel::gemm_tiles::TileElement;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
 
@@ -32,18 +33,20 @@ pub enum Panels {
 }
 
 impl Panels {
-    /// Takes room for the panels, if the kernel multiplies by panels.
-    pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, part: &Part) -> Option<Panels> {
+    /// Takes room for the panels, if the kernel multiplies by panels, and for results of an item of any of
+    /// the parts.
+    pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, parts: &[Part]) -> Option<Panels> {
         match (input, rows.tiling) {
             (RowType::Bf16(k), _) => {
-                Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, part.result_bytes())))
+                let result_bytes = parts.iter().map(Part::result_bytes).max().unwrap_or(0);
+                Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, result_bytes)))
             }
             (_, Tiling::Gemm { least_rows, products }) => {
-                let areas = gemm::areas(scratch, rows.max, std::slice::from_ref(part), products);
+                let areas = gemm::areas(scratch, rows.max, parts, products);
                 Some(Panels::Q8 { areas, least_rows })
             }
             (_, Tiling::Tiles { least_rows }) => {
-                let areas = gemm_tiles::areas(scratch, rows.max, input.len(), part.result_bytes());
+                let areas = gemm_tiles::areas(scratch, rows.max, input.len(), parts);
                 Some(Panels::Tiles { areas, least_rows })
             }
             (_, Tiling::Dot) => None,
@@ -80,10 +83,15 @@ impl Panels {
     pub fn gather(self, e: &mut Emit, cx: &Cx, mat: &Mat, first: Value, count: Value) {
         let list = cx.list(e);
         let list = e.at(list, first, 8);
+        self.fill(e, cx, mat, list, count);
+    }
+
+    /// Gathers the `count` rows that the pointers at `list` name.
+    pub fn fill(self, e: &mut Emit, cx: &Cx, mat: &Mat, list: Value, count: Value) {
         match self {
             Panels::Q8 { areas, .. } => gemm::fill_panel(e, cx, &areas, mat, list, count),
             Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
-            Panels::Tiles { areas, .. } => gemm_tiles::fill_panel(e, cx, &areas, mat.k, list, count),
+            Panels::Tiles { areas, .. } => gemm_tiles::fill_panel(e, cx, &areas, mat, list, count),
         }
     }
 
@@ -97,14 +105,18 @@ impl Panels {
     }
 }
 
-/// Emits `body`, with tiles configured where there are any and panels are for them.
-pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<Panels>, body: impl FnOnce(&mut Emit)) {
-    let tiles = matches!(panels, Some(Panels::Bf16(_) | Panels::Tiles { .. }));
-    if tiles {
-        e.call(cx.ukernel(MicroKernel::TilesOn), &[]);
+/// Emits `body`, with tiles configured for matrices like `mat` where there are any and panels are for them.
+pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<Panels>, mat: &Mat, body: impl FnOnce(&mut Emit)) {
+    let element = match panels {
+        Some(Panels::Bf16(_)) => Some(TileElement::Bf16),
+        Some(Panels::Tiles { .. }) => Some(TileElement::of(mat.format)),
+        Some(Panels::Q8 { .. }) | None => None,
+    };
+    if let Some(element) = element {
+        e.call(cx.ukernel(MicroKernel::TilesOn(element)), &[]);
     }
     body(e);
-    if tiles {
+    if element.is_some() {
         e.call(cx.ukernel(MicroKernel::TilesOff), &[]);
     }
 }

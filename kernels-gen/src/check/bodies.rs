@@ -124,7 +124,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Panels hold q8 rows and one format at a time, or bf16 rows. Those for tiles are of experts in MXFP4.
+    /// Panels hold q8 rows and one format at a time, or bf16 rows. Those for tiles hold q8 rows.
     fn tiling(&self, part: &Part, input: RowType) -> Checked {
         let alike = part.mats.iter().all(|mat| mat.format == part.mats[0].format);
         let bf16 = matches!(input, RowType::Bf16(_));
@@ -135,12 +135,8 @@ impl Checker<'_> {
                 self.ensure(legal, || format!("panels of {input:?}, or of several formats at once"))
             }
             Tiling::Tiles { least_rows } => {
-                let of_experts = matches!(self.kernel.body, Body::Experts { .. } | Body::ExpertDown { .. });
-                let mxfp4 = alike && part.mats[0].format == WeightFormat::Mxfp4;
-                let legal = least_rows > 0 && of_experts && mxfp4 && matches!(input, RowType::Q8(_));
-                self.ensure(legal, || {
-                    format!("tiles of {input:?}, or of other weights than experts in MXFP4")
-                })
+                let legal = least_rows > 0 && alike && matches!(input, RowType::Q8(_));
+                self.ensure(legal, || format!("tiles of {input:?}, or of several formats at once"))
             }
         }
     }

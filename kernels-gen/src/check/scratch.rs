@@ -7,7 +7,7 @@ use crate::kernel::{
 };
 use crate::ukernel::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
 use crate::ukernel::gemm_q8::{DotStep, GROUP};
-use crate::ukernel::gemm_tiles;
+use crate::ukernel::gemm_tiles::{self, TileElement};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL};
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
@@ -88,10 +88,13 @@ fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usiz
         }
         (_, Tiling::Tiles { .. }) => {
             let dots = tokens * most(&|part| result_bytes(part) * together(part));
-            let panel = rows.div_ceil(gemm_tiles::PANEL_ROWS) * blocks * gemm_tiles::PANEL_BLOCK;
+            let element = |part: &Part| TileElement::of(part.mats[0].format);
+            let panel = most(&|part| element(part).panel_block());
+            let panel = rows.div_ceil(gemm_tiles::PANEL_ROWS) * blocks * panel;
+            let decoded = 4 * most(&|part| element(part).decoded_tile());
             let products = gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES;
             let results = rows.next_multiple_of(gemm_tiles::PANEL_ROWS) * most(&result_bytes);
-            dots + panel + 4 * gemm_tiles::DECODED_TILE + products + results
+            dots + panel + decoded + products + results
         }
         (_, Tiling::Dot) => tokens * most(&|part| result_bytes(part) * together(part)),
     }

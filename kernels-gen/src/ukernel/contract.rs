@@ -8,6 +8,7 @@ use super::block::{data_lines, scale_bytes};
 use super::dot_q8::TILES_PER_CALL;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
+use super::gemm_tiles::TileElement;
 use super::param::{Amount, Param, Region, Rows, TileState};
 use super::{
     BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, gemm_tiles,
@@ -23,7 +24,7 @@ impl MicroKernel {
     /// Whether tiles are configured around it.
     pub fn tiles(&self) -> TileState {
         match self {
-            MicroKernel::TilesOn => TileState { before: false, after: true },
+            MicroKernel::TilesOn(_) => TileState { before: false, after: true },
             MicroKernel::TilesOff => TileState { before: true, after: false },
             MicroKernel::GemmBf16(_) | MicroKernel::GemmTiles { .. } => {
                 TileState { before: true, after: true }
@@ -79,7 +80,7 @@ impl MicroKernel {
                 Param::Read(Region::new(CHUNK_BLOCKS * data_lines(WeightFormat::Mxfp4) * LINE)),
                 Param::Write(Region::new(CHUNK_BLOCKS * DECODED_BLOCK)),
             ],
-            MicroKernel::TilesOn | MicroKernel::TilesOff => Vec::new(),
+            MicroKernel::TilesOn(_) | MicroKernel::TilesOff => Vec::new(),
             MicroKernel::DecodeBf16 => vec![
                 Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
                 Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Mxfp4) * LINE))),
@@ -99,16 +100,16 @@ impl MicroKernel {
                 Param::Number,
                 Param::Number,
             ],
-            MicroKernel::DecodeTiles => vec![
-                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
-                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Mxfp4) * LINE))),
-                Param::Write(Region::new(Amount::times(3, gemm_tiles::DECODED_BLOCK))),
+            MicroKernel::DecodeTiles { format } => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
+                Param::Write(Region::new(Amount::times(3, TileElement::of(format).decoded_block()))),
                 Param::Number,
                 Param::Ahead,
             ],
-            MicroKernel::GemmTiles { stride } => vec![
-                Param::Read(Region::new(Amount::times(3, gemm_tiles::DECODED_BLOCK))),
-                Param::Read(Region::new(Amount::times(3, gemm_tiles::PANEL_BLOCK))),
+            MicroKernel::GemmTiles { element, stride } => vec![
+                Param::Read(Region::new(Amount::times(3, element.decoded_block()))),
+                Param::Read(Region::new(Amount::times(3, element.panel_block()))),
                 Param::Update(Region::new(ROWS_F32).times(gemm_tiles::PANEL_ROWS, stride)),
                 Param::Number,
                 Param::Update(Region::new(gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES)),
@@ -235,9 +236,12 @@ mod tests {
             MicroKernel::Prefetch,
             MicroKernel::DecodeBf16,
             MicroKernel::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
-            MicroKernel::DecodeTiles,
-            MicroKernel::GemmTiles { stride: 128 },
-            MicroKernel::TilesOn,
+            MicroKernel::DecodeTiles { format },
+            MicroKernel::DecodeTiles { format: WeightFormat::Int8 },
+            MicroKernel::GemmTiles { element: TileElement::Bf16, stride: 128 },
+            MicroKernel::GemmTiles { element: TileElement::I8, stride: 128 },
+            MicroKernel::TilesOn(TileElement::Bf16),
+            MicroKernel::TilesOn(TileElement::I8),
             MicroKernel::TilesOff,
             MicroKernel::Score { elem: KvFormat::F16, head_dim: 64, group: 8, scale: 0 },
             MicroKernel::Query { head_dim: 64, group: 8, zero: 128, scale: 0 },

@@ -1,60 +1,152 @@
-//! MXFP4 by q8 activations, made of products of bf16: "blockdot" of docs/dev/numerics.md, bit for bit.
+//! Matrices by q8 activations on tiles: "blockdot" of docs/dev/numerics.md, bit for bit. A product of tiles
+//! is one block of 32 k, and what is left to do is done by vectors.
 //!
-//! An integer of 8 bits is a bf16 number, and so is a MXFP4 value times its power of two. A block's sum is an
-//! integer below 2^16 times that power, which f32 holds in whatever order the 32 products are added. So one
-//! product of tiles gives `isum * w` exactly, and one fma by the activation's scale is left.
+//! Tiles of int8 ([`TileElement::I8`], matrices in int8 and int4): a product of tiles is `isum`, and as a
+//! float it is multiplied by the scale of the weights, then by that of the activations, as blockdot says.
 //!
-//! Tiles take numbers below 2^-126 for zeros. The least product of a block is 2^(s - 128), s being the byte
-//! of its scale. Bytes 0 and 1 are therefore decoded as [`LEAST_SCALE`], and a factor makes up for it, which
-//! is 1 for all other blocks. Products with it are exact, too.
+//! Tiles of bf16 ([`TileElement::Bf16`], MXFP4): an integer of 8 bits is a bf16 number, and so is a MXFP4
+//! value times its power of two. A block's sum is an integer below 2^16 times that power, which f32 holds in
+//! whatever order the 32 products are added. So one product of tiles gives `isum * w` exactly, and one fma by
+//! the activation's scale is left.
+//!
+//! Tiles of bf16 take numbers below 2^-126 for zeros. The least product of a block is 2^(s - 128), s being
+//! the byte of its scale. Bytes 0 and 1 are therefore decoded as [`LEAST_SCALE`], and a factor makes up for
+//! it, which is 1 for all other blocks. Products with it are exact, too.
 //!
 //! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: as that
-//!   of [`super::gemm_bf16`], but with scales of at least [`LEAST_SCALE`], and behind each block's lines one
-//!   of 16 f32, the factors of the rows.
+//!   of [`super::gemm_bf16`], but behind each block's lines there is one of 16 f32, the factors of the rows.
+//!   For bf16, scales are at least [`LEAST_SCALE`]. For int8 the lines are 8, of 16 rows by 4 signed bytes,
+//!   the second operand of `tdpbssd`, and factors are the scales.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products: *mut u8)`: adds
 //!   `blocks` blocks of a decoded tile times a panel of 16 rows to `sums`: 16 f32 per token, tokens `stride`
 //!   bytes apart. Rows that are not there may hold anything, and their sums may become anything. `products`
 //!   is memory for [`PRODUCTS`] products of tiles, which versions may use.
 //!
-//! A panel block is [`PANEL_BLOCK`] bytes: 32 bf16 per row, then a f32 scale per row. Versions for tiles need
-//! them on, as [`super::gemm_bf16`] says.
+//! A panel block is [`TileElement::panel_block`] bytes: 32 elements per row, then a f32 scale per row.
+//! Versions for tiles need those of their element on, as [`super::gemm_bf16`] says.
 
 use crate::emit::{Emit, LANES};
+use crate::ukernel::block::{data_lines, scale_bytes};
+use crate::ukernel::decode::{CHUNKS, Decoder};
 use crate::ukernel::dot_q8::QUADS;
 use crate::ukernel::gemm_bf16::{decode_blocks, halves};
-use cranelift_codegen::ir::types::{F32X4, I32, I32X4};
+use crate::ukernel::gemm_q8::words;
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 
 /// Rows of a panel, which are those of a tile register.
 pub const PANEL_ROWS: usize = 16;
-/// Bytes of a row in a panel's block.
-pub const ROW_BYTES: usize = BLOCK * 2;
-/// Offset of a panel block's scales.
-pub const PANEL_SCALES: usize = PANEL_ROWS * ROW_BYTES;
-/// Bytes of a panel's block.
-pub const PANEL_BLOCK: usize = PANEL_SCALES + PANEL_ROWS * 4;
-/// Offset of a decoded block's factors.
-pub const DECODED_FACTORS: usize = BLOCK * TILE_ROWS * 2;
-/// Bytes of a decoded block.
-pub const DECODED_BLOCK: usize = DECODED_FACTORS + LINE;
 /// Blocks decoded at a time: as many as [`super::gemm_q8::CHUNK_BLOCKS`].
 pub const CHUNK_BLOCKS: usize = super::gemm_q8::CHUNK_BLOCKS;
-/// Bytes from one decoded tile to the next.
-pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
 /// Products of tiles that there is memory for.
 pub const PRODUCTS: usize = 6;
 /// Bytes of one.
 pub const PRODUCT_BYTES: usize = PANEL_ROWS * TILE_ROWS * 4;
-/// The least byte of a scale whose products tiles keep.
+/// The least byte of a scale whose products tiles of bf16 keep.
 pub const LEAST_SCALE: u8 = 2;
 
+/// What tiles multiply. It decides the layout of panels and of decoded weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TileElement {
+    /// Values of MXFP4 times their scale, by integers.
+    Bf16,
+    /// Integers by integers.
+    I8,
+}
+
+impl TileElement {
+    /// Every element.
+    pub const ALL: [TileElement; 2] = [TileElement::Bf16, TileElement::I8];
+
+    /// What tiles multiply for a format with blocks.
+    pub fn of(format: WeightFormat) -> TileElement {
+        if format == WeightFormat::Mxfp4 { TileElement::Bf16 } else { TileElement::I8 }
+    }
+
+    /// Bytes of one.
+    const fn bytes(self) -> usize {
+        match self {
+            TileElement::Bf16 => 2,
+            TileElement::I8 => 1,
+        }
+    }
+
+    /// Bytes of a row in a panel's block.
+    pub const fn row_bytes(self) -> usize {
+        BLOCK * self.bytes()
+    }
+
+    /// Offset of a panel block's scales.
+    pub const fn panel_scales(self) -> usize {
+        PANEL_ROWS * self.row_bytes()
+    }
+
+    /// Bytes of a panel's block.
+    pub const fn panel_block(self) -> usize {
+        self.panel_scales() + PANEL_ROWS * 4
+    }
+
+    /// Lines of a decoded block, which are the rows of a tile.
+    pub const fn lines(self) -> usize {
+        BLOCK * TILE_ROWS * self.bytes() / LINE
+    }
+
+    /// Offset of a decoded block's factors.
+    pub const fn decoded_factors(self) -> usize {
+        self.lines() * LINE
+    }
+
+    /// Bytes of a decoded block.
+    pub const fn decoded_block(self) -> usize {
+        self.decoded_factors() + LINE
+    }
+
+    /// Bytes from one decoded tile to the next.
+    pub const fn decoded_tile(self) -> usize {
+        CHUNK_BLOCKS * self.decoded_block()
+    }
+
+    /// What names of micro-kernels for it end with.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            TileElement::Bf16 => "",
+            TileElement::I8 => "_bytes",
+        }
+    }
+}
+
 /// Emits `DecodeTiles`.
-pub fn decode(e: &mut Emit, params: &[Value]) {
-    decode_blocks(e, params, DECODED_BLOCK, |e, scales, out| {
-        let (scale, factor) = scale_and_factor(e, scales);
-        e.store(factor, out, DECODED_FACTORS);
-        scale
+pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
+    let element = TileElement::of(format);
+    match element {
+        TileElement::Bf16 => decode_blocks(e, params, element.decoded_block(), |e, scales, out| {
+            let (scale, factor) = scale_and_factor(e, scales);
+            e.store(factor, out, element.decoded_factors());
+            scale
+        }),
+        TileElement::I8 => decode_bytes(e, params, format),
+    }
+}
+
+/// Signed bytes, and scales as they are.
+fn decode_bytes(e: &mut Emit, params: &[Value], format: WeightFormat) {
+    let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
+    let (element, decoder) = (TileElement::I8, Decoder::new(format));
+    let zero = e.i64(0);
+    e.for_range(zero, blocks, 1, |e, block| {
+        let scales = e.at(scales, block, scale_bytes(format));
+        let data = e.at(data, block, data_lines(format) * LINE);
+        let out = e.at(out, block, element.decoded_block());
+        for quad in 0..QUADS {
+            let w = decoder.row_scales(e, scales, quad);
+            e.store(w, out, element.decoded_factors() + quad * LANES * 4);
+            for chunk in 0..CHUNKS {
+                let bytes = decoder.weights(e, data, quad, chunk);
+                let bytes = decoder.less_bias(e, bytes);
+                e.store(bytes, out, chunk * LINE + quad * LANES * 4);
+            }
+        }
     });
 }
 
@@ -77,24 +169,27 @@ fn scale_and_factor(e: &mut Emit, scales: Value) -> (Value, Value) {
 }
 
 /// Emits `GemmTiles`.
-pub fn gemm(e: &mut Emit, params: &[Value], stride: usize) {
+pub fn gemm(e: &mut Emit, params: &[Value], element: TileElement, stride: usize) {
     let (weights, panel, sums, blocks) = (params[0], params[1], params[2], params[3]);
     e.for_count(QUADS, |e, quad| {
         let (weights, sums) = (e.at(weights, quad, LANES * 4), e.at(sums, quad, LANES * 4));
         e.for_count(PANEL_ROWS, |e, token| {
             let sums = e.at(sums, token, stride);
-            let row = e.at(panel, token, ROW_BYTES);
+            let row = e.at(panel, token, element.row_bytes());
             let scale = e.at(panel, token, 4);
             let start = e.load(F32X4, sums, 0);
             let zero = e.i64(0);
             let done = e.for_carry(zero, blocks, 1, &[start], |e, block, acc| {
-                let weights = e.at(weights, block, DECODED_BLOCK);
-                let row = e.at(row, block, PANEL_BLOCK);
-                let scale = e.at(scale, block, PANEL_BLOCK);
-                let sum = block_sum(e, weights, row);
-                let factor = e.load(F32X4, weights, DECODED_FACTORS);
+                let weights = e.at(weights, block, element.decoded_block());
+                let row = e.at(row, block, element.panel_block());
+                let scale = e.at(scale, block, element.panel_block());
+                let sum = match element {
+                    TileElement::Bf16 => block_sum(e, weights, row),
+                    TileElement::I8 => integer_sum(e, weights, row),
+                };
+                let factor = e.load(F32X4, weights, element.decoded_factors());
                 let sum = e.fmul(sum, factor);
-                let scale = e.load_splat(scale, PANEL_SCALES);
+                let scale = e.load_splat(scale, element.panel_scales());
                 vec![e.fma(sum, scale, acc[0])]
             });
             e.store(done[0], sums, 0);
@@ -102,10 +197,10 @@ pub fn gemm(e: &mut Emit, params: &[Value], stride: usize) {
     });
 }
 
-/// The exact sum of a block's products, four rows by one token.
+/// The exact sum of a block's products of bf16, four rows by one token.
 fn block_sum(e: &mut Emit, weights: Value, row: Value) -> Value {
     let zero = e.splat_f32(0.0);
-    let (start, end) = (e.i64(0), e.i64((BLOCK / 2) as i64));
+    let (start, end) = (e.i64(0), e.i64(TileElement::Bf16.lines() as i64));
     e.for_carry(start, end, 1, &[zero], |e, line, sum| {
         let (weights, pair) = (e.at(weights, line, LINE), e.at(row, line, 4));
         let w = e.load(I32X4, weights, 0);
@@ -116,4 +211,22 @@ fn block_sum(e: &mut Emit, weights: Value, row: Value) -> Value {
         let sum = e.fma(a[0], w[0], sum[0]);
         vec![e.fma(a[1], w[1], sum)]
     })[0]
+}
+
+/// The sum of a block's products of integers, four rows by one token, as floats.
+fn integer_sum(e: &mut Emit, weights: Value, row: Value) -> Value {
+    let zero = e.splat_i32(0);
+    let (start, end) = (e.i64(0), e.i64(TileElement::I8.lines() as i64));
+    let sum = e.for_carry(start, end, 1, &[zero], |e, line, sum| {
+        let (weights, four) = (e.at(weights, line, LINE), e.at(row, line, 4));
+        let w = e.load(I8X16, weights, 0);
+        let a = e.load(I32, four, 0);
+        let a = e.splat(a);
+        let a = e.cast(I8X16, a);
+        let (w, a) = (words(e, w), words(e, a));
+        let products = [e.madd(w[0], a[0]), e.madd(w[1], a[1])];
+        let sum = e.b.ins().iadd(sum[0], products[0]);
+        vec![e.b.ins().iadd(sum, products[1])]
+    })[0];
+    e.b.ins().fcvt_from_sint(F32X4, sum)
 }

@@ -30,6 +30,7 @@ use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
 use gemm_q8::{Decoded, DotStep, GROUP, Overlap};
+use gemm_tiles::TileElement;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use map::Map;
@@ -59,12 +60,12 @@ pub enum MicroKernel {
     DecodeBf16,
     /// Decoded tiles x a panel of bf16 rows.
     GemmBf16(Shape),
-    /// Decodes blocks of an MXFP4 tile for `GemmTiles`.
-    DecodeTiles,
+    /// Decodes blocks of a tile for `GemmTiles`.
+    DecodeTiles { format: WeightFormat },
     /// A decoded tile x a panel of 16 q8 rows, whose sums lie `stride` bytes apart.
-    GemmTiles { stride: usize },
-    /// Configures tiles, where there are any.
-    TilesOn,
+    GemmTiles { element: TileElement, stride: usize },
+    /// Configures tiles of such elements, where there are any.
+    TilesOn(TileElement),
     /// Releases them.
     TilesOff,
     /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
@@ -123,9 +124,11 @@ impl fmt::Display for MicroKernel {
             MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }) => {
                 write!(f, "gemm_bf16_{tiles}x{}_s{stride}_g{gap}", groups * gemm_bf16::GROUP)
             }
-            MicroKernel::DecodeTiles => write!(f, "decode_mxfp4_tiles"),
-            MicroKernel::GemmTiles { stride } => write!(f, "gemm_tiles_s{stride}"),
-            MicroKernel::TilesOn => write!(f, "tiles_on"),
+            MicroKernel::DecodeTiles { format } => write!(f, "decode_{}_tiles", format.name()),
+            MicroKernel::GemmTiles { element, stride } => {
+                write!(f, "gemm_tiles{}_s{stride}", element.suffix())
+            }
+            MicroKernel::TilesOn(element) => write!(f, "tiles_on{}", element.suffix()),
             MicroKernel::TilesOff => write!(f, "tiles_off"),
             MicroKernel::Score { elem, head_dim, group, scale } => {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
@@ -190,10 +193,9 @@ impl MicroKernel {
             | MicroKernel::DotF32 { format, .. }
             | MicroKernel::Decode { format }
             | MicroKernel::DecodeWords { format }
+            | MicroKernel::DecodeTiles { format }
             | MicroKernel::AddDot { format, .. } => Some(*format),
-            MicroKernel::GemmDecode(_) | MicroKernel::DecodeBf16 | MicroKernel::DecodeTiles => {
-                Some(WeightFormat::Mxfp4)
-            }
+            MicroKernel::GemmDecode(_) | MicroKernel::DecodeBf16 => Some(WeightFormat::Mxfp4),
             _ => None,
         }
     }
@@ -209,9 +211,9 @@ impl MicroKernel {
             | MicroKernel::IntegerValue { .. }
             | MicroKernel::Score { .. } => 4,
             MicroKernel::Query { .. } => 2,
-            MicroKernel::TilesOn | MicroKernel::TilesOff => 0,
+            MicroKernel::TilesOn(_) | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
-            MicroKernel::DecodeTiles | MicroKernel::GemmTiles { .. } => 5,
+            MicroKernel::DecodeTiles { .. } | MicroKernel::GemmTiles { .. } => 5,
             MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. } => 4,
             MicroKernel::RmsNorm { .. } | MicroKernel::Prefetch => 3,
             MicroKernel::Map(map) => map.params(),
@@ -241,10 +243,10 @@ impl MicroKernel {
             MicroKernel::Prefetch => {}
             MicroKernel::DecodeBf16 => gemm_bf16::decode(e, params),
             MicroKernel::GemmBf16(shape) => gemm_bf16::gemm(e, params, shape),
-            MicroKernel::DecodeTiles => gemm_tiles::decode(e, params),
-            MicroKernel::GemmTiles { stride } => gemm_tiles::gemm(e, params, stride),
+            MicroKernel::DecodeTiles { format } => gemm_tiles::decode(e, params, format),
+            MicroKernel::GemmTiles { element, stride } => gemm_tiles::gemm(e, params, element, stride),
             // 128-bit code has no tiles.
-            MicroKernel::TilesOn | MicroKernel::TilesOff => {}
+            MicroKernel::TilesOn(_) | MicroKernel::TilesOff => {}
             MicroKernel::Score { elem, head_dim, group, scale } => {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
             }

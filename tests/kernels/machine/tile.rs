@@ -57,13 +57,17 @@ impl Machine {
                     self.memory.store(address, &row[..bytes])?;
                 }
             }
-            Mnemonic::Tdpbf16ps => {
+            Mnemonic::Tdpbf16ps | Mnemonic::Tdpbssd => {
                 let operands = [i.op0_register(), i.op1_register(), i.op2_register()];
                 let mut tiles = [0; 3];
                 for (tile, register) in tiles.iter_mut().zip(operands) {
                     *tile = self.tile(register)?.0;
                 }
-                self.configured()?.dot_bf16(tiles)?;
+                let tiles_there = self.configured()?;
+                match i.mnemonic() {
+                    Mnemonic::Tdpbssd => tiles_there.dot_bytes(tiles)?,
+                    _ => tiles_there.dot_bf16(tiles)?,
+                }
             }
             _ => return Ok(false),
         }

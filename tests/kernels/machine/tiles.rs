@@ -45,7 +45,37 @@ impl Tiles {
 
     /// `c += a * b`, pairs of bf16: even and odd ones are summed apart from zero, in ascending order, then
     /// added to each other, then to `c`.
-    pub fn dot_bf16(&mut self, [c, a, b]: [usize; 3]) -> Result<(), Fault> {
+    pub fn dot_bf16(&mut self, tiles: [usize; 3]) -> Result<(), Fault> {
+        self.dot(tiles, |sum, pairs| {
+            let mut sums = [0; 2];
+            for (a, b) in pairs {
+                sums[0] = float::flushed_fma(a << 16, b << 16, sums[0]);
+                sums[1] = float::flushed_fma(a & 0xffff_0000, b & 0xffff_0000, sums[1]);
+            }
+            float::flushed_add(sum, float::flushed_add(sums[0], sums[1]))
+        })
+    }
+
+    /// `c += a * b`, four signed bytes by four, which wraps around.
+    pub fn dot_bytes(&mut self, tiles: [usize; 3]) -> Result<(), Fault> {
+        self.dot(tiles, |sum, fours| {
+            fours.iter().fold(sum, |sum, (a, b)| {
+                let products = a
+                    .to_le_bytes()
+                    .into_iter()
+                    .zip(b.to_le_bytes())
+                    .map(|(a, b)| i32::from(a.cast_signed()) * i32::from(b.cast_signed()));
+                products.fold(sum, |sum, product| sum.wrapping_add(product.cast_unsigned()))
+            })
+        })
+    }
+
+    /// Each element of `c` becomes what `product` makes of it, a row of `a` and a column of `b`.
+    fn dot(
+        &mut self,
+        [c, a, b]: [usize; 3],
+        product: impl Fn(u32, &[(u32, u32)]) -> u32,
+    ) -> Result<(), Fault> {
         let [(rows, columns), (a_rows, a_bytes), (b_rows, b_bytes)] = [c, a, b].map(|tile| self.shapes[tile]);
         let fits = rows == a_rows && columns == b_bytes && a_bytes == 4 * b_rows;
         if !fits || columns % 4 != 0 || c == a || c == b || a == b {
@@ -54,13 +84,9 @@ impl Tiles {
         let mut result = [[0; ROW_BYTES]; ROWS];
         for (m, out) in result.iter_mut().enumerate().take(rows) {
             for n in 0..columns / 4 {
-                let mut sums = [0; 2];
-                for k in 0..b_rows {
-                    let (a, b) = (self.element(a, m, k), self.element(b, k, n));
-                    sums[0] = float::flushed_fma(a << 16, b << 16, sums[0]);
-                    sums[1] = float::flushed_fma(a & 0xffff_0000, b & 0xffff_0000, sums[1]);
-                }
-                let sum = float::flushed_add(self.element(c, m, n), float::flushed_add(sums[0], sums[1]));
+                let pairs: Vec<(u32, u32)> =
+                    (0..b_rows).map(|k| (self.element(a, m, k), self.element(b, k, n))).collect();
+                let sum = product(self.element(c, m, n), &pairs);
                 out[4 * n..][..4].copy_from_slice(&sum.to_le_bytes());
             }
         }

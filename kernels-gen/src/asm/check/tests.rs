@@ -8,7 +8,8 @@ use crate::ukernel::{MicroKernel, Order};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     CodeAssembler, al, byte_ptr, dword_ptr, eax, ecx, esp, ptr, qword_ptr, r10, r12, rax, rbp, rbx, rcx, rdi,
-    rdx, rsi, rsp, tmm0, xmm0, xmm1, xmmword_ptr, ymm0, ymmword_ptr, zmm0, zmm1, zmm2, zmm16, zmmword_ptr,
+    rdx, rsi, rsp, tmm0, tmm1, tmm2, xmm0, xmm1, xmmword_ptr, ymm0, ymmword_ptr, zmm0, zmm1, zmm2, zmm16,
+    zmmword_ptr,
 };
 use iced_x86::{CpuidFeature, Register};
 use kernmill_plan::format::WeightFormat;
@@ -440,6 +441,12 @@ fn tiles_are_configured_and_released() {
             .map_err(|violation| violation.rule)
     };
     assert_eq!(as_told(true, true, |a| a.tilezero(tmm0)), Ok(()));
+    // Products of either kind are for the level that has both.
+    let products: [Emit; 2] = [|a| a.tdpbf16ps(tmm0, tmm1, tmm2), |a| a.tdpbssd(tmm0, tmm1, tmm2)];
+    for product in products {
+        assert_eq!(as_told(true, true, product), Ok(()));
+        assert!(matches!(verdict(product), Err(Rule::Feature(_))));
+    }
     assert_eq!(as_told(true, false, |a| a.tilerelease()), Ok(()));
     assert_eq!(as_told(true, false, |a| a.tilezero(tmm0)), Err(Rule::Tiles));
     assert_eq!(as_told(true, true, |a| a.tilerelease()), Err(Rule::Tiles));

@@ -218,21 +218,26 @@ fn matrices_lie_as_bodies_read_them() {
 const TILES: Tiling = Tiling::Tiles { least_rows: 4 };
 
 #[test]
-fn tiles_multiply_experts_in_mxfp4() {
-    for kernel in [gate_up(), down()] {
+fn tiles_multiply_q8_rows() {
+    for kernel in [gate_up(), down(), projections()] {
         let sound = Kernel { tiling: TILES, ..kernel };
         assert!(check(&sound).is_ok());
         let found = refused(sound, |k| k.tiling = Tiling::Tiles { least_rows: 0 });
         assert!(found.contains("tiles of Q8("), "{found}");
     }
-    let int8 = |k: &mut Kernel| {
-        k.tiling = TILES;
+    let mut int8 = Kernel { tiling: TILES, ..down() };
+    with_down(&mut int8, |_, m| {
         let expert_stride = 4 * WeightFormat::Int8.tile(96).bytes();
-        with_down(k, |_, m| *m = Mat { expert_stride, ..mat(2, WeightFormat::Int8, 64, 96) });
-    };
-    for found in [refused(projections(), |k| k.tiling = TILES), refused(down(), int8)] {
-        assert!(found.contains("or of other weights than experts in MXFP4"), "{found}");
-    }
+        *m = Mat { expert_stride, ..mat(2, WeightFormat::Int8, 64, 96) };
+    });
+    assert!(check(&int8).is_ok());
+    // One panel serves a part, and panels have q8 rows.
+    let of_two_formats = refused(Kernel { tiling: TILES, ..gate_up() }, |k| {
+        nth(k, 0).mats[1].format = WeightFormat::Int4;
+    });
+    assert!(of_two_formats.contains("or of several formats at once"), "{of_two_formats}");
+    let of_bf16 = refused(Kernel { tiling: TILES, ..down() }, |k| k.vals[0].row = RowType::Bf16(96));
+    assert!(of_bf16.contains("tiles of Bf16(96)"), "{of_bf16}");
 }
 
 #[test]
