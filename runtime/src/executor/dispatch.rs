@@ -209,9 +209,10 @@ pub(super) fn dispatch(
         }))
     };
     shared.end();
+    let (tokens, took) = (stages[0].args.tokens as usize, start.elapsed());
     match waited {
-        Some(waited) => state.alone.ran_together(workers, start.elapsed(), waited),
-        None => state.alone.ran_alone(start.elapsed()),
+        Some(waited) => state.alone.ran_together(workers, tokens, took, waited),
+        None => state.alone.ran_alone(tokens, took),
     }
 }
 
