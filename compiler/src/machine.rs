@@ -24,6 +24,11 @@ const GB_PER_S: RangeInclusive<f64> = 0.01..=100_000.0;
 const TOPS_PER_S: RangeInclusive<f64> = 1e-6..=100_000.0;
 /// Microseconds of a barrier or a step: a second is more than any takes.
 const MICROSECONDS: RangeInclusive<f64> = 0.0..=1e6;
+/// Seconds by seconds: from what nothing reaches to what nothing would use.
+const SHARE: RangeInclusive<f64> = 1e-3..=1e3;
+/// Tiles are a target where they take at most this share of what vectors take. Rows have to be gathered and
+/// weights decoded for both.
+const TILES_PAY: f64 = 0.9;
 /// Bytes of a memory or cache.
 const BYTES: RangeInclusive<u64> = 0..=1 << 50;
 
@@ -38,6 +43,9 @@ pub struct Description {
     pub features: Features,
     /// Whether the system permits AMX tiles.
     pub tiles: bool,
+    /// A row's products on AMX tiles as a share of what vectors take for them: of bf16, and of int8. `None`
+    /// where they were not measured.
+    pub tile_shares: Option<[f64; 2]>,
     /// Family that code is tuned for.
     pub family: Tuning,
     /// Bytes of memory that were available.
@@ -105,6 +113,7 @@ impl Description {
             version: shortened(&all.text("version")?).into_owned(),
             features: features(&all)?,
             tiles: all.object("amx")?.flag("permitted")?,
+            tile_shares: tile_shares(&all.object("amx")?)?,
             family,
             available_memory: match value.get("available_memory") {
                 Some(Value::Null) => None,
@@ -116,9 +125,11 @@ impl Description {
         })
     }
 
-    /// The best target of the machine for a preset, and so the one that code is made for.
+    /// The best target of the machine for a preset, and so the one that code is made for. Presets whose
+    /// prompts vectors multiply as well take tiles where these were measured and are faster.
     pub fn level(&self, preset: Preset) -> Level {
-        let tiles = preset.has_tiles() && self.tiles;
+        let pays = |shares: [f64; 2]| shares.iter().any(|share| *share < TILES_PAY);
+        let tiles = self.tiles && (preset.has_tiles() || self.tile_shares.is_some_and(pays));
         let runs = |level: &Level| self.features.has(level.features()) && (tiles || !level.has_tiles());
         // The reader has found that it has the floor.
         Level::ALL.into_iter().rfind(runs).unwrap_or(Level::V3)
@@ -137,6 +148,7 @@ impl Description {
             all_bytes: all.gb_per_s,
             worker_bytes: one.gb_per_s,
             barrier: all.step_us * 1e3,
+            tile_shares: self.tile_shares.unwrap_or(MACHINE.tile_shares),
             ..MACHINE
         }
     }
@@ -161,6 +173,15 @@ fn features(all: &Fields<'_>) -> Result<Features> {
         Some(name) => bad(format!("`features` lacks {name}, which every target needs")),
         None => Ok(features),
     }
+}
+
+/// Shares of tiles, which a machine without tiles does not have.
+fn tile_shares(amx: &Fields<'_>) -> Result<Option<[f64; 2]>> {
+    if matches!(amx.value.get("tile_shares"), None | Some(Value::Null)) {
+        return Ok(None);
+    }
+    let shares = amx.object("tile_shares")?;
+    Ok(Some([shares.number("bf16", SHARE)?, shares.number("int8", SHARE)?]))
 }
 
 fn measured(all: &Fields<'_>) -> Result<Vec<Reached>> {
@@ -306,11 +327,23 @@ mod tests {
         value["amx"]["permitted"] = json!(true);
         assert_eq!(level(&value, Preset::Bf16), Level::Amx);
         assert_eq!(level(&value, Preset::Faithful), Level::V4Vnni);
+        // What was measured tells whether prompts in vectors have to give way.
+        for (bf16, int8, best) in [(0.5, 0.7, Level::Amx), (1.2, 0.8, Level::Amx), (0.95, 1.1, Level::V4Vnni)]
+        {
+            value["amx"]["tile_shares"] = json!({ "bf16": bf16, "int8": int8 });
+            assert_eq!(level(&value, Preset::Faithful), best, "{bf16} {int8}");
+            assert_eq!(level(&value, Preset::Bf16), Level::Amx);
+            let costs = Description::parse(&value.to_string()).unwrap().costs();
+            assert_eq!(costs.tile_shares, [bf16, int8]);
+        }
+        value["amx"]["permitted"] = json!(false);
+        value["amx"]["tile_shares"] = json!({ "bf16": 0.5, "int8": 0.5 });
+        assert_eq!(level(&value, Preset::Faithful), Level::V4Vnni);
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let cases: [(&[&str], Value, &str); 16] = [
+        let cases: [(&[&str], Value, &str); 18] = [
             (&["schema"], json!("kernmill.cpu/3"), "`schema` is kernmill.cpu/3, expected kernmill.cpu/2"),
             (&["schema"], json!(2), "`schema` is missing"),
             (&["cpu"], json!(["x"]), "`cpu` is a list, expected a text"),
@@ -320,6 +353,12 @@ mod tests {
             (&["family"], json!("vax"), "`family` is vax, expected one of generic, intel"),
             (&["amx"], json!(1), "`amx` is 1, expected an object"),
             (&["amx", "permitted"], json!("no"), "`amx.permitted` is \"no\", expected true or false"),
+            (&["amx", "tile_shares"], json!(0.5), "`amx.tile_shares` is 0.5, expected an object"),
+            (
+                &["amx", "tile_shares"],
+                json!({ "bf16": 0.5, "int8": 0 }),
+                "`amx.tile_shares.int8` is 0, expected a number from 0.001 to 1000",
+            ),
             (&["available_memory"], json!(-1), "`available_memory` is -1, expected a whole number from 0"),
             (&["last_level_cache"], json!(1.5), "`last_level_cache` is 1.5, expected a whole number"),
             (&["measured"], json!([]), "`measured` is empty"),

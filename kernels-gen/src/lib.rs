@@ -1,4 +1,4 @@
-//! Generates kernels: Cranelift bodies, micro-kernel micro-kernels, and the linker that makes one code blob
+//! Generates kernels: Cranelift bodies, micro-kernels, and the linker that makes one code blob
 //! of them.
 //!
 //! [`kernel`] says what a kernel is, as data; [`generate::generate`] turns a list of them into a
@@ -25,5 +25,6 @@ pub mod peak;
 mod row_op;
 mod run;
 mod scratch;
+pub mod tile_probe;
 pub mod ukernel;
 pub mod weight_reads;

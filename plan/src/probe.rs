@@ -24,6 +24,39 @@ pub struct Probe {
     pub iteration_ops: u64,
 }
 
+/// Micro-kernels that multiply decoded weights by rows in cache, on AMX tiles and in vectors: what tiles gain.
+/// The kernels' generator makes them, and the runtime runs them.
+#[derive(Clone, Debug)]
+pub struct TileProbe {
+    /// Features that the code uses.
+    pub level: Level,
+    /// The functions.
+    pub code: CodeBlob,
+    /// Blocks of 32 k that a call multiplies.
+    pub blocks: u64,
+    /// What tiles multiply, one entry for each kind of element.
+    pub elements: Vec<TileElementProbe>,
+}
+
+/// Functions of a [`TileProbe`] for one kind of element. Operands and results take at most 128 KiB each.
+#[derive(Clone, Copy, Debug)]
+pub struct TileElementProbe {
+    /// Offset of `extern "C" fn()`, which configures tiles.
+    pub on: u64,
+    /// Offset of `extern "C" fn()`, which releases them.
+    pub off: u64,
+    /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products:
+    /// *mut u8)`, which multiplies on tiles.
+    pub tiles: u64,
+    /// Rows of the panel times tiles of weights that a call of `tiles` multiplies.
+    pub tiles_work: usize,
+    /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64,
+    /// gap: u64)`, which multiplies in vectors. `stride` is 128 and `gap` 64.
+    pub vectors: u64,
+    /// Rows of the panel times tiles of weights that a call of `vectors` multiplies.
+    pub vectors_work: usize,
+}
+
 /// One way to read memory. All read the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadWay {

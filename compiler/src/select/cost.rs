@@ -57,6 +57,9 @@ pub struct Machine {
     pub bf16_decode: f64,
     /// A decoded block of a tile times a bf16 row.
     pub bf16_row: f64,
+    /// A row's products on AMX tiles as a share of what vectors take for them, for each of
+    /// [`TileElement::ALL`].
+    pub tile_shares: [f64; TileElement::ALL.len()],
     /// A multiply-add of attention with vectors of 512 bits, softmax included. Reports are made with it;
     /// nothing is picked by it.
     pub attention_mac: f64,
@@ -69,7 +72,9 @@ pub struct Machine {
 /// and 32 rows of a norm and a quantisation of 2880 take 54.9 us, with a router of 32 rows besides 116.1.
 /// `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
 /// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the
-/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles. Attention:
+/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles. The shares of AMX tiles are of loops
+/// in C on a Xeon: one of `tdpbf16ps` with a fma for each vector of sums, or of `tdpbssd` with three
+/// operations for each, the other of `vpdpbusd`; the micro-kernels have not been measured. Attention:
 /// `benches/runs/2026-11-21-attention.md`, where two threads take 72 us for the 6.0 million multiply-adds of
 /// a token of a prompt of 512.
 pub const MACHINE: Machine = Machine {
@@ -88,6 +93,7 @@ pub const MACHINE: Machine = Machine {
     f32_product: 0.06,
     bf16_decode: 21.0,
     bf16_row: 10.4,
+    tile_shares: [0.55, 0.69],
     attention_mac: 0.024,
 };
 
@@ -154,17 +160,6 @@ struct FormatCosts {
     /// Products by tiles less 1 and tokens less 1.
     gemms: [[f64; GROUP]; 2],
     least_rows: usize,
-}
-
-/// A block of 16 rows by 16 tokens on tiles, as a share of what panels in vectors take for them. The numbers
-/// are of loops in C on a Xeon with AMX: one of `tdpbf16ps` with a fma for each vector of sums, or of
-/// `tdpbssd` with three operations for each, the other of `vpdpbusd`. The micro-kernels themselves have not
-/// been measured.
-fn tiles_share(element: TileElement) -> f64 {
-    match element {
-        TileElement::Bf16 => 0.55,
-        TileElement::I8 => 0.69,
-    }
 }
 
 impl Model {
@@ -243,7 +238,7 @@ impl Model {
     fn tile_block(&self, format: WeightFormat, rows: usize) -> f64 {
         let (costs, element) = (self.format(format), TileElement::of(format));
         let vectors = costs.gemms[1][GROUP - 1] / (2 * GROUP) as f64;
-        let group = tiles_share(element) * vectors * gemm_tiles::PANEL_ROWS as f64;
+        let group = self.machine.tile_shares[element as usize] * vectors * gemm_tiles::PANEL_ROWS as f64;
         let decode = match element {
             TileElement::Bf16 => self.machine.bf16_decode,
             TileElement::I8 => costs.decode,

@@ -5,18 +5,30 @@ use crate::error::Result;
 use crate::observe::{Observer, Silent, Unit};
 use crate::options::Target;
 use kernmill_compiler::quant::Preset;
+use kernmill_kernels_gen::tile_probe;
 use kernmill_os::cpu::host_has;
 use kernmill_os::memory::available_memory;
 use kernmill_os::proc;
 use kernmill_os::tiles;
 use kernmill_plan::target::{Level, Tuning};
+use kernmill_runtime::measure;
 use kernmill_runtime::pool::default_threads;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Speeds that a number of threads reach.
+/// What was measured of this machine; nothing by default.
+#[derive(Default)]
 pub struct Measured {
+    /// What numbers of threads reach, ascending.
+    pub reached: Vec<Reached>,
+    /// A row's products on AMX tiles as a share of what vectors take for them: of bf16, and of int8. `None`
+    /// without tiles.
+    pub tile_shares: Option<[f64; 2]>,
+}
+
+/// Speeds that a number of threads reach.
+pub struct Reached {
     /// Number of threads.
     pub threads: usize,
     /// Bytes per second of each read from memory.
@@ -42,7 +54,7 @@ impl Measured {
     ///
     /// # Errors
     /// When this CPU runs no kernels, or the system refuses memory or threads.
-    pub fn all(threads: Option<usize>, bytes: u64, observer: &dyn Observer) -> Result<Vec<Measured>> {
+    pub fn all(threads: Option<usize>, bytes: u64, observer: &dyn Observer) -> Result<Measured> {
         let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
         let bytes = bytes.max(1 << 20);
         let memory = buffer(bytes)?;
@@ -53,7 +65,7 @@ impl Measured {
             limits.choose_read(memory.as_slice());
             let stretch = memory.len().min(STRETCH.max(2 * caches().last as usize));
             let mut reached =
-                Measured { threads, reads: Vec::new(), peaks: Vec::new(), barrier: f64::MAX, step: 0.0 };
+                Reached { threads, reads: Vec::new(), peaks: Vec::new(), barrier: f64::MAX, step: 0.0 };
             let mut least = [f64::MAX; 2];
             for _ in 0..TRIES {
                 reached.reads.push(limits.read(memory.as_slice(), bytes));
@@ -67,8 +79,20 @@ impl Measured {
             reached.step = ((least[1] - least[0]) / (STEPS - 1) as f64).max(reached.barrier);
             Ok(reached)
         };
-        counts.into_iter().map(measure).collect()
+        let reached = counts.into_iter().map(measure).collect::<Result<_>>()?;
+        let tiles = tiles_state();
+        let usable = tiles.present && tiles.refusal.is_none() && Level::Amx.missing().is_empty();
+        let tile_shares = usable.then(|| tile_shares(Level::Amx)).transpose()?;
+        Ok(Measured { reached, tile_shares })
     }
+}
+
+/// Shares that tiles take, at a level without tiles those of the code that stands in for them.
+fn tile_shares(level: Level) -> Result<[f64; 2]> {
+    let probe = tile_probe::tile_probe(level)?;
+    // SAFETY: the generator has just made the probe.
+    let shares = unsafe { measure::tile_shares(&probe) }?;
+    Ok([shares[0], shares[1]])
 }
 
 /// Numbers of threads that are measured: one, twice and three times as many again and again, and all.
@@ -82,7 +106,7 @@ fn counts(all: usize) -> Vec<usize> {
 }
 
 /// Targets, features, cores and memory as text, and what was measured.
-pub fn text(reached: &[Measured]) -> String {
+pub fn text(measured: &Measured) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}", model_name());
@@ -102,7 +126,7 @@ pub fn text(reached: &[Measured]) -> String {
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
     }
-    for Measured { threads, reads, peaks, barrier, step } in reached {
+    for Reached { threads, reads, peaks, barrier, step } in &measured.reached {
         let plural = if *threads == 1 { "" } else { "s" };
         let (read, peak) = (best(reads) / 1e9, best(peaks) / 1e12);
         let (barrier, step) = (barrier * 1e6, step * 1e6);
@@ -111,11 +135,14 @@ pub fn text(reached: &[Measured]) -> String {
             "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS, barrier {barrier:.2} us, step {step:.1} us"
         );
     }
+    if let Some([bf16, int8]) = measured.tile_shares {
+        let _ = writeln!(text, "AMX tiles: {bf16:.2} of the time of vectors with bf16, {int8:.2} with int8");
+    }
     text
 }
 
 /// Targets, features, cores and memory, and what was measured, as one JSON object.
-pub fn json(reached: &[Measured]) -> Value {
+pub fn json(measured: &Measured) -> Value {
     let levels: Vec<_> = Level::ALL
         .into_iter()
         .map(|level| json!({ "name": level.name(), "supported": level.missing().is_empty(), "missing": level.missing() }))
@@ -134,10 +161,13 @@ pub fn json(reached: &[Measured]) -> Value {
         "core_cache": caches().core,
         "last_level_cache": caches().last,
     });
-    if !reached.is_empty() {
+    if let Some([bf16, int8]) = measured.tile_shares {
+        report["amx"]["tile_shares"] = json!({ "bf16": bf16, "int8": int8 });
+    }
+    if !measured.reached.is_empty() {
         let scaled =
             |values: &[f64], unit: f64| values.iter().map(|value| value / unit).collect::<Vec<f64>>();
-        let of = |one: &Measured| {
+        let of = |one: &Reached| {
             json!({
                 "threads": one.threads,
                 "gb_per_s": best(&one.reads) / 1e9,
@@ -148,7 +178,7 @@ pub fn json(reached: &[Measured]) -> Value {
                 "step_us": one.step * 1e6,
             })
         };
-        report["measured"] = reached.iter().map(of).collect();
+        report["measured"] = measured.reached.iter().map(of).collect();
     }
     report
 }
@@ -210,14 +240,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let measured = |threads: usize, read: f64, step: f64| Measured {
+        let reached = |threads: usize, read: f64, step: f64| Reached {
             threads,
             reads: vec![1e9, read],
             peaks: vec![2e12],
             barrier: 1.5e-6,
             step,
         };
-        let mut report = json(&[measured(1, 17e9, 2e-6), measured(4, 51e9, 9e-6)]);
+        let reached = vec![reached(1, 17e9, 2e-6), reached(4, 51e9, 9e-6)];
+        let mut report = json(&Measured { reached, tile_shares: Some([0.5, 0.75]) });
         report["schema"] = SCHEMA.into();
         report["version"] = "7".into();
         let read = Description::parse(&report.to_string()).unwrap();
@@ -225,8 +256,18 @@ mod tests {
         let costs = read.costs();
         assert_eq!((costs.workers, costs.worker_bytes, costs.all_bytes), (4, 17.0, 51.0));
         assert!((costs.barrier - 9000.0).abs() < 1e-6, "{}", costs.barrier);
-        assert_eq!(Some(read.level(Preset::Faithful)), Level::native(false));
+        assert_eq!(read.tile_shares, Some([0.5, 0.75]));
+        // Tiles that pay are taken where there are some.
+        assert_eq!(Some(read.level(Preset::Faithful)), Level::native(tiles::request().is_ok()));
         assert_eq!(read.family, Tuning::native());
+    }
+
+    /// Vectors of 128 bits stand in for tiles: they take longer than wider ones, and never nothing.
+    #[test]
+    fn shares_of_tiles_are_ratios_of_times() {
+        for share in tile_shares(Level::V3).unwrap() {
+            assert!(share > 0.2 && share < 200.0, "{share}");
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 mod reader;
 mod system;
+mod tiles;
 
 pub use reader::{Reader, readers};
 pub use system::{HugePages, huge_pages, major_faults, peak_resident, stolen_seconds};
+pub use tiles::tile_shares;
 
 use crate::code::{CodeError, ExecutableCode};
 use crate::executor::LoadError;
