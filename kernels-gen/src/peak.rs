@@ -16,8 +16,8 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::asm_traits::{CodeAsmVpaddd, CodeAsmVpaddw, CodeAsmVpmaddubsw, CodeAsmVpmaddwd};
 use iced_x86::code_asm::registers::ymm;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, eax, ptr, r8, r9, rdi, rsi, xmm0, ymmword_ptr,
-    zmmword_ptr,
+    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, eax, ptr, r8, r9, r10, r11, rdi, rsi, xmm0,
+    ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::LINE;
 use kernmill_plan::probe::{MULTIPLY, Probe, READ, ReadWay};
@@ -26,7 +26,9 @@ use kernmill_plan::target::{Features, Level};
 
 /// Places that are read in turn.
 const STREAMS: usize = 4;
-/// Lines that one step reads. With four places, one line of each gives some percent more than two on a Zen 3
+/// Numbers of places that are tried.
+const PLACES: [usize; 4] = [1, 2, STREAMS, 8];
+/// Lines that one step reads, at least one of each place. With four places, one line of each gives some percent more than two on a Zen 3
 /// (`benches/runs/2026-11-22-zen3.md`), more than that far less.
 const STEP_LINES: usize = 4;
 /// Bytes of each place that prefetching is ahead.
@@ -82,14 +84,19 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
     add(MULTIPLY, multiply);
     add(READ, reading(STREAMS, AHEAD, load)?);
     let mut reads = Vec::new();
-    let ways = [1, 2, STREAMS].into_iter().flat_map(|places| DISTANCES.map(|ahead| (places, ahead)));
+    let ways = PLACES.into_iter().flat_map(|places| DISTANCES.map(|ahead| (places, ahead)));
     for (places, ahead) in ways {
         let symbol = format!("read_{places}_{ahead}");
         add(&symbol, reading(places, ahead, load)?);
-        reads.push(ReadWay { symbol, step: STEP_LINES * LINE, places, ahead });
+        reads.push(ReadWay { symbol, step: step_lines(places) * LINE, places, ahead });
     }
-    let (read_step, iteration_ops) = (STEP_LINES * LINE, PRODUCTS as u64 * lanes * 2);
+    let (read_step, iteration_ops) = (step_lines(STREAMS) * LINE, PRODUCTS as u64 * lanes * 2);
     Ok(Probe { level, code, read_step, reads, iteration_ops })
+}
+
+/// Lines that one step reads of so many places together.
+fn step_lines(places: usize) -> usize {
+    STEP_LINES.max(places)
 }
 
 /// Loads a line to registers whose number follows from the line's.
@@ -97,16 +104,20 @@ type Load = fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedEr
 
 /// `read`: rdi is the address, rsi counts the steps.
 fn reading(places: usize, ahead: usize, load: Load) -> Result<Vec<u8>, IcedError> {
-    let lines = STEP_LINES / places;
+    let lines = step_lines(places) / places;
     let mut a = CodeAssembler::new(64)?;
     let (mut again, mut end) = (a.create_label(), a.create_label());
     a.test(rsi, rsi)?;
     a.jz(end)?;
-    // Bytes of one part, and of three.
+    // Bytes of one part, and of three, five and seven.
     a.imul_3(r8, rsi, (lines * LINE) as i32)?;
     a.lea(r9, ptr(r8 + r8 * 2))?;
+    a.lea(r10, ptr(r8 + r8 * 4))?;
+    a.lea(r11, ptr(r9 + r8 * 4))?;
+    let first = [rdi + 0, rdi + r8, rdi + r8 * 2, rdi + r9];
+    let parts = first.into_iter().chain([rdi + r8 * 4, rdi + r10, rdi + r9 * 2, rdi + r11]);
     a.set_label(&mut again)?;
-    for (n, place) in [rdi + 0, rdi + r8, rdi + r8 * 2, rdi + r9].into_iter().take(places).enumerate() {
+    for (n, place) in parts.take(places).enumerate() {
         for line in 0..lines {
             if ahead > 0 {
                 a.prefetcht1(byte_ptr(place + (ahead + line * LINE)))?;
@@ -241,11 +252,14 @@ mod tests {
             assert_eq!((count("vpmaddwd"), count("vpaddd")), (blocks, blocks), "{text}");
             assert_eq!(count("vpaddw"), blocks * (BLOCK_PRODUCTS - 1), "{text}");
             assert_eq!(count("zmm") > 0, wide, "{text}");
-            let (ways, fetching) = (3 * DISTANCES.len() + 1, 3 * (DISTANCES.len() - 1) + 1);
-            assert_eq!(probe.reads.len(), ways - 1);
-            assert_eq!(count("prefetcht1"), fetching * STEP_LINES, "{text}");
-            let loads = ways * STEP_LINES * if wide { 1 } else { 2 };
-            assert_eq!(count("[rdi"), fetching * STEP_LINES + loads, "{text}");
+            // Lines that steps of the chosen ways read, once for each distance, and those of `read`.
+            let (ways, own): (usize, _) = (PLACES.into_iter().map(step_lines).sum(), step_lines(STREAMS));
+            assert_eq!(probe.reads.len(), PLACES.len() * DISTANCES.len());
+            // One distance is none.
+            let fetched = ways * (DISTANCES.len() - 1) + own;
+            assert_eq!(count("prefetcht1"), fetched, "{text}");
+            let loads = (ways * DISTANCES.len() + own) * if wide { 1 } else { 2 };
+            assert_eq!(count("[rdi"), fetched + loads, "{text}");
         }
     }
 }
