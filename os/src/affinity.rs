@@ -1,6 +1,5 @@
 //! Which CPUs there are to work on.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -124,7 +123,17 @@ impl Usable {
     /// Threads that have a core of their own: the least of these CPUs, the control group's quota, and the
     /// physical cores among the CPUs; at least 1.
     pub fn own_cores(&self) -> usize {
-        self.count.min(cores(&self.cpus)).max(1)
+        self.count.min(self.cores().len()).max(1)
+    }
+
+    /// Physical cores among the CPUs, each with its CPUs, by the lowest of them: hardware threads of one core
+    /// share its vector units and its caches.
+    pub fn cores(&self) -> Vec<CpuSet> {
+        let read = |cpu| {
+            let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+            std::fs::read_to_string(file).ok()
+        };
+        cores_by(&self.cpus, read)
     }
 }
 
@@ -185,23 +194,19 @@ impl Drop for Pinned {
     }
 }
 
-/// Physical cores among `cpus`: hardware threads of one core share its vector units and its caches.
-fn cores(cpus: &[usize]) -> usize {
-    let read = |cpu| {
-        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
-            .ok()
-    };
-    cores_by(cpus, read)
-}
-
-/// How many cores the CPUs are, by the siblings that the system names for each. A CPU without named siblings
+/// The cores that CPUs belong to, by the siblings that the system names for each. A CPU without named siblings
 /// is a core of its own.
-fn cores_by(cpus: &[usize], siblings: impl Fn(usize) -> Option<String>) -> usize {
-    let core = |cpu: &usize| {
+fn cores_by(cpus: &[usize], siblings: impl Fn(usize) -> Option<String>) -> Vec<CpuSet> {
+    let mut cores: Vec<(String, Vec<usize>)> = Vec::new();
+    for cpu in cpus {
         let list = siblings(*cpu).map(|list| list.trim().to_owned());
-        list.filter(|list| !list.is_empty()).unwrap_or_else(|| cpu.to_string())
-    };
-    cpus.iter().map(core).collect::<BTreeSet<String>>().len()
+        let core = list.filter(|list| !list.is_empty()).unwrap_or_else(|| cpu.to_string());
+        match cores.iter_mut().find(|(other, _)| *other == core) {
+            Some((_, own)) => own.push(*cpu),
+            None => cores.push((core, vec![*cpu])),
+        }
+    }
+    cores.into_iter().map(|(_, own)| own.into_iter().collect()).collect()
 }
 
 #[cfg(test)]
@@ -261,12 +266,16 @@ mod tests {
     #[test]
     fn a_cpu_of_which_nothing_is_said_is_a_core_of_its_own() {
         let pairs = |cpu: usize| Some(format!("{},{}\n", cpu % 2, cpu % 2 + 2));
-        assert_eq!(cores_by(&[0, 1, 2, 3], pairs), 2);
-        assert_eq!(cores_by(&[1, 3], pairs), 1);
-        assert_eq!(cores_by(&[0, 1, 2], |cpu| Some(format!("{cpu}\n"))), 3);
+        let cores = |cpus: &[usize], siblings: &dyn Fn(usize) -> Option<String>| {
+            cores_by(cpus, siblings).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(cores(&[0, 1, 2, 3], &pairs), ["0,2", "1,3"]);
+        assert_eq!(cores(&[1, 3], &pairs), ["1,3"]);
+        assert_eq!(cores(&[2, 3], &pairs), ["2", "3"]);
+        assert_eq!(cores(&[0, 1, 2], &|cpu| Some(format!("{cpu}\n"))), ["0", "1", "2"]);
         for nothing in [None, Some(""), Some(" \n")] {
-            assert_eq!(cores_by(&[0, 1, 5], |_| nothing.map(str::to_owned)), 3, "{nothing:?}");
+            assert_eq!(cores(&[0, 1, 5], &|_| nothing.map(str::to_owned)), ["0", "1", "5"], "{nothing:?}");
         }
-        assert_eq!(cores_by(&[0, 1, 2], |cpu| (cpu > 0).then(|| "1-2".to_owned())), 2);
+        assert_eq!(cores(&[0, 1, 2], &|cpu| (cpu > 0).then(|| "1-2".to_owned())), ["0", "1-2"]);
     }
 }

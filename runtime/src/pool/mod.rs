@@ -35,8 +35,9 @@ pub(crate) use rounds::{Ahead, Job, Turn};
 pub struct PoolConfig {
     /// Workers, the calling thread included; `None` takes [`default_threads`].
     pub threads: Option<usize>,
-    /// CPUs that the workers may run on; `None` leaves that to the system. Worker 0 is kept there as with
-    /// `pin`.
+    /// CPUs that the workers may run on; `None` takes those that this process may use. Worker 0 is kept there
+    /// as with `pin`. Where there is a worker for every core of these CPUs, all but worker 0 stay on a core of
+    /// their own.
     pub cpus: Option<CpuSet>,
     /// Pins worker i to the i-th of these CPUs, or of those that this process may use. Worker 0 is whichever
     /// thread calls: it is pinned while it runs a batch, and may go where it could before afterwards.
@@ -110,6 +111,21 @@ fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
     Ok(usable.within(cpus))
 }
 
+/// Where a worker stays.
+struct Place {
+    cpus: CpuSet,
+    /// Whether there is no pool if it cannot be kept there.
+    must: bool,
+}
+
+/// The core of each worker, where there are as many workers as cores; else none. The system would put two
+/// workers on one core as soon as a neighbour keeps one of them waiting, however little time the neighbour is
+/// to get, and leave it the other core. Worker 0, whose thread is the caller's, goes to the core that is left.
+fn cores_of_workers(usable: &Usable, count: usize) -> Vec<CpuSet> {
+    let cores = usable.cores();
+    if cores.len() == count && usable.own_cores() == count { cores } else { Vec::new() }
+}
+
 /// Persistent workers. `A` is what they do while they wait for a turn to end.
 pub(crate) struct Pool<A: Ahead = ()> {
     rounds: Arc<Rounds<A>>,
@@ -138,6 +154,7 @@ impl<A: Ahead> Pool<A> {
             true => Some(CpuSet::one(usable.cpus[worker % usable.cpus.len()])),
             false => config.cpus,
         };
+        let cores = cores_of_workers(&usable, count);
         let rounds = Arc::new(Rounds::new(count as u32, may_spin));
         let mut pool = Pool {
             rounds,
@@ -146,7 +163,9 @@ impl<A: Ahead> Pool<A> {
             process: process::id(),
         };
         for worker in 1..count {
-            pool.threads.push(spawn(worker, cpus_of(worker), &pool.rounds)?);
+            let own = cores.get(worker).copied().filter(|_| !config.pin);
+            let place = own.or(cpus_of(worker)).map(|cpus| Place { cpus, must: cpus_of(worker).is_some() });
+            pool.threads.push(spawn(worker, place, &pool.rounds)?);
         }
         if let Some(cpus) = &pool.own_cpus {
             Pinned::to(cpus).map_err(|source| PoolError::Pin { worker: 0, source })?;
@@ -217,15 +236,16 @@ impl<A: Ahead> Drop for Pool<A> {
 
 fn spawn<A: Ahead>(
     worker: usize,
-    cpus: Option<CpuSet>,
+    place: Option<Place>,
     rounds: &Arc<Rounds<A>>,
 ) -> Result<JoinHandle<()>, PoolError> {
     let rounds = Arc::clone(rounds);
     let (pinned, answer) = std::sync::mpsc::sync_channel(1);
     let body = move || {
         let _env = FloatEnv::standard();
-        let (result, _pinned) = match cpus.as_ref().map(Pinned::to).transpose() {
+        let (result, _pinned) = match place.as_ref().map(|place| Pinned::to(&place.cpus)).transpose() {
             Ok(pinned) => (Ok(()), pinned),
+            Err(_) if place.is_some_and(|place| !place.must) => (Ok(()), None),
             Err(error) => (Err(error), None),
         };
         let failed = result.is_err();

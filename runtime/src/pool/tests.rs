@@ -89,6 +89,26 @@ fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
     assert_eq!(Pool::<()>::new(PoolConfig { pin: true, ..PoolConfig::default() }).unwrap().count(), threads);
 }
 
+/// Worker 0 may go where it could before; each of the others has a core. With fewer of them than cores, the
+/// system places them.
+#[test]
+fn as_many_workers_as_cores_have_one_each() {
+    let (all, cores) = (usable().cpus, usable().cores());
+    for threads in [1, 2, cores.len(), cores.len() + 1] {
+        let mut pool = pool(threads);
+        let seen = std::sync::Mutex::new(vec![Vec::new(); threads]);
+        pool.run(&|worker, _| seen.lock().unwrap()[worker as usize] = usable().cpus);
+        let spread = threads == cores.len() && usable().own_cores() == threads;
+        for (worker, cpus) in seen.into_inner().unwrap().into_iter().enumerate() {
+            let expected = match spread && worker > 0 {
+                true => cores[worker].iter().collect(),
+                false => all.clone(),
+            };
+            assert_eq!(cpus, expected, "worker {worker} of {threads}");
+        }
+    }
+}
+
 #[test]
 fn workers_stay_on_the_cpus_that_are_named() {
     // As the system says it.
@@ -100,9 +120,12 @@ fn workers_stay_on_the_cpus_that_are_named() {
     let (all, own) = (usable().cpus, list());
     for cpus in [vec![all[0]], vec![all[all.len() - 1]], all.clone()] {
         let set: CpuSet = cpus.iter().copied().collect();
+        // So many that they have no cores of their own.
+        let threads = cpus.len() + 1;
         for pin in [false, true] {
-            let mut pool = Pool::<()>::new(PoolConfig { threads: Some(3), cpus: Some(set), pin }).unwrap();
-            let seen = std::sync::Mutex::new(vec![String::new(); 3]);
+            let config = PoolConfig { threads: Some(threads), cpus: Some(set), pin };
+            let mut pool = Pool::<()>::new(config).unwrap();
+            let seen = std::sync::Mutex::new(vec![String::new(); threads]);
             pool.run(&|worker, _| seen.lock().unwrap()[worker as usize] = list());
             for (worker, seen) in seen.into_inner().unwrap().into_iter().enumerate() {
                 let expected = if pin { cpus[worker % cpus.len()].to_string() } else { set.to_string() };
