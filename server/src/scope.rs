@@ -6,6 +6,7 @@ use crate::fields::Fields;
 use crate::record::Record;
 use kernmill::chat::Date;
 use kernmill::runtime::AdapterUse;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,19 +34,40 @@ pub struct Scope<'a> {
 impl Scope<'_> {
     /// The model that is asked for: its name as the request has it, and the adapters that it stands for.
     ///
+    /// A gateway may know the name of the model alone. Behind it, `lora_path` names the adapter.
+    ///
     /// # Errors
-    /// When none is named, or there is no such model.
+    /// When none is named, there is no such model or adapter, or two adapters are named.
     pub fn model(&self, fields: &mut Fields) -> Result<(String, Vec<AdapterUse>), ApiError> {
         let name = fields.text("model")?.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| {
             let known = self.names().join(", ");
             ApiError::field("model", format!("`model` is missing, expected one of: {known}"))
         })?;
-        let meant = self.aliases.get(&name).unwrap_or(&name);
-        let adapter = self.adapters.iter().find(|adapter| *adapter == meant);
-        if *meant != self.facts.model && adapter.is_none() {
+        let named = self.adapter(&name);
+        if named.is_none() && *self.aliases.get(&name).unwrap_or(&name) != self.facts.model {
             return Err(ApiError::model(&name, &self.names()));
         }
+        let other = fields.text("lora_path")?.filter(|other| !other.is_empty());
+        let (name, adapter) = match other {
+            None => (name, named),
+            Some(other) => {
+                let Some(adapter) = self.adapter(&other) else {
+                    let known = if self.adapters.is_empty() {
+                        "but none is loaded".to_owned()
+                    } else {
+                        format!("one of: {}", self.adapters.join(", "))
+                    };
+                    let expected = format!("the name of an adapter, {known}");
+                    return Err(fields.wrong("lora_path", &Value::from(other), &expected));
+                };
+                if let Some(named) = named.filter(|named| *named != adapter) {
+                    let expected = format!("`{named}`, the adapter that `model` names");
+                    return Err(fields.wrong("lora_path", &Value::from(other), &expected));
+                }
+                (other, Some(adapter))
+            }
+        };
         // Names of models alone go into the log: any other may be a client's text.
         if let Some(record) = &self.record {
             record.model(&name);
@@ -54,9 +76,72 @@ impl Scope<'_> {
         Ok((name, uses))
     }
 
+    /// The adapter that a name or an alias stands for.
+    fn adapter(&self, name: &str) -> Option<&String> {
+        let meant = self.aliases.get(name).map_or(name, String::as_str);
+        self.adapters.iter().find(|adapter| *adapter == meant)
+    }
+
     /// Names that a request may have in `model`.
     fn names(&self) -> Vec<String> {
         let own = std::iter::once(&self.facts.model).chain(&self.adapters);
         own.chain(self.aliases.keys()).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scope;
+    use crate::backend::Backend;
+    use crate::fields::Fields;
+    use crate::scripted::Scripted;
+    use kernmill::runtime::AdapterUse;
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+
+    /// What a request with this body means, or what is wrong with it.
+    fn meant(adapters: &[&str], body: Value) -> Result<(String, Vec<AdapterUse>), String> {
+        let backend = Scripted::stops(&["Yes."]);
+        let scope = Scope {
+            facts: backend.facts(),
+            aliases: &BTreeMap::from([("verse".to_owned(), "poet".to_owned())]),
+            adapters: adapters.iter().map(|name| (*name).to_owned()).collect(),
+            tenant: 0,
+            record: None,
+            date: None,
+            within: None,
+            grammars: false,
+        };
+        scope.model(&mut Fields::of(body, "").unwrap()).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn an_adapter_is_named_by_the_model_or_beside_it() {
+        let adapters = ["poet", "terse"];
+        let poet = |name: &str| Ok((name.to_owned(), vec![AdapterUse::of("poet")]));
+        assert_eq!(meant(&adapters, json!({ "model": "nano" })), Ok(("nano".to_owned(), Vec::new())));
+        assert_eq!(meant(&adapters, json!({ "model": "nano", "lora_path": null })).unwrap().0, "nano");
+        assert_eq!(meant(&adapters, json!({ "model": "nano", "lora_path": "" })).unwrap().0, "nano");
+        assert_eq!(meant(&adapters, json!({ "model": "poet" })), poet("poet"));
+        assert_eq!(meant(&adapters, json!({ "model": "nano", "lora_path": "poet" })), poet("poet"));
+        assert_eq!(meant(&adapters, json!({ "model": "nano", "lora_path": "verse" })), poet("verse"));
+        assert_eq!(meant(&adapters, json!({ "model": "verse", "lora_path": "poet" })), poet("poet"));
+    }
+
+    #[test]
+    fn what_is_no_adapter_is_refused() {
+        let adapters = ["poet", "terse"];
+        let wrong = |adapters: &[&str], model: &str, path: Value| {
+            meant(adapters, json!({ "model": model, "lora_path": path })).unwrap_err()
+        };
+        let unknown = wrong(&adapters, "nano", json!("prose"));
+        assert!(unknown.contains("`lora_path`") && unknown.contains("one of: poet, terse"), "{unknown}");
+        // The model's own name is none of an adapter.
+        assert!(wrong(&adapters, "nano", json!("nano")).contains("one of: poet, terse"));
+        assert!(wrong(&[], "nano", json!("poet")).contains("none is loaded"));
+        let two = wrong(&adapters, "poet", json!("terse"));
+        assert!(two.contains("`lora_path`") && two.contains("expected `poet`"), "{two}");
+        assert!(wrong(&adapters, "prose", json!("poet")).contains("no model `prose`"));
+        assert!(wrong(&adapters, "nano", json!(7)).contains("expected a string"));
     }
 }

@@ -18,7 +18,7 @@ fn name() -> Value {
     json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" })
 }
 
-/// Fields of sampling, which all APIs have.
+/// Fields of sampling and of adapters, which all APIs have.
 fn sampling() -> Vec<(&'static str, Value)> {
     let biases = json!({
         "type": ["object", "null"],
@@ -37,6 +37,7 @@ fn sampling() -> Vec<(&'static str, Value)> {
         ("logit_bias", about(biases, "By token id; -100 forbids a token")),
         ("seed", json!({ "type": ["integer", "null"] })),
         ("service_tier", text()),
+        ("lora_path", about(text(), "Name of an adapter, where model has the model's own name")),
     ]
 }
 
