@@ -256,6 +256,7 @@ fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
     match &answer.finish {
         Finish::Stop(StopReason::MaxTokens | StopReason::Context) => Ok("length"),
         Finish::Stop(_) => Ok("stop"),
+        Finish::Ended(EndReason::Draining) if answer.tokens.is_empty() => Err(ApiError::drained()),
         Finish::Ended(EndReason::Expired | EndReason::Draining) => Ok("length"),
         Finish::Ended(reason) => Err(ApiError::internal(reason.to_string())),
         Finish::Failed(why) => Err(ApiError::internal(why.clone())),
@@ -430,5 +431,39 @@ impl Part {
             object.insert("usage".to_owned(), Value::Null);
         }
         self.stream.send(&Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scripted::{Scripted, send, state};
+    use crate::state::Config;
+    use kernmill::serve::{EndReason, Finish};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn what_a_drain_has_not_begun_is_to_be_sent_again() {
+        let drained = Finish::Ended(EndReason::Draining);
+        let messages = json!([{ "role": "user", "content": "Hi" }]);
+        for (path, body) in [
+            ("/v1/completions", json!({ "prompt": "Hi" })),
+            ("/v1/chat/completions", json!({ "messages": messages })),
+            ("/v1/responses", json!({ "input": "Hi" })),
+            ("/v1/messages", json!({ "messages": messages, "max_tokens": 5 })),
+        ] {
+            let none = state(Scripted::new(&[], drained.clone()), Config::default());
+            let (status, _, text) = send(&none, "POST", path, "", &body).await;
+            assert_eq!(status, 503, "{path}: {text}");
+            assert!(text.contains("send it again"), "{path}: {text}");
+            let mut streamed = body.clone();
+            streamed["stream"] = json!(true);
+            let (_, _, text) = send(&none, "POST", path, "", &streamed).await;
+            assert!(text.contains("send it again"), "{path}: {text}");
+            // What has begun is cut.
+            let some = state(Scripted::new(&["Hel"], drained.clone()), Config::default());
+            let (status, _, text) = send(&some, "POST", path, "", &body).await;
+            assert_eq!(status, 200, "{path}: {text}");
+            assert!(text.contains("Hel"), "{path}: {text}");
+        }
     }
 }

@@ -132,6 +132,11 @@ impl ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded_error", message)
     }
 
+    /// The server drains, and has made nothing of a request. Another server, or the next start, can.
+    pub fn drained() -> ApiError {
+        ApiError::unavailable("the server ends before it has begun with this request: send it again")
+    }
+
     /// The fault is the server's.
     pub fn internal(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)

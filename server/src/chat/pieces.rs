@@ -250,6 +250,9 @@ impl Pieces {
             Finish::Stop(StopReason::MaxTokens | StopReason::Context) => End::Length,
             Finish::Stop(_) if self.calls > 0 => End::Calls,
             Finish::Stop(_) => End::Stop,
+            Finish::Ended(EndReason::Draining) if self.tokens.is_empty() => {
+                End::Refused(Box::new(ApiError::drained()))
+            }
             Finish::Ended(EndReason::Expired | EndReason::Draining) => End::Length,
             Finish::Ended(reason) => End::Failed(reason.to_string()),
             Finish::Failed(why) => End::Failed(why.clone()),
