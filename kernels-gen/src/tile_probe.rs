@@ -19,7 +19,16 @@ const STRIDE: usize = 128;
 /// Only on defects, see [`GenerateError`].
 pub fn tile_probe(level: Level) -> Result<TileProbe, GenerateError> {
     let steps = DotStep::at(level);
-    let of = |element: TileElement| {
+    // Elements may share some: no two functions have the same name.
+    let mut ukernels = Vec::new();
+    let mut place = |ukernel: MicroKernel| {
+        let known = ukernels.iter().position(|other| *other == ukernel);
+        known.unwrap_or_else(|| {
+            ukernels.push(ukernel);
+            ukernels.len() - 1
+        })
+    };
+    let places = TileElement::ALL.map(|element| {
         let format = match element {
             TileElement::Bf16 => WeightFormat::Mxfp4,
             TileElement::I8 => WeightFormat::Int8,
@@ -30,17 +39,36 @@ pub fn tile_probe(level: Level) -> Result<TileProbe, GenerateError> {
             MicroKernel::GemmTiles { element, stride: STRIDE },
             MicroKernel::GemmQ8 { weights: steps.decoded(format), tiles: 2, tokens: GROUP },
         ]
-    };
-    let ukernels = TileElement::ALL.map(of);
-    let code = generate_ukernels(ukernels.as_flattened(), level, &|ukernel| asm::find(ukernel, level))?;
-    let elements = code.symbols.as_chunks().0.iter().map(|[on, off, tiles, vectors]| TileElementProbe {
-        on: on.offset,
-        off: off.offset,
-        tiles: tiles.offset,
-        tiles_work: PANEL_ROWS,
-        vectors: vectors.offset,
-        vectors_work: 2 * GROUP,
+        .map(&mut place)
     });
-    let elements = elements.collect();
-    Ok(TileProbe { level, code, blocks: CHUNK_BLOCKS as u64, elements })
+    let code = generate_ukernels(&ukernels, level, &|ukernel| asm::find(ukernel, level))?;
+    let elements = places.map(|places| {
+        let [on, off, tiles, vectors] = places.map(|place| code.symbols[place].offset);
+        TileElementProbe { on, off, tiles, tiles_work: PANEL_ROWS, vectors, vectors_work: 2 * GROUP }
+    });
+    Ok(TileProbe { level, code, blocks: CHUNK_BLOCKS as u64, elements: elements.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disasm;
+
+    #[test]
+    fn probes_of_every_level_multiply_in_its_instructions() {
+        for level in Level::ALL {
+            let probe = tile_probe(level).unwrap();
+            assert_eq!(probe.elements.len(), TileElement::ALL.len());
+            let text = disasm::blob(&probe.code);
+            let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+            for product in ["tdpbf16ps", "tdpbssd"] {
+                assert_eq!(count(product) > 0, level.has_tiles(), "{product} at {}", level.name());
+            }
+            let offsets: Vec<u64> = probe.code.symbols.iter().map(|symbol| symbol.offset).collect();
+            for TileElementProbe { on, off, tiles, vectors, .. } in &probe.elements {
+                assert!([on, off, tiles, vectors].into_iter().all(|offset| offsets.contains(offset)));
+                assert!(tiles != vectors && on != off);
+            }
+        }
+    }
 }
