@@ -14,9 +14,9 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 --measure reads memory that no cache holds, and multiplies int8 values in registers: the limits that \
-`kernmill bench` compares with. It also finds out what a barrier of the threads costs, and a step more among \
-reads of memory, and what AMX tiles gain. It takes a few seconds. What it writes with -o describes this machine to `compile`, `explain` \
-and `fuse check` elsewhere.
+`kernmill bench` compares with. It also finds out what a barrier of the threads costs, a step more among \
+reads of memory, and what AMX tiles gain. It takes a few seconds. What it writes with -o describes this \
+machine to `compile`, `explain` and `fuse check` elsewhere.
 
 Examples:
   kernmill cpu
