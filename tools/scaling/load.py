@@ -220,12 +220,12 @@ class Load:
 
 
 def long_case(gateway, by_adapter, servers, wanted=None):
-    """A long text, and the server that its adapter is usually at: `wanted`, if one is named."""
+    """A long text of an adapter that is usually at server `wanted`, if one is named."""
     for number, adapter in enumerate(by_adapter):
         outcome = send(gateway, Case(adapter, PROMPTS[0], 0, 1))
         server = next((one for one in servers if one.name == outcome.server), None)
         if server and wanted in (None, server):
-            return Case(adapter, PROMPTS[0], 77 + number, LONG), server
+            return Case(adapter, PROMPTS[0], 77 + number, LONG)
     raise Wrong(f"no adapter is at server {wanted.name if wanted else '?'}: {outcome.status} {outcome.error}")
 
 
@@ -252,7 +252,7 @@ def run(gateway, servers, by_adapter, texts, options):
     try:
         load.more(part)
         # A server dies while it streams.
-        case, server = long_case(gateway, by_adapter, servers)
+        case = long_case(gateway, by_adapter, servers)
         killed = Interruption(servers, lambda one: one.kill())
         extra.append(send_stream(gateway, case, killed))
         if killed.server is None:
@@ -268,7 +268,7 @@ def run(gateway, servers, by_adapter, texts, options):
         load.more(part)
         # The other one drains while it streams.
         other = next(one for one in servers if one is not killed.server)
-        case, server = long_case(gateway, by_adapter, servers, other)
+        case = long_case(gateway, by_adapter, servers, other)
         drained = Interruption(servers, lambda one: one.drain())
         extra.append(send_stream(gateway, case, drained))
         if drained.server is None:
