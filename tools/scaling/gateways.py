@@ -27,7 +27,8 @@ def run(command, **more):
 
 def environment(folder, name):
     """A virtual environment with the packages of a gateway; it may be there from an earlier run."""
-    place = folder / "env" / name
+    # Scripts in it have its path, which a link would not outlive.
+    place = (folder / "env" / name).resolve()
     mark = place / "complete"
     if not mark.exists():
         run([sys.executable, "-m", "venv", place])
