@@ -45,11 +45,10 @@ pub struct Cpu {
 impl Cpu {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let threads = self.threads.map(usize::from);
         self.output.as_deref().map_or(Ok(()), output::check)?;
         let observer = Terminal::observer(false);
-        let measured = self.measure.then(|| Measured::all(threads, self.read, &*observer)).transpose()?;
-        let measured = measured.unwrap_or_default();
+        let all = || Measured::all(self.threads, self.read, &*observer);
+        let measured = self.measure.then(all).transpose()?.unwrap_or_default();
         match &self.output {
             Some(path) => output::write_file(path, version::report(SCHEMA, json(&measured))),
             None => version::show(self.json, SCHEMA, || json(&measured), || text(&measured)),

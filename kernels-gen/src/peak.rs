@@ -28,8 +28,8 @@ use kernmill_plan::target::{Features, Level};
 const STREAMS: usize = 4;
 /// Numbers of places that are tried.
 const PLACES: [usize; 4] = [1, 2, STREAMS, 8];
-/// Lines that one step reads, at least one of each place. With four places, one line of each gives some percent more than two on a Zen 3
-/// (`benches/runs/2026-11-22-zen3.md`), more than that far less.
+/// Lines that one step reads, at least one of each place. With four places, one line of each gives some
+/// percent more than two on a Zen 3 (`benches/runs/2026-11-22-zen3.md`), more than that far less.
 const STEP_LINES: usize = 4;
 /// Bytes of each place that prefetching is ahead.
 const AHEAD: usize = 1024;

@@ -194,8 +194,8 @@ impl Drop for Pinned {
     }
 }
 
-/// The cores that CPUs belong to, by the siblings that the system names for each. A CPU without named siblings
-/// is a core of its own.
+/// The cores that CPUs belong to, by the siblings that the system names for each. A CPU without named
+/// siblings is a core of its own.
 fn cores_by(cpus: &[usize], siblings: impl Fn(usize) -> Option<String>) -> Vec<CpuSet> {
     let mut cores: Vec<(String, Vec<usize>)> = Vec::new();
     for cpu in cpus {

@@ -24,8 +24,8 @@ pub struct Probe {
     pub iteration_ops: u64,
 }
 
-/// Micro-kernels that multiply decoded weights by rows in cache, on AMX tiles and in vectors: what tiles gain.
-/// The kernels' generator makes them, and the runtime runs them.
+/// Micro-kernels that multiply decoded weights by rows in cache, on AMX tiles and in vectors: what tiles
+/// gain. The kernels' generator makes them, and the runtime runs them.
 #[derive(Clone, Debug)]
 pub struct TileProbe {
     /// Features that the code uses.
@@ -50,8 +50,8 @@ pub struct TileElementProbe {
     pub tiles: u64,
     /// Rows of the panel times tiles of weights that a call of `tiles` multiplies.
     pub tiles_work: usize,
-    /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64,
-    /// gap: u64)`, which multiplies in vectors. `stride` is 128 and `gap` 64.
+    /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride:
+    /// u64, gap: u64)`, which multiplies in vectors. `stride` is 128 and `gap` 64.
     pub vectors: u64,
     /// Rows of the panel times tiles of weights that a call of `vectors` multiplies.
     pub vectors_work: usize,

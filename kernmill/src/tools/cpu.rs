@@ -54,11 +54,11 @@ impl Measured {
     ///
     /// # Errors
     /// When this CPU runs no kernels, or the system refuses memory or threads.
-    pub fn all(threads: Option<usize>, bytes: u64, observer: &dyn Observer) -> Result<Measured> {
+    pub fn all(threads: Option<u16>, bytes: u64, observer: &dyn Observer) -> Result<Measured> {
         let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
         let bytes = bytes.max(1 << 20);
         let memory = buffer(bytes)?;
-        let counts = counts(threads.unwrap_or_else(default_threads));
+        let counts = counts(threads.map_or_else(default_threads, usize::from));
         let progress = observer.begin("measuring", Unit::Count, (counts.len() * TRIES) as u64);
         let measure = |threads: usize| {
             let mut limits = limits(level, threads)?;

@@ -143,8 +143,8 @@ mod tests {
     const TOGETHER: u64 = 60;
 
     /// A machine of two CPUs in virtual time. The other worker is away for `away` of every `period`
-    /// microseconds, until `ends`: a batch in which it leaves takes until it is back. While it is away, worker
-    /// 0 does its parts, too, and wakes it again and again.
+    /// microseconds, until `ends`: a batch in which it leaves takes until it is back. While it is away,
+    /// worker 0 does its parts, too, and wakes it again and again.
     struct Machine {
         now: u64,
         period: u64,

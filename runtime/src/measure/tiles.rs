@@ -16,8 +16,8 @@ const FILL: u8 = 0x3c;
 const RUNS: usize = 25;
 /// Calls of a run: some hundred microseconds.
 const CALLS: usize = 400;
-/// Bytes from one row of sums to the next. Those of the second tile of weights begin [`GAP`] bytes behind those
-/// of the first.
+/// Bytes from one row of sums to the next. Those of the second tile of weights begin [`GAP`] bytes behind
+/// those of the first.
 const STRIDE: u64 = 128;
 const GAP: u64 = 64;
 

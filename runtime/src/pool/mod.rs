@@ -36,8 +36,8 @@ pub struct PoolConfig {
     /// Workers, the calling thread included; `None` takes [`default_threads`].
     pub threads: Option<usize>,
     /// CPUs that the workers may run on; `None` takes those that this process may use. Worker 0 is kept there
-    /// as with `pin`. Where there is a worker for every core of these CPUs, all but worker 0 stay on a core of
-    /// their own.
+    /// as with `pin`. Where there is a worker for every core of these CPUs, all but worker 0 stay on a core
+    /// of their own.
     pub cpus: Option<CpuSet>,
     /// Pins worker i to the i-th of these CPUs, or of those that this process may use. Worker 0 is whichever
     /// thread calls: it is pinned while it runs a batch, and may go where it could before afterwards.
@@ -120,7 +120,8 @@ struct Place {
 
 /// The core of each worker, where there are as many workers as cores; else none. The system would put two
 /// workers on one core as soon as a neighbour keeps one of them waiting, however little time the neighbour is
-/// to get, and leave it the other core. Worker 0, whose thread is the caller's, goes to the core that is left.
+/// to get, and leave it the other core. Worker 0, whose thread is the caller's, goes to the core that is
+/// left.
 fn cores_of_workers(usable: &Usable, count: usize) -> Vec<CpuSet> {
     let cores = usable.cores();
     if cores.len() == count && usable.own_cores() == count { cores } else { Vec::new() }
