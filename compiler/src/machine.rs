@@ -24,9 +24,9 @@ const GB_PER_S: RangeInclusive<f64> = 0.01..=100_000.0;
 const TOPS_PER_S: RangeInclusive<f64> = 1e-6..=100_000.0;
 /// Microseconds of a barrier or a step: a second is more than any takes.
 const MICROSECONDS: RangeInclusive<f64> = 0.0..=1e6;
-/// Seconds by seconds: from what nothing reaches to what nothing would use.
+/// One time as a share of another: a thousandth to a thousand times as long.
 const SHARE: RangeInclusive<f64> = 1e-3..=1e3;
-/// Tiles are a target where they take at most this share of what vectors take. Rows have to be gathered and
+/// Tiles are a target where they take less than this share of what vectors take. Rows have to be gathered and
 /// weights decoded for both.
 const TILES_PAY: f64 = 0.9;
 /// Bytes of a memory or cache.

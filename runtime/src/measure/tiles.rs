@@ -12,7 +12,7 @@ use std::time::Instant;
 const PLACE: usize = 128 << 10;
 /// Fills all of them. As integers, as bf16 and as f32 these are numbers whose products and sums are normal.
 const FILL: u8 = 0x3c;
-/// Runs, the fastest of which counts.
+/// Runs of each function. The fastest one counts.
 const RUNS: usize = 25;
 /// Calls of a run: some hundred microseconds.
 const CALLS: usize = 400;
