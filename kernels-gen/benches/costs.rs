@@ -12,7 +12,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{self, Shape};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
-use kernmill_kernels_gen::ukernel::gemm_tiles::{self, TileElement};
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -138,9 +138,8 @@ impl Bench {
         let (calls, blocks) = match *ukernel {
             MicroKernel::DotQ8 { .. } => (100, K / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
-            MicroKernel::DecodeTiles { .. } | MicroKernel::GemmTiles { .. } => {
-                (100, gemm_tiles::CHUNK_BLOCKS)
-            }
+            MicroKernel::DecodeTiles { format } => (100, TileElement::of(format).chunk_blocks()),
+            MicroKernel::GemmTiles { element, .. } => (100, element.chunk_blocks()),
             _ => (1000, CHUNK_BLOCKS),
         };
         let seconds = match *ukernel {

@@ -42,11 +42,15 @@ pub fn tile_probe(level: Level) -> Result<TileProbe, GenerateError> {
         .map(&mut place)
     });
     let code = generate_ukernels(&ukernels, level, &|ukernel| asm::find(ukernel, level))?;
-    let elements = places.map(|places| {
+    let elements = places.into_iter().zip(TileElement::ALL);
+    let elements = elements.map(|(places, element)| {
         let [on, off, tiles, vectors] = places.map(|place| code.symbols[place].offset);
-        TileElementProbe { on, off, tiles, tiles_work: PANEL_ROWS, vectors, vectors_work: 2 * GROUP }
+        let blocks = element.chunk_blocks();
+        let [tiles_work, vectors_work] = [blocks * PANEL_ROWS, CHUNK_BLOCKS * 2 * GROUP];
+        TileElementProbe { on, off, tiles, tiles_blocks: blocks as u64, tiles_work, vectors, vectors_work }
     });
-    Ok(TileProbe { level, code, blocks: CHUNK_BLOCKS as u64, elements: elements.to_vec() })
+    let elements = elements.collect();
+    Ok(TileProbe { level, code, blocks: CHUNK_BLOCKS as u64, elements })
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub struct TileProbe {
     pub level: Level,
     /// The functions.
     pub code: CodeBlob,
-    /// Blocks of 32 k that a call multiplies.
+    /// Blocks of 32 k that a call of `vectors` is for.
     pub blocks: u64,
     /// What tiles multiply, one entry for each kind of element.
     pub elements: Vec<TileElementProbe>,
@@ -48,12 +48,14 @@ pub struct TileElementProbe {
     /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products:
     /// *mut u8)`, which multiplies on tiles.
     pub tiles: u64,
-    /// Rows of the panel times tiles of weights that a call of `tiles` multiplies.
+    /// Blocks that a call of `tiles` is for.
+    pub tiles_blocks: u64,
+    /// Rows of the panel times blocks of weights that it multiplies.
     pub tiles_work: usize,
     /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride:
     /// u64, gap: u64)`, which multiplies in vectors. `stride` is 128 and `gap` 64.
     pub vectors: u64,
-    /// Rows of the panel times tiles of weights that a call of `vectors` multiplies.
+    /// Rows of the panel times blocks of weights that a call of `vectors` multiplies.
     pub vectors_work: usize,
 }
 

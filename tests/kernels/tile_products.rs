@@ -8,9 +8,7 @@ use fastrand::Rng;
 use half::{bf16, f16};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
-use kernmill_kernels_gen::ukernel::gemm_tiles::{
-    CHUNK_BLOCKS, PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement,
-};
+use kernmill_kernels_gen::ukernel::gemm_tiles::{PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
 use kernmill_plan::format;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
@@ -315,7 +313,7 @@ fn products_of_integers_are_blockdots() {
                 Product::random_integers(format, tokens, blocks).check();
             }
         }
-        Product::random_integers(format, 16, CHUNK_BLOCKS).check();
+        Product::random_integers(format, 16, TileElement::I8.chunk_blocks()).check();
     }
 }
 
@@ -371,13 +369,13 @@ fn products_are_blockdots() {
         }
     }
     // As many blocks as are decoded at a time.
-    Product::random(16, CHUNK_BLOCKS, 100..=140).check();
+    Product::random(16, TileElement::Bf16.chunk_blocks(), 100..=140).check();
 }
 
 /// Every scale that can be packed; and only those whose products tiles would take for zeros.
 #[test]
 fn small_and_large_scales_keep_their_bits() {
-    Product::random(16, CHUNK_BLOCKS, 0..=232).check();
+    Product::random(16, TileElement::Bf16.chunk_blocks(), 0..=232).check();
     for scales in [0..=0, 1..=1, 2..=2, 0..=3, 232..=232] {
         for blocks in [1, 3, 5] {
             Product::random(9, blocks, scales.clone()).alone().check();

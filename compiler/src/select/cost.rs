@@ -55,6 +55,8 @@ pub struct Machine {
     pub f32_product: f64,
     /// A block of k of a tile, decoded to bf16.
     pub bf16_decode: f64,
+    /// A block of k of a tile of MXFP4, decoded for AMX tiles.
+    pub tile_decode: f64,
     /// A decoded block of a tile times a bf16 row.
     pub bf16_row: f64,
     /// A row's products on AMX tiles as a share of what vectors take for them, for each of
@@ -72,11 +74,10 @@ pub struct Machine {
 /// and 32 rows of a norm and a quantisation of 2880 take 54.9 us, with a router of 32 rows besides 116.1.
 /// `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
 /// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the
-/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles. The shares of AMX tiles are of loops
-/// in C on a Xeon: one of `tdpbf16ps` with a fma for each vector of sums, or of `tdpbssd` with three
-/// operations for each, the other of `vpdpbusd`; the micro-kernels have not been measured. Attention:
-/// `benches/runs/2026-11-21-attention.md`, where two threads take 72 us for the 6.0 million multiply-adds of
-/// a token of a prompt of 512.
+/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles. Decoding for AMX tiles takes 0.6 of
+/// decoding to bf16, and the shares of tiles are those of a Xeon (`benches/runs/2026-11-27-amx-tiles.md`).
+/// Attention: `benches/runs/2026-11-21-attention.md`, where two threads take 72 us for the 6.0 million
+/// multiply-adds of a token of a prompt of 512.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
@@ -92,8 +93,9 @@ pub const MACHINE: Machine = Machine {
     epilogue: 10.0,
     f32_product: 0.06,
     bf16_decode: 21.0,
+    tile_decode: 12.0,
     bf16_row: 10.4,
-    tile_shares: [0.55, 0.69],
+    tile_shares: [0.66, 0.55],
     attention_mac: 0.024,
 };
 
@@ -240,7 +242,7 @@ impl Model {
         let vectors = costs.gemms[1][GROUP - 1] / (2 * GROUP) as f64;
         let group = self.machine.tile_shares[element as usize] * vectors * gemm_tiles::PANEL_ROWS as f64;
         let decode = match element {
-            TileElement::Bf16 => self.machine.bf16_decode,
+            TileElement::Bf16 => self.machine.tile_decode,
             TileElement::I8 => costs.decode,
         };
         decode + group * rows.div_ceil(gemm_tiles::PANEL_ROWS) as f64
@@ -315,9 +317,9 @@ impl Model {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles * (1 + rows.div_ceil(gemm_tiles::PANEL_ROWS));
-        let calls = calls * blocks.div_ceil(gemm_tiles::CHUNK_BLOCKS);
-        (tiles * blocks) as f64 * self.tile_block(part.mats[0].format, rows)
-            + calls as f64 * self.machine.call
+        let format = part.mats[0].format;
+        let calls = calls * blocks.div_ceil(TileElement::of(format).chunk_blocks());
+        (tiles * blocks) as f64 * self.tile_block(format, rows) + calls as f64 * self.machine.call
     }
 
     /// Gathering `rows` rows of `k` into panels.

@@ -8,7 +8,6 @@ use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK, ROW_BYTES, SMALL, Shape};
-use crate::ukernel::gemm_tiles::{LEAST_SCALE, TileElement};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr, k1, qword_ptr, xmmword_ptr,
@@ -23,7 +22,7 @@ pub const DECODE: AsmKernel = AsmKernel {
     needs: Features::AVX512,
     unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::DecodeBf16,
-    assemble: |a, _| decode(a, false),
+    assemble: |a, _| decode(a),
 };
 
 /// Multiplying.
@@ -39,20 +38,25 @@ pub const GEMM: AsmKernel = AsmKernel {
 };
 
 /// The E2M1 values as bf16, by code; the zero of the upper half is +0 as well.
-const BF16_TABLE: [u16; 16] = [
+pub const BF16_TABLE: [u16; 16] = [
     0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0x0000, 0xbf00, 0xbf80, 0xbfc0, 0xc000,
     0xc040, 0xc080, 0xc0c0,
 ];
 /// The upper bf16 of two.
 const UPPER: u32 = 0xffff_0000;
 
-/// `DecodeBf16`, or `DecodeTiles` of MXFP4 with `factors`.
-pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
+/// How to shuffle a line so that each row has a word for byte `start` of its four, and one for the byte
+/// behind it.
+pub fn pairs_of_words(start: usize) -> Vec<u8> {
+    let bytes = (0..TILE_ROWS).flat_map(|row| [0, 1].map(|j| (row % 4 * 4 + start + j) as u8));
+    bytes.flat_map(|byte| [byte, 0x80]).collect()
+}
+
+fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(5);
     let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
-    let [scale, smallest, table, first, second, upper, one] = [(); 7].map(|()| regs.vector());
+    let [scale, smallest, table, first, second, upper] = [(); 6].map(|()| regs.vector());
     let [nibbles, low, high] = [(); 3].map(|()| regs.vector());
-    let block = if factors { TileElement::Bf16.decoded_block() } else { DECODED_BLOCK };
     let mut constants = a.create_label();
     let (mut again, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
@@ -62,7 +66,6 @@ pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
     a.vmovdqu64(second, zmmword_ptr(SCRATCH + 2 * LINE))?;
     a.vpbroadcastd(smallest, dword_ptr(SCRATCH + 3 * LINE))?;
     a.vpbroadcastd(upper, dword_ptr(SCRATCH + (3 * LINE + 4)))?;
-    a.vpbroadcastd(one, dword_ptr(SCRATCH + (3 * LINE + 8)))?;
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
@@ -71,17 +74,8 @@ pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
     }
     a.vpmovzxbd(scale, xmmword_ptr(scales))?;
     a.vpslld(scale, scale, 23)?;
-    if factors {
-        // 2^(s - used), whose exponent is biased by 127.
-        a.vpmaxud(high, scale, smallest)?;
-        a.vpsubd(scale, scale, high)?;
-        a.vpaddd(scale, scale, one)?;
-        a.vmovdqu64(zmmword_ptr(out + TileElement::Bf16.decoded_factors()), scale)?;
-        a.vmovdqa64(scale, high)?;
-    } else {
-        // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
-        a.vpmaxud(scale, scale, smallest)?;
-    }
+    // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
+    a.vpmaxud(scale, scale, smallest)?;
     for line in 0..4 {
         a.vmovdqu64(nibbles, zmmword_ptr(data + line * LINE))?;
         for half in 0..2 {
@@ -106,7 +100,7 @@ pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
     a.add(scales, TILE_ROWS as i32)?;
     a.add(data, (4 * LINE) as i32)?;
     a.add(ahead, (4 * LINE) as i32)?;
-    a.add(out, block as i32)?;
+    a.add(out, DECODED_BLOCK as i32)?;
     a.dec(blocks)?;
     a.jne(again)?;
     a.set_label(&mut done)?;
@@ -114,14 +108,9 @@ pub fn decode(a: &mut CodeAssembler, factors: bool) -> Result<(), IcedError> {
     a.set_label(&mut constants)?;
     a.dw(&BF16_TABLE.repeat(2))?;
     for start in [0, 2] {
-        let pick: Vec<u8> = (0..TILE_ROWS)
-            .flat_map(|row| [0, 1].map(|j| (row % 4 * 4 + start + j) as u8))
-            .flat_map(|b| [b, 0x80])
-            .collect();
-        a.db(&pick)?;
+        a.db(&pairs_of_words(start))?;
     }
-    let smallest = if factors { u32::from(LEAST_SCALE) << 23 } else { 0x0040_0000 };
-    a.dd(&[smallest, UPPER, 1f32.to_bits()])
+    a.dd(&[0x0040_0000, UPPER])
 }
 
 /// Tokens of a pass: as many as there are accumulators for, then what is left.

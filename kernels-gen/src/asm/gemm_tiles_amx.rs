@@ -3,23 +3,28 @@
 //!
 //! `GemmTiles` has a vector of sums for each of its 16 tokens. Tiles multiply three blocks in a row and store
 //! them, while vectors scale and add the three before. A product's way from tiles to vectors goes through
-//! memory, which holds both. Decoding writes the tiles that are multiplied next: a tile that was just written
+//! memory, which holds both. It is stored after the next one has begun: at once, it would wait for the tiles
+//! with nothing else to do. Decoding writes the tiles that are multiplied next: a tile that was just written
 //! is slow to load. Clobbers: caller-saved registers, flags, and the tiles.
+//!
+//! What bounds products of bf16 is the number of loads, 32 rows of tiles and 16 of a product. Scales of four
+//! tokens are therefore loaded at once, and each is taken from there by a shuffle. Products of int8 load half
+//! as much and have more to do for vectors, so that every scale has a load of its own.
 
 use super::AsmKernel;
 use super::gemm_bf16_amx::{ROW_BYTES_AT, ROWS_AT, configuration, configure};
-use super::gemm_bf16_avx512::decode;
+use super::gemm_bf16_avx512::{BF16_TABLE, pairs_of_words};
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
 use super::stored::has_nibbles;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{bias, data_lines, scale_bytes};
-use crate::ukernel::gemm_tiles::{PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
+use crate::ukernel::gemm_tiles::{LEAST_SCALE, PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterTmm, AsmRegisterZmm, CodeAssembler, byte_ptr, dword_bcst, dword_ptr, k1, ptr,
-    qword_ptr, tmm0, tmm1, tmm2, tmm4, tmm6, ymmword_ptr, zmmword_ptr,
+    qword_ptr, tmm0, tmm1, tmm2, tmm4, tmm6, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
-use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{LINE, MAX_E8M0, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Features;
 
 /// Decoding.
@@ -30,7 +35,7 @@ pub const DECODE: AsmKernel = AsmKernel {
     serves: |ukernel| matches!(ukernel, MicroKernel::DecodeTiles { .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DecodeTiles { format } => match TileElement::of(format) {
-            TileElement::Bf16 => decode(a, true),
+            TileElement::Bf16 => decode_powers(a),
             TileElement::I8 => decode_bytes(a, format),
         },
         _ => Ok(()),
@@ -64,6 +69,8 @@ pub const GEMM: AsmKernel = AsmKernel {
     },
 };
 
+/// Scales that are loaded at once: those of 16 bytes.
+const SCALES: usize = 4;
 /// Products that are under way at once.
 const TILES: [AsmRegisterTmm; 3] = [tmm0, tmm1, tmm2];
 const ROWS: AsmRegisterTmm = tmm4;
@@ -76,6 +83,89 @@ const WEIGHTS_NUMBER: usize = 6;
 // way.
 const _: () = assert!(TILE_ROWS * 4 == LINE && TileElement::Bf16.row_bytes() == LINE);
 const _: () = assert!(TileElement::Bf16.lines() == PANEL_ROWS && 2 * TILES.len() == PRODUCTS);
+
+/// The scale byte whose values the table of [`decode_powers`] has: the largest that leaves all of them
+/// finite. Those of other scales have a smaller exponent.
+const TABLE_SCALE: u16 = 252;
+/// The scale byte of 1.
+const SCALE_OF_ONE: u16 = 127;
+/// Places of a bf16's exponent, and of a f32's.
+const EXPONENT_AT: u32 = 7;
+const EXPONENT_AT_F32: u32 = 23;
+
+// Every scale that is packed is below that of the table.
+const _: () = assert!(MAX_E8M0 as u16 <= TABLE_SCALE);
+
+/// MXFP4 as bf16, values times their power of two. A subtraction from the exponent does it, which stops at
+/// zero: a value of zero stays one.
+fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let element = TileElement::Bf16;
+    let mut regs = Regs::with_params(5);
+    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let [table, first, second, least, one, top] = [(); 6].map(|()| regs.vector());
+    let [scale, used, less, bytes, low, high] = [(); 6].map(|()| regs.vector());
+    let mut constants = a.create_label();
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    regs.save(a)?;
+    a.lea(SCRATCH, qword_ptr(constants))?;
+    a.vmovdqu64(table, zmmword_ptr(SCRATCH))?;
+    a.vmovdqu64(first, zmmword_ptr(SCRATCH + LINE))?;
+    a.vmovdqu64(second, zmmword_ptr(SCRATCH + 2 * LINE))?;
+    for (i, constant) in [least, one, top].into_iter().enumerate() {
+        a.vpbroadcastd(constant, dword_ptr(SCRATCH + (3 * LINE + 4 * i)))?;
+    }
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    let lines = data_lines(WeightFormat::Mxfp4);
+    for line in 0..lines {
+        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+    }
+    a.vpmovzxbd(scale, xmmword_ptr(scales))?;
+    a.vpmaxud(used, scale, least)?;
+    // What a row's exponents have less, in both words.
+    a.vpsubd(less, top, used)?;
+    a.vpslld(less, less, EXPONENT_AT)?;
+    a.vpslld(low, less, 16)?;
+    a.vpord(less, less, low)?;
+    // 2^(scale - used).
+    a.vpsubd(scale, scale, used)?;
+    a.vpaddd(scale, scale, one)?;
+    a.vpslld(scale, scale, EXPONENT_AT_F32)?;
+    a.vmovdqu64(zmmword_ptr(out + element.decoded_factors()), scale)?;
+    for line in 0..lines {
+        a.vmovdqu64(bytes, zmmword_ptr(data + line * LINE))?;
+        for (pair, words) in [first, second].into_iter().enumerate() {
+            // Two words for each row, a byte in each.
+            a.vpshufb(low, bytes, words)?;
+            a.vpsrlw(high, low, 4)?;
+            for (half, nibbles) in [low, high].into_iter().enumerate() {
+                // Of a word as an index the low five bits count, and the table repeats every 16.
+                a.vpermw(nibbles, nibbles, table)?;
+                a.vpsubusw(nibbles, nibbles, less)?;
+                a.vmovdqu64(zmmword_ptr(out + (line * 4 + half * 2 + pair) * LINE), nibbles)?;
+            }
+        }
+    }
+    a.add(scales, scale_bytes(WeightFormat::Mxfp4) as i32)?;
+    a.add(data, (lines * LINE) as i32)?;
+    a.add(ahead, (lines * LINE) as i32)?;
+    a.add(out, element.decoded_block() as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)?;
+    constants_here(a, &mut constants)?;
+    let of_table = |value: u16| match value {
+        0 => 0,
+        value => value + ((TABLE_SCALE - SCALE_OF_ONE) << EXPONENT_AT),
+    };
+    a.dw(&BF16_TABLE.map(of_table).repeat(2))?;
+    for start in [0, 2] {
+        a.db(&pairs_of_words(start))?;
+    }
+    a.dd(&[u32::from(LEAST_SCALE), u32::from(SCALE_OF_ONE), u32::from(TABLE_SCALE)])
+}
 
 /// Stored bytes or nibbles as signed bytes.
 fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
@@ -152,6 +242,9 @@ struct Gemm {
     rest: AsmRegister64,
     acc: Vec<AsmRegisterZmm>,
     product: [AsmRegisterZmm; 2],
+    /// Scales of four tokens, repeated; and one of them in all lanes.
+    scales: Vec<AsmRegisterZmm>,
+    scale: [AsmRegisterZmm; 2],
     factors: AsmRegisterZmm,
     one: AsmRegisterZmm,
 }
@@ -173,6 +266,8 @@ impl Gemm {
             rest,
             acc: regs.vectors(PANEL_ROWS),
             product: [regs.vector(), regs.vector()],
+            scales: regs.vectors(PANEL_ROWS / SCALES),
+            scale: [regs.vector(), regs.vector()],
             factors: regs.vector(),
             one: regs.vector(),
         };
@@ -258,17 +353,20 @@ impl Gemm {
         a.set_label(&mut threes)?;
         for block in 0..three {
             self.product(a, block, block)?;
-        }
-        for block in 0..three {
-            self.store(a, self.now, block)?;
+            if block > 0 {
+                self.store(a, self.now, block - 1)?;
+            }
         }
         a.sub(self.blocks, three as i32)?;
         a.je(last)?;
         a.set_label(&mut again)?;
         for block in 0..three {
             self.product(a, three + block, block)?;
+            match block {
+                0 => self.store(a, self.now, three - 1)?,
+                _ => self.store(a, self.next, block - 1)?,
+            }
             self.scale(a, block, scaling)?;
-            self.store(a, self.next, block)?;
         }
         self.pass(a, three)?;
         a.mov(SCRATCH, self.now)?;
@@ -277,6 +375,7 @@ impl Gemm {
         a.sub(self.blocks, three as i32)?;
         a.jne(again)?;
         a.set_label(&mut last)?;
+        self.store(a, self.now, three - 1)?;
         for block in 0..three {
             self.scale(a, block, scaling)?;
         }
@@ -307,18 +406,30 @@ impl Gemm {
             let place = self.weights + (block * element.decoded_block() + element.decoded_factors());
             a.vmovups(self.factors, zmmword_ptr(place))?;
         }
+        let scales = self.panel + (block * element.panel_block() + element.panel_scales());
+        if scaling != Scaling::Integers {
+            for (four, register) in self.scales.iter().enumerate() {
+                a.vbroadcasti32x4(*register, xmmword_ptr(scales + four * SCALES * 4))?;
+            }
+        }
         for (token, acc) in self.acc.iter().enumerate() {
-            let product = self.product[token % 2];
+            let (product, scale) = (self.product[token % 2], self.scale[token % 2]);
             let place = zmmword_ptr(self.now + (block * PRODUCT_BYTES + token * LINE));
-            match scaling {
-                Scaling::Integers => a.vcvtdq2ps(product, place)?,
-                Scaling::Done | Scaling::Factors => a.vmovups(product, place)?,
-            }
-            if scaling != Scaling::Done {
+            if scaling == Scaling::Integers {
+                a.vcvtdq2ps(product, place)?;
                 a.vmulps(product, product, self.factors)?;
+                a.vfmadd231ps(*acc, product, dword_bcst(scales + token * 4))?;
+                continue;
             }
-            let scale = self.panel + (block * element.panel_block() + element.panel_scales() + token * 4);
-            a.vfmadd231ps(*acc, product, dword_bcst(scale))?;
+            let lane = (token % SCALES) as i32;
+            a.vpshufd(scale, self.scales[token / SCALES], lane * 0b01_01_01_01)?;
+            match scaling {
+                Scaling::Factors => {
+                    a.vmulps(product, self.factors, place)?;
+                    a.vfmadd231ps(*acc, scale, product)?;
+                }
+                _ => a.vfmadd231ps(*acc, scale, place)?,
+            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, DotStep, Overlap};
+use crate::ukernel::gemm_q8::{DECODED_TILE, DotStep, Overlap};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
@@ -22,6 +22,8 @@ pub struct Pair<'a> {
     pub offset: usize,
     /// Bytes from there to the second tile's results.
     pub gap: usize,
+    /// Blocks of a chunk, but for the last one.
+    pub chunk_blocks: usize,
 }
 
 /// The tiles of a part's item in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into
@@ -48,13 +50,15 @@ pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
 }
 
 impl Pair<'_> {
-    /// An item's pairs; `weights` are the addresses of its first tile in each matrix.
-    pub fn of<'a>(e: &mut Emit, part: &'a Part, weights: &[Value]) -> Vec<Pair<'a>> {
+    /// An item's pairs, in chunks of so many blocks; `weights` are the addresses of its first tile in each
+    /// matrix.
+    pub fn of<'a>(e: &mut Emit, part: &'a Part, weights: &[Value], chunk_blocks: usize) -> Vec<Pair<'a>> {
         let pair = |pair: &[(usize, usize, usize)]| Pair {
             mat: &part.mats[pair[0].0],
             tiles: pair.iter().map(|(m, at, _)| e.add_imm(weights[*m], *at as i64)).collect(),
             offset: pair[0].2,
             gap: pair.get(1).map_or(0, |second| second.2 - pair[0].2),
+            chunk_blocks,
         };
         item_tiles(part).chunks(2).map(pair).collect()
     }
@@ -64,17 +68,17 @@ impl Pair<'_> {
         self.mat.k / BLOCK
     }
 
-    /// Chunks of [`CHUNK_BLOCKS`] blocks.
+    /// Chunks of k.
     pub fn chunks(&self) -> usize {
-        self.blocks().div_ceil(CHUNK_BLOCKS)
+        self.blocks().div_ceil(self.chunk_blocks)
     }
 
     /// First block of chunk number `chunk`, and how many it has.
     pub fn blocks_of(&self, e: &mut Emit, chunk: Value) -> (Value, Value) {
-        let first = e.mul_imm(chunk, CHUNK_BLOCKS as i64);
+        let first = e.mul_imm(chunk, self.chunk_blocks as i64);
         let end = e.i64(self.blocks() as i64);
         let left = e.b.ins().isub(end, first);
-        let most = e.i64(CHUNK_BLOCKS as i64);
+        let most = e.i64(self.chunk_blocks as i64);
         (first, e.min_u(left, most))
     }
 
@@ -122,27 +126,28 @@ impl Pair<'_> {
         let more = e.icmp(IntCC::UnsignedLessThan, later, chunks);
         let passed = e.select(more, zero, chunks);
         let later = e.b.ins().isub(later, passed);
-        let first = e.mul_imm(later, CHUNK_BLOCKS as i64);
+        let first = e.mul_imm(later, self.chunk_blocks as i64);
         let pair_bytes = e.i64((2 * self.mat.tile_stride / part.mats.len()) as i64);
         let skipped = e.select(more, zero, pair_bytes);
         let mut places = self.places(e, first);
         for (scales, data) in &mut places {
             (*scales, *data) = (e.add(*scales, skipped), e.add(*data, skipped));
         }
-        DecodeAhead { format: self.mat.format, places }
+        DecodeAhead { format: self.mat.format, blocks: self.chunk_blocks, places }
     }
 }
 
 /// A chunk to fetch towards the cache: scales and data of each tile.
 pub struct DecodeAhead {
     format: WeightFormat,
+    blocks: usize,
     places: Vec<(Value, Value)>,
 }
 
 impl DecodeAhead {
     /// The scales, all at once.
     pub fn scales(&self, e: &mut Emit, cx: &Cx) {
-        let lines = e.i64((CHUNK_BLOCKS * scale_bytes(self.format)).div_ceil(LINE) as i64 + 1);
+        let lines = e.i64((self.blocks * scale_bytes(self.format)).div_ceil(LINE) as i64 + 1);
         let (one, other) = (self.places[0].0, self.places[self.places.len() - 1].0);
         e.call(cx.ukernel(MicroKernel::Prefetch), &[one, other, lines]);
     }
@@ -154,7 +159,7 @@ impl DecodeAhead {
 
     /// Lines of data of which every group of rows fetches its part.
     pub fn lines(&self) -> usize {
-        CHUNK_BLOCKS * data_lines(self.format)
+        self.blocks * data_lines(self.format)
     }
 
     /// Part number `part` of the data, of so many lines.

@@ -202,7 +202,7 @@ impl Groups {
 pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = Pair::of(e, part, weights);
+    let pairs = Pair::of(e, part, weights, CHUNK_BLOCKS);
     let item = Item {
         cx,
         part,

@@ -113,7 +113,7 @@ fn as_bf16(e: &mut Emit, bytes: Value) -> [Value; 2] {
 pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = Pair::of(e, part, weights);
+    let pairs = Pair::of(e, part, weights, element(&part.mats[0]).chunk_blocks());
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
     let second = 2 * element(&part.mats[0]).decoded_tile();

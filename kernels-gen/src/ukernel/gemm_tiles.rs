@@ -37,8 +37,6 @@ use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 
 /// Rows of a panel, which are those of a tile register.
 pub const PANEL_ROWS: usize = 16;
-/// Blocks decoded at a time: as many as [`super::gemm_q8::CHUNK_BLOCKS`].
-pub const CHUNK_BLOCKS: usize = super::gemm_q8::CHUNK_BLOCKS;
 /// Products of tiles that there is memory for.
 pub const PRODUCTS: usize = 6;
 /// Bytes of one.
@@ -102,9 +100,18 @@ impl TileElement {
         self.decoded_factors() + LINE
     }
 
+    /// Blocks decoded at a time: as many as a first cache of 48 KB holds for two tiles, beside a panel's and
+    /// the products, with some room left.
+    pub const fn chunk_blocks(self) -> usize {
+        match self {
+            TileElement::Bf16 => 9,
+            TileElement::I8 => 15,
+        }
+    }
+
     /// Bytes from one decoded tile to the next.
     pub const fn decoded_tile(self) -> usize {
-        CHUNK_BLOCKS * self.decoded_block()
+        self.chunk_blocks() * self.decoded_block()
     }
 
     /// What names of micro-kernels for it end with.

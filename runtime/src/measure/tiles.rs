@@ -61,7 +61,7 @@ pub unsafe fn tile_shares(probe: &TileProbe) -> Result<Vec<f64>, MeasureError> {
             let multiply_tiles = std::mem::transmute::<*const u8, Tiles>(at(element.tiles));
             let multiply_vectors = std::mem::transmute::<*const u8, Vectors>(at(element.vectors));
             on();
-            let in_tiles = fastest(|| multiply_tiles(weights, panel, sums, probe.blocks, products));
+            let in_tiles = fastest(|| multiply_tiles(weights, panel, sums, element.tiles_blocks, products));
             off();
             let in_vectors = fastest(|| multiply_vectors(weights, panel, sums, probe.blocks, STRIDE, GAP));
             in_tiles / element.tiles_work as f64 / (in_vectors / element.vectors_work as f64)
@@ -90,7 +90,15 @@ mod tests {
     fn probe(level: Level) -> TileProbe {
         // ret; mov eax, 1000; dec eax; jnz -4; ret
         let bytes = vec![0xc3, 0xb8, 0xe8, 3, 0, 0, 0xff, 0xc8, 0x75, 0xfc, 0xc3];
-        let slow = TileElementProbe { on: 0, off: 0, tiles: 1, tiles_work: 1, vectors: 0, vectors_work: 1 };
+        let slow = TileElementProbe {
+            on: 0,
+            off: 0,
+            tiles: 1,
+            tiles_blocks: 1,
+            tiles_work: 1,
+            vectors: 0,
+            vectors_work: 1,
+        };
         let fast = TileElementProbe { tiles: 0, vectors: 1, ..slow };
         let more = TileElementProbe { tiles: 1, tiles_work: 1_000_000, vectors: 1, ..slow };
         let code = CodeBlob { bytes, symbols: Vec::new() };

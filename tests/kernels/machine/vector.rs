@@ -343,6 +343,7 @@ impl Machine {
             | Mnemonic::Vpsubd
             | Mnemonic::Vpsubb
             | Mnemonic::Vpsubw
+            | Mnemonic::Vpsubusw
             | Mnemonic::Vpmaxsd
             | Mnemonic::Vpmaxud
             | Mnemonic::Vpminuw
@@ -436,6 +437,7 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         Mnemonic::Vpsubd => (zip4(a, b, u32::wrapping_sub), 4),
         Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
         Mnemonic::Vpsubw => (zip2(a, b, u16::wrapping_sub), 2),
+        Mnemonic::Vpsubusw => (zip2(a, b, u16::saturating_sub), 2),
         Mnemonic::Vpmaxsd => (zip4(a, b, |a, b| a.cast_signed().max(b.cast_signed()).cast_unsigned()), 4),
         Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
         Mnemonic::Vpminuw => (zip2(a, b, u16::min), 2),
