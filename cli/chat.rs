@@ -5,9 +5,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
-use crate::run::{max_tokens, sampling::SamplingArgs};
+use crate::run::sampling::SamplingArgs;
 use kernmill::adapters::together;
 use kernmill::chat::{Console, Dialogue, Effort, Line, Look, Talk};
+use kernmill::tokens;
 use kernmill_runtime::GenerateParams;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -36,13 +37,13 @@ Examples:
   echo 'What is a slice?' | kernmill chat my.plan --json    events as JSON lines")]
 pub struct Chat {
     /// Tokens of an answer at most; -1 goes on to its end, or until the context is full
-    #[arg(short = 'n', long, value_name = "N", default_value = "-1", value_parser = max_tokens)]
+    #[arg(short = 'n', long, value_name = "N", default_value = "-1", value_parser = tokens::most)]
     max_tokens: usize,
     /// Instructions for the model
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
     /// How long the model reasons: none, low, medium or high
-    #[arg(long, value_name = "LEVEL", value_parser = effort)]
+    #[arg(long, value_name = "LEVEL")]
     effort: Option<Effort>,
     /// File with functions that the model may call, as OpenAI's `tools` in JSON. You give their results
     #[arg(long, value_name = "FILE.json")]
@@ -61,10 +62,6 @@ pub struct Chat {
     sampling: SamplingArgs,
     #[command(flatten)]
     model: ModelArgs,
-}
-
-fn effort(name: &str) -> std::result::Result<Effort, String> {
-    Effort::named(name).ok_or_else(|| "expected none, low, medium or high".to_owned())
 }
 
 impl Chat {
@@ -95,12 +92,7 @@ impl Chat {
         }
         let is_terminal = io::stdin().is_terminal();
         let has_styles = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let look = match (self.json, has_styles) {
-            (true, _) => Look::Json,
-            (false, true) => Look::Styled,
-            (false, false) => Look::Plain,
-        };
-        let mut talk = Talk::new(&mut loaded, dialogue, adapters, look);
+        let mut talk = Talk::new(&mut loaded, dialogue, adapters, Look::of(self.json, has_styles));
         if let Some(path) = &self.session
             && let Some(note) = talk.keep_in(path)?
         {

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output;
-use kernmill::interrupt;
+use clap::error::ErrorKind;
+use kernmill::{hub, interrupt};
 use kernmill_os::text::message;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -45,6 +46,10 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let shown = output::open_stdout().and_then(|_| error.print().map_err(output::lost));
         return shown.map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+    }
+    let others = hub::instead_of(std::env::args_os().skip(1));
+    if let Some(instead) = others.filter(|_| error.kind() == ErrorKind::InvalidSubcommand) {
+        return Failure::BadInput(instead).report();
     }
     let plain = error.render().to_string();
     if message(&plain) == plain {

@@ -4,6 +4,8 @@ use crate::explicit::Explicit;
 #[cfg(not(feature = "compiler"))]
 use crate::failure::Failure;
 use crate::failure::Result;
+#[cfg(feature = "compiler")]
+use kernmill::hub;
 use kernmill::locate::{self, Content, Located};
 use kernmill_checkpoint::file_kind::FileKind;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,10 @@ pub struct GivenArgs {
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "DIR|FILE.gguf")]
     pub weights: Option<PathBuf>,
+    /// Look for a MODEL of the form ORG/NAME that is no path here in the cache of Hugging Face's tools
+    #[cfg(feature = "compiler")]
+    #[arg(long)]
+    pub hf_cache: bool,
 }
 
 /// Options that say how a model is compiled: a plan is compiled already.
@@ -43,6 +49,8 @@ impl GivenArgs {
     /// When one is not there or of no use, or they contradict each other.
     pub fn resolve(&self, explicit: &Explicit) -> Result<Located> {
         let Some(model) = &self.model else { return self.without_model() };
+        #[cfg(feature = "compiler")]
+        let model = &hub::resolve(model, self.hf_cache)?;
         match locate::look(model)? {
             Content::File(FileKind::Plan) => Ok(Located::Plan(model.clone())),
             content => self.with_source(model, content, explicit),

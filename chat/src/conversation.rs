@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::str::FromStr;
 
 /// A conversation: what the model is told about itself, its tools, and what was said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -134,6 +135,14 @@ impl Effort {
             "high" | "xhigh" | "max" => Some(Effort::High),
             _ => None,
         }
+    }
+}
+
+impl FromStr for Effort {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Effort, String> {
+        Effort::named(name).ok_or_else(|| "expected none, low, medium or high".to_owned())
     }
 }
 

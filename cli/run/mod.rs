@@ -73,7 +73,7 @@ pub struct Run {
     #[command(flatten)]
     prompt: PromptArgs,
     /// Tokens to generate at most; -1 goes on to an end token, or until the context is full
-    #[arg(short = 'n', long, value_name = "N", default_value = "200", value_parser = max_tokens)]
+    #[arg(short = 'n', long, value_name = "N", default_value = "200", value_parser = tokens::most)]
     max_tokens: usize,
     /// File in which the text is saved, and from which it goes on: nothing is computed twice. The prompt
     /// follows what is there; without one, the text goes on. A file that is not there is a new session
@@ -117,15 +117,6 @@ pub struct Run {
     model: ModelArgs,
     #[command(flatten)]
     emit: Emit,
-}
-
-/// `-n`.
-pub fn max_tokens(text: &str) -> std::result::Result<usize, String> {
-    match text.parse() {
-        Ok(tokens) => Ok(tokens),
-        Err(_) if text == "-1" => Ok(usize::MAX),
-        Err(_) => Err("expected a whole number from 0, or -1 for as many as fit the context".to_owned()),
-    }
 }
 
 impl Run {

@@ -44,6 +44,7 @@ pub mod constrain;
 mod disk;
 pub mod drafter;
 mod error;
+pub mod hub;
 pub mod interrupt;
 mod lines;
 pub mod locate;

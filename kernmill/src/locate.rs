@@ -1,6 +1,7 @@
 //! Which model a path names, told by what is in the files: a plan, a checkpoint, a GGUF file, a spec.
 
 use crate::error::{Error, Result};
+use crate::hub;
 use kernmill_checkpoint::file_kind::FileKind;
 #[cfg(feature = "compiler")]
 use kernmill_checkpoint::{INDEX_FILE, SINGLE_FILE};
@@ -176,18 +177,19 @@ pub fn look(path: &Path) -> Result<Content> {
 /// A path that is not there may be the name of a published model.
 fn not_there(path: &Path, error: &std::io::Error) -> Error {
     let text = path.to_string_lossy();
-    let is_name = |part: &str| {
-        let letters = part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        letters && part.starts_with(|c: char| c.is_ascii_alphanumeric())
-    };
-    match text.split_once('/') {
-        Some((owner, name)) if is_name(owner) && is_name(name) && !Path::new(owner).exists() => Error::input(
-            path,
-            format!(
+    match hub::parts(&text) {
+        Some((owner, name)) if !Path::new(owner).exists() => {
+            let cache = if cfg!(feature = "compiler") {
+                "; --hf-cache finds one that the hub's tools have in their cache"
+            } else {
+                ""
+            };
+            let what = format!(
                 "{error}. If it is the name of a model on a hub: kernmill downloads nothing; fetch its files \
-                     first, for example by `hf download {text} --local-dir {name}`, and give the directory {name}"
-            ),
-        ),
+                 first, for example by `hf download {text} --local-dir {name}`, and give the directory {name}{cache}"
+            );
+            Error::input(path, what)
+        }
         _ => Error::input(path, error),
     }
 }

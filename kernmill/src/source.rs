@@ -1,6 +1,7 @@
 //! Models that are compiled here: a spec and a checkpoint, or the embedded model.
 
 use crate::error::{Error, Result};
+use crate::hub;
 use crate::locate::{SPEC_FILE, SourceFiles};
 use crate::nano;
 use crate::observe::{Observer, Unit};
@@ -99,8 +100,9 @@ impl SpecSource {
         fused: FusedSet,
     ) -> Result<SpecSource> {
         let dir = if path.is_dir() { path } else { directory(path) };
-        let name =
-            dir.canonicalize().ok().and_then(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
+        let own = |dir: PathBuf| Some(dir.file_name()?.to_string_lossy().into_owned());
+        // In a cache of a hub, the directory has the name of a revision.
+        let name = dir.canonicalize().ok().and_then(|dir| hub::of_snapshot(&dir).or_else(|| own(dir)));
         let name = name.as_deref().unwrap_or("model");
         let text = match checkpoint {
             Some(checkpoint) => import::from_checkpoint(name, config, checkpoint),

@@ -29,6 +29,18 @@ pub fn what_helps(context: u32, longest: u32) -> String {
     }
 }
 
+/// Reads a number of tokens that are generated at most; -1 is as many as fit the context.
+///
+/// # Errors
+/// When the text is no such number.
+pub fn most(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(tokens) => Ok(tokens),
+        Err(_) if text == "-1" => Ok(usize::MAX),
+        Err(_) => Err("expected a whole number from 0, or -1 for as many as fit the context".to_owned()),
+    }
+}
+
 /// Checks that a prompt of `tokens` tokens has some, and that they fit a context of `context` tokens. The
 /// longest context of the model is `longest`.
 ///

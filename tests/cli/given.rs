@@ -122,7 +122,7 @@ fn what_is_no_model_is_told_apart() {
         ("nowhere.plan", &["nowhere.plan: No such file"]),
         (
             "openai/gpt-oss-20b",
-            &["name of a model", "hf download openai/gpt-oss-20b --local-dir gpt-oss-20b"],
+            &["name of a model", "hf download openai/gpt-oss-20b --local-dir gpt-oss-20b", "--hf-cache"],
         ),
         ("meta-llama/Llama-3.2-1B", &["hf download"]),
     ] {

@@ -14,6 +14,7 @@ mod explain_page;
 mod foreign;
 mod fuse;
 mod given;
+mod hub;
 mod layouts;
 mod limits;
 mod machines;

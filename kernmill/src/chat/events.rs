@@ -16,6 +16,17 @@ pub enum Look {
     Json,
 }
 
+impl Look {
+    /// JSON lines if they are asked for; text with styles where `has_styles` says that there may be some.
+    pub fn of(json: bool, has_styles: bool) -> Look {
+        match (json, has_styles) {
+            (true, _) => Look::Json,
+            (false, true) => Look::Styled,
+            (false, false) => Look::Plain,
+        }
+    }
+}
+
 /// Shows events one after the other.
 #[derive(Debug)]
 pub struct Shown {
