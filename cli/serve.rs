@@ -1,4 +1,4 @@
-//! `kernmill serve`: OpenAI's API over HTTP.
+//! `kernmill serve`: the APIs of OpenAI, Anthropic and Ollama over HTTP.
 
 use crate::emit::Emit;
 use crate::explicit::Explicit;
@@ -17,9 +17,10 @@ const CONTEXT: usize = 8192;
 
 /// Serves a model over HTTP, to many clients at once
 ///
-/// The API is OpenAI's: /v1/chat/completions, /v1/completions, /v1/models and others; adapters are models by
-/// their names. A text is the one that its request gets alone. / is a page to talk with the model. Only this
-/// machine is served, unless --host says otherwise, which takes --api-keys.
+/// The API is OpenAI's: /v1/chat/completions, /v1/models and others; Anthropic's and Ollama's clients are
+/// served, too. Adapters are models by their names. A text is the one that its request gets alone. / is a
+/// page to talk with the model. Only this machine is served, unless --host says otherwise, which takes
+/// --api-keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -79,6 +79,10 @@ pub struct Facts {
     pub lexicon: Arc<Lexicon>,
     /// Name of the weights and of the arithmetic: with the same one, equal requests have equal answers.
     pub fingerprint: String,
+    /// Preset that the model was compiled with; empty where there is none.
+    pub preset: String,
+    /// Bytes of the weights; 0 where they are not known.
+    pub weight_bytes: u64,
 }
 
 /// A request that was submitted. Dropping it cancels the request.

@@ -23,7 +23,8 @@ impl Facts {
     /// # Errors
     /// When the model has no tokenizer, or its template is none.
     pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
-        Facts::of_engine(&loaded.engine, name, &fingerprint(loaded), end_tokens)
+        let facts = Facts::of_engine(&loaded.engine, name, &fingerprint(loaded), end_tokens)?;
+        Ok(Facts { weight_bytes: loaded.weight_bytes(), ..facts })
     }
 
     /// The facts of an engine, whose weights and arithmetic are called `fingerprint`.
@@ -52,6 +53,8 @@ impl Facts {
             end_tokens: end_tokens.to_vec(),
             lexicon,
             fingerprint: fingerprint.to_owned(),
+            preset: engine.model().preset.clone(),
+            weight_bytes: 0,
         })
     }
 }

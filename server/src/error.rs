@@ -167,6 +167,14 @@ impl ApiError {
         json!({ "type": "error", "error": { "type": kind, "message": self.message } })
     }
 
+    /// The error as Ollama's envelope, which has no place for the field but the message.
+    pub fn ollama(&self) -> Value {
+        match self.param.as_deref().filter(|param| !self.message.contains(param)) {
+            Some(param) => json!({ "error": format!("`{param}`: {}", self.message) }),
+            None => json!({ "error": self.message }),
+        }
+    }
+
     /// A response with this body.
     pub fn response_of(&self, body: &Value) -> Response {
         let mut response = (self.status, body.to_string()).into_response();

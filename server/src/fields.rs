@@ -152,6 +152,13 @@ impl Fields {
         });
     }
 
+    /// Forgets a field whose value means the same as none.
+    pub fn pass_over_if(&mut self, field: &str, is_none: impl Fn(&Value) -> bool) {
+        if self.object.get(field).is_some_and(is_none) {
+            self.pass_over(&[field]);
+        }
+    }
+
     /// Names of the fields that nobody took.
     pub fn rest(&self) -> Vec<String> {
         self.object.keys().map(|field| self.name(field)).collect()

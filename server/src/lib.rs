@@ -1,4 +1,5 @@
-//! The HTTP server of kernmill: OpenAI's API over one engine that runs many texts at once.
+//! The HTTP server of kernmill: OpenAI's API, and those of Anthropic and Ollama, over one engine that runs
+//! many texts at once.
 //!
 //! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
 //! requests with it. It opens no connection of its own (`EndpointTarget`, which does, is for measuring),
@@ -25,6 +26,7 @@ pub mod limits;
 mod listen;
 mod metrics;
 mod models;
+mod ollama;
 mod openapi;
 mod page;
 mod record;

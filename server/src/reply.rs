@@ -73,14 +73,23 @@ pub struct Stream(UnboundedSender<Bytes>);
 impl Stream {
     /// A stream and its response, whose headers are sent at once.
     pub fn new() -> (Stream, Response) {
-        let (sender, receiver) = unbounded_channel();
         let mut ping = interval(PING);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
+        Stream::of("text/event-stream", Some(ping))
+    }
+
+    /// A stream of lines of JSON, among which there is no place for anything else.
+    pub fn lines() -> (Stream, Response) {
+        Stream::of("application/x-ndjson", None)
+    }
+
+    fn of(kind: &'static str, ping: Option<Interval>) -> (Stream, Response) {
+        let (sender, receiver) = unbounded_channel();
         let body = Events { receiver, ping };
         let mut response = Body::from_stream(body).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         // nginx would collect the events otherwise.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -97,6 +106,11 @@ impl Stream {
         self.0.send(Bytes::from(format!("event: {name}\ndata: {value}\n\n"))).ok()
     }
 
+    /// Sends a line of JSON; `None` if nobody listens any more.
+    pub fn send_line(&self, value: &Value) -> Option<()> {
+        self.0.send(Bytes::from(format!("{value}\n"))).ok()
+    }
+
     /// Sends the end as OpenAI's API has it.
     pub fn done(&self) {
         // Who is gone needs no end.
@@ -109,10 +123,10 @@ impl Stream {
     }
 }
 
-/// The body of a stream of events, with a comment where nothing else comes.
+/// The body of a stream, with a comment where nothing else comes and the stream has comments.
 struct Events {
     receiver: UnboundedReceiver<Bytes>,
-    ping: Interval,
+    ping: Option<Interval>,
 }
 
 impl futures_core::Stream for Events {
@@ -120,12 +134,12 @@ impl futures_core::Stream for Events {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(event) = self.receiver.poll_recv(context) {
-            self.ping.reset();
+            self.ping.iter_mut().for_each(Interval::reset);
             return Poll::Ready(event.map(Ok));
         }
-        match self.ping.poll_tick(context) {
-            Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": ping\n\n")))),
-            Poll::Pending => Poll::Pending,
+        match self.ping.as_mut().map(|ping| ping.poll_tick(context)) {
+            Some(Poll::Ready(_)) => Poll::Ready(Some(Ok(Bytes::from_static(b": ping\n\n")))),
+            Some(Poll::Pending) | None => Poll::Pending,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::record::Record;
 use crate::state::State;
-use crate::{anthropic, chat, completions, guard, models, openapi, page, reply, responses, sessions};
+use crate::{anthropic, chat, completions, guard, models, ollama, openapi, page, reply, responses, sessions};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -36,6 +36,7 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
     let mut response = result.unwrap_or_else(|error| match path.as_str() {
         "/v1/messages" | "/v1/messages/count_tokens" => error.response_of(&error.anthropic()),
+        path if path.starts_with(ollama::PATH) => error.response_of(&error.ollama()),
         _ => error.into_response(),
     });
     if let Some(origin) =
@@ -64,7 +65,7 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
 const ROUTINE: [&str; 6] = ["/health", "/v1/health", "/ping", "/ready", "/metrics", "/v1/loads"];
 
 /// Every route that takes a body.
-pub(crate) const POSTS: [&str; 14] = [
+pub(crate) const POSTS: [&str; 17] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/tokenize",
@@ -79,10 +80,13 @@ pub(crate) const POSTS: [&str; 14] = [
     "/v1/sessions",
     "/v1/messages",
     "/v1/messages/count_tokens",
+    "/api/chat",
+    "/api/generate",
+    "/api/show",
 ];
 
 /// Every other route.
-pub(crate) const GETS: [&str; 12] = [
+pub(crate) const GETS: [&str; 15] = [
     "/v1/models",
     "/v1/sessions",
     "/openapi.json",
@@ -95,6 +99,9 @@ pub(crate) const GETS: [&str; 12] = [
     "/tokenizer_info",
     "/",
     "/ping",
+    "/api/tags",
+    "/api/ps",
+    "/api/version",
 ];
 
 /// A route's name in figures: paths of clients' own are none.
@@ -158,6 +165,9 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
             "/metrics" => Ok(metrics(&state)),
             "/v1/loads" => Ok(reply::json(&state.backend.load().json())),
             "/tokenizer_info" => Ok(models::tokenizer_info(&state)),
+            "/api/tags" => Ok(ollama::list(&state, &state.scope(&caller))),
+            "/api/ps" => Ok(ollama::running(&state, &state.scope(&caller))),
+            "/api/version" => Ok(ollama::version()),
             _ => match path.strip_prefix("/v1/models/") {
                 Some(name) => models::one(&state, name),
                 None => Err(missing(&parts.method, path)),
@@ -180,6 +190,9 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
         "/v1/sessions" => sessions::save(state, caller, body).await,
         "/v1/messages" => anthropic::answer(state, caller, body).await,
         "/v1/messages/count_tokens" => anthropic::count(state, caller, body).await,
+        "/api/chat" => ollama::answer(state, caller, body).await,
+        "/api/generate" => ollama::generate(state, caller, body).await,
+        "/api/show" => ollama::show(&state, &state.scope(&caller), &body),
         "/tokenize" => models::tokenize(state, caller, body).await,
         "/detokenize" => models::detokenize(state, body).await,
         "/v1/load_lora_adapter" => models::load_adapter(state, caller, body).await,
@@ -192,14 +205,16 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
 
 /// What is answered where there is nothing.
 fn missing(method: &Method, path: &str) -> ApiError {
-    if path.starts_with("/api/") {
-        let message =
-            format!("there is no {path}: this server has OpenAI's API, at /v1/chat/completions and others");
-        return ApiError::not_found(message);
-    }
     if POSTS.contains(&path) || GETS.contains(&path) {
         let expected = if POSTS.contains(&path) { "POST" } else { "GET" };
         return ApiError::method(method.as_str(), path, expected);
+    }
+    if path.starts_with(ollama::PATH) {
+        let message = format!(
+            "there is no {path}: of Ollama's API, /api/chat, /api/generate, /api/tags, /api/show, /api/ps and \
+             /api/version are there. The model is the one that kernmill was started with; it downloads nothing"
+        );
+        return ApiError::not_found(message);
     }
     ApiError::not_found(format!("there is nothing at {path}: /v1/models and /v1/chat/completions are there"))
 }

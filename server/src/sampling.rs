@@ -11,6 +11,14 @@ use serde_json::{Map, Value};
 /// # Errors
 /// When a field is wrong.
 pub fn sampler(fields: &mut Fields, vocab: u32) -> Result<SamplerParams, ApiError> {
+    sampler_with(fields, vocab, "repetition_penalty")
+}
+
+/// The sampling fields of a request whose API calls the penalty of repetitions `penalty`.
+///
+/// # Errors
+/// As [`sampler`].
+pub fn sampler_with(fields: &mut Fields, vocab: u32, penalty: &str) -> Result<SamplerParams, ApiError> {
     let usual = SamplerParams::default();
     let float = |value: Option<f64>, otherwise: f32| value.map_or(otherwise, |value| value as f32);
     let top_p_name = fields.name("top_p");
@@ -33,10 +41,7 @@ pub fn sampler(fields: &mut Fields, vocab: u32) -> Result<SamplerParams, ApiErro
         top_p,
         top_k,
         min_p: float(fields.number("min_p", 0.0..=1.0)?, usual.min_p),
-        repetition_penalty: float(
-            fields.number("repetition_penalty", 0.01..=100.0)?,
-            usual.repetition_penalty,
-        ),
+        repetition_penalty: float(fields.number(penalty, 0.01..=100.0)?, usual.repetition_penalty),
         presence_penalty: float(fields.number("presence_penalty", -2.0..=2.0)?, usual.presence_penalty),
         frequency_penalty: float(fields.number("frequency_penalty", -2.0..=2.0)?, usual.frequency_penalty),
         logit_bias: match fields.take("logit_bias") {

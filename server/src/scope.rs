@@ -39,47 +39,75 @@ impl Scope<'_> {
     /// # Errors
     /// When none is named, there is no such model or adapter, or two adapters are named.
     pub fn model(&self, fields: &mut Fields) -> Result<(String, Vec<AdapterUse>), ApiError> {
-        let name = fields.text("model")?.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| {
+        let (name, named) = self.find(fields.text("model")?)?;
+        let Some(other) = fields.text("lora_path")?.filter(|other| !other.is_empty()) else {
+            return Ok(self.meant(name, named));
+        };
+        let Some(adapter) = self.adapter(&other) else {
+            let known = if self.adapters.is_empty() {
+                "but none is loaded".to_owned()
+            } else {
+                format!("one of: {}", self.adapters.join(", "))
+            };
+            let expected = format!("the name of an adapter, {known}");
+            return Err(fields.wrong("lora_path", &Value::from(other), &expected));
+        };
+        if let Some(named) = named.filter(|named| *named != adapter) {
+            let expected = format!("`{named}`, the adapter that `model` names");
+            return Err(fields.wrong("lora_path", &Value::from(other), &expected));
+        }
+        Ok(self.meant(other, Some(adapter)))
+    }
+
+    /// The model of this name, and the adapters that it stands for.
+    ///
+    /// # Errors
+    /// When the name is missing or empty, or there is no such model.
+    pub fn named(&self, name: Option<String>) -> Result<(String, Vec<AdapterUse>), ApiError> {
+        let (name, adapter) = self.find(name)?;
+        Ok(self.meant(name, adapter))
+    }
+
+    /// A name that there must be, and the adapter that it stands for.
+    fn find(&self, name: Option<String>) -> Result<(String, Option<&String>), ApiError> {
+        let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
             let known = self.names().join(", ");
             ApiError::field("model", format!("`model` is missing, expected one of: {known}"))
         })?;
-        let named = self.adapter(&name);
-        if named.is_none() && *self.aliases.get(&name).unwrap_or(&name) != self.facts.model {
+        let adapter = self.adapter(&name);
+        if adapter.is_none() && *self.aliases.get(&name).unwrap_or(&name) != self.facts.model {
             return Err(ApiError::model(&name, &self.names()));
         }
-        let other = fields.text("lora_path")?.filter(|other| !other.is_empty());
-        let (name, adapter) = match other {
-            None => (name, named),
-            Some(other) => {
-                let Some(adapter) = self.adapter(&other) else {
-                    let known = if self.adapters.is_empty() {
-                        "but none is loaded".to_owned()
-                    } else {
-                        format!("one of: {}", self.adapters.join(", "))
-                    };
-                    let expected = format!("the name of an adapter, {known}");
-                    return Err(fields.wrong("lora_path", &Value::from(other), &expected));
-                };
-                if let Some(named) = named.filter(|named| *named != adapter) {
-                    let expected = format!("`{named}`, the adapter that `model` names");
-                    return Err(fields.wrong("lora_path", &Value::from(other), &expected));
-                }
-                (other, Some(adapter))
-            }
-        };
+        Ok((name, adapter))
+    }
+
+    /// What a request runs with, by names that are known.
+    fn meant(&self, name: String, adapter: Option<&String>) -> (String, Vec<AdapterUse>) {
         // Names of models alone go into the log: any other may be a client's text.
         if let Some(record) = &self.record {
             record.model(&name);
         }
-        let uses = adapter.into_iter().map(AdapterUse::of).collect();
-        Ok((name, uses))
+        (name, adapter.into_iter().map(AdapterUse::of).collect())
     }
 
     /// The adapter that a name or an alias stands for.
     fn adapter(&self, name: &str) -> Option<&String> {
         let meant = self.aliases.get(name).map_or(name, String::as_str);
         self.adapters.iter().find(|adapter| *adapter == meant)
+    }
+
+    /// Whether a request may have this name in `model`.
+    pub fn knows(&self, name: &str) -> bool {
+        self.served().iter().any(|served| served == name)
+    }
+
+    /// Names that mean a model or an adapter that is loaded.
+    pub fn served(&self) -> Vec<String> {
+        let is_there = |name: &String| {
+            let meant = self.aliases.get(name).unwrap_or(name);
+            *meant == self.facts.model || self.adapters.contains(meant)
+        };
+        self.names().into_iter().filter(is_there).collect()
     }
 
     /// Names that a request may have in `model`.

@@ -104,7 +104,18 @@ pub fn facts(
     let tokenizer = TokenizerHandle::from(tokenizer);
     let lexicon = constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| say(&error))?;
     let (model, lexicon) = (model.to_owned(), Arc::new(lexicon));
-    Ok(Facts { model, context, vocab, tokenizer, format, end_tokens, lexicon, fingerprint })
+    Ok(Facts {
+        model,
+        context,
+        vocab,
+        tokenizer,
+        format,
+        end_tokens,
+        lexicon,
+        fingerprint,
+        preset: String::new(),
+        weight_bytes: 0,
+    })
 }
 
 impl Rule {

@@ -27,6 +27,12 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
+    /// The lines of a stream of Ollama's API.
+    pub fn lines(&self) -> Vec<Value> {
+        assert_eq!(self.header("content-type"), Some("application/x-ndjson"), "{}", self.body);
+        self.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// Data of the events of a stream, without the end that OpenAI's API has, which must be there.
     pub fn events(&self) -> Vec<Value> {
         let data = self.body.split("\n\n").filter_map(|event| event.strip_prefix("data: "));

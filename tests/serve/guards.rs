@@ -172,6 +172,10 @@ fn keys_are_needed_where_there_are_some() {
         check(&get(served.address, path), 401, None);
         assert_eq!(get_with(served.address, path, &[ann]).status, 200);
     }
+    // Ollama's routes have an envelope of their own.
+    let tags = get(served.address, "/api/tags");
+    assert!(tags.status == 401 && tags.json()["error"].is_string(), "{}", tags.body);
+    assert_eq!(get_with(served.address, "/api/tags", &[ann]).status, 200);
     for path in ["/health", "/ready", "/"] {
         assert_eq!(get(served.address, path).status, 200);
     }
@@ -222,9 +226,15 @@ fn paths_and_methods_that_are_not_there_are_named() {
         let reply = get(served.address, path);
         assert_eq!(reply.status, if path == "/?q=run" { 200 } else { 404 }, "{path}: {}", reply.body);
     }
-    let hint = post(served.address, "/api/chat", &json!({}));
-    assert!(hint.status == 404 && hint.body.contains("/v1/chat/completions"), "{}", hint.body);
+    let hint = post(served.address, "/api/pull", &json!({ "model": "nano" }));
+    let error = hint.json()["error"].as_str().unwrap().to_owned();
+    assert!(
+        hint.status == 404 && error.contains("/api/chat") && error.contains("downloads nothing"),
+        "{error}"
+    );
     check(&get(served.address, "/v1/completions"), 405, None);
+    let method = get(served.address, "/api/chat");
+    assert!(method.status == 405 && method.json()["error"].is_string(), "{}", method.body);
     check(&post(served.address, "/v1/models", &json!({})), 405, None);
     check(&post(served.address, "/v1/embeddings", &json!({})), 404, None);
     let page = get(served.address, "/");

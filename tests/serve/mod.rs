@@ -7,6 +7,7 @@ mod endpoint;
 mod guards;
 mod harmony;
 mod killed;
+mod ollama;
 mod own;
 mod texts;
 

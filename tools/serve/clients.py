@@ -111,6 +111,44 @@ def anthropic_messages(base):
     equal(message.content[-1].text, SUMMARY)
 
 
+def ollama(base):
+    from ollama import Client, ResponseError
+
+    client = Client(base.removesuffix("/v1"))
+    equal(client.list().models[0].model, MODEL + ":latest")
+    equal(client.ps().models[0].model, MODEL + ":latest")
+    shown = client.show(MODEL)
+    equal("completion" in shown.capabilities, True)
+    options = {"temperature": 0, "num_predict": 200}
+    messages = [{"role": "user", "content": "Hi"}]
+    whole = client.chat(MODEL, messages, options=options)
+    equal((whole.message.content, whole.done, whole.done_reason), (GREETING, True, "stop"))
+    pieces = list(client.chat(MODEL, messages, options=options, stream=True))
+    equal("".join(piece.message.content for piece in pieces), GREETING)
+    equal("".join(piece.message.thinking or "" for piece in pieces), whole.message.thinking or "")
+    equal((pieces[-1].eval_count, pieces[-1].prompt_eval_count), (whole.eval_count, whole.prompt_eval_count))
+    equal(client.generate(MODEL, "Hi", options=options).response, GREETING)
+    equal("".join(piece.response for piece in client.generate(MODEL, "Hi", options=options, stream=True)), GREETING)
+    equal(client.generate(MODEL, keep_alive="5m").done_reason, "load")
+    properties = {"name": {"type": "string"}, "age": {"type": "integer"}}
+    schema = {"type": "object", "properties": properties, "required": ["name", "age"]}
+    person = client.chat(MODEL, [{"role": "user", "content": PERSON_TEXT}], format=schema, options=options)
+    equal(json.loads(person.message.content), {"name": "Alice", "age": 30})
+    messages = [{"role": "user", "content": WEATHER}]
+    tools = [{"type": "function", "function": FUNCTION}]
+    called = client.chat(MODEL, messages, tools=tools, options=options).message
+    function = called.tool_calls[0].function
+    equal((function.name, function.arguments), ("get_weather", {"city": "Oslo"}))
+    messages += [called, {"role": "tool", "tool_name": "get_weather", "content": RESULT}]
+    equal(client.chat(MODEL, messages, tools=tools, options=options).message.content, SUMMARY)
+    for ask in (lambda: client.chat("none", messages), lambda: client.pull(MODEL), lambda: client.embed(MODEL, "Hi")):
+        try:
+            ask()
+            raise AssertionError("it is not refused")
+        except ResponseError as error:
+            equal(error.status_code, 404)
+
+
 def agents(base):
     from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
     from openai import AsyncOpenAI
@@ -212,6 +250,7 @@ CLIENTS = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "anthropic": anthropic_messages,
+    "ollama": ollama,
     "agents": agents,
     "langchain_openai": langchain_openai,
     "litellm": litellm,

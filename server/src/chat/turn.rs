@@ -52,6 +52,8 @@ pub struct Prepared {
     request: Request,
     conversation: Conversation,
     stop: Vec<String>,
+    /// Whether what comes is a text and nothing else.
+    is_raw: bool,
 }
 
 impl Prepared {
@@ -61,15 +63,37 @@ impl Prepared {
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
     pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
-        let tokenizer = tokenizer(facts)?;
-        let prompt = facts.format.prompt(tokenizer, &ask.conversation, &ask.known);
+        let prompt = facts.format.prompt(tokenizer(facts)?, &ask.conversation, &ask.known);
         let prompt = prompt.map_err(|error| ApiError::field("messages", error.to_string()))?;
+        Prepared::of(facts, ask, prompt, false)
+    }
+
+    /// Makes ready a text that goes on from a prompt as it stands: the model's format is neither put around
+    /// it nor looked for in what comes.
+    ///
+    /// # Errors
+    /// When the prompt has no tokens or does not fit the context, or a form cannot be held to.
+    pub fn raw(facts: &Facts, text: &str, ask: Ask) -> Result<Prepared, ApiError> {
+        let prompt = tokenizer(facts)?.encode(text, true);
+        let prompt = prompt.map_err(|error| ApiError::field("prompt", error.to_string()))?;
+        if prompt.is_empty() {
+            return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
+        }
+        Prepared::of(facts, ask, prompt, true)
+    }
+
+    fn of(facts: &Facts, ask: Ask, prompt: Vec<u32>, is_raw: bool) -> Result<Prepared, ApiError> {
+        let tokenizer = tokenizer(facts)?;
         let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
         if room == 0 || ask.max_tokens.is_some_and(|asked| asked > room) {
             return Err(ApiError::context(ask.param, prompt.len(), ask.max_tokens, facts.context));
         }
-        let constraint = constraint(facts, &ask)?;
-        let is_plain = matches!(facts.format, chat::Format::Plain);
+        let constraint = constraint(facts, &ask, is_raw)?;
+        let is_plain = matches!(facts.format, chat::Format::Plain) && !is_raw;
+        let stop_tokens = match is_raw {
+            true => facts.end_tokens.clone(),
+            false => facts.format.stop_tokens(tokenizer, &facts.end_tokens),
+        };
         let mut stop = ask.stop;
         // A prediction that cannot be read is none: it changes nothing of the answer.
         let prediction = ask.prediction.filter(|_| ask.drafts).map(|text| tokenizer.encode_ordinary(&text));
@@ -81,7 +105,7 @@ impl Prepared {
             sampler: ask.sampler,
             logprobs: ask.logprobs,
             stop: if is_plain { facts.format.stop_strings() } else { Vec::new() },
-            stop_tokens: facts.format.stop_tokens(tokenizer, &facts.end_tokens),
+            stop_tokens,
             shows_special: false,
             adapters: ask.adapters,
             tenant: ask.tenant,
@@ -91,7 +115,7 @@ impl Prepared {
             ..Request::greedy(prompt, 1)
         };
         stop.retain(|stop| !stop.is_empty());
-        Ok(Prepared { request, conversation: ask.conversation, stop })
+        Ok(Prepared { request, conversation: ask.conversation, stop, is_raw })
     }
 
     /// Tokens of the prompt.
@@ -108,7 +132,8 @@ impl Prepared {
     pub fn with_seed(&self, seed: u64) -> Prepared {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);
-        Prepared { request, conversation: self.conversation.clone(), stop: self.stop.clone() }
+        let (conversation, stop) = (self.conversation.clone(), self.stop.clone());
+        Prepared { request, conversation, stop, is_raw: self.is_raw }
     }
 
     /// The seed of the choices.
@@ -123,7 +148,12 @@ impl Prepared {
     pub fn parts(self, facts: &Facts) -> Result<(Request, Pieces), ApiError> {
         let (seed, prompt_tokens) = (self.seed(), self.request.prompt.len() as u32);
         let mut events = Vec::new();
-        let reader = facts.format.reader(tokenizer(facts)?, &self.conversation, &mut events);
+        let reader = if self.is_raw {
+            events.push(chat::Event::Begin(chat::Part::Answer));
+            Ok(chat::Reader::Plain(true))
+        } else {
+            facts.format.reader(tokenizer(facts)?, &self.conversation, &mut events)
+        };
         let reader = reader.map_err(|error| ApiError::internal(error.to_string()))?;
         Ok((self.request, Pieces::new(reader, events, self.stop, prompt_tokens, seed)))
     }
@@ -151,8 +181,8 @@ pub fn tokenizer(facts: &Facts) -> Result<&Tokenizer, ApiError> {
 }
 
 /// What holds the text to the form that is asked for.
-fn constraint(facts: &Facts, ask: &Ask) -> Result<Option<Constraint>, ApiError> {
-    let is_harmony = matches!(facts.format, chat::Format::Harmony);
+fn constraint(facts: &Facts, ask: &Ask, is_raw: bool) -> Result<Option<Constraint>, ApiError> {
+    let is_harmony = matches!(facts.format, chat::Format::Harmony) && !is_raw;
     let form = ask.form.clone();
     let rule = if is_harmony {
         let turn = TurnRule::of(&ask.conversation, ask.choice.clone());

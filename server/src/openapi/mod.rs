@@ -4,6 +4,7 @@
 //! schemas derived. The tests hold these to the reading instead: every field is known to it, of no other
 //! type, and within no other limits.
 
+mod ollama;
 mod requests;
 mod responses;
 mod schema;
@@ -40,7 +41,7 @@ const fn delete(path: &'static str, about: &'static str) -> Route {
     Route { path, method: "delete", about, body: None, answer: "Deleted" }
 }
 
-const ROUTES: [Route; 36] = [
+const ROUTES: [Route; 42] = [
     post("/v1/chat/completions", Some("ChatRequest"), "ChatCompletion", "Answers a conversation"),
     post("/v1/completions", Some("CompletionRequest"), "Completion", "Goes on with texts"),
     post("/v1/responses", Some("ResponsesRequest"), "Response", "Answers a conversation of items"),
@@ -62,6 +63,12 @@ const ROUTES: [Route; 36] = [
         "CountedTokens",
         "Counts the tokens of messages",
     ),
+    post("/api/chat", Some("OllamaChatRequest"), "OllamaChat", "Answers a conversation of Ollama's API"),
+    post("/api/generate", Some("OllamaGenerateRequest"), "OllamaText", "Answers a text, or goes on with it"),
+    post("/api/show", Some("OllamaShowRequest"), "OllamaModel", "What a model is and can do"),
+    get("/api/tags", "OllamaModels", "The model, its adapters and their other names, as Ollama lists them"),
+    get("/api/ps", "OllamaModels", "The same, as models that are in memory"),
+    get("/api/version", "OllamaVersion", "The version of Ollama whose API is served"),
     get("/v1/models", "Models", "The model, its adapters and their other names"),
     get("/v1/models/{name}", "Model", "A model or adapter"),
     post("/tokenize", Some("TokenizeRequest"), "Tokens", "Ids of a text or conversation"),
@@ -117,6 +124,7 @@ pub fn document() -> Value {
     }
     let mut schemas = requests();
     schemas.extend(responses());
+    schemas.extend(ollama::schemas());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -149,8 +157,15 @@ fn operation(route: &Route) -> Value {
     if streams.contains(&route.path) && !is_text {
         content["text/event-stream"] = json!({ "schema": { "type": "string" } });
     }
+    if matches!(route.path, "/api/chat" | "/api/generate") {
+        content["application/x-ndjson"] = json!({ "schema": of(route.answer) });
+    }
     let mut responses = json!({ "200": { "description": route.about, "content": content } });
-    let error = if route.path.starts_with("/v1/messages") { "AnthropicError" } else { "Error" };
+    let error = match route.path {
+        path if path.starts_with("/v1/messages") => "AnthropicError",
+        path if path.starts_with("/api/") => "OllamaError",
+        _ => "Error",
+    };
     let errors = ERRORS.into_iter().chain([("503", "There is too much to do, or the server ends")]);
     for (status, about) in errors {
         let content = json!({ "application/json": { "schema": of(error) } });

@@ -14,12 +14,12 @@ const TOKENS: u64 = u32::MAX as u64;
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// A name that a function has.
-fn name() -> Value {
+pub fn name() -> Value {
     json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" })
 }
 
 /// Fields of sampling and of adapters, which all APIs have.
-fn sampling() -> Vec<(&'static str, Value)> {
+pub fn sampling() -> Vec<(&'static str, Value)> {
     let biases = json!({
         "type": ["object", "null"],
         "maxProperties": limits::BIASES,
@@ -42,7 +42,7 @@ fn sampling() -> Vec<(&'static str, Value)> {
 }
 
 /// Strings that end a text.
-fn stops() -> Value {
+pub fn stops() -> Value {
     let stop = json!({ "type": "string", "minLength": 1, "maxLength": limits::STOP_BYTES });
     let several = json!({ "type": "array", "items": stop, "maxItems": limits::STOPS });
     about(any(vec![stop, several, json!({ "type": "null" })]), "Lengths are in bytes")
@@ -99,7 +99,7 @@ fn message() -> Value {
 }
 
 /// A function's fields, with the schema of its arguments under this name.
-fn function(parameters: &str) -> Value {
+pub fn function(parameters: &str) -> Value {
     let schema = json!({ "type": ["object", "null"] });
     object(&["name"], [("name", name()), ("description", text()), (parameters, schema), ("strict", flag())])
 }

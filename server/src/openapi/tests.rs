@@ -46,7 +46,7 @@ async fn what_is_in_the_document_is_served() {
 }
 
 /// The least body of each request that is served.
-fn bodies() -> [(&'static str, &'static str, Value); 7] {
+fn bodies() -> [(&'static str, &'static str, Value); 10] {
     let messages = json!([{ "role": "user", "content": "Hi" }]);
     [
         ("/v1/chat/completions", "ChatRequest", json!({ "messages": messages })),
@@ -54,6 +54,9 @@ fn bodies() -> [(&'static str, &'static str, Value); 7] {
         ("/v1/responses", "ResponsesRequest", json!({ "input": "Hi" })),
         ("/v1/messages", "MessagesRequest", json!({ "messages": messages, "max_tokens": 5 })),
         ("/v1/messages/count_tokens", "CountTokensRequest", json!({ "messages": messages })),
+        ("/api/chat", "OllamaChatRequest", json!({ "messages": messages })),
+        ("/api/generate", "OllamaGenerateRequest", json!({ "prompt": "Hi" })),
+        ("/api/show", "OllamaShowRequest", json!({})),
         ("/tokenize", "TokenizeRequest", json!({ "prompt": "Hi" })),
         ("/detokenize", "DetokenizeRequest", json!({ "tokens": [1] })),
     ]

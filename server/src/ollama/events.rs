@@ -1,0 +1,165 @@
+//! The lines of an answer, and the answer as a whole.
+
+use super::request::Route;
+use crate::backend::Facts;
+use crate::chat::message::logprobs;
+use crate::chat::pieces::{End, Outcome, Piece};
+use crate::ids;
+use kernmill::chat::Part;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// An answer that comes into being.
+pub struct Answer {
+    route: Route,
+    model: String,
+    /// The part that has begun.
+    part: Option<Part>,
+    /// Arguments of the call that has begun.
+    arguments: String,
+    text: String,
+    thinking: String,
+    calls: Vec<Value>,
+    logprobs: Vec<Value>,
+}
+
+impl Answer {
+    /// An answer of a model.
+    pub fn new(route: Route, model: String) -> Answer {
+        Answer {
+            route,
+            model,
+            part: None,
+            arguments: String::new(),
+            text: String::new(),
+            thinking: String::new(),
+            calls: Vec::new(),
+            logprobs: Vec::new(),
+        }
+    }
+
+    /// Takes a piece of the answer: the line that it comes to, if it comes to one. The last piece comes to
+    /// none: [`Answer::end`] has that line.
+    pub fn take(&mut self, facts: &Facts, piece: Piece) -> Option<Value> {
+        match piece {
+            Piece::Begin(part) => {
+                self.part = Some(part);
+                None
+            }
+            Piece::Delta(text, scored) => match self.part {
+                Some(Part::Reasoning) => {
+                    self.thinking.push_str(&text);
+                    Some(Value::Object(self.object("", [("thinking", json!(text))])))
+                }
+                Some(Part::Call { .. }) => {
+                    self.arguments.push_str(&text);
+                    None
+                }
+                Some(Part::Answer | Part::Preamble) | None => {
+                    self.text.push_str(&text);
+                    let mut line = self.object(&text, []);
+                    if !scored.is_empty()
+                        && let Value::Array(listed) = logprobs(facts, &scored)["content"].take()
+                    {
+                        line.insert("logprobs".to_owned(), json!(listed));
+                        self.logprobs.extend(listed);
+                    }
+                    Some(Value::Object(line))
+                }
+            },
+            Piece::End(_) => match self.part.take() {
+                Some(Part::Call { name, .. }) => {
+                    let text = std::mem::take(&mut self.arguments);
+                    // Arguments that were cut are none: their text is in `partial_json`.
+                    let read = serde_json::from_str(&text).ok().filter(Value::is_object);
+                    let arguments = read.unwrap_or_else(|| json!({ "partial_json": text }));
+                    let function = json!({ "index": self.calls.len(), "name": name, "arguments": arguments });
+                    let call = json!({ "id": ids::new("call_"), "function": function });
+                    self.calls.push(call.clone());
+                    Some(Value::Object(self.object("", [("tool_calls", json!([call]))])))
+                }
+                _ => None,
+            },
+            Piece::Done(_) => None,
+        }
+    }
+
+    /// The last line of an answer that has ended.
+    pub fn end(&self, outcome: &Outcome) -> Value {
+        let mut object = self.object("", []);
+        add_figures(&mut object, outcome);
+        Value::Object(object)
+    }
+
+    /// The answer as a whole, when it has ended.
+    pub fn whole(&self, outcome: &Outcome) -> Value {
+        let thinking = (!self.thinking.is_empty()).then(|| ("thinking", json!(self.thinking)));
+        let calls = (!self.calls.is_empty()).then(|| ("tool_calls", json!(self.calls)));
+        let mut object = self.object(&self.text, thinking.into_iter().chain(calls));
+        if !self.logprobs.is_empty() {
+            object.insert("logprobs".to_owned(), json!(self.logprobs));
+        }
+        add_figures(&mut object, outcome);
+        Value::Object(object)
+    }
+
+    /// What is answered where nothing is asked: the model is there.
+    pub fn loaded(&self) -> Value {
+        let mut object = self.object("", []);
+        object.insert("done".to_owned(), json!(true));
+        object.insert("done_reason".to_owned(), json!("load"));
+        Value::Object(object)
+    }
+
+    /// An object with a text, and more of what was said.
+    fn object(
+        &self,
+        text: &str,
+        more: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Map<String, Value> {
+        let more = more.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let mut object = Map::new();
+        object.insert("model".to_owned(), json!(self.model));
+        object.insert("created_at".to_owned(), json!(ids::timestamp(ids::since_1970())));
+        match self.route {
+            Route::Chat => {
+                let mut message = Map::new();
+                message.insert("role".to_owned(), json!("assistant"));
+                message.insert("content".to_owned(), json!(text));
+                message.extend(more);
+                object.insert("message".to_owned(), Value::Object(message));
+            }
+            Route::Generate => {
+                object.insert("response".to_owned(), json!(text));
+                object.extend(more);
+            }
+        }
+        object.insert("done".to_owned(), json!(false));
+        object
+    }
+}
+
+/// Adds how an answer ended, and what it took.
+fn add_figures(object: &mut Map<String, Value>, outcome: &Outcome) {
+    let reason = if outcome.end == End::Length { "length" } else { "stop" };
+    let first = outcome.first_token.unwrap_or(outcome.took);
+    let queued = outcome.queued.unwrap_or_default();
+    object.insert("done".to_owned(), json!(true));
+    object.insert("done_reason".to_owned(), json!(reason));
+    for (name, figure) in [
+        ("total_duration", nanoseconds(outcome.took)),
+        // The model was loaded before.
+        ("load_duration", 0),
+        ("prompt_eval_count", u64::from(outcome.prompt_tokens)),
+        ("prompt_eval_duration", nanoseconds(first.saturating_sub(queued))),
+        ("eval_count", outcome.tokens.len() as u64),
+        ("eval_duration", nanoseconds(outcome.took.saturating_sub(first))),
+    ] {
+        object.insert(name.to_owned(), json!(figure));
+    }
+}
+
+/// A time in nanoseconds: at least one, since clients divide by it.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1)
+}

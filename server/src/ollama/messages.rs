@@ -1,0 +1,122 @@
+//! Messages of Ollama's API as a conversation. Calls have no ids there: a result belongs to the first call of
+//! its function that has none yet.
+
+use crate::chat::messages::{check_name, content};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use kernmill::chat::{Call, Conversation, Item, Output};
+use serde_json::Value;
+
+/// Appends messages to a conversation.
+///
+/// # Errors
+/// When a message is wrong, or the last one is the model's.
+pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let mut last = None;
+    for (at, message) in messages.into_iter().enumerate() {
+        let mut message = Fields::of(message, &format!("messages[{at}]."))?;
+        let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
+        no_images(&mut message)?;
+        match role.as_str() {
+            "system" | "developer" => {
+                let text = content(&mut message)?.ok_or_else(|| message.missing("content"))?;
+                conversation.items.push(Item::Instructions(text));
+            }
+            "user" => {
+                let text = content(&mut message)?.ok_or_else(|| message.missing("content"))?;
+                conversation.items.push(Item::User { name: None, text });
+            }
+            "assistant" => assistant(&mut message, conversation)?,
+            "tool" => output(&mut message, conversation)?,
+            _ => {
+                return Err(message.wrong("role", &Value::String(role), "system, user, assistant or tool"));
+            }
+        }
+        last = Some((role, message.name("role")));
+    }
+    match last {
+        Some((role, name)) if role == "assistant" => {
+            let message = format!(
+                "`{name}` is \"assistant\" in the last message, expected another: the model begins its answer itself"
+            );
+            Err(ApiError::field(name, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses images, which no model here reads.
+///
+/// # Errors
+/// When there is one, or something that is no list.
+pub fn no_images(fields: &mut Fields) -> Result<(), ApiError> {
+    match fields.take("images") {
+        None => Ok(()),
+        Some(Value::Array(images)) if images.is_empty() => Ok(()),
+        Some(_) => {
+            let name = fields.name("images");
+            let message = format!("`{name}` is given, expected none: this model reads text only");
+            Err(ApiError::field(name, message))
+        }
+    }
+}
+
+fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let thinking = message.text("thinking")?;
+    let text = content(message)?.unwrap_or_default();
+    let calls = message.list("tool_calls", limits::TOOLS)?.unwrap_or_default();
+    if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
+        conversation.items.push(Item::Reasoning(thinking));
+    }
+    if calls.is_empty() {
+        conversation.items.push(Item::Answer(text));
+    } else if !text.is_empty() {
+        // What is said before a call is for the user, and is not the answer yet.
+        conversation.items.push(Item::Preamble(text));
+    }
+    for (at, call) in calls.into_iter().enumerate() {
+        let mut call = Fields::of(call, &format!("{}[{at}].", message.name("tool_calls")))?;
+        let id = call.text("id")?.filter(|id| !id.is_empty());
+        let id = id.unwrap_or_else(|| format!("call_{}", conversation.items.len()));
+        let mut function = call.object("function")?.ok_or_else(|| call.missing("function"))?;
+        let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
+        check_name(&function.name("name"), &name)?;
+        let arguments = match function.take("arguments") {
+            None => "{}".to_owned(),
+            Some(arguments @ Value::Object(_)) => arguments.to_string(),
+            Some(other) => return Err(function.wrong("arguments", &other, "an object")),
+        };
+        conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+    }
+    Ok(())
+}
+
+/// A result of a tool.
+fn output(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let text = content(message)?.unwrap_or_default();
+    let id = message.text("tool_call_id")?.filter(|id| !id.is_empty());
+    let older = message.text("name")?;
+    let name = message.text("tool_name")?.or(older).filter(|name| !name.is_empty());
+    let has_result = |call: &Call| {
+        conversation.items.iter().any(|item| matches!(item, Item::Output(output) if output.id == call.id))
+    };
+    let calls = conversation.items.iter().filter_map(|item| match item {
+        Item::Call(call) if !has_result(call) => Some(call),
+        _ => None,
+    });
+    let is_meant = |call: &&Call| {
+        id.as_ref().is_none_or(|id| *id == call.id) && name.as_ref().is_none_or(|name| *name == call.name)
+    };
+    let Some(call) = calls.into_iter().find(is_meant) else {
+        let field = message.name(if id.is_some() { "tool_call_id" } else { "tool_name" });
+        let message = match id.or(name) {
+            Some(given) => format!("`{field}` is \"{given}\", and no call before it waits for its result"),
+            None => format!("`{field}` is missing, and no call before it waits for a result"),
+        };
+        return Err(ApiError::field(field, message));
+    };
+    let (id, name) = (call.id.clone(), call.name.clone());
+    conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+    Ok(())
+}

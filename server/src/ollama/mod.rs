@@ -1,0 +1,16 @@
+//! Ollama's API: conversations, texts, and what its clients ask of a server first.
+
+mod events;
+mod messages;
+mod models;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+pub use models::{list, running, show, version};
+pub use request::OF_THE_MACHINE;
+pub use response::{answer, generate};
+
+/// What paths of the API begin with.
+pub const PATH: &str = "/api/";

@@ -1,0 +1,108 @@
+//! What Ollama's clients ask of a server first: its version, its models, and what they can do.
+
+use super::request::{model, tagged};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::ids;
+use crate::reply;
+use crate::scope::Scope;
+use crate::state::State;
+use axum::response::Response;
+use kernmill::chat::Format;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The version of Ollama whose API this is. Clients look at it before they ask for what is newer.
+const VERSION: &str = "0.13.0";
+
+/// A day that never comes: a model that is served stays.
+const NEVER: &str = "9999-12-31T00:00:00Z";
+
+/// Versions: `/api/version`.
+pub fn version() -> Response {
+    reply::json(&json!({ "version": VERSION, "kernmill": env!("CARGO_PKG_VERSION") }))
+}
+
+/// The model, its adapters and their other names: `/api/tags`.
+pub fn list(state: &State, scope: &Scope<'_>) -> Response {
+    let models: Vec<Value> = scope.served().iter().map(|name| entry(state, name)).collect();
+    reply::json(&json!({ "models": models }))
+}
+
+/// Models that are in memory, which all of these are: `/api/ps`.
+pub fn running(state: &State, scope: &Scope<'_>) -> Response {
+    let in_memory = |name: &String| {
+        let mut entry = entry(state, name);
+        entry["expires_at"] = json!(NEVER);
+        entry["size_vram"] = json!(0);
+        entry["context_length"] = json!(scope.facts.context);
+        entry
+    };
+    let models: Vec<Value> = scope.served().iter().map(in_memory).collect();
+    reply::json(&json!({ "models": models }))
+}
+
+/// What a model is and can do: `/api/show`.
+///
+/// # Errors
+/// When the request is wrong, or there is no such model.
+pub fn show(state: &State, scope: &Scope<'_>, body: &[u8]) -> Result<Response, ApiError> {
+    let mut fields = Fields::of_body(body)?;
+    let older = fields.text("name")?;
+    let name = fields.text("model")?.or(older);
+    model(scope, name)?;
+    fields.flag("verbose")?;
+    let facts = scope.facts;
+    let mut can = vec!["completion"];
+    if matches!(facts.format, Format::Harmony | Format::Template(_, Some(_))) {
+        can.push("tools");
+    }
+    if matches!(facts.format, Format::Harmony) {
+        can.push("thinking");
+    }
+    let shown = json!({
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": details(&facts.preset),
+        "model_info": {
+            "general.architecture": "kernmill",
+            "general.basename": facts.model,
+            "kernmill.context_length": facts.context,
+            "kernmill.vocab_size": facts.vocab,
+        },
+        "capabilities": can,
+        "modified_at": modified(state),
+    });
+    Ok(reply::with_warnings(reply::json(&shown), &fields.rest()))
+}
+
+/// A model of a list.
+fn entry(state: &State, name: &str) -> Value {
+    let facts = state.backend.facts();
+    let digest = blake3::hash(format!("{name} {}", facts.fingerprint).as_bytes());
+    json!({
+        "name": tagged(name),
+        "model": tagged(name),
+        "modified_at": modified(state),
+        "size": facts.weight_bytes,
+        "digest": digest.to_hex().as_str(),
+        "details": details(&facts.preset),
+    })
+}
+
+/// What a model is made of, as far as it is known.
+fn details(preset: &str) -> Value {
+    json!({
+        "parent_model": "",
+        "format": "kernmill",
+        "family": "",
+        "families": [],
+        "parameter_size": "",
+        "quantization_level": preset,
+    })
+}
+
+fn modified(state: &State) -> String {
+    ids::timestamp(Duration::from_secs(state.started))
+}

@@ -1,0 +1,104 @@
+//! Answers of `/api/chat` and `/api/generate`, whole or in lines.
+
+use super::events::Answer;
+use super::request::{OllamaRequest, Route};
+use crate::caller::Caller;
+use crate::chat::pieces::Piece;
+use crate::chat::turn::Turn;
+use crate::error::ApiError;
+use crate::reply::{self, Stream};
+use crate::state::State;
+use axum::response::Response;
+use std::sync::Arc;
+
+/// Answers a request to `/api/chat`.
+///
+/// # Errors
+/// When the request is wrong or not taken up.
+pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    respond(state, caller, Route::Chat, body).await
+}
+
+/// Answers a request to `/api/generate`.
+///
+/// # Errors
+/// When the request is wrong or not taken up.
+pub async fn generate(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    respond(state, caller, Route::Generate, body).await
+}
+
+async fn respond(
+    state: Arc<State>,
+    caller: Caller,
+    route: Route,
+    body: Vec<u8>,
+) -> Result<Response, ApiError> {
+    let record = caller.record.clone();
+    let worker = state.clone();
+    let (request, prepared) = reply::blocking(move || {
+        let scope = worker.scope(&caller);
+        let request = OllamaRequest::read(&scope, route, &body)?;
+        let prepared = request.prepare(&scope)?;
+        if let Some(prepared) = &prepared {
+            worker.charge(&caller, prepared.prompt_tokens())?;
+        }
+        Ok((request, prepared))
+    })
+    .await?;
+    let answer = Answer::new(route, request.model);
+    let Some(prepared) = prepared else {
+        return Ok(reply::with_warnings(reply::json(&answer.loaded()), &request.unknown));
+    };
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
+    reply::soon(request.streams, turn.accepted()).await?;
+    let response = if request.streams {
+        let (stream, response) = Stream::lines();
+        tokio::spawn(run(state, turn, answer, stream));
+        response
+    } else {
+        whole(&state, turn, answer).await?
+    };
+    Ok(reply::with_warnings(response, &request.unknown))
+}
+
+async fn whole(state: &State, mut turn: Turn, mut answer: Answer) -> Result<Response, ApiError> {
+    while let Some(piece) = turn.next().await {
+        let Piece::Done(outcome) = piece else {
+            answer.take(state.backend.facts(), piece);
+            continue;
+        };
+        if let Some(error) = outcome.error() {
+            return Err(error);
+        }
+        state.ended(&outcome);
+        return Ok(reply::json(&answer.whole(&outcome)));
+    }
+    Err(ApiError::internal("the answer has no end"))
+}
+
+/// Sends lines as they come. Ends early if nobody listens any more.
+async fn run(state: Arc<State>, mut turn: Turn, mut answer: Answer, stream: Stream) {
+    loop {
+        // A client that is gone ends the turn, also while nothing comes.
+        let piece = tokio::select! {
+            piece = turn.next() => piece,
+            () = stream.closed() => return,
+        };
+        let line = match piece {
+            None => return,
+            Some(Piece::Done(outcome)) => Some(match outcome.error() {
+                Some(error) => error.ollama(),
+                None => {
+                    state.ended(&outcome);
+                    answer.end(&outcome)
+                }
+            }),
+            Some(piece) => answer.take(state.backend.facts(), piece),
+        };
+        if let Some(line) = line
+            && stream.send_line(&line).is_none()
+        {
+            return;
+        }
+    }
+}
