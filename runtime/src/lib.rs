@@ -34,7 +34,7 @@ pub use code::CodeError;
 pub use draft::{DraftStats, Drafter, SuffixDrafter};
 pub use engine::thread::{EngineThread, ThreadError};
 pub use engine::{
-    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats,
+    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats, Tenant,
 };
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, LoadError, MemoryNeed, Replay};

@@ -8,18 +8,18 @@ const TENANTS: usize = 64;
 /// Answers that are too short to be found again.
 const SHORT: usize = 8;
 
-/// The latest answers of each tenant. One tenant's drafts never come from another's answers: how fast a text
-/// comes would tell what others were told.
+/// The latest answers of each tenant and salt. One's drafts never come from another's answers: how fast a
+/// text comes would tell what others were told.
 #[derive(Debug, Default)]
 pub(super) struct Histories {
-    /// By tenant: when it was last asked for, and its answers.
-    tenants: BTreeMap<u64, (u64, History)>,
+    /// By tenant and salt: when these were last asked for, and their answers.
+    tenants: BTreeMap<(u64, [u8; 16]), (u64, History)>,
     asked: u64,
 }
 
 impl Histories {
-    /// The answers of a tenant. The tenant that was not asked for longest makes way.
-    pub(super) fn of(&mut self, tenant: u64) -> History {
+    /// The answers of a tenant with a salt. Those that were not asked for longest make way.
+    pub(super) fn of(&mut self, tenant: (u64, [u8; 16])) -> History {
         self.asked += 1;
         if self.tenants.len() >= TENANTS && !self.tenants.contains_key(&tenant) {
             let oldest = self.tenants.iter().min_by_key(|(_, (asked, _))| *asked).map(|(tenant, _)| *tenant);
@@ -30,8 +30,8 @@ impl Histories {
         history.clone()
     }
 
-    /// Adds an answer of a tenant.
-    pub(super) fn add(&mut self, tenant: u64, answer: &[u32]) {
+    /// Adds an answer of a tenant with a salt.
+    pub(super) fn add(&mut self, tenant: (u64, [u8; 16]), answer: &[u32]) {
         if answer.len() >= SHORT {
             self.of(tenant).add(answer);
         }

@@ -16,7 +16,7 @@ mod tests;
 mod verify;
 mod view;
 
-pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
+pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RefusalReason, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
 pub use sessions::{SavedTokens, read_session};
 pub use stats::{ServeStats, WidthStats};
@@ -31,6 +31,7 @@ use kernmill_kv_store::Layout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
+use request::tenant_salt;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use verify::Verifier;
@@ -189,12 +190,11 @@ impl Serving {
             cached_tokens: if request.scores_prompt {
                 0
             } else {
-                let tenant = tenant_salt(request.tenant);
-                self.engine.cached_tokens(&request.prompt, &request.adapters, tenant)
+                self.engine.cached_tokens(&request.prompt, &request.adapters, request.cache_of())
             },
             max_tokens: request.max_tokens,
         };
-        let history = request.drafts.then(|| self.histories.of(request.tenant));
+        let history = request.drafts.then(|| self.histories.of((request.tenant, request.salt)));
         let drafter = history.map(|all| {
             let drafter = SuffixDrafter::with_history(all).with_prediction(&request.prediction);
             Box::new(drafter) as Box<dyn Drafter>
@@ -310,7 +310,8 @@ impl Serving {
     ) {
         if let Some(mut active) = self.active.remove(&id) {
             self.leave(active.sequence.take());
-            self.histories.add(active.request.tenant, active.generated());
+            let tenant = (active.request.tenant, active.request.salt);
+            self.histories.add(tenant, active.generated());
             on_event(id, Event::Done(Box::new(active.answer(finish, now))));
         }
     }
@@ -323,11 +324,4 @@ impl Serving {
             self.engine.drop_sequence(sequence);
         }
     }
-}
-
-/// The prefix cache's name of a tenant. Tenant 0 is everybody.
-fn tenant_salt(tenant: u64) -> [u8; 32] {
-    let mut salt = [0; 32];
-    salt[..8].copy_from_slice(&tenant.to_le_bytes());
-    salt
 }

@@ -1,7 +1,7 @@
 //! What is asked for, and what comes of it.
 
 use crate::constrain::Constraint;
-use kernmill_runtime::{AdapterUse, DraftStats, Logprobs, SamplerParams, StopReason};
+use kernmill_runtime::{AdapterUse, DraftStats, Logprobs, SamplerParams, StopReason, Tenant};
 use kernmill_scheduler::{Class, EndReason};
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ pub struct Request {
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine the request uses, and whose cached prompts it finds.
     pub tenant: u64,
+    /// Name of a cache of its own, in which this request finds nothing of other names, not even what belongs
+    /// to everybody. Zeros are the cache of all who name none.
+    pub salt: [u8; 16],
     /// The kind of work.
     pub class: Class,
     /// Each step up doubles the request's claim within its class; -4 to 4.
@@ -64,11 +67,24 @@ impl Request {
             prediction: Vec::new(),
             adapters: Vec::new(),
             tenant: 0,
+            salt: [0; 16],
             class: Class::Interactive,
             priority: 0,
             within: None,
         }
     }
+
+    /// Whose cached prompts this request finds.
+    pub(super) fn cache_of(&self) -> Tenant {
+        Tenant { name: tenant_salt(self.tenant), salt: self.salt }
+    }
+}
+
+/// The prefix cache's name of a tenant. Tenant 0 is everybody.
+pub(super) fn tenant_salt(tenant: u64) -> [u8; 32] {
+    let mut salt = [0; 32];
+    salt[..8].copy_from_slice(&tenant.to_le_bytes());
+    salt
 }
 
 /// Why a text ended.

@@ -1,7 +1,7 @@
 //! One step of the engine, as the scheduler planned it.
 
 use super::active::{Active, TextError};
-use super::{Event, Finish, Serving, Token, tenant_salt};
+use super::{Event, Finish, Serving, Token};
 use crate::error::Result;
 use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
@@ -115,7 +115,7 @@ impl Serving {
             active.sequence = Some(self.engine.create_with(&active.request.adapters)?);
             return Ok(());
         }
-        let tenant = tenant_salt(active.request.tenant);
+        let tenant = active.request.cache_of();
         let Begun { sequence, cached_tokens, disk_tokens } =
             self.engine.begin(&active.known, &active.request.adapters, tenant)?;
         active.sequence = Some(sequence);
@@ -135,7 +135,7 @@ impl Serving {
             return Ok(());
         }
         let Some(active) = self.active.get(&id) else { return Ok(()) };
-        let tenant = tenant_salt(active.request.tenant);
+        let tenant = active.request.cache_of();
         match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
             Ok(true) => self.stats.verified += 1,
             Ok(false) => {

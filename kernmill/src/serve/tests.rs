@@ -282,6 +282,22 @@ fn answers_in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Answer> {
 }
 
 #[test]
+fn a_salt_parts_the_cached_prompts_of_a_tenant() {
+    let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
+    let request = |(tenant, salt): (u64, u8)| Request {
+        tenant,
+        salt: [salt; 16],
+        ..Request::greedy((1..50).collect(), 2)
+    };
+    // What tenant 0 caches without a salt is found by other tenants, but with no salt.
+    let requests = [(0, 0), (0, 0), (0, 1), (0, 1), (7, 0), (7, 1), (7, 1), (0, 2)];
+    let answers = answers_in_turn(&mut serving, &requests.map(request));
+    let cached: Vec<u32> = answers.iter().map(|answer| answer.cached_tokens).collect();
+    assert_eq!(cached, [0, 48, 0, 48, 48, 48, 48, 0]);
+    assert!(answers.iter().all(|answer| answer.tokens == answers[0].tokens), "the text is the same");
+}
+
+#[test]
 fn a_share_of_the_hits_is_compared() {
     let prompt = |n: u32| (0..40).map(|i| i * 7 % 100 + n).collect::<Vec<u32>>();
     let requests: Vec<Request> = (0..101).map(|n| Request::greedy(prompt(n % 2), 2)).collect();

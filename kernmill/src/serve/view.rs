@@ -1,7 +1,6 @@
 //! What the scheduler asks of the engine's KV cache.
 
 use super::active::Active;
-use super::tenant_salt;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_runtime::kv::CHECKPOINT_TOKENS;
 use kernmill_runtime::{Engine, KvDemand};
@@ -48,8 +47,7 @@ impl Memory for View<'_> {
         if active.request.scores_prompt {
             return 0;
         }
-        let tenant = tenant_salt(active.request.tenant);
-        self.engine.cached_tokens(&active.known, &active.request.adapters, tenant)
+        self.engine.cached_tokens(&active.known, &active.request.adapters, active.request.cache_of())
     }
 
     fn computes_the_same(&self, id: RequestId, other: RequestId) -> bool {
@@ -60,7 +58,10 @@ impl Memory for View<'_> {
         if asks.scores_prompt || makes.scores_prompt {
             return false;
         }
-        if asks.adapters != makes.adapters || (makes.tenant != asks.tenant && makes.tenant != 0) {
+        if asks.adapters != makes.adapters || asks.salt != makes.salt {
+            return false;
+        }
+        if makes.tenant != asks.tenant && makes.tenant != 0 {
             return false;
         }
         let alike = waiting.known.iter().zip(&makes.prompt).take_while(|(a, b)| a == b).count() as u32;

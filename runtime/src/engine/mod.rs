@@ -14,7 +14,7 @@ mod step;
 pub mod thread;
 
 pub use error::EngineError;
-pub use prefix::Begun;
+pub use prefix::{Begun, Tenant};
 pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
 pub use session::SavedSession;
 

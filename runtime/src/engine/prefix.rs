@@ -15,6 +15,28 @@ pub struct Begun {
     pub disk_tokens: u32,
 }
 
+/// Whose cached prompts a sequence finds.
+///
+/// ```
+/// use kernmill_runtime::Tenant;
+/// let tenant = Tenant { salt: *b"of one customer.", ..Tenant::from([7; 32]) };
+/// assert_eq!(tenant.name, [7; 32]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tenant {
+    /// Name. Zeros are everybody: what these have cached is found by all, see [`Engine::begin`].
+    pub name: [u8; 32],
+    /// Name of a cache of its own, in which nothing of other names is found, not even what belongs to
+    /// everybody. Zeros are the cache of all who name none.
+    pub salt: [u8; 16],
+}
+
+impl From<[u8; 32]> for Tenant {
+    fn from(name: [u8; 32]) -> Tenant {
+        Tenant { name, salt: [0; 16] }
+    }
+}
+
 impl Engine {
     /// Starts a sequence with the longest prefix of `prompt` that the prefix cache has, for tokens with these
     /// adapters of the store, added up. At least the last token of the prompt is left to be run, so that it
@@ -23,7 +45,7 @@ impl Engine {
     ///
     /// `tenant` separates callers: a sequence finds blocks of its own tenant, and those of tenant zero, which
     /// belong to everybody. A server derives it from the caller's key, since who can name a tenant can find
-    /// out what it has asked.
+    /// out what it has asked. A [`Tenant`] can have a salt besides, whose cache is one of its own.
     ///
     /// With a store on disk ([`Engine::keep_on_disk`]), what it has beyond memory is read first.
     ///
@@ -50,9 +72,9 @@ impl Engine {
         &mut self,
         prompt: &[u32],
         adapters: &[AdapterUse],
-        tenant: [u8; 32],
+        tenant: impl Into<Tenant>,
     ) -> Result<Begun, EngineError> {
-        let begun = self.begin_uncounted(prompt, adapters, tenant)?;
+        let begun = self.begin_uncounted(prompt, adapters, tenant.into())?;
         self.tables.count_lookup(prompt, begun.cached_tokens);
         Ok(begun)
     }
@@ -62,11 +84,11 @@ impl Engine {
         &mut self,
         prompt: &[u32],
         adapters: &[AdapterUse],
-        tenant: [u8; 32],
+        Tenant { name: tenant, salt }: Tenant,
     ) -> Result<Begun, EngineError> {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
-        let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
+        let scope = CacheScope { adapters: self.store.digest(adapter), tenant, salt };
         let disk_tokens = self.restore_from_disk(&scope, prompt);
         match self.tables.begin(&scope, prompt) {
             Ok((number, cached_tokens)) => {
@@ -85,9 +107,10 @@ impl Engine {
     /// on disk. Nothing is read for it: what the store has is known from its index. Less is found in the end
     /// if the disk fails or other sequences take the room; up to 15 tokens more, where a block in memory goes
     /// on behind what comes from the disk. 0 for adapters whose combination has not been made yet.
-    pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: [u8; 32]) -> u32 {
+    pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: impl Into<Tenant>) -> u32 {
         let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
-        self.foreseen(&CacheScope { adapters, tenant }, prompt)
+        let Tenant { name: tenant, salt } = tenant.into();
+        self.foreseen(&CacheScope { adapters, tenant, salt }, prompt)
     }
 
     /// KV blocks that others could have if a sequence ended now, by layer kind.
@@ -121,9 +144,9 @@ impl Engine {
         &mut self,
         prompt: &[u32],
         adapters: &[AdapterUse],
-        tenant: [u8; 32],
+        tenant: impl Into<Tenant>,
     ) -> Result<bool, EngineError> {
-        let warm = self.begin_uncounted(prompt, adapters, tenant)?;
+        let warm = self.begin_uncounted(prompt, adapters, tenant.into())?;
         let rest = &prompt[warm.cached_tokens as usize..];
         let from_cache = self.logits_once(warm.sequence, rest);
         let cold = from_cache.and_then(|logits| Ok((logits, self.create_with(adapters)?)));

@@ -101,7 +101,7 @@ impl Engine {
     /// Whose blocks a sequence with these adapters shares.
     fn scope_of(&mut self, adapters: &[AdapterUse], tenant: [u8; 32]) -> Result<CacheScope, EngineError> {
         let slot = self.store.acquire(adapters, &mut self.adapters)?;
-        let scope = CacheScope { adapters: self.store.digest(slot), tenant };
+        let scope = CacheScope { adapters: self.store.digest(slot), tenant, salt: [0; 16] };
         self.store.release(slot, &mut self.adapters);
         Ok(scope)
     }

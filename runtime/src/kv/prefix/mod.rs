@@ -38,6 +38,9 @@ pub struct CacheScope {
     /// The tenant; zeros for what everybody may use. A server derives it from the caller's key, never from
     /// the request: who can guess a prompt could otherwise ask whether it is cached.
     pub tenant: [u8; 32],
+    /// Name of a cache of its own, in which nothing of other names is found, not even what belongs to
+    /// everybody. Zeros are the cache of all who name none.
+    pub salt: [u8; 16],
 }
 
 /// The tenant whose cached blocks everybody may use.
@@ -386,6 +389,9 @@ impl PrefixCache {
 fn root_key(scope: &CacheScope) -> BlockKey {
     let mut hash = blake3::Hasher::new();
     hash.update(b"kernmill kv root 1").update(&scope.adapters);
+    if scope.salt != [0; 16] {
+        hash.update(&scope.salt);
+    }
     *hash.finalize().as_bytes()
 }
 
