@@ -39,6 +39,9 @@ pub struct Serve {
     /// Port to listen at; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
+    /// Port for gRPC, in the protocol of vLLM; 0 takes a free one (a build with the feature `grpc`)
+    #[arg(long, value_name = "PORT")]
+    grpc_port: Option<u16>,
     /// File of keys: lines of NAME KEY, with `admin` or `tokens-per-minute=N` behind them
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
@@ -98,6 +101,7 @@ impl Serve {
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         let config = Config {
             address: SocketAddr::new(self.host, self.port),
+            grpc_port: self.grpc_port,
             keys: self.api_keys.as_deref().map(Keys::open).transpose()?.unwrap_or_default(),
             hosts: self.allowed_host,
             origins: self.cors_origin,
@@ -140,16 +144,11 @@ impl Serve {
 
 /// Serves until the end.
 fn listen(backend: Arc<dyn Backend>, config: Config, quiet: bool) -> Result<()> {
-    let (address, facts) = (config.address, backend.clone());
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let served = serve(backend, config, |address| {
-        let (name, context) = (&facts.facts().model, facts.facts().context);
+    let address = config.address;
+    let served = serve(backend, config, |greeting| {
         if !quiet {
-            output::note(format_args!(
-                "{name} is served at {scheme}://{address} ({context} tokens); Ctrl-C ends"
-            ));
+            output::note(format_args!("{greeting}"));
         }
-        Ok(())
     });
     served.map_err(|error| Failure::Work(format!("{address}: {error}")))
 }

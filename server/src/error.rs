@@ -137,6 +137,40 @@ impl ApiError {
         ApiError::unavailable("the server ends before it has begun with this request: send it again")
     }
 
+    /// What a field asks for is not served here, though other servers of the protocol may.
+    #[cfg(feature = "grpc")]
+    pub fn unserved(param: &str, why: &str) -> ApiError {
+        let message = format!("`{param}` is not served here: {why}");
+        let error = ApiError::new(StatusCode::NOT_IMPLEMENTED, "invalid_request_error", message);
+        ApiError { param: Some(param.to_owned()), ..error }
+    }
+
+    /// There is something of that name already.
+    #[cfg(feature = "grpc")]
+    pub fn conflict(param: &str, message: impl Into<String>) -> ApiError {
+        let error = ApiError::new(StatusCode::CONFLICT, "invalid_request_error", message);
+        ApiError { param: Some(param.to_owned()), ..error }
+    }
+
+    /// The time that the client gives has passed, or is too short.
+    #[cfg(feature = "grpc")]
+    pub fn deadline() -> ApiError {
+        let message = "the deadline has passed, or cannot be met: give the request more time";
+        ApiError::new(StatusCode::GATEWAY_TIMEOUT, "invalid_request_error", message)
+    }
+
+    /// There is no room for what is asked for.
+    #[cfg(feature = "grpc")]
+    pub fn exhausted(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "invalid_request_error", message)
+    }
+
+    /// Time after which it is worth asking again.
+    #[cfg(feature = "grpc")]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     /// The fault is the server's.
     pub fn internal(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)

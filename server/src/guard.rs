@@ -12,6 +12,28 @@ use std::net::IpAddr;
 /// # Errors
 /// When the header `Host` names another machine, a page elsewhere sent the request, or a body is no JSON.
 pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    check_source(config, uri, headers)?;
+    let is_json = |value: &str| {
+        let kind = value.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("application/json")
+    };
+    if method == Method::POST {
+        let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        // Without a body there is no type.
+        let is_empty = headers.get("content-length").is_none_or(|length| length == "0")
+            && headers.get("transfer-encoding").is_none();
+        if !kind.map_or(is_empty, is_json) {
+            return Err(ApiError::media_type());
+        }
+    }
+    Ok(())
+}
+
+/// Checks who a request was meant for, and which page sent it, whatever its body is.
+///
+/// # Errors
+/// When the header `Host` names another machine, or a page elsewhere sent the request.
+pub fn check_source(config: &Config, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let host =
         headers.get(HOST).and_then(|value| value.to_str().ok()).or(uri.authority().map(|host| host.as_str()));
     let host = host.ok_or_else(|| ApiError::invalid("the header `Host` is missing"))?;
@@ -27,19 +49,6 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
             let message =
                 "a page of another origin may not send requests: the option --cors-origin permits it";
             return Err(ApiError::forbidden(message));
-        }
-    }
-    let is_json = |value: &str| {
-        let kind = value.split(';').next().unwrap_or_default().trim();
-        kind.eq_ignore_ascii_case("application/json")
-    };
-    if method == Method::POST {
-        let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        // Without a body there is no type.
-        let is_empty = headers.get("content-length").is_none_or(|length| length == "0")
-            && headers.get("transfer-encoding").is_none();
-        if !kind.map_or(is_empty, is_json) {
-            return Err(ApiError::media_type());
         }
     }
     Ok(())

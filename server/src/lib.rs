@@ -19,6 +19,11 @@ mod endpoint;
 mod engine;
 mod error;
 mod fields;
+#[cfg(feature = "grpc")]
+mod grpc;
+#[cfg(not(feature = "grpc"))]
+#[path = "grpc/without.rs"]
+mod grpc;
 mod guard;
 mod head;
 mod ids;

@@ -30,6 +30,12 @@ pub const CONNECTIONS: usize = 1024;
 pub const HEAD_SECONDS: u64 = 10;
 /// Seconds in which a request's body must come.
 pub const BODY_SECONDS: u64 = 60;
+/// Bytes of a message of gRPC, in both directions.
+#[cfg(feature = "grpc")]
+pub const MESSAGE_BYTES: usize = 4 << 20;
+/// Calls at the same time on a connection of gRPC.
+#[cfg(feature = "grpc")]
+pub const CALLS: u32 = 256;
 /// Sessions that a key may keep.
 pub const SESSIONS: usize = 64;
 /// Bytes of all sessions that a key keeps.

@@ -1,10 +1,11 @@
 //! Connections: their number, the time that they may take, and the end of the server.
 
 use crate::backend::Backend;
+use crate::grpc;
 use crate::limits;
 use crate::routes::router;
 use crate::state::{Config, State};
-use crate::tls::{self, Acceptor};
+use crate::tls::{self, Acceptor, Stream};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,16 +16,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A server that listens.
 pub struct Server {
+    http: Door<Router>,
+    grpc: Option<Door<grpc::Service>>,
+    state: Arc<State>,
+}
+
+/// Where connections come in, and what answers them.
+struct Door<T> {
     listener: TcpListener,
     acceptor: Option<Acceptor>,
-    state: Arc<State>,
+    service: T,
 }
 
 impl Server {
@@ -36,9 +43,25 @@ impl Server {
     pub async fn bind(backend: Arc<dyn Backend>, config: Config) -> io::Result<Server> {
         let checked = config.check().and_then(|()| config.check_aliases(&*backend));
         checked.map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
-        let acceptor = config.tls.as_ref().map(|tls| tls.acceptor()).transpose()?;
-        let listener = TcpListener::bind(config.address).await?;
-        Ok(Server { listener, acceptor, state: Arc::new(State::new(backend, config)?) })
+        let state = Arc::new(State::new(backend, config)?);
+        let address = state.config.address;
+        let acceptor = |protocol| state.config.tls.as_ref().map(|tls| tls.acceptor(protocol)).transpose();
+        let http = Door {
+            acceptor: acceptor("")?,
+            listener: TcpListener::bind(address).await?,
+            service: router(state.clone()),
+        };
+        let grpc = match state.config.grpc_port {
+            None => None,
+            Some(port) => {
+                let service = grpc::service(state.clone())?;
+                let bound = TcpListener::bind(SocketAddr::new(address.ip(), port)).await;
+                let listener = bound
+                    .map_err(|error| io::Error::new(error.kind(), format!("gRPC, port {port}: {error}")))?;
+                Some(Door { acceptor: acceptor("h2")?, listener, service })
+            }
+        };
+        Ok(Server { http, grpc, state })
     }
 
     /// The address at which it listens.
@@ -46,7 +69,27 @@ impl Server {
     /// # Errors
     /// When the system does not tell.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.http.listener.local_addr()
+    }
+
+    /// The address at which it listens for gRPC, if it does.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn grpc_address(&self) -> io::Result<Option<SocketAddr>> {
+        self.grpc.as_ref().map(|door| door.listener.local_addr()).transpose()
+    }
+
+    /// A sentence that says what is served, and where.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn greeting(&self) -> io::Result<String> {
+        let (address, facts) = (self.address()?, self.state.backend.facts());
+        let scheme = if self.state.config.tls.is_some() { "https" } else { "http" };
+        let grpc = self.grpc_address()?.map(|address| format!(", gRPC at {address}")).unwrap_or_default();
+        let (name, context) = (&facts.model, facts.context);
+        Ok(format!("{name} is served at {scheme}://{address} ({context} tokens){grpc}; Ctrl-C ends"))
     }
 
     /// Serves until `end` is there. Then no connection is accepted any more, and answers have the time of
@@ -54,7 +97,6 @@ impl Server {
     pub async fn run(self, end: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
         let graceful = GracefulShutdown::new();
-        let router = router(self.state.clone());
         if let Ok(address) = self.address() {
             let facts = self.state.backend.facts();
             let (model, context, fingerprint) = (&*facts.model, facts.context, &*facts.fingerprint);
@@ -62,27 +104,19 @@ impl Server {
         }
         let mut end = std::pin::pin!(end);
         loop {
-            let accepted = tokio::select! {
+            tokio::select! {
                 () = &mut end => break,
-                accepted = accept(&self.listener, &places) => accepted,
-            };
-            let Some((stream, place)) = accepted else { continue };
-            // Small pieces go out at once.
-            let _ = stream.set_nodelay(true);
-            let (acceptor, router, watcher) = (self.acceptor.clone(), router.clone(), graceful.watcher());
-            tokio::spawn(async move {
-                if let Some(acceptor) = acceptor {
-                    let limit = Duration::from_secs(limits::HEAD_SECONDS);
-                    if let Some(stream) = tls::accept(&acceptor, stream, limit).await {
-                        answer(stream, router, watcher).await;
-                    }
-                } else {
-                    answer(stream, router, watcher).await;
+                accepted = accept(Some(&self.http), &places) => {
+                    spawn(accepted, &self.http, graceful.watcher(), answer);
                 }
-                drop(place);
-            });
+                accepted = accept(self.grpc.as_ref(), &places) => {
+                    if let Some(door) = &self.grpc {
+                        spawn(accepted, door, graceful.watcher(), grpc::answer);
+                    }
+                }
+            }
         }
-        drop(self.listener);
+        drop((self.http, self.grpc));
         let grace = self.state.config.grace;
         tracing::info!(grace_seconds = grace.as_secs_f64(), "drain");
         self.state.backend.drain(grace);
@@ -92,8 +126,35 @@ impl Server {
     }
 }
 
+/// Has a connection answered by a task of its own.
+fn spawn<T, F>(
+    accepted: Option<(TcpStream, OwnedSemaphorePermit)>,
+    door: &Door<T>,
+    watcher: Watcher,
+    answer: impl FnOnce(Box<dyn Stream>, T, Watcher) -> F + Send + 'static,
+) where
+    T: Clone + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let Some((stream, place)) = accepted else { return };
+    // Small pieces go out at once.
+    let _ = stream.set_nodelay(true);
+    let (acceptor, service) = (door.acceptor.clone(), door.service.clone());
+    tokio::spawn(async move {
+        if let Some(acceptor) = acceptor {
+            let limit = Duration::from_secs(limits::HEAD_SECONDS);
+            if let Some(stream) = tls::accept(&acceptor, stream, limit).await {
+                answer(Box::new(stream), service, watcher).await;
+            }
+        } else {
+            answer(Box::new(stream), service, watcher).await;
+        }
+        drop(place);
+    });
+}
+
 /// Answers the requests of a connection.
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, router: Router, watcher: Watcher) {
+async fn answer(stream: Box<dyn Stream>, router: Router, watcher: Watcher) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(limits::HEAD_SECONDS))
@@ -103,13 +164,15 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, router: R
     let _ = watcher.watch(connection).await;
 }
 
-/// The next connection that there is room for; `None` if it broke before it was there.
-async fn accept(
-    listener: &TcpListener,
+/// The next connection that there is room for; `None` if it broke before it was there. Where there is no
+/// door, none ever comes.
+async fn accept<T>(
+    door: Option<&Door<T>>,
     places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let Some(door) = door else { return std::future::pending().await };
     let place = places.clone().acquire_owned().await.ok()?;
-    match listener.accept().await {
+    match door.listener.accept().await {
         Ok((stream, _)) => Some((stream, place)),
         Err(error) => {
             // Out of file descriptors, say: others end, and free some.
@@ -121,22 +184,18 @@ async fn accept(
 }
 
 /// Serves until the program is told to end, by Ctrl-C or SIGTERM; a second one ends it at once. `on_ready` is
-/// told the address.
+/// told what is served, and where.
 ///
 /// # Errors
 /// When the server cannot listen ([`Server::bind`]), or the system gives no signals.
-pub fn serve(
-    backend: Arc<dyn Backend>,
-    config: Config,
-    on_ready: impl FnOnce(SocketAddr) -> io::Result<()>,
-) -> io::Result<()> {
+pub fn serve(backend: Arc<dyn Backend>, config: Config, on_ready: impl FnOnce(&str)) -> io::Result<()> {
     // One thread: the engine's workers have the others.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::bind(backend, config).await?;
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut ends = signal(SignalKind::terminate())?;
-        on_ready(server.address()?)?;
+        on_ready(&server.greeting()?);
         let (told, wait) = tokio::sync::oneshot::channel::<()>();
         let served = server.run(async move {
             // The sender is dropped with the first signal.

@@ -145,32 +145,34 @@ pub fn tokenizer_info(state: &State) -> Response {
 /// # Errors
 /// When the caller may not, the path leads out of the directory of adapters, or it cannot be loaded.
 pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
-    let (name, path) = {
-        check_admin(&caller)?;
-        let Some(root) = &state.config.adapters else {
-            return Err(ApiError::forbidden(
-                "adapters are not loaded by requests: the option --lora-dir permits it",
-            ));
-        };
-        let mut fields = Fields::of_body(&body)?;
-        let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
-        let path = fields.text("lora_path")?.ok_or_else(|| fields.missing("lora_path"))?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if !(1..=64).contains(&name.len()) || !name.chars().all(is_plain) {
-            let message = "`lora_name` must have 1 to 64 letters, digits, `_`, `-` and `.`";
-            return Err(ApiError::field("lora_name", message));
-        }
-        if name == state.backend.facts().model || state.backend.adapters().contains(&name) {
-            return Err(ApiError::field(
-                "lora_name",
-                format!("`lora_name` is `{name}`, which is a model already"),
-            ));
-        }
-        (name, inside(root, &path)?)
-    };
-    let loaded = state.backend.load_adapter(name.clone(), path).await;
-    loaded.map_err(|why| ApiError::field("lora_path", why))?;
+    check_admin(&caller)?;
+    let mut fields = Fields::of_body(&body)?;
+    let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
+    let path = fields.text("lora_path")?.ok_or_else(|| fields.missing("lora_path"))?;
+    load(&state, &caller, &name, &path).await?;
     Ok(reply::json(&json!({ "status": "loaded", "lora_name": name })))
+}
+
+/// Loads the adapter of a path below the directory of adapters under a name of its own.
+///
+/// # Errors
+/// As [`load_adapter`].
+pub async fn load(state: &State, caller: &Caller, name: &str, path: &str) -> Result<(), ApiError> {
+    check_admin(caller)?;
+    let forbidden =
+        || ApiError::forbidden("adapters are not loaded by requests: the option --lora-dir permits it");
+    let root = state.config.adapters.as_ref().ok_or_else(forbidden)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !(1..=64).contains(&name.len()) || !name.chars().all(is_plain) {
+        let message = "`lora_name` must have 1 to 64 letters, digits, `_`, `-` and `.`";
+        return Err(ApiError::field("lora_name", message));
+    }
+    if name == state.backend.facts().model || state.backend.adapters().iter().any(|other| other == name) {
+        let message = format!("`lora_name` is `{name}`, which is a model already");
+        return Err(ApiError::field("lora_name", message));
+    }
+    let loaded = state.backend.load_adapter(name.to_owned(), inside(root, path)?).await;
+    loaded.map_err(|why| ApiError::field("lora_path", why))
 }
 
 /// A path below the directory of adapters, links followed.
@@ -189,10 +191,20 @@ pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) ->
     check_admin(&caller)?;
     let mut fields = Fields::of_body(&body)?;
     let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
-    if state.backend.unload_adapter(name.clone()).await {
-        return Ok(reply::json(&json!({ "status": "unloaded", "lora_name": name })));
+    unload(&state, &caller, &name).await?;
+    Ok(reply::json(&json!({ "status": "unloaded", "lora_name": name })))
+}
+
+/// Forgets the adapter of a name.
+///
+/// # Errors
+/// As [`unload_adapter`].
+pub async fn unload(state: &State, caller: &Caller, name: &str) -> Result<(), ApiError> {
+    check_admin(caller)?;
+    if state.backend.unload_adapter(name.to_owned()).await {
+        return Ok(());
     }
-    Err(ApiError::model(&name, &state.backend.adapters()))
+    Err(ApiError::model(name, &state.backend.adapters()))
 }
 
 /// Ends the taking up of requests: `/drain`.

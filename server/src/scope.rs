@@ -91,7 +91,7 @@ impl Scope<'_> {
     }
 
     /// The adapter that a name or an alias stands for.
-    fn adapter(&self, name: &str) -> Option<&String> {
+    pub fn adapter(&self, name: &str) -> Option<&String> {
         let meant = self.aliases.get(name).map_or(name, String::as_str);
         self.adapters.iter().find(|adapter| *adapter == meant)
     }

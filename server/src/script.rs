@@ -46,7 +46,8 @@ impl ScriptBackend {
         ScriptBackend::read(&bytes, path).map_err(|what| Error::input(path, what))
     }
 
-    fn read(bytes: &[u8], path: &Path) -> Result<ScriptBackend, String> {
+    /// Reads a script of a file at `path`; other files are beside it.
+    pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<ScriptBackend, String> {
         let say = |error: crate::error::ApiError| error.message().to_owned();
         let mut fields = Fields::of_body(bytes).map_err(say)?;
         let file =

@@ -23,6 +23,8 @@ pub struct Scripted {
     finish: Finish,
     /// Texts of the prompts that came.
     pub prompts: Mutex<Vec<String>>,
+    /// What was asked for.
+    pub requests: Mutex<Vec<Request>>,
 }
 
 impl Scripted {
@@ -39,7 +41,7 @@ impl Scripted {
         let json = tokenizer.to_string().into_bytes();
         let facts = facts(&json, 3072, "nano", 1024, "test".to_owned()).unwrap();
         let says = says.iter().map(|text| (*text).to_owned()).collect();
-        Arc::new(Scripted { facts, says, finish, prompts: Mutex::default() })
+        Arc::new(Scripted { facts, says, finish, prompts: Mutex::default(), requests: Mutex::default() })
     }
 
     /// A backend that ends its answer by itself.
@@ -103,6 +105,7 @@ impl Backend for Scripted {
         let (sender, receiver) = unbounded_channel();
         let text = self.facts.tokenizer.get().unwrap().decode(&request.prompt).unwrap();
         self.prompts.lock().unwrap().push(text);
+        self.requests.lock().unwrap().push(request.clone());
         let tokens: Vec<u32> = (1..).take(self.says.len()).collect();
         for (id, text) in tokens.iter().zip(&self.says) {
             sender.send(Event::Token(Token { id: *id, text: text.clone(), logprobs: None })).unwrap();

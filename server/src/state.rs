@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 pub struct Config {
     /// Address and port; port 0 takes a free one.
     pub address: SocketAddr,
+    /// Port of the same address for gRPC; `None` for none, port 0 takes a free one.
+    pub grpc_port: Option<u16>,
     /// Keys of those who may ask; without any, everybody who reaches the server may.
     pub keys: Keys,
     /// Values of the header `Host` that are served, besides the names of this machine's loopback.
@@ -145,6 +147,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            grpc_port: None,
             keys: Keys::default(),
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Files of a server's certificate and key, as PEM.
 #[derive(Clone, Debug)]
@@ -11,6 +12,11 @@ pub struct Tls {
     /// Private key of the certificate: PKCS #8, PKCS #1 or SEC 1. May be in the same file.
     pub key: PathBuf,
 }
+
+/// A connection that may be encrypted.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 #[cfg(feature = "tls")]
 pub use rustls::{Acceptor, accept};
@@ -36,11 +42,12 @@ mod rustls {
     pub struct Acceptor(TlsAcceptor);
 
     impl Tls {
-        /// Reads the files.
+        /// Reads the files, for connections that speak `protocol`, as TLS names it. Where it is empty,
+        /// nothing is said of it.
         ///
         /// # Errors
         /// When a file cannot be read, has no certificate or key, or the two do not belong together.
-        pub fn acceptor(&self) -> io::Result<Acceptor> {
+        pub fn acceptor(&self, protocol: &str) -> io::Result<Acceptor> {
             let wrong = |path: &Path, what: &dyn std::fmt::Display| {
                 io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {what}", path.display()))
             };
@@ -57,7 +64,10 @@ mod rustls {
             let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
                 .with_safe_default_protocol_versions()
                 .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
-            let config = config.map_err(|error| wrong(&self.key, &error))?;
+            let mut config = config.map_err(|error| wrong(&self.key, &error))?;
+            if !protocol.is_empty() {
+                config.alpn_protocols.push(protocol.as_bytes().to_vec());
+            }
             Ok(Acceptor(TlsAcceptor::from(Arc::new(config))))
         }
     }
@@ -88,7 +98,7 @@ mod without {
         ///
         /// # Errors
         /// Always.
-        pub fn acceptor(&self) -> io::Result<Acceptor> {
+        pub fn acceptor(&self, _: &str) -> io::Result<Acceptor> {
             Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "this kernmill is built without TLS; build it with `--features tls`, or put a reverse proxy in front",
@@ -111,7 +121,7 @@ mod tests {
     fn a_wrong_file_is_named() {
         let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/localhost.pem");
         let none = Path::new("no-such-file.pem").to_owned();
-        let error = |certificate, key| Tls { certificate, key }.acceptor().err().unwrap().to_string();
+        let error = |certificate, key| Tls { certificate, key }.acceptor("").err().unwrap().to_string();
         assert!(error(none.clone(), own()).contains("no-such-file.pem"));
         assert!(error(own(), none).contains("no-such-file.pem"));
         let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");

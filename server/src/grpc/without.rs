@@ -1,0 +1,28 @@
+//! What a build without the feature `grpc` has in its place: something that says so.
+
+use crate::state::State;
+use crate::tls::Stream;
+use hyper_util::server::graceful::Watcher;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
+/// There is none.
+#[derive(Clone)]
+pub struct Service(Infallible);
+
+/// Says that this build has no gRPC.
+///
+/// # Errors
+/// Always.
+pub fn service(_: Arc<State>) -> io::Result<Service> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this kernmill is built without gRPC; build it with `--features grpc`",
+    ))
+}
+
+/// Cannot be called.
+pub async fn answer(_: Box<dyn Stream>, service: Service, _: Watcher) {
+    match service.0 {}
+}
