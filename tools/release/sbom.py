@@ -1,0 +1,100 @@
+"""What other people's code is in the program: a bill of materials (CycloneDX), and the texts of the licences."""
+
+import datetime
+import json
+import pathlib
+import re
+import subprocess
+import tomllib
+import uuid
+
+TARGET = "x86_64-unknown-linux-gnu"
+LICENCE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|COPYRIGHT|UNLICENSE)", re.IGNORECASE)
+
+
+def metadata(root):
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", TARGET]
+    return json.loads(subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def packages(found):
+    """Packages of the program by name and version, and the ids that each needs. Tests' needs are left out."""
+    by_id = {package["id"]: package for package in found["packages"]}
+    nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
+    program = next(id for id, package in by_id.items() if package["name"] == "kernmill-cli")
+    needs, open = {}, [program]
+    while open:
+        id = open.pop()
+        if id not in needs:
+            # What builds the program can put something into it, too.
+            kinds = lambda need: any(kind["kind"] in (None, "build") for kind in need["dep_kinds"])
+            needs[id] = sorted(need["pkg"] for need in nodes[id]["deps"] if kinds(need))
+            open += needs[id]
+    order = sorted(needs, key=lambda id: (by_id[id]["name"], by_id[id]["version"]))
+    return program, [by_id[id] for id in order], needs
+
+
+def name(package):
+    return f"pkg:cargo/{package['name']}@{package['version']}"
+
+
+def expression(package):
+    """A licence as SPDX writes it: some packages still have a slash for OR."""
+    return (package["license"] or "").replace("/", " OR ").replace("  ", " ")
+
+
+def component(package, sums):
+    kind = "application" if package["name"] == "kernmill-cli" else "library"
+    made = {"type": kind, "bom-ref": name(package), "name": package["name"], "version": package["version"]}
+    if package["license"]:
+        made["licenses"] = [{"expression": expression(package)}]
+    made["purl"] = name(package)
+    checksum = sums.get((package["name"], package["version"]))
+    if checksum:
+        made["hashes"] = [{"alg": "SHA-256", "content": checksum}]
+    return made
+
+
+def bill(found, root, commit, time):
+    """The bill of materials, as a text of JSON."""
+    lock = tomllib.loads((root / "Cargo.lock").read_text())["package"]
+    sums = {(package["name"], package["version"]): package.get("checksum") for package in lock}
+    program, all, needs = packages(found)
+    names = {package["id"]: name(package) for package in all}
+    main = next(package for package in all if package["id"] == program)
+    made = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        # It follows from the commit: the same sources have the same bill.
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, 'kernmill:' + commit)}",
+        "version": 1,
+        "metadata": {
+            "timestamp": datetime.datetime.fromtimestamp(time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "component": component(main, sums),
+        },
+        "components": [component(package, sums) for package in all if package is not main],
+        "dependencies": [
+            {"ref": names[package["id"]], "dependsOn": sorted(names[id] for id in needs[package["id"]])}
+            for package in all
+        ],
+    }
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def licences(found):
+    """The texts of all licences of libraries, each once, with the packages that it comes with."""
+    texts = {}
+    _, all, _ = packages(found)
+    lines = ["Libraries of other people that are in the program, with their licences.", ""]
+    for package in all:
+        if package["source"] is None:
+            continue
+        lines.append(f"{package['name']} {package['version']}: {expression(package)}")
+        folder = pathlib.Path(package["manifest_path"]).parent
+        for file in sorted(folder.iterdir()):
+            if file.is_file() and LICENCE.match(file.name):
+                text = file.read_text(errors="replace").strip()
+                texts.setdefault(text, []).append(f"{package['name']} {package['version']}")
+    for text, names in sorted(texts.items(), key=lambda item: item[1]):
+        lines += ["", "=" * 80, ", ".join(names), "=" * 80, "", text]
+    return "\n".join(lines) + "\n"
