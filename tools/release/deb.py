@@ -50,9 +50,9 @@ def files(program, parts):
             found.append(Entry("usr/share/doc/kernmill/changelog.gz", zipped(data)))
         else:
             found.append(Entry(f"usr/share/doc/kernmill/{name}", data))
-    copyright = b"Licence: MIT or Apache-2.0, at your choice.\n\n" + parts.documents["LICENSE-MIT"]
-    copyright += b"\nThe other licence is in LICENSE-APACHE, those of libraries are in THIRD-PARTY-LICENSES.\n"
-    found.append(Entry("usr/share/doc/kernmill/copyright", copyright))
+    terms = b"Licence: MIT or Apache-2.0, at your choice.\n\n" + parts.documents["LICENSE-MIT"]
+    terms += b"\nThe other licence is in LICENSE-APACHE, those of libraries are in THIRD-PARTY-LICENSES.\n"
+    found.append(Entry("usr/share/doc/kernmill/copyright", terms))
     return with_parents(found)
 
 

@@ -58,7 +58,8 @@ def serve(root, command, user, env, key=None):
     port = free_port()
     with tempfile.TemporaryFile() as log:
         # The server is the first process of its namespace: the signal goes to it, not to `unshare`.
-        server = subprocess.Popen(inside(root, command, user, env | {"KERNMILL_PORT": str(port)}), stderr=log, stdout=log)
+        line = inside(root, command, user, env | {"KERNMILL_PORT": str(port)})
+        server = subprocess.Popen(line, stderr=log, stdout=log)
         try:
             wait_until_ready(server, port)
             body = {"model": "nano", "prompt": "A slice is", "max_tokens": 4, "temperature": 0}

@@ -17,6 +17,11 @@ def metadata(root):
     return json.loads(subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout)
 
 
+def is_built(need):
+    """Whether a need is more than one of tests. What builds the program can put something into it, too."""
+    return any(kind["kind"] in (None, "build") for kind in need["dep_kinds"])
+
+
 def packages(found):
     """Packages of the program by name and version, and the ids that each needs. Tests' needs are left out."""
     by_id = {package["id"]: package for package in found["packages"]}
@@ -26,9 +31,7 @@ def packages(found):
     while open:
         id = open.pop()
         if id not in needs:
-            # What builds the program can put something into it, too.
-            kinds = lambda need: any(kind["kind"] in (None, "build") for kind in need["dep_kinds"])
-            needs[id] = sorted(need["pkg"] for need in nodes[id]["deps"] if kinds(need))
+            needs[id] = sorted(need["pkg"] for need in nodes[id]["deps"] if is_built(need))
             open += needs[id]
     order = sorted(needs, key=lambda id: (by_id[id]["name"], by_id[id]["version"]))
     return program, [by_id[id] for id in order], needs
@@ -91,10 +94,13 @@ def licences(found):
             continue
         lines.append(f"{package['name']} {package['version']}: {expression(package)}")
         folder = pathlib.Path(package["manifest_path"]).parent
-        for file in sorted(folder.iterdir()):
-            if file.is_file() and LICENCE.match(file.name):
-                text = file.read_text(errors="replace").strip()
-                texts.setdefault(text, []).append(f"{package['name']} {package['version']}")
+        files = sorted(file for file in folder.iterdir() if file.is_file() and LICENCE.match(file.name))
+        if not files:
+            authors = ", ".join(package["authors"]) or package["repository"]
+            lines.append(f"    It comes without the text. It is by {authors}.")
+        for file in files:
+            text = file.read_text(errors="replace").strip()
+            texts.setdefault(text, []).append(f"{package['name']} {package['version']}")
     for text, names in sorted(texts.items(), key=lambda item: item[1]):
         lines += ["", "=" * 80, ", ".join(names), "=" * 80, "", text]
     return "\n".join(lines) + "\n"
