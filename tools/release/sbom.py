@@ -96,8 +96,8 @@ def licences(found):
         folder = pathlib.Path(package["manifest_path"]).parent
         files = sorted(file for file in folder.iterdir() if file.is_file() and LICENCE.match(file.name))
         if not files:
-            authors = ", ".join(package["authors"]) or package["repository"]
-            lines.append(f"    It comes without the text. It is by {authors}.")
+            origin = ", ".join(package["authors"]) or package["repository"] or f"crates.io/crates/{package['name']}"
+            lines.append(f"    It comes without the text. Its origin: {origin}.")
         for file in files:
             text = file.read_text(errors="replace").strip()
             texts.setdefault(text, []).append(f"{package['name']} {package['version']}")
