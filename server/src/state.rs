@@ -187,10 +187,11 @@ impl State {
     /// # Errors
     /// When the system gives no random bytes.
     pub fn new(backend: Arc<dyn Backend>, config: Config) -> io::Result<State> {
+        let metrics = Metrics::new(&backend.facts().model);
         Ok(State {
             backend,
             config,
-            metrics: Metrics::new(),
+            metrics,
             responses: Store::default(),
             seal: Seal::new()?,
             started: ids::now(),
@@ -219,6 +220,7 @@ impl State {
         let mut running = self.backend.submit(request);
         running.count(move |figures| {
             state.config.keys.spend(tenant, figures.tokens, Instant::now());
+            state.metrics.counted(prompt_tokens, figures);
             if let Some(record) = record {
                 record.add(prompt_tokens, figures);
             }

@@ -241,10 +241,11 @@ fn figures_count_what_was_done() {
     assert!(after["generated_tokens"].as_u64().unwrap() >= made, "{after}");
     let text = get(served.address, "/metrics").body;
     for line in [
-        "vllm:num_requests_running 0",
-        "vllm:request_success_total{finished_reason=",
-        "vllm:time_to_first_token_seconds_count 1",
-        "kernmill_http_responses_total{route=\"/v1/completions\",status=\"200\"} 1",
+        r#"vllm:num_requests_running{model_name="nano",engine="0"} 0"#,
+        r#"vllm:request_success_total{model_name="nano",engine="0",finished_reason="#,
+        r#"vllm:time_to_first_token_seconds_count{model_name="nano",engine="0"} 1"#,
+        r#"vllm:request_prompt_tokens_count{model_name="nano",engine="0"} 1"#,
+        r#"route="/v1/completions",status="200"} 1"#,
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
