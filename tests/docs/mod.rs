@@ -21,7 +21,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 18] = [
+const TOP: [&str; 19] = [
     ".ci/",
     "benches/",
     "chat/",
@@ -35,6 +35,7 @@ const TOP: [&str; 18] = [
     "model-specs/",
     "os/",
     "plan/",
+    "python/",
     "runtime/",
     "scheduler/",
     "server/",

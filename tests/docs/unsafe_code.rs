@@ -6,8 +6,8 @@ use std::path::Path;
 
 const HEADING: &str = "### Where `unsafe` is";
 
-/// Directories with sources of the workspace.
-const SOURCES: [&str; 13] = [
+/// Directories with sources of the workspace, and of the Python module beside it.
+const SOURCES: [&str; 14] = [
     "cli",
     "chat",
     "checkpoint",
@@ -18,6 +18,7 @@ const SOURCES: [&str; 13] = [
     "kv-store",
     "os",
     "plan",
+    "python",
     "runtime",
     "scheduler",
     "server",

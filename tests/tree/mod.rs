@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use uses::{Modules, graph, uses};
 
-/// A member of the workspace, or the program, or its tests.
+/// A member of the workspace, or the program, its tests, or the Python module, which is outside of it.
 struct Sources {
     /// The name in `use` lines.
     name: String,
@@ -33,7 +33,7 @@ fn sources() -> Vec<Sources> {
             Sources { name, dir: dir.join("src") }
         })
         .collect();
-    for (name, dir) in [("the program", "cli"), ("the tests", "tests")] {
+    for (name, dir) in [("the program", "cli"), ("the tests", "tests"), ("the Python module", "python/src")] {
         sources.push(Sources { name: name.to_owned(), dir: root().join(dir) });
     }
     sources

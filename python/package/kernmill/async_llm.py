@@ -1,0 +1,266 @@
+"""`AsyncLLM`: texts while an event loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ._base import Adapter, Base, Deltas, Job, Path, Prompt, params_of, prompts_of
+from ._kernmill import Bell, Request
+from ._messages import Message, conversation, is_conversation
+from .llm import Params, _single, scores, scoring
+from .outputs import Delta, RequestOutput, Scores
+from .params import SamplingParams
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class _Ringer:
+    """Wakes the tasks of one event loop when their requests have news."""
+
+    def __init__(self) -> None:
+        self.bell = Bell()
+        self._events: weakref.WeakValueDictionary[int, asyncio.Event] = weakref.WeakValueDictionary()
+        self._is_watched = False
+
+    def event(self, request: Request, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+        """What is set whenever the request has news, for as long as somebody holds it."""
+        event = self._events[request.ticket] = asyncio.Event()
+        if not self._is_watched:
+            loop.add_reader(self.bell.fileno(), self._rung, loop)
+            self._is_watched = True
+        return event
+
+    def _rung(self, loop: asyncio.AbstractEventLoop) -> None:
+        for ticket in self.bell.answer():
+            if (event := self._events.get(ticket)) is not None:
+                event.set()
+        if not self._events:
+            loop.remove_reader(self.bell.fileno())
+            self._is_watched = False
+
+
+class AsyncLLM(Base):
+    """A model that makes texts for tasks of event loops.
+
+    A task that is cancelled cancels what it asked for. Making the object loads the model, which takes a
+    while; `AsyncLLM.create` does that on another thread.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Loads a model; the options are those of `LLM`."""
+        super().__init__(*args, **options)
+        self._ringers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Ringer]
+        self._ringers = weakref.WeakKeyDictionary()
+
+    @classmethod
+    async def create(cls, model: Path | None = None, **options: Any) -> Self:
+        """Loads a model while the loop goes on; the options are those of `LLM`."""
+        return await asyncio.to_thread(cls, model, **options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancels what runs and frees the model. The object cannot be used any more."""
+        await asyncio.to_thread(self._end)
+
+    async def generate(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        sampling_params: Params = None,
+        *,
+        adapter: Adapter = None,
+        priority: int = 0,
+    ) -> list[RequestOutput]:
+        """Continues prompts, as `LLM.generate` does."""
+        listed = prompts_of(prompts)
+        params = params_of(sampling_params, len(listed))
+        jobs: list[Job] = []
+        try:
+            for prompt, one in zip(listed, params, strict=True):
+                jobs.append(self._job(one, prompt=prompt, adapter=adapter, priority=priority))
+            return await self._finished(jobs)
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+
+    async def chat(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        sampling_params: Params = None,
+        *,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        reasoning_effort: str | None = None,
+        date: str | None = None,
+        adapter: Adapter = None,
+        priority: int = 0,
+    ) -> list[RequestOutput]:
+        """Answers a conversation, or several together, as `LLM.chat` does."""
+        listed: list[Any] = [messages] if is_conversation(messages) else list(messages)
+        params = params_of(sampling_params, len(listed))
+        tools = None if tools is None else list(tools)
+        jobs: list[Job] = []
+        try:
+            for one, how in zip(listed, params, strict=True):
+                text = conversation(one, tools, reasoning_effort, date)
+                jobs.append(self._job(how, conversation=text, adapter=adapter, priority=priority))
+            return await self._finished(jobs)
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+
+    def stream(
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+        *,
+        adapter: Adapter = None,
+        priority: int = 0,
+    ) -> AsyncStream:
+        """Continues a prompt, piece by piece, for `async for`. Leaving it cancels the text."""
+        params = _single(sampling_params)
+        return AsyncStream(self, self._job(params, prompt=prompt, adapter=adapter, priority=priority))
+
+    def stream_chat(
+        self,
+        messages: Sequence[Message],
+        sampling_params: SamplingParams | None = None,
+        *,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        reasoning_effort: str | None = None,
+        date: str | None = None,
+        adapter: Adapter = None,
+        priority: int = 0,
+    ) -> AsyncStream:
+        """Answers a conversation, piece by piece; each says which part of the answer it belongs to."""
+        params = _single(sampling_params)
+        text = conversation(messages, tools, reasoning_effort, date)
+        return AsyncStream(self, self._job(params, conversation=text, adapter=adapter, priority=priority))
+
+    async def score(self, prompt: Prompt, *, top: int = 0, adapter: Adapter = None) -> Scores:
+        """How likely the model holds each token of a text, after those before it."""
+        job = self._job(scoring(top), prompt=prompt, adapter=adapter)
+        try:
+            await self._finished([job])
+        except BaseException:
+            job.cancel()
+            raise
+        return scores(job, top)
+
+    async def logits(
+        self, prompt: Prompt, *, last: bool = False, adapter: Adapter = None
+    ) -> npt.NDArray[np.float32]:
+        """The logits after every token, or after the last, as `LLM.logits` gives them."""
+        ids, adapters = self._ids(prompt)[1], self._adapters(adapter)
+        return await asyncio.to_thread(self._engine.logits, ids, last, adapters)
+
+    @property
+    def adapters(self) -> AsyncAdapters:
+        """The adapters that are loaded."""
+        return AsyncAdapters(self)
+
+    async def metrics(self) -> dict[str, float]:
+        """What there is to do, and what was done: requests, the KV cache, steps, tokens."""
+        return await asyncio.to_thread(self._metrics)
+
+    def _ringer(self) -> _Ringer:
+        return self._ringers.setdefault(asyncio.get_running_loop(), _Ringer())
+
+    def _job(self, params: SamplingParams, **options: Any) -> Job:
+        return Job(self, params, interactive=True, bell=self._ringer().bell, **options)
+
+    def _event(self, request: Request) -> asyncio.Event:
+        return self._ringer().event(request, asyncio.get_running_loop())
+
+    async def _finished(self, jobs: list[Job]) -> list[RequestOutput]:
+        requests = [(request, self._event(request)) for job in jobs for request in job.requests]
+        for request, event in requests:
+            while not request.wait(0):
+                await event.wait()
+                event.clear()
+        return [job.output() for job in jobs]
+
+
+class AsyncAdapters:
+    """Adapters (LoRA, DoRA) that are loaded beside a model."""
+
+    def __init__(self, llm: Base) -> None:
+        self._engine = llm._engine
+
+    async def load(self, name: str, path: Path, *, scale: float = 1.0) -> int:
+        """Loads the adapter in a directory under a name; how many bytes it takes. Texts go on meanwhile."""
+        return await asyncio.to_thread(self._engine.load_adapter, name, path, scale)
+
+    async def unload(self, name: str) -> bool:
+        """Forgets an adapter; whether there was one. Texts that use it end with an error."""
+        return await asyncio.to_thread(self._engine.unload_adapter, name)
+
+    async def names(self) -> list[str]:
+        """Names of the adapters."""
+        return await asyncio.to_thread(self._engine.adapters)
+
+
+class AsyncStream:
+    """A text as it comes: an asynchronous iterator of `Delta` that cancels what is left."""
+
+    def __init__(self, llm: AsyncLLM, job: Job) -> None:
+        self._deltas = Deltas(job)
+        self._event = llm._event(job.requests[0])
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta:
+        deltas = self._deltas
+        try:
+            while True:
+                if (delta := deltas.next()) is not None:
+                    return delta
+                if deltas.output is not None:
+                    raise StopAsyncIteration
+                self._event.clear()
+                deltas.take(deltas.job.requests[0].poll())
+                if (delta := deltas.next()) is None:
+                    await self._event.wait()
+                else:
+                    return delta
+        except StopAsyncIteration:
+            raise
+        except BaseException:
+            self.cancel()
+            raise
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+
+    async def aclose(self) -> None:
+        """Cancels the text, if it has not ended."""
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancels the text, if it has not ended."""
+        if self._deltas.output is None:
+            self._deltas.job.cancel()
+
+    @property
+    def output(self) -> RequestOutput | None:
+        """What came of the text, once it has ended."""
+        return self._deltas.output

@@ -1,0 +1,309 @@
+//! The engine as Python holds it.
+
+use crate::ask::{self, Params, Place};
+use crate::engine::EngineThread;
+use crate::error::Failure;
+use crate::figures;
+use crate::logits::logits;
+use crate::mailbox::{Mailbox, Sender as Mail};
+use crate::model::{Facts, Loading, load};
+use crate::request::{PyBell, Request, forked};
+use crate::wait::{received, working};
+use kernmill::runtime::AdapterUse;
+use kernmill::serve::{self, SavedTokens, Serving};
+use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+
+/// What is said where the engine's thread has ended.
+const GONE: &str = "the engine has ended";
+
+/// A loaded model, whose engine is on a thread of its own.
+#[pyclass(frozen, module = "kernmill._kernmill")]
+pub struct Engine {
+    thread: Arc<EngineThread>,
+    facts: Arc<Facts>,
+    /// The process that the thread is in.
+    process: u32,
+    next: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+impl Engine {
+    /// Checks that the engine is here and can be asked.
+    fn check(&self) -> Result<(), Failure> {
+        if std::process::id() != self.process {
+            return Err(forked());
+        }
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(Failure::Input("the model has been closed".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Has something done between two steps, and waits for it.
+    fn asked<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Serving) -> T + Send + 'static,
+    ) -> PyResult<T> {
+        self.check()?;
+        let (done, answer) = channel();
+        self.thread.run(move |serving| drop(done.send(work(serving))));
+        received(py, answer, GONE)
+    }
+
+    /// Hands in a request.
+    fn submitted(
+        &self,
+        request: serve::Request,
+        reading: Option<ask::Reading>,
+        bell: Option<&PyBell>,
+    ) -> Request {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let mail = Arc::new(Mailbox::new(bell.map(|bell| (bell.0.clone(), ticket))));
+        let prompt = request.prompt.clone();
+        self.thread.submit(ticket, request, Mail(mail.clone()));
+        Request::new(self.thread.clone(), self.facts.clone(), ticket, prompt, mail, reading)
+    }
+
+    fn ended(&self) {
+        if std::process::id() == self.process && !self.is_closed.swap(true, Ordering::Relaxed) {
+            self.thread.end();
+        }
+    }
+}
+
+/// Adapters as the runtime names them.
+fn uses(adapters: Vec<(String, f32)>) -> Vec<AdapterUse> {
+    adapters.into_iter().map(|(name, weight)| AdapterUse { name, weight }).collect()
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(py: Python<'_>, options: Loading) -> PyResult<Engine> {
+        let (tell, told) = channel();
+        let thread = EngineThread::start(move || load(options), tell)?;
+        let facts = match received(py, told, GONE) {
+            Ok(loaded) => loaded?,
+            Err(interrupted) => {
+                thread.abandon();
+                return Err(interrupted);
+            }
+        };
+        Ok(Engine {
+            thread: Arc::new(thread),
+            facts: Arc::new(facts),
+            process: std::process::id(),
+            next: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Name of the model.
+    #[getter]
+    fn model(&self) -> &str {
+        &self.facts.name
+    }
+
+    /// Most tokens of a text with its prompt.
+    #[getter]
+    fn context(&self) -> u32 {
+        self.facts.context
+    }
+
+    /// Number of logits.
+    #[getter]
+    fn vocab(&self) -> u32 {
+        self.facts.vocab
+    }
+
+    /// Instruction set of the code.
+    #[getter]
+    fn target(&self) -> &str {
+        self.facts.level
+    }
+
+    /// Bytes of the packed weights.
+    #[getter]
+    fn weight_bytes(&self) -> u64 {
+        self.facts.weight_bytes
+    }
+
+    /// Tokens that end a text.
+    #[getter]
+    fn end_tokens(&self) -> Vec<u32> {
+        self.facts.end_tokens.clone()
+    }
+
+    /// What the user may not have meant when the model was loaded.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.facts.notes.clone()
+    }
+
+    /// Form of conversations: harmony, template or plain.
+    #[getter]
+    fn chat_format(&self) -> PyResult<&str> {
+        Ok(self.facts.format()?.name())
+    }
+
+    /// Token ids of a text.
+    fn encode(&self, py: Python<'_>, text: &str, special: bool) -> PyResult<Vec<u32>> {
+        self.check()?;
+        let encoded = py.detach(|| -> Result<_, Failure> {
+            let tokenizer = self.facts.tokenizer()?;
+            tokenizer.encode(text, special).map_err(|error| Failure::Input(error.to_string()))
+        });
+        Ok(encoded?)
+    }
+
+    /// Text of token ids.
+    fn decode(&self, ids: Vec<u32>) -> PyResult<String> {
+        self.check()?;
+        if let Some(id) = ids.iter().find(|id| **id >= self.facts.vocab) {
+            let vocab = self.facts.vocab;
+            return Err(Failure::Input(format!("token {id} is past the vocabulary of {vocab}")).into());
+        }
+        let text = self.facts.tokenizer()?.decode(&ids);
+        Ok(text.map_err(|error| Failure::Input(error.to_string()))?)
+    }
+
+    /// Bytes of a token; `None` if it stands for no text.
+    fn token_bytes(&self, id: u32) -> PyResult<Option<std::borrow::Cow<'static, [u8]>>> {
+        self.check()?;
+        Ok(self.facts.tokenizer()?.token_bytes(id).map(std::borrow::Cow::Owned))
+    }
+
+    /// Ids of the prompt that a conversation makes.
+    fn chat_prompt(&self, py: Python<'_>, conversation: &str) -> PyResult<Vec<u32>> {
+        self.check()?;
+        Ok(py.detach(|| ask::prompt_of(&self.facts, conversation))?)
+    }
+
+    /// Takes up a request that continues token ids.
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (prompt, params, adapters, *, interactive, priority, bell = None))]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        prompt: Vec<u32>,
+        params: Params,
+        adapters: Vec<(String, f32)>,
+        interactive: bool,
+        priority: i32,
+        bell: Option<&Bound<'_, PyBell>>,
+    ) -> PyResult<Request> {
+        self.check()?;
+        let place = Place { adapters, is_interactive: interactive, priority };
+        let request = py.detach(|| ask::request(&self.facts, prompt, &params, place))?;
+        Ok(self.submitted(request, None, bell.map(Bound::get)))
+    }
+
+    /// Takes up a request that answers a conversation.
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (conversation, params, adapters, *, interactive, priority, bell = None))]
+    fn submit_chat(
+        &self,
+        py: Python<'_>,
+        conversation: &str,
+        params: Params,
+        adapters: Vec<(String, f32)>,
+        interactive: bool,
+        priority: i32,
+        bell: Option<&Bound<'_, PyBell>>,
+    ) -> PyResult<Request> {
+        self.check()?;
+        let place = Place { adapters, is_interactive: interactive, priority };
+        let (request, reading) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
+        Ok(self.submitted(request, Some(reading), bell.map(Bound::get)))
+    }
+
+    /// Logits after every token, or after the last.
+    fn logits<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: Vec<u32>,
+        last: bool,
+        adapters: Vec<(String, f32)>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let (rows, uses, seen) = (if last { 1 } else { tokens.len() }, uses(adapters), is_abandoned.clone());
+        let work = move |serving: &mut Serving| logits(serving.engine(), &tokens, last, &uses, &seen);
+        let computed =
+            self.asked(py, work).inspect_err(|_| is_abandoned.store(true, Ordering::Relaxed))??;
+        let shape = (rows, self.facts.vocab as usize);
+        let array = Array2::from_shape_vec(shape, computed);
+        Ok(array.map_err(|error| Failure::Defect(error.to_string()))?.into_pyarray(py))
+    }
+
+    /// Loads an adapter; how many bytes it takes.
+    fn load_adapter(&self, py: Python<'_>, name: String, path: PathBuf, scale: f32) -> PyResult<u64> {
+        let loader = self.asked(py, |serving| serving.engine().adapter_store().loader())?;
+        let wrong = |error: kernmill::runtime::AdapterError| Failure::from(kernmill::Error::from(error));
+        let loader = loader.map_err(wrong)?;
+        // Reading and packing take time, in which others run.
+        let adapter = working(py, move || loader.load(&path, scale).map_err(wrong))?;
+        let bytes = adapter.bytes();
+        let inserted = self.asked(py, move |serving| {
+            let store = serving.engine().adapter_store_mut();
+            store.set_budget(u64::MAX);
+            store.insert(&name, adapter)
+        })?;
+        inserted.map_err(wrong)?;
+        Ok(bytes)
+    }
+
+    /// Forgets an adapter; whether there was one.
+    fn unload_adapter(&self, py: Python<'_>, name: String) -> PyResult<bool> {
+        self.asked(py, move |serving| serving.engine().adapter_store_mut().remove(&name))
+    }
+
+    /// Names of the adapters that are loaded.
+    fn adapters(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.asked(py, |serving| serving.engine().adapter_store().names().map(str::to_owned).collect())
+    }
+
+    /// Saves a sequence with what is cached of it; of how many tokens that is.
+    fn save_session(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        tokens: Vec<u32>,
+        adapters: Vec<(String, f32)>,
+        note: String,
+    ) -> PyResult<u32> {
+        let saved = SavedTokens { tokens, adapters: uses(adapters), tenant: 0, note };
+        Ok(self.asked(py, move |serving| serving.save_session(&path, &saved))?.map_err(Failure::from)?)
+    }
+
+    /// Brings a saved sequence into the prefix cache; how many of its tokens are there.
+    fn restore_session(&self, py: Python<'_>, path: PathBuf, adapters: Vec<(String, f32)>) -> PyResult<u32> {
+        let uses = uses(adapters);
+        let restored = self.asked(py, move |serving| serving.restore_session(&path, &uses, 0))?;
+        Ok(restored.map_err(Failure::from)?)
+    }
+
+    /// What there is to do and what was done, as JSON.
+    fn metrics(&self, py: Python<'_>) -> PyResult<String> {
+        self.asked(py, |serving| figures::json(serving).to_string())
+    }
+
+    /// Cancels every request and frees the model.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.ended());
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // While the last step ends, Python's threads may run.
+        if Python::try_attach(|py| py.detach(|| self.ended())).is_none() {
+            self.ended();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What has come of a request: the engine's thread puts it in, any other takes it out.
+
+use crate::bell::Bell;
+use crate::error::Failure;
+use kernmill::serve::{Answer, Token};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tokens and end of one request.
+pub struct Mailbox {
+    inner: Mutex<Inner>,
+    /// Told of every token.
+    news: Condvar,
+    /// Told of the end alone.
+    end: Condvar,
+    bell: Option<(Arc<Bell>, u64)>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tokens: Vec<Token>,
+    end: Option<Result<Answer, Failure>>,
+}
+
+impl Mailbox {
+    /// An empty one. `bell` is rung for this ticket when something comes.
+    pub fn new(bell: Option<(Arc<Bell>, u64)>) -> Mailbox {
+        Mailbox { inner: Mutex::default(), news: Condvar::new(), end: Condvar::new(), bell }
+    }
+
+    /// Adds the tokens of a step, and the end if it came with them.
+    pub fn put(&self, tokens: Vec<Token>, end: Option<Result<Answer, Failure>>) {
+        let has_ended = end.is_some();
+        let mut inner = self.lock();
+        inner.tokens.extend(tokens);
+        if inner.end.is_none() {
+            inner.end = end;
+        }
+        drop(inner);
+        self.news.notify_all();
+        if has_ended {
+            self.end.notify_all();
+        }
+        self.ring();
+    }
+
+    /// Notes the end, unless there is one.
+    pub fn close(&self, end: Result<Answer, Failure>) {
+        self.put(Vec::new(), Some(end));
+    }
+
+    /// Waits until there are more than `seen` tokens or the end has come; whether that is so.
+    pub fn wait_more(&self, seen: usize, limit: Duration) -> bool {
+        let is_same = |inner: &mut Inner| inner.tokens.len() <= seen && inner.end.is_none();
+        let waited = self.news.wait_timeout_while(self.lock(), limit, is_same);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Waits until the end has come or the time is there; whether it has come.
+    pub fn wait_end(&self, until: Instant) -> bool {
+        let limit = until.saturating_duration_since(Instant::now());
+        let waited = self.end.wait_timeout_while(self.lock(), limit, |inner| inner.end.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.end.is_some()
+    }
+
+    /// The tokens behind the first `seen`, and whether the end has come.
+    pub fn after(&self, seen: usize) -> (Vec<Token>, bool) {
+        let inner = self.lock();
+        (inner.tokens.get(seen..).unwrap_or_default().to_vec(), inner.end.is_some())
+    }
+
+    /// The answer or why there is none; `None` before the end.
+    pub fn answer(&self) -> Option<Result<Answer, Failure>> {
+        self.lock().end.clone()
+    }
+
+    fn ring(&self) {
+        if let Some((bell, ticket)) = &self.bell {
+            bell.ring(*ticket);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The engine's end of a mailbox. Where it is dropped without an answer, the engine has ended.
+pub struct Sender(pub Arc<Mailbox>);
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if self.0.answer().is_some() {
+            return;
+        }
+        self.0.close(Err(Failure::Defect("the engine has ended".to_owned())));
+    }
+}

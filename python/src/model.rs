@@ -1,0 +1,237 @@
+//! From a path to an engine that serves, and what is known of the model.
+
+use crate::error::Failure;
+use kernmill::adapters::AdapterSource;
+use kernmill::chat::Format;
+use kernmill::constrain::{self, Constraint, Lexicon, Rule};
+use kernmill::locate::{Located, locate, nano, of_spec};
+use kernmill::observe::Observer;
+use kernmill::runtime::{Tokenizer, TokenizerHandle};
+use kernmill::serve::{Config, Serving};
+use kernmill::{Level, Opened, Options, Preset, Target};
+use pyo3::FromPyObject;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Tokens that a text may have unless the caller says another number, as far as the model can.
+const CONTEXT: usize = 8192;
+
+/// How a model is loaded; `LLM.__init__` explains the fields.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Loading {
+    model: Option<PathBuf>,
+    spec: Option<PathBuf>,
+    preset: String,
+    target: String,
+    threads: Option<usize>,
+    context: Option<u32>,
+    kv_bytes: Option<u64>,
+    max_memory: Option<u64>,
+    max_sequences: u32,
+    max_queue: Option<u32>,
+    adapters: Vec<(String, PathBuf, f32)>,
+    sessions: bool,
+    kv_disk: Option<PathBuf>,
+    plan_cache: Option<PathBuf>,
+}
+
+/// What does not change while a model is loaded.
+pub struct Facts {
+    /// The model's own name.
+    pub name: String,
+    /// Most tokens of a text with its prompt.
+    pub context: u32,
+    /// Number of logits.
+    pub vocab: u32,
+    /// Bytes of the packed weights.
+    pub weight_bytes: u64,
+    /// Instruction set of the code.
+    pub level: &'static str,
+    /// Tokens that end a text.
+    pub end_tokens: Vec<u32>,
+    /// What the user may not have meant: sentences without their full stops.
+    pub notes: Vec<String>,
+    tokenizer: Option<TokenizerHandle>,
+    format: Option<Format>,
+    /// Made for the first text that is held to a form.
+    lexicon: OnceLock<Lexicon>,
+}
+
+impl Facts {
+    /// The model's tokenizer.
+    ///
+    /// # Errors
+    /// When the model has none, or it cannot be read.
+    pub fn tokenizer(&self) -> Result<&Tokenizer, Failure> {
+        self.tokenizer.as_ref().ok_or_else(none)?.get().map_err(|error| Failure::Input(error.to_string()))
+    }
+
+    /// The model's form of conversations.
+    ///
+    /// # Errors
+    /// As [`Facts::tokenizer`].
+    pub fn format(&self) -> Result<&Format, Failure> {
+        self.tokenizer()?;
+        self.format
+            .as_ref()
+            .ok_or_else(|| Failure::Input("the model has no format of conversations".to_owned()))
+    }
+
+    /// What holds a text to a rule.
+    ///
+    /// # Errors
+    /// When the rule has a mistake, or the model has no tokenizer.
+    pub fn constraint(&self, rule: &Rule) -> Result<Constraint, Failure> {
+        let lexicon = match self.lexicon.get() {
+            Some(lexicon) => lexicon,
+            None => {
+                let ends = match &self.format {
+                    Some(format) => format.stop_tokens(self.tokenizer()?, &self.end_tokens),
+                    None => self.end_tokens.clone(),
+                };
+                let Some(handle) = &self.tokenizer else { return Err(none()) };
+                let made = constrain::lexicon(handle, self.vocab as usize, &ends)?;
+                self.lexicon.get_or_init(|| made)
+            }
+        };
+        Constraint::new(lexicon, rule).map_err(|error| Failure::Input(error.to_string()))
+    }
+}
+
+fn none() -> Failure {
+    let what = "the model has no tokenizer: give token ids, or put its tokenizer.json beside the weights";
+    Failure::Input(what.to_owned())
+}
+
+/// Keeps the notes of a load.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Observer for Notes {
+    fn note(&self, text: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+}
+
+/// The model that `path` names; without one the embedded model. `spec` describes it in place of its own.
+///
+/// # Errors
+/// When there is no model.
+pub fn find(path: Option<&Path>, spec: Option<&Path>) -> Result<Located, Failure> {
+    match (path, spec) {
+        (None, None) => Ok(nano()),
+        (Some(path), None) => Ok(locate(path)?),
+        (weights, Some(spec)) => Ok(Located::Source(of_spec(spec, weights)?)),
+    }
+}
+
+/// The preset of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn preset(name: &str) -> Result<Preset, Failure> {
+    let all = || Preset::ALL.map(Preset::name).join(", ");
+    Preset::from_name(name).ok_or_else(|| Failure::Input(format!("preset is \"{name}\", expected {}", all())))
+}
+
+/// The target of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn target(name: &str) -> Result<Target, Failure> {
+    let all = || Level::ALL.map(Level::name).join(", ");
+    match Level::from_name(name) {
+        Some(level) => Ok(Target::Level(level)),
+        None if name == "native" => Ok(Target::Native),
+        None => Err(Failure::Input(format!("target is \"{name}\", expected native, {}", all()))),
+    }
+}
+
+/// Checks a number of threads.
+///
+/// # Errors
+/// When there are none or too many.
+pub fn check_threads(threads: Option<usize>) -> Result<(), Failure> {
+    let most = kernmill::runtime::pool::MAX_THREADS;
+    match threads.filter(|threads| !(1..=most).contains(threads)) {
+        Some(threads) => Err(Failure::Input(format!("threads is {threads}, expected 1 to {most}"))),
+        None => Ok(()),
+    }
+}
+
+/// Loads a model.
+///
+/// # Errors
+/// When a file is wrong, memory is short, this CPU cannot run the model, or an option is out of its range.
+pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
+    check_threads(asked.threads)?;
+    if !(1..=256).contains(&asked.max_sequences) {
+        let found = asked.max_sequences;
+        return Err(Failure::Input(format!("max_sequences is {found}, expected 1 to 256")));
+    }
+    let notes = Arc::new(Notes::default());
+    let source = |(name, directory, scale)| AdapterSource { name, directory, scale };
+    let mut options = Options {
+        target: target(&asked.target)?,
+        threads: asked.threads,
+        max_memory: asked.max_memory,
+        kv_memory: asked.kv_bytes,
+        kv_yields: true,
+        kv_disk: asked.kv_disk,
+        plan_cache: asked.plan_cache,
+        sessions: asked.sessions,
+        producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python"),
+        adapters: asked.adapters.into_iter().map(source).collect(),
+        observer: notes.clone(),
+        ..Options::default()
+    };
+    options.compile.preset = preset(&asked.preset)?;
+    let mut opened = Opened::open(find(asked.model.as_deref(), asked.spec.as_deref())?, &options)?;
+    let tokenizer = opened.tokenizer();
+    let end_tokens = opened.end_tokens()?;
+    if let Some(note) = opened.tokenizer_note() {
+        notes.note(&note);
+    }
+    let longest = opened.longest_context();
+    if let Some(context) = asked.context.filter(|context| !(1..=longest).contains(context)) {
+        let what = format!("context is {context}, expected 1 to {longest}, the model's longest");
+        return Err(Failure::Input(what));
+    }
+    let context = opened.context(asked.context, CONTEXT)?;
+    // One more than run at once: logits have a sequence of their own.
+    let mut loaded = opened.prepare(&options)?.load(&options, context, asked.max_sequences + 1)?;
+    loaded.load_adapters(&options)?;
+    let format = match &tokenizer {
+        Some(handle) => match handle.get() {
+            Ok(tokenizer) => Some(Format::of(tokenizer, loaded.engine.chat_template(), &end_tokens)?),
+            Err(error) => {
+                notes.note(&format!("only token ids are taken: {error}"));
+                None
+            }
+        },
+        None => None,
+    };
+    let (layout, level, weight_bytes) = (loaded.kv_layout(), loaded.level().name(), loaded.weight_bytes());
+    let info = loaded.engine.model();
+    let facts = Facts {
+        name: info.name.clone(),
+        context,
+        vocab: info.vocab,
+        weight_bytes,
+        level,
+        end_tokens,
+        notes: std::mem::take(&mut *notes.0.lock().unwrap_or_else(PoisonError::into_inner)),
+        tokenizer,
+        format,
+        lexicon: OnceLock::new(),
+    };
+    let config = Config {
+        max_queue: asked.max_queue.unwrap_or(u32::MAX / 4),
+        max_wait: [None; 3],
+        ..Config::default().with_sequences(asked.max_sequences)
+    };
+    let mut serving = Serving::new(loaded.engine, config)?;
+    serving.keep_sessions(layout);
+    Ok((serving, facts))
+}

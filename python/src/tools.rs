@@ -1,0 +1,132 @@
+//! What is done with models that are not loaded: compiling, inspecting, explaining.
+
+use crate::error::Failure;
+use crate::model::{check_threads, find, preset, target};
+use crate::wait::working;
+use kernmill::compile::{Targets, compile_plan};
+use kernmill::locate::Located;
+use kernmill::observe::Silent;
+use kernmill::serve::read_session as read;
+use kernmill::source::{SourceModel, SpecSource};
+use kernmill::tools::explain::{Explained, How, Subject};
+use kernmill::tools::listing;
+use kernmill::tools::tensors::TensorList;
+use kernmill::{CompileOptions, Error, FusedSet, NewFile, Options, Preset};
+use kernmill_compiler::pipeline;
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// Compiles a model into a plan at `output`.
+#[pyfunction]
+#[pyo3(signature = (model, output, *, spec, preset_name, targets, threads, chunk))]
+#[allow(clippy::too_many_arguments)]
+pub fn compile(
+    py: Python<'_>,
+    model: Option<PathBuf>,
+    output: PathBuf,
+    spec: Option<PathBuf>,
+    preset_name: String,
+    targets: Vec<String>,
+    threads: Option<usize>,
+    chunk: Option<u32>,
+) -> PyResult<()> {
+    working(py, move || {
+        check_threads(threads)?;
+        let preset = preset(&preset_name)?;
+        let asked: Vec<Targets> = targets.iter().map(|name| targets_of(name)).collect::<Result<_, _>>()?;
+        let levels = Targets::levels(&asked, preset, &Silent)?;
+        let files = match find(model.as_deref(), spec.as_deref())? {
+            Located::Source(files) => files,
+            Located::Plan(path) => return Err(is_plan(&path)),
+        };
+        files.need_weights()?;
+        let mut options = Options { threads, chunk, ..Options::default() };
+        options.producer = concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python");
+        options.compile.preset = preset;
+        // What is wrong with the place is found before the work.
+        NewFile::check(&output).map_err(|error| Error::input(&output, error))?;
+        let source = SourceModel::open(&files, options.compile.fused.clone())?;
+        let file = NewFile::create_file(&output).map_err(|error| Error::input(&output, error))?;
+        Ok(compile_plan(&source, &levels, &options, file)?)
+    })
+}
+
+fn targets_of(name: &str) -> Result<Targets, Failure> {
+    if name == "all" {
+        return Ok(Targets::All);
+    }
+    Ok(match target(name)? {
+        kernmill::Target::Native => Targets::Native,
+        kernmill::Target::Level(level) => Targets::Level(level),
+    })
+}
+
+fn is_plan(path: &Path) -> Failure {
+    let what =
+        "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec";
+    Error::input(path, what).into()
+}
+
+/// What is in a plan, or what a preset makes of a model's tensors, as JSON.
+#[pyfunction]
+pub fn inspect(
+    py: Python<'_>,
+    model: Option<PathBuf>,
+    preset_name: String,
+    threads: Option<usize>,
+) -> PyResult<String> {
+    working(py, move || {
+        check_threads(threads)?;
+        let preset = preset(&preset_name)?;
+        let json = match find(model.as_deref(), None)? {
+            Located::Plan(path) => {
+                let plan = kernmill::runtime::Plan::open(&path).map_err(Error::from)?;
+                listing::plan_json(&plan)?
+            }
+            Located::Source(files) => {
+                let threads = Options { threads, ..Options::default() }.threads();
+                TensorList::of(&files, preset, threads, &Silent)?.json()
+            }
+        };
+        Ok(json.to_string())
+    })
+}
+
+/// What a model compiles to and why, as JSON.
+#[pyfunction]
+pub fn explain(
+    py: Python<'_>,
+    model: Option<PathBuf>,
+    preset_name: String,
+    target_name: String,
+    context: Option<u32>,
+    chunk: Option<u32>,
+) -> PyResult<String> {
+    working(py, move || {
+        let (asked, target) = (preset(&preset_name)?, target(&target_name)?);
+        let options = CompileOptions { preset: asked, ..CompileOptions::default() };
+        let level = |preset: Preset| target.level(preset, &Silent);
+        let chunk = chunk.unwrap_or(kernmill::DEFAULT_CHUNK);
+        let subject = match find(model.as_deref(), None)? {
+            Located::Plan(path) => Subject::of_plan(&path, &options, &level)?,
+            Located::Source(files) => Subject::of_source(&files, &options, chunk, &level, false)?,
+        };
+        let Subject { graph, options, assumed, .. } = subject;
+        let Some(options) = options else { return Err(Failure::Defect("nothing to explain".to_owned())) };
+        let compiled = pipeline::compile(&graph, &options).map_err(Error::from)?;
+        let explained = Explained::new(&graph, &compiled, How { machine: None, context, assumed })?;
+        Ok(explained.json().to_string())
+    })
+}
+
+/// The spec of a published checkpoint's directory or of a GGUF file, as TOML.
+#[pyfunction]
+pub fn import_spec(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    working(py, move || Ok(SpecSource::import(&path, FusedSet::builtin())?.text))
+}
+
+/// Tokens and note of a saved session.
+#[pyfunction]
+pub fn read_session(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<u32>, String)> {
+    working(py, move || Ok(read(&path)?))
+}
