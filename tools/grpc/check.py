@@ -3,7 +3,8 @@
 
     python3 tools/grpc/check.py [KERNMILL]
 
-KERNMILL is the program, built with the feature `grpc` (target/release/kernmill where none is given). The packages of requirements.txt are needed.
+KERNMILL is the program, built with the feature `grpc` (target/release/kernmill where none is given). The
+packages of requirements.txt are needed.
 
 Exit status: 0 all holds, 1 something does not, 3 the packages are not there, so that nothing was checked.
 """

@@ -9,7 +9,7 @@ ROUNDS = 7
 
 
 def seconds(code: str) -> float:
-    """Of the quickest of several interpreters that run this."""
+    """Time of the quickest of several interpreters that run this."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.perf_counter()

@@ -55,9 +55,9 @@ class CompletionOutput:
     stop_reason: int | str | None = None
     """The token or string that ended the text."""
     reasoning: str | None = None
-    """Of a conversation: what the model thought before it answered."""
+    """What the model thought before it answered, in a conversation."""
     tool_calls: list[ToolCall] = field(default_factory=list)
-    """Of a conversation: the tools that the model calls."""
+    """Tools that the model calls, in a conversation."""
 
     def finished(self) -> bool:
         """Whether the text has ended."""
@@ -118,11 +118,11 @@ class Delta:
     token_ids: list[int]
     logprobs: Logprobs | None = None
     finish_reason: str | None = None
-    """Of the last delta: why the text ended."""
+    """Why the text ended: the last delta says so."""
     part: str | None = None
-    """Of a conversation: `reasoning`, `preamble`, `answer` or `call`."""
+    """`reasoning`, `preamble`, `answer` or `call`, in a conversation."""
     name: str | None = None
-    """Of a call: the tool."""
+    """The tool that a call is for."""
 
 
 @dataclass
