@@ -321,6 +321,9 @@ class Check:
                         field.ClearField("json_name")
 
             strip(plain.message_type)
+            for service in plain.service:
+                for method in service.method:
+                    method.ClearField("options")
             # The order of messages inside of another means nothing.
             return plain
 
