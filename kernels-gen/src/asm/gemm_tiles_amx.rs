@@ -140,7 +140,7 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
             a.vpshufb(low, bytes, words)?;
             a.vpsrlw(high, low, 4)?;
             for (half, nibbles) in [low, high].into_iter().enumerate() {
-                // Of a word as an index the low five bits count, and the table repeats every 16.
+                // The low five bits of a word are its index, and the table repeats every 16.
                 a.vpermw(nibbles, nibbles, table)?;
                 a.vpsubusw(nibbles, nibbles, less)?;
                 a.vmovdqu64(zmmword_ptr(out + (line * 4 + half * 2 + pair) * LINE), nibbles)?;

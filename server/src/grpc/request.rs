@@ -41,7 +41,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads a request, of which `within` is what is left of the client's time.
+    /// Reads a request. What is left of the client's time is `within`.
     ///
     /// # Errors
     /// When a field is wrong, or asks for something that is not served.
