@@ -23,6 +23,9 @@ pub struct Config {
     pub max_batch_tokens: u32,
     /// Sequences that run at once, at most `max_batch_tokens`.
     pub max_sequences: u32,
+    /// Steps that are on their way at once, where an engine begins one before another has ended: 1 to 64. Answers
+    /// are then split among them.
+    pub steps_in_flight: u32,
     /// Requests that wait at once. A tenant that uses less than its part may go beyond, up to twice as many.
     pub max_queue: u32,
     /// By class ([`Class::index`](crate::Class::index)): the longest estimated wait at which a request is
@@ -65,6 +68,7 @@ impl Default for Config {
         Config {
             max_batch_tokens: 512,
             max_sequences: SEQUENCES,
+            steps_in_flight: 1,
             max_queue: 256,
             max_wait: [None, None, Some(Duration::from_secs(60))],
             max_stall: Duration::from_millis(500),
@@ -118,6 +122,8 @@ impl Config {
         }
         let is_right = (1..=self.max_batch_tokens).contains(&self.max_sequences);
         check("max_sequences", self.max_sequences, is_right, "1 to `max_batch_tokens`")?;
+        let is_right = (1..=64).contains(&self.steps_in_flight);
+        check("steps_in_flight", self.steps_in_flight, is_right, "1 to 64")?;
         let times = [
             ("max_stall", self.max_stall),
             ("floor_window", self.floor_window),
@@ -179,7 +185,8 @@ mod tests {
     fn the_default_is_legal_and_every_option_is_checked() {
         assert_eq!(Config::default().check(), Ok(()));
         type Change = fn(&mut Config);
-        let wrong: [(&str, Change); 14] = [
+        let wrong: [(&str, Change); 15] = [
+            ("steps_in_flight", |c| c.steps_in_flight = 0),
             ("max_batch_tokens", |c| c.max_batch_tokens = 0),
             ("max_sequences", |c| c.max_sequences = 513),
             ("max_queue", |c| c.max_queue = 0),

@@ -106,20 +106,23 @@ impl Scheduler {
     }
 
     /// The next step. What it says is to be done in the order of its fields, and what the entries did to be
-    /// reported before the next plan. A step that is not reported has not run.
+    /// reported before the next plan; with [`Config::steps_in_flight`], before so many further plans. Of what
+    /// is not reported by then, the latest step has not run. A plan leaves alone what is on its way.
     pub fn plan(&mut self, now: Duration, memory: &dyn Memory) -> Step {
         let now = self.state.at(now);
         plan(&mut self.state, now, memory)
     }
 
-    /// The last plan's entries have run until `now`, or have failed.
+    /// The entries of the oldest plan that has not been reported have run until `now`; or those of the latest
+    /// plan have failed.
     pub fn report(&mut self, now: Duration, report: &Report) {
         let now = self.state.at(now);
-        let planned = std::mem::take(&mut self.state.planned);
         if let Some(fault) = report.fault {
+            self.state.planned.pop_back();
             self.state.is_short = fault == Fault::OutOfMemory;
             return;
         }
+        let planned = self.state.planned.pop_front().unwrap_or_default();
         let outcomes: BTreeMap<RequestId, Outcome> =
             report.outcomes.iter().map(|outcome| (outcome.id, *outcome)).collect();
         let ran: Vec<(Planned, Outcome)> =

@@ -6,7 +6,7 @@ use crate::facts::{AdapterId, Class, RequestId, TenantId, seconds};
 use crate::request::Request;
 use crate::shares::Shares;
 use crate::step::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Seconds by which shares must differ before they decide. Within it, claims do.
@@ -50,7 +50,8 @@ pub struct State {
     pub drain: Option<f64>,
     /// Whether the last step ran out of memory.
     pub is_short: bool,
-    pub planned: Vec<Planned>,
+    /// Entries of the plans that have not been reported, the oldest first.
+    pub planned: VecDeque<Vec<Planned>>,
     /// Since when prompts want to run and could not.
     pub starved_since: Option<f64>,
     pub starts: u64,
@@ -73,7 +74,7 @@ impl State {
             answer: ANSWER,
             drain: None,
             is_short: false,
-            planned: Vec::new(),
+            planned: VecDeque::new(),
             starved_since: None,
             starts: 0,
             now: 0.0,
@@ -115,6 +116,11 @@ impl State {
             self.answer += LATEST * (f64::from(request.produced) - self.answer);
         }
         Some(request)
+    }
+
+    /// Whether a request is in a step that has begun and has not been reported.
+    pub fn is_away(&self, number: u64) -> bool {
+        self.planned.iter().flatten().any(|planned| planned.number == number)
     }
 
     fn class_weight(&self, class: Class) -> Option<f64> {

@@ -22,11 +22,18 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
 /// Answers that may grow: all interactive ones, and others as long as these keep their floor.
 fn choose(state: &mut State, sheet: &mut Sheet<'_>) -> Vec<u64> {
     let is_busy = state.is_busy();
+    let is_decoding = |number: &&u64| state.requests[*number].is_decoding(state.config.max_forced);
+    let answers = sheet.runners.iter().chain(&sheet.flying).filter(is_decoding).count();
+    let most = answers.div_ceil(state.config.steps_in_flight as usize);
     let (mut load, mut chosen, mut held) = (Load::default(), Vec::new(), Vec::new());
     let (mut interactive, mut batch) = (0, 0);
     for number in &sheet.runners {
         let request = &state.requests[number];
         if !request.is_decoding(state.config.max_forced) {
+            continue;
+        }
+        if chosen.len() >= most {
+            held.push((*number, HoldReason::Turn));
             continue;
         }
         let with = load.and(request.token_load());
@@ -62,7 +69,8 @@ fn place_one(state: &mut State, sheet: &mut Sheet<'_>, number: u64, most: u32) {
             return;
         }
         match *sheet.runners {
-            [only] => sheet.end(state, only, EndReason::OutOfMemory),
+            [only] if sheet.flying.is_empty() => sheet.end(state, only, EndReason::OutOfMemory),
+            [_] => return sheet.hold(state, number, HoldReason::Memory, true),
             [.., last] => sheet.preempt(state, last, PreemptReason::Memory),
             [] => return,
         }

@@ -43,6 +43,7 @@ pub fn collect(state: &mut State, sheet: &mut Sheet<'_>) {
     let over: Vec<(u64, EndReason)> = state
         .requests
         .iter()
+        .filter(|(number, _)| !sheet.flying.contains(number))
         .filter_map(|(number, request)| Some((*number, reason(state, request, sheet.now)?)))
         .collect();
     for (number, reason) in over {
@@ -51,7 +52,7 @@ pub fn collect(state: &mut State, sheet: &mut Sheet<'_>) {
     if std::mem::take(&mut state.is_short) {
         match *sheet.runners {
             [] => {}
-            [only] => sheet.end(state, only, EndReason::OutOfMemory),
+            [only] if sheet.flying.is_empty() => sheet.end(state, only, EndReason::OutOfMemory),
             [.., last] => sheet.preempt(state, last, PreemptReason::Memory),
         }
     }

@@ -10,13 +10,14 @@ pub use ends::is_out_of_reach;
 
 use crate::facts::duration;
 use crate::memory::Memory;
-use crate::state::State;
+use crate::state::{Planned, State};
 use crate::step::{EndReason, HoldReason, PreemptReason, Step};
 use sheet::Sheet;
 
 /// Plans the step at `now`.
 pub fn plan(state: &mut State, now: f64, memory: &dyn Memory) -> Step {
-    state.planned.clear();
+    // What is not reported in time has not run.
+    state.planned.truncate(state.config.steps_in_flight as usize - 1);
     state.requests.values_mut().for_each(|request| request.hold = None);
     let mut sheet = Sheet::new(state, now, memory);
     ends::collect(state, &mut sheet);
@@ -34,6 +35,10 @@ pub fn plan(state: &mut State, now: f64, memory: &dyn Memory) -> Step {
 /// Where sequences that run are in each other's way, so that none fits: takes one away.
 fn make_way(state: &mut State, sheet: &mut Sheet<'_>) -> bool {
     let is_held = |number: &u64| state.requests[number].hold == Some(HoldReason::Memory);
+    // What is on its way gives blocks back, or can be taken away, when it ends.
+    if !sheet.flying.is_empty() {
+        return false;
+    }
     let Some(first) = sheet.runners.iter().copied().find(is_held) else { return false };
     match sheet.runners.iter().rev().copied().find(|number| *number != first) {
         Some(last) => sheet.preempt(state, last, PreemptReason::Memory),
@@ -47,8 +52,11 @@ fn finish(state: &mut State, sheet: Sheet<'_>) -> Step {
     let has_dropped = sheet.has_dropped();
     let Sheet { mut step, mut placed, load, now, .. } = sheet;
     placed.sort_by_key(|placed| (placed.planned.entry.adapter, placed.planned.number));
-    state.planned = placed.iter().map(|placed| placed.planned).collect();
-    step.entries = state.planned.iter().map(|planned| planned.entry).collect();
+    let planned: Vec<Planned> = placed.iter().map(|placed| placed.planned).collect();
+    step.entries = planned.iter().map(|planned| planned.entry).collect();
+    if !planned.is_empty() {
+        state.planned.push_back(planned);
+    }
     step.predicted = duration(state.costs.step(load));
     if step.entries.is_empty() && !state.requests.is_empty() {
         // Who lost a place in this plan may start in the next one.

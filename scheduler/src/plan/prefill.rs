@@ -110,7 +110,7 @@ fn claims(state: &mut State, sheet: &mut Sheet<'_>) -> BinaryHeap<Claim> {
     let is_busy = state.is_busy();
     let (mut claims, mut held, mut told) = (Vec::new(), Vec::new(), [false; 3]);
     for (number, request) in &state.requests {
-        if request.is_decoding(state.config.max_forced) {
+        if request.is_decoding(state.config.max_forced) || sheet.flying.contains(number) {
             continue;
         }
         let hold = if !request.is_running && !state.is_ready(request) {
@@ -190,6 +190,9 @@ fn help(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Optio
         let is_prefilling = !other.is_decoding(state.config.max_forced) && other.class >= request.class;
         is_prefilling && sheet.memory.computes_the_same(request.id, other.id)
     };
+    if sheet.flying.iter().any(is_same) {
+        return Some(0);
+    }
     let other = sheet.runners.iter().copied().find(is_same)?;
     match sheet.has_piece(state.requests[&other].id) {
         true => Some(0),

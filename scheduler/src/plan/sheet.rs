@@ -25,6 +25,8 @@ pub struct Sheet<'m> {
     pub step: Step,
     /// Requests that run, those with the strongest claim to their places first.
     pub runners: Vec<u64>,
+    /// Requests that run and are on their way in a step: nothing is decided about them.
+    pub flying: Vec<u64>,
     pub placed: Vec<Placed>,
     /// All entries together.
     pub load: Load,
@@ -51,13 +53,15 @@ fn place_order(request: &Request) -> (Reverse<Class>, Reverse<i32>, u64) {
 impl<'m> Sheet<'m> {
     pub fn new(state: &State, now: f64, memory: &'m dyn Memory) -> Sheet<'m> {
         let running = state.requests.iter().filter(|(_, request)| request.is_running);
-        let mut runners: Vec<u64> = running.map(|(number, _)| *number).collect();
+        let (flying, mut runners): (Vec<u64>, Vec<u64>) =
+            running.map(|(number, _)| *number).partition(|number| state.is_away(*number));
         runners.sort_by_key(|number| place_order(&state.requests[number]));
         Sheet {
             memory,
             now,
             step: Step::default(),
             runners,
+            flying,
             placed: Vec::new(),
             load: Load::default(),
             before: plus(memory.free(), memory.evictable()),
@@ -212,10 +216,10 @@ impl<'m> Sheet<'m> {
     }
 
     fn promises(&mut self, state: &State) -> &mut BTreeMap<u64, Blocks> {
-        let (runners, memory) = (&self.runners, self.memory);
+        let (runners, memory) = (self.runners.iter().chain(&self.flying), self.memory);
         let started: BTreeSet<_> = self.step.started.iter().map(|started| started.id).collect();
         self.promises.get_or_insert_with(|| {
-            let requests = runners.iter().map(|number| (*number, &state.requests[number]));
+            let requests = runners.map(|number| (*number, &state.requests[number]));
             let known = requests.filter(|(_, request)| !started.contains(&request.id));
             let growth = state.config.growth;
             known

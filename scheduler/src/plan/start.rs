@@ -69,7 +69,8 @@ pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32)
 /// What is missing if `victims` lose their places; if nothing is, the blocks to promise.
 fn shortage(state: &State, sheet: &mut Sheet<'_>, number: u64, victims: &[u64]) -> Result<Blocks, Refused> {
     let request = &state.requests[&number];
-    let stay: Vec<u64> = sheet.runners.iter().copied().filter(|other| !victims.contains(other)).collect();
+    let runners = sheet.runners.iter().chain(&sheet.flying).copied();
+    let stay: Vec<u64> = runners.filter(|other| !victims.contains(other)).collect();
     if stay.len() >= state.config.max_sequences as usize {
         return Err(Refused::Held(HoldReason::Sequences));
     }

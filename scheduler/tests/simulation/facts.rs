@@ -239,3 +239,81 @@ fn a_start_that_finds_less_than_planned_goes_on_from_there() {
     assert_eq!((step.entries[0].from, step.entries[0].to), (200, 201));
     scheduler.found(RequestId(8), 0);
 }
+
+/// Steps overlap as in a pipeline of stages: whatever a plan does, it leaves alone what is on its way.
+#[test]
+fn steps_in_flight_share_the_answers_and_leave_each_other_alone() {
+    for depth in [2_u32, 3] {
+        let config = Config { steps_in_flight: depth, max_sequences: 6, ..Config::default() };
+        let mut scheduler = Scheduler::new(config).unwrap();
+        for id in 0..6 {
+            let job = Job::chat(id, 0.0, 40 + 7 * id as u32, 30);
+            scheduler.arrive(secs(0.0), &job.arrival).unwrap();
+        }
+        let mut away: std::collections::VecDeque<Step> = std::collections::VecDeque::new();
+        let (mut now, mut widest, mut both) = (0.0, 0, 0);
+        let mut cancelled = false;
+        while !scheduler.is_empty() {
+            let step = scheduler.plan(secs(now), &Unlimited);
+            let busy: Vec<RequestId> =
+                away.iter().flat_map(|step| &step.entries).map(|entry| entry.id).collect();
+            assert!(step.entries.iter().all(|entry| !busy.contains(&entry.id)), "one request, two steps");
+            assert!(step.ended.iter().all(|ended| !busy.contains(&ended.id)), "it ends while it is away");
+            assert!(step.preempted.iter().all(|one| !busy.contains(&one.id)), "it is away");
+            if !cancelled && busy.contains(&RequestId(3)) && now > 1.0 {
+                // It ends when its step is back.
+                cancelled = scheduler.cancel(RequestId(3));
+            }
+            let answers = step.entries.iter().filter(|entry| entry.samples && entry.tokens() == 1).count();
+            widest = widest.max(answers);
+            let is_idle = step.is_idle();
+            if !is_idle {
+                away.push_back(step);
+            }
+            both += usize::from(away.len() == depth as usize);
+            if (is_idle || away.len() == depth as usize)
+                && let Some(step) = away.pop_front()
+            {
+                now += 0.1;
+                let outcome = |entry: &kernmill_scheduler::Entry| Outcome {
+                    id: entry.id,
+                    tokens: u32::from(entry.samples),
+                    accepted: 0,
+                    drafts: 0,
+                    ended: false,
+                };
+                let outcomes = step.entries.iter().map(outcome).collect();
+                scheduler.report(secs(now), &Report { took: secs(0.1), outcomes, fault: None });
+            }
+        }
+        assert!(cancelled && away.is_empty());
+        assert!(widest as u32 <= 6_u32.div_ceil(depth), "{widest} answers in a step of {depth} in flight");
+        assert!(both > 20, "the pipeline was full {both} times");
+    }
+}
+
+/// A fault is about the latest plan; the one before it goes on.
+#[test]
+fn a_step_that_cannot_begin_leaves_the_one_before_it() {
+    let config = Config { steps_in_flight: 2, ..Config::default() };
+    let mut scheduler = Scheduler::new(config).unwrap();
+    for id in 0..2 {
+        scheduler.arrive(secs(0.0), &Job::chat(id, 0.0, 400, 5).arrival).unwrap();
+    }
+    let first = scheduler.plan(secs(0.0), &Unlimited);
+    let id = first.entries[0].id;
+    scheduler.arrive(secs(0.0), &Job::chat(2, 0.0, 40, 5).arrival).unwrap();
+    let second = scheduler.plan(secs(0.0), &Unlimited);
+    assert!(!second.is_idle() && second.entries.iter().all(|entry| entry.id != id), "{first:?}, {second:?}");
+    let fault = Some(kernmill_scheduler::Fault::Other);
+    scheduler.report(secs(0.0), &Report { fault, ..Report::default() });
+    let again = scheduler.plan(secs(0.0), &Unlimited);
+    assert_eq!(again.entries, second.entries, "what did not run is planned again");
+    let before = scheduler.request(id).unwrap().computed_tokens;
+    let outcomes = vec![Outcome { id, tokens: 0, accepted: 0, drafts: 0, ended: false }];
+    scheduler.report(secs(0.1), &Report { took: secs(0.1), outcomes, fault: None });
+    assert!(
+        scheduler.request(id).unwrap().computed_tokens > before,
+        "the first step is the one that is reported"
+    );
+}
