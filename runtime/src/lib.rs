@@ -21,6 +21,7 @@ pub mod perf;
 pub mod pool;
 pub mod profile;
 pub mod sampler;
+pub mod stages;
 pub mod stop;
 pub mod text_maker;
 pub mod tokenizer;
@@ -37,7 +38,7 @@ pub use engine::{
     Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats, Tenant,
 };
 pub use error_kind::ErrorKind;
-pub use executor::{BatchError, LoadError, MemoryNeed, Replay};
+pub use executor::{BatchError, CutError, LoadError, MemoryNeed, Replay};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};
 pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;

@@ -3,11 +3,12 @@
 use crate::adapter::AdapterError;
 use crate::code::CodeError;
 use crate::error_kind::ErrorKind;
-use crate::executor::{BatchError, LoadError};
+use crate::executor::{BatchError, CutError, LoadError};
 use crate::guide::GuideError;
 use crate::kv::KvError;
 use crate::pool::PoolError;
 use crate::sampler::SamplerError;
+use crate::stages::StageLost;
 use crate::tokenizer::TokenizerError;
 
 /// Why an engine cannot be made or a request not be served.
@@ -106,6 +107,24 @@ pub enum EngineError {
         "this process was forked after its engine was made, and has none of the engine's threads: make the engine in the process that runs it, or with one thread"
     )]
     Forked,
+    /// A step was asked for while others are on their way.
+    #[error("a step is on its way: end it before this")]
+    InFlight,
+    /// A step was to be ended, and none is on its way.
+    #[error("no step is on its way")]
+    NoFlight,
+    /// The program cannot be cut into so many stages.
+    #[error(transparent)]
+    Cut(#[from] CutError),
+    /// Stages of a model without a name of its contents.
+    #[error("the model has no identity: stages run plans")]
+    NoIdentity,
+    /// The thread that calls the next stage could not be made.
+    #[error("starting the thread that calls the next stage: {0}")]
+    StageThread(#[source] std::io::Error),
+    /// Another stage is gone. What it held of sequences is lost.
+    #[error(transparent)]
+    Stage(#[from] StageLost),
     /// The runtime made a batch that its own checks refuse.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -116,6 +135,9 @@ impl EngineError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             EngineError::Batch(_) => ErrorKind::Bug,
+            EngineError::Stage(_)
+            | EngineError::StageThread(_)
+            | EngineError::Cut(CutError::Mixed { .. } | CutError::Uneven { .. }) => ErrorKind::Unsupported,
             EngineError::Pool(PoolError::Spawn { .. } | PoolError::Pin { .. })
             | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_))
             | EngineError::Load(LoadError::Code(CodeError::Map { .. } | CodeError::Forbidden(_))) => {

@@ -4,6 +4,7 @@ mod adapters;
 mod buffers;
 mod disk;
 mod error;
+mod flight;
 mod prefix;
 mod random;
 mod replay;
@@ -21,9 +22,11 @@ pub use session::SavedSession;
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Executor, MemoryNeed};
 use crate::image::PlanImage;
+pub use crate::kv::MAX_SEQUENCES;
 use crate::kv::{Eviction, KvBudget, KvDemand, KvShape, KvTables, KvUsage};
 use crate::pool::{Pool, PoolConfig};
 use crate::profile::{Detail, Profile};
+use crate::stages::{StagesConfig, Upstream};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer_handle::TokenizerHandle;
 use crate::trace::Trace;
@@ -31,6 +34,7 @@ use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
 use shelf::Disk;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,8 +58,6 @@ pub struct EngineConfig {
 
 /// Context of an engine that is not asked for one.
 pub const DEFAULT_CONTEXT: u32 = 4096;
-/// Most sequences of an engine.
-pub const MAX_SEQUENCES: u32 = 4096;
 
 impl Default for EngineConfig {
     fn default() -> EngineConfig {
@@ -99,6 +101,12 @@ pub struct Engine {
     generations: Vec<Option<u64>>,
     next_generation: u64,
     run: RunBuffers,
+    /// Steps that were begun and have not ended, the oldest first, and buffers for others.
+    flights: VecDeque<RunBuffers>,
+    spare: Vec<RunBuffers>,
+    /// The other stages, if the program is cut.
+    upstream: Option<Upstream>,
+    eviction: Eviction,
     /// Where blocks go that make way.
     disk: Option<Disk>,
 }
@@ -112,6 +120,28 @@ impl Engine {
     /// # Errors
     /// When anything does not fit; see [`EngineError`].
     pub fn new(image: &PlanImage, config: EngineConfig) -> Result<Engine, EngineError> {
+        Engine::of_stage(image, config, None)
+    }
+
+    /// Loads a plan as [`Engine::new`] does, of which this process runs the first stage alone. The other ones
+    /// ([`crate::stages::StageServer`]) are called from now on; until they are there, steps fail with
+    /// [`EngineError::Stage`]. Adapters, stores on disk and sessions cannot be used.
+    ///
+    /// # Errors
+    /// When anything does not fit, or the program cannot be cut so.
+    pub fn with_stages(
+        image: &PlanImage,
+        config: EngineConfig,
+        stages: &StagesConfig,
+    ) -> Result<Engine, EngineError> {
+        Engine::of_stage(image, config, Some(stages))
+    }
+
+    fn of_stage(
+        image: &PlanImage,
+        config: EngineConfig,
+        stages: Option<&StagesConfig>,
+    ) -> Result<Engine, EngineError> {
         let _env = FloatEnv::standard();
         let model = &image.program().model;
         let in_range = |name, found: u32, max: u32| {
@@ -124,13 +154,28 @@ impl Engine {
         let chunk = config.chunk.unwrap_or(largest).min(largest);
         in_range("chunk", chunk, largest)?;
         let shape = KvShape { context, sequences: config.sequences, chunk, budget: config.kv };
-        let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
-        let loader = model.adapters.clone().map(|adapters| {
+        let cuts = stages.map(|stages| Upstream::cuts(stages, image.program())).transpose()?;
+        let first = cuts.clone().map(|cuts| (cuts, 1));
+        let executor = Executor::new(image, shape, Pool::new(config.pool)?, first)?;
+        let upstream = match stages.zip(cuts) {
+            None => None,
+            Some((stages, cuts)) => {
+                let identity = image.identity().ok_or(EngineError::NoIdentity)?;
+                let upstream = Upstream::new(stages, &cuts, image.program(), identity, shape);
+                Some(upstream.map_err(EngineError::StageThread)?)
+            }
+        };
+        let need = match &upstream {
+            None => MemoryNeed::of(image.program(), shape, executor.threads()),
+            Some(upstream) => upstream.first_share().memory(image.program(), shape, executor.threads()),
+        };
+        let adapters = model.adapters.clone().filter(|_| upstream.is_none());
+        let loader = adapters.map(|adapters| {
             AdapterLoader::new(Arc::new(adapters), Arc::clone(image.weights()), model.name.clone())
         });
         Ok(Engine {
             id: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
-            need: MemoryNeed::of(image.program(), shape, executor.threads()),
+            need,
             tables: KvTables::new(&model.kv, shape, config.eviction),
             model: model.clone(),
             tokenizer: image.tokenizer().cloned(),
@@ -143,6 +188,10 @@ impl Engine {
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
             run: RunBuffers::new(chunk as usize, config.sequences as usize),
+            flights: VecDeque::new(),
+            spare: Vec::new(),
+            upstream,
+            eviction: config.eviction,
             disk: None,
         })
     }

@@ -4,14 +4,15 @@ use super::buffers::{Part, RunBuffers};
 use super::rows::{Entry, LogitRow, RowSink, StepStats};
 use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
-use crate::executor::RowsTo;
+use crate::executor::{Portion, RowsIn, RowsOut, RowsTo};
 use crate::kv::{BlockChange, KvError};
+use crate::stages::Upstream;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Receiver of the rows of logits.
-enum Out<'a> {
+pub(super) enum Out<'a> {
     Workers(&'a dyn RowSink),
     Caller(&'a mut dyn FnMut(LogitRow<'_>)),
 }
@@ -29,6 +30,12 @@ impl Engine {
     /// # Panics
     /// When `rows` does. The step is done then.
     pub fn step(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
+        self.one_run(batch)?;
+        self.run_parts(batch, &mut Out::Workers(rows))
+    }
+
+    /// Checks a batch that is to be one run, and makes a part of each entry.
+    pub(super) fn one_run(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         self.check_batch(batch)?;
         let given = batch.iter().map(|entry| entry.tokens.len()).sum();
         if given > self.shape.chunk as usize {
@@ -37,7 +44,7 @@ impl Engine {
         self.run.parts.clear();
         let whole = batch.iter().enumerate();
         self.run.parts.extend(whole.map(|(entry, of)| Part { entry, from: 0, to: of.tokens.len() }));
-        self.run_parts(batch, &mut Out::Workers(rows))
+        Ok(())
     }
 
     /// Appends any count of tokens to sequences, by as many steps as it takes, and hands the wanted logits to
@@ -100,7 +107,7 @@ impl Engine {
         Ok(done)
     }
 
-    fn check_batch(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
+    pub(super) fn check_batch(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         if !self.executor.is_here() {
             return Err(EngineError::Forked);
         }
@@ -145,18 +152,50 @@ impl Engine {
 
     /// Runs the parts of a checked batch.
     fn run_parts(&mut self, batch: &[Entry<'_>], out: &mut Out<'_>) -> Result<StepStats, EngineError> {
+        if !self.flights.is_empty() {
+            return Err(EngineError::InFlight);
+        }
+        self.prepare(batch)?;
+        let ran = self.send().and_then(|()| self.execute(out));
+        self.note_lost(ran)?;
+        Ok(self.run.stats())
+    }
+
+    /// Makes room for the parts of a checked batch, and puts the run together.
+    pub(super) fn prepare(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         let run = &mut self.run;
         run.sequences.clear();
         let of = |part: &Part| (batch[part.entry].sequence.number, (part.to - part.from) as u32);
         run.sequences.extend(run.parts.iter().map(of));
-        let (executor, disk) = (&mut self.executor, &mut self.disk);
-        let on_change = &mut |change: BlockChange<'_>| apply(change, executor, disk.as_mut());
+        let (executor, disk, upstream) = (&mut self.executor, &mut self.disk, &mut self.upstream);
+        let on_change = &mut |change: BlockChange<'_>| {
+            if let (BlockChange::Copy { kind, from, to }, Some(upstream)) = (change, upstream.as_mut()) {
+                upstream.copy(kind, from, to);
+            }
+            apply(change, executor, disk.as_mut());
+        };
         self.tables
             .reserve(&run.sequences, on_change)
             .map_err(|(part, error)| of_entry(error.into(), run.parts[part].entry, batch.len()))?;
         self.gather(batch);
-        self.execute(out)?;
-        Ok(StepStats { tokens: self.run.batch.len() as u32, rows: self.run.wanted.len() as u32 })
+        Ok(())
+    }
+
+    /// Where there are other stages: runs the first one's layers, and sends on what comes of them.
+    pub(super) fn send(&mut self) -> Result<(), EngineError> {
+        let Some(upstream) = &mut self.upstream else { return Ok(()) };
+        let RunBuffers { batch, wanted, .. } = &mut self.run;
+        upstream.rows.clear();
+        self.executor.run_portion(
+            Portion { from: None, to: Some(1) },
+            batch,
+            wanted,
+            self.tables.view(),
+            &self.adapters,
+            RowsIn::Batch,
+            RowsOut::All(&mut upstream.rows),
+        )?;
+        Ok(upstream.send(batch, wanted, self.tables.view())?)
     }
 
     /// Fills the batch.
@@ -180,22 +219,31 @@ impl Engine {
     }
 
     /// Runs the batch, counts its tokens as stored, and passes on a panic of what took the rows.
-    fn execute(&mut self, out: &mut Out<'_>) -> Result<(), EngineError> {
+    pub(super) fn execute(&mut self, out: &mut Out<'_>) -> Result<(), EngineError> {
+        let back = self.upstream.as_mut().map(Upstream::receive).transpose()?;
+        let (portion, rows_in) = match (&back, &self.upstream) {
+            (Some(rows), Some(upstream)) => {
+                (Portion { from: Some(upstream.stages()), to: None }, RowsIn::Wanted(rows))
+            }
+            _ => (Portion::default(), RowsIn::Batch),
+        };
         let panicked = Panicked::default();
         let RunBuffers { batch, wanted, origins, sequences, .. } = &mut self.run;
-        let (tables, adapters) = (&self.tables, &self.adapters);
+        let (tables, adapters) = (self.tables.view(), &self.adapters);
         match out {
             Out::Workers(sink) => {
                 let sink: &dyn RowSink = *sink;
                 let take = |worker: usize, at: usize, logits: &[f32]| {
                     panicked.catch(|| sink.row(worker, row_of(origins[at], logits)));
                 };
-                self.executor.run(batch, wanted, tables, adapters, RowsTo::Workers(&take))?;
+                let out = RowsOut::Logits(RowsTo::Workers(&take));
+                self.executor.run_portion(portion, batch, wanted, tables, adapters, rows_in, out)?;
             }
             Out::Caller(out) => {
                 let mut take =
                     |at: usize, logits: &[f32]| panicked.catch(|| out(row_of(origins[at], logits)));
-                self.executor.run(batch, wanted, tables, adapters, RowsTo::Caller(&mut take))?;
+                let out = RowsOut::Logits(RowsTo::Caller(&mut take));
+                self.executor.run_portion(portion, batch, wanted, tables, adapters, rows_in, out)?;
             }
         }
         let mut from = 0;

@@ -1,7 +1,8 @@
 //! One batch of tokens, and the proof that the kernels may run over it.
 
-use crate::kv::{KvTables, UNMAPPED};
+use crate::kv::{BlockTables, UNMAPPED};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
+use std::ops::Range;
 
 /// Tokens of one run, as parallel arrays.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +42,14 @@ pub enum BatchError {
         found: u32,
         /// Exclusive bound.
         limit: u32,
+    },
+    /// Rows that another stage hands over have another length.
+    #[error("{found} bytes of rows at a cut, expected {expected} (bug: please report it)")]
+    Rows {
+        /// Bytes given.
+        found: usize,
+        /// Bytes of the batch's rows.
+        expected: usize,
     },
     /// A block that kernels will touch is not mapped.
     #[error(
@@ -150,20 +159,30 @@ impl Batch {
         Ok(())
     }
 
+    /// First row of each run of rows of one sequence, and the blocks that these tokens see.
+    pub(crate) fn blocks_in_view(
+        &self,
+        window: Option<u32>,
+    ) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+        self.sequence_runs().map(move |(row, low, high)| {
+            let first = first_key(low, window) as usize / BLOCK_TOKENS;
+            (row, first..high as usize / BLOCK_TOKENS + 1)
+        })
+    }
+
     /// Every block from a token's first key in view to itself is mapped. Runs of one sequence are checked at
     /// once.
     fn check_blocks(
         &self,
-        tables: &KvTables,
+        tables: BlockTables<'_>,
         kind: LayerKind,
         window: Option<u32>,
     ) -> Result<(), BatchError> {
         let (table, stride) = tables.table(kind);
-        for (row, low, high) in self.sequence_runs() {
-            let blocks = first_key(low, window) as usize / BLOCK_TOKENS..=high as usize / BLOCK_TOKENS;
-            let first = *blocks.start();
+        for (row, blocks) in self.blocks_in_view(window) {
+            let first = blocks.start;
             let base = self.sequences[row] as usize * stride as usize;
-            let mapped = &table[base + first..=base + *blocks.end()];
+            let mapped = &table[base + first..base + blocks.end];
             if let Some(hole) = mapped.iter().position(|id| *id == UNMAPPED) {
                 return Err(BatchError::Unmapped { row, index: (first + hole) as u32, kind });
             }
@@ -185,7 +204,7 @@ pub(super) struct Limits<'a> {
     pub sequences: u32,
     pub adapters: u32,
     pub layers: &'a KvLayers,
-    pub tables: &'a KvTables,
+    pub tables: BlockTables<'a>,
 }
 
 fn below(what: &'static str, values: &[u32], limit: u32) -> Result<(), BatchError> {

@@ -6,6 +6,8 @@ use super::rope;
 use crate::image::PlanImage;
 use crate::kv::KvShape;
 use kernmill_os::region::{RegionMut, WeightRegion};
+use kernmill_plan::kv::{KvLayers, LayerKind};
+use std::ops::Range;
 
 /// What an executor owns besides weights and code.
 pub(super) struct Memory {
@@ -14,15 +16,20 @@ pub(super) struct Memory {
     pub scratch_stride: usize,
     _ropes: Vec<RegionMut>,
     pub kv: RegionMut,
-    /// Byte offset in `kv` of each layer's pool.
-    pub kv_offsets: Vec<usize>,
+    /// Byte offset in `kv` of the pool of each layer that runs here.
+    pub kv_offsets: Vec<Option<usize>>,
 }
 
 impl Memory {
-    /// Takes it all, and says where each rotary table is.
-    pub fn new(image: &PlanImage, shape: KvShape, threads: usize) -> Result<(Memory, Vec<u64>), LoadError> {
+    /// Takes it all, for the attention layers `own`, and says where each rotary table is.
+    pub fn new(
+        image: &PlanImage,
+        shape: KvShape,
+        threads: usize,
+        own: &Range<usize>,
+    ) -> Result<(Memory, Vec<u64>), LoadError> {
         let program = image.program();
-        let need = MemoryNeed::of(program, shape, threads);
+        let need = MemoryNeed::of_layers(program, shape, threads, own.clone());
         match kernmill_os::memory::available_memory() {
             Some(available) if need.total() > available => {
                 return Err(LoadError::Memory { needed: need.total(), kv: need.kv, available });
@@ -43,8 +50,12 @@ impl Memory {
         let blocks = shape.blocks(&program.model.kv);
         let mut end = 0;
         let mut kv_offsets = Vec::new();
-        for layer in &program.model.kv.layers {
-            kv_offsets.push(end);
+        for (number, layer) in program.model.kv.layers.iter().enumerate() {
+            if !own.contains(&number) {
+                kv_offsets.push(None);
+                continue;
+            }
+            kv_offsets.push(Some(end));
             end += blocks[layer.kind.index()] as usize * program.model.kv.geometry(layer.kind).block_bytes();
         }
         let stride = scratch_stride(program.scratch_bytes) as usize;
@@ -58,4 +69,14 @@ impl Memory {
         };
         Ok((memory, rope_bases))
     }
+}
+
+/// Where the pools of a kind's layers begin, as far as these run here.
+pub(super) fn pools<'a>(
+    layers: &'a KvLayers,
+    offsets: &'a [Option<usize>],
+    kind: LayerKind,
+) -> impl Iterator<Item = usize> + 'a {
+    let all = layers.layers.iter().zip(offsets);
+    all.filter(move |(layer, _)| layer.kind == kind).filter_map(|(_, base)| *base)
 }

@@ -5,12 +5,14 @@
 
 mod alone;
 mod batch;
+mod cut;
 mod dispatch;
 mod error;
 mod memory;
 mod meter;
 mod narrowed;
 mod need;
+mod portion;
 mod prefetch;
 mod record;
 mod replay;
@@ -20,8 +22,11 @@ mod rows;
 
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
+pub use cut::CutError;
+pub(crate) use cut::Cuts;
 pub use error::LoadError;
 pub use need::MemoryNeed;
+pub(crate) use portion::{Portion, RowsIn, RowsOut};
 pub use replay::Replay;
 pub(crate) use replay::Replayed;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
@@ -30,24 +35,21 @@ pub(crate) use rows::RowsTo;
 use crate::adapter::{AdapterTable, LoraTargetSet};
 use crate::code::ExecutableCode;
 use crate::image::PlanImage;
-use crate::kv::{KvShape, KvTables};
+use crate::kv::{BlockTables, KvShape};
 use crate::pool::Pool;
 use crate::profile::{Detail, Profile};
 use crate::trace::Trace;
-use batch::Limits;
-use dispatch::{DispatchState, Stage, TimedRun, dispatch};
+use dispatch::DispatchState;
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::abi::Args;
-use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
-use memory::Memory;
-use meter::{ExpertCounts, Meter, StepSample};
+use memory::{Memory, pools};
+use meter::{ExpertCounts, Meter};
 use narrowed::Narrowed;
 use prefetch::Fetch;
 use record::Recorder;
 use resolve::{Bases, Class};
-use rows::Slab;
 use std::sync::Arc;
 
 /// A loaded program with its memory.
@@ -72,6 +74,8 @@ pub(crate) struct Executor {
     meter: Option<Meter>,
     /// While what workers do is recorded.
     recorder: Option<Recorder>,
+    /// Where the program is cut, if only a stage of it runs here.
+    cuts: Option<Cuts>,
     // The steps' addresses point into these.
     code: ExecutableCode,
     _weights: Arc<WeightRegion>,
@@ -87,11 +91,13 @@ struct OwnLimits {
 unsafe impl Send for Executor {}
 
 impl Executor {
-    /// Checks the program and the host, takes the memory, resolves the operands.
+    /// Checks the program and the host, takes the memory, resolves the operands. With `stage`, the program is
+    /// cut, and only the stage of that number has memory here.
     pub(crate) fn new(
         image: &PlanImage,
         shape: KvShape,
         pool: Pool<Fetch<'static>>,
+        stage: Option<(Cuts, u32)>,
     ) -> Result<Executor, LoadError> {
         let program = image.program();
         kernmill_plan::check::check_program(program)?;
@@ -109,13 +115,16 @@ impl Executor {
         let hash =
             image.code_hash().map_or_else(|| blake3::hash(&program.code.bytes), blake3::Hash::from_bytes);
         let code = ExecutableCode::load(&program.code.bytes, &hash)?;
-        let (mut memory, ropes) = Memory::new(image, shape, pool.count())?;
+        let all = 0..program.model.kv.layers.len();
+        let own = stage.as_ref().map_or(all, |(cuts, number)| cuts.layers(*number));
+        let (mut memory, ropes) = Memory::new(image, shape, pool.count(), &own)?;
         let arena = memory.arena.as_mut_ptr();
         let kv = memory.kv.as_mut_ptr();
         let bases = Bases {
             weights: image.weights().as_ptr() as u64,
             arena: arena as u64,
-            kv: memory.kv_offsets.iter().map(|offset| kv as u64 + *offset as u64).collect(),
+            // Steps of layers that have no pool here do not run.
+            kv: memory.kv_offsets.iter().map(|offset| kv as u64 + offset.unwrap_or(0) as u64).collect(),
             ropes,
             workers: pool.count(),
         };
@@ -137,6 +146,7 @@ impl Executor {
             all_rows: false,
             meter: None,
             recorder: None,
+            cuts: stage.map(|(cuts, _)| cuts),
             code,
             _weights: Arc::clone(image.weights()),
         })
@@ -190,8 +200,7 @@ impl Executor {
     /// Copies a block's contents in every layer of a kind.
     pub(crate) fn copy_block(&mut self, kind: LayerKind, from: u32, to: u32) {
         let bytes = self.limits.layers.geometry(kind).block_bytes();
-        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
-        for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
+        for base in pools(&self.limits.layers, &self.memory.kv_offsets, kind) {
             let start = base + from as usize * bytes;
             self.memory.kv.as_mut_slice().copy_within(start..start + bytes, base + to as usize * bytes);
         }
@@ -203,8 +212,7 @@ impl Executor {
     /// When the block has another number of bytes.
     pub(crate) fn write_block(&mut self, kind: LayerKind, block: u32, contents: &[u8]) {
         let bytes = self.limits.layers.geometry(kind).block_bytes();
-        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
-        for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
+        for base in pools(&self.limits.layers, &self.memory.kv_offsets, kind) {
             self.memory.kv.as_mut_slice()[base + block as usize * bytes..][..bytes].copy_from_slice(contents);
         }
     }
@@ -214,8 +222,7 @@ impl Executor {
     pub(crate) fn block_rows(&self, kind: LayerKind, block: u32, tokens: u32, rows: &mut Vec<u8>) {
         let geometry = self.limits.layers.geometry(kind);
         let bytes = geometry.block_bytes();
-        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
-        for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
+        for base in pools(&self.limits.layers, &self.memory.kv_offsets, kind) {
             let from = rows.len();
             rows.extend_from_slice(&self.memory.kv.as_slice()[base + block as usize * bytes..][..bytes]);
             if (tokens as usize) < BLOCK_TOKENS {
@@ -230,123 +237,15 @@ impl Executor {
     /// When there are fewer bytes.
     pub(crate) fn set_block_rows(&mut self, kind: LayerKind, block: u32, rows: &[u8]) {
         let bytes = self.limits.layers.geometry(kind).block_bytes();
-        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
-        let places = layers.filter(|(layer, _)| layer.kind == kind);
-        for ((_, base), rows) in places.zip(rows.chunks_exact(bytes)) {
+        let places = pools(&self.limits.layers, &self.memory.kv_offsets, kind);
+        for (base, rows) in places.zip(rows.chunks_exact(bytes)) {
             self.memory.kv.as_mut_slice()[base + block as usize * bytes..][..bytes].copy_from_slice(rows);
-        }
-    }
-
-    /// Runs the batch, and hands out the logits of the batch rows `wanted`, which ascend.
-    ///
-    /// Where not every row is wanted, the last layer and what follows it compute only the wanted ones.
-    pub(crate) fn run(
-        &mut self,
-        batch: &mut Batch,
-        wanted: &[u32],
-        tables: &KvTables,
-        adapters: &AdapterTable,
-        mut out: RowsTo<'_>,
-    ) -> Result<(), BatchError> {
-        batch.count_runs();
-        let batch = &*batch;
-        batch.check(&self.limits(tables, adapters), wanted)?;
-        let tokens = batch.len() as u32;
-        // `check` has compared with the last class's maximum.
-        let Some(at) = self.classes.iter().position(|class| class.max_tokens >= tokens) else {
-            return Ok(());
-        };
-        let class = &self.classes[at];
-        self.runs += 1;
-        let in_use = adapters.in_use(batch.adapter_slots(), &mut self.lora_targets_in_use);
-        let in_use = in_use.map(|tiles| (adapters, tiles));
-        let narrow = class.wanted_only.as_ref().filter(|_| wanted.len() < batch.len() && !self.all_rows);
-        self.narrowed.take(batch, if narrow.is_some() { wanted } else { &[] });
-        let whole = arguments(batch, tables, in_use);
-        let mut tail =
-            if narrow.is_some() { arguments(self.narrowed.batch(), tables, in_use) } else { whole };
-        // Rows that have been moved together are numbered anew.
-        let rows = if narrow.is_some() { self.narrowed.numbers() } else { wanted };
-        let split = narrow.map_or(class.steps.len(), |from| from.step);
-        let slab_rows = LOGIT_SLAB.min(class.max_tokens as usize);
-        let first_slab = &rows[..rows.len().min(slab_rows)];
-        (tail.logit_rows, tail.logit_index) = (first_slab.len() as u32, first_slab.as_ptr());
-        let clocks = self.meter.as_ref().map_or(&[][..], |meter| meter.clocks(at));
-        if let Some(recorder) = &mut self.recorder {
-            recorder.begin(at, class, tokens, rows.len().div_ceil(slab_rows));
-        }
-        let lanes = self.recorder.as_ref().map_or(&[][..], Recorder::lanes);
-        let timed =
-            TimedRun { routings: &class.routings, chosen: &self.chosen, run: self.runs, clocks, lanes };
-        let gather = narrow.map(|from| (from, wanted));
-        let (behind, logits) = match rows.is_empty() {
-            true => (&[][..], &[][..]),
-            false => (&class.steps[split..], &class.logit_steps[..]),
-        };
-        let stages = [
-            Stage { steps: &class.steps[..split], first: 0, args: &whole, gather: None },
-            Stage { steps: behind, first: split, args: &tail, gather },
-            Stage { steps: logits, first: class.steps.len(), args: &tail, gather: None },
-        ];
-        let lora_targets = &self.lora_targets_in_use;
-        let vocab = self.limits.vocab as usize;
-        let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
-        let (pool, memory, state) = (&mut self.pool, &mut self.memory, &mut self.dispatching);
-        let mut hand_out = |stages: &[Stage<'_>], slab: Slab, out: &mut RowsTo<'_>| {
-            let to_workers = match out {
-                RowsTo::Workers(to) => Some((slab, *to)),
-                RowsTo::Caller(_) => None,
-            };
-            dispatch(pool, memory, state, stages, lora_targets, &timed, to_workers);
-            if let RowsTo::Caller(out) = out {
-                // SAFETY: the dispatch has ended, and the next one begins after this.
-                unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
-            }
-        };
-        let slab = Slab::new(rows_at, vocab, 0, first_slab.len());
-        hand_out(&stages, slab, &mut out);
-        for (slab, rows) in rows.chunks(slab_rows).enumerate().skip(1) {
-            let args = Args { logit_rows: rows.len() as u32, logit_index: rows.as_ptr(), ..tail };
-            let (steps, first) = (&class.logit_steps[..], class.steps.len());
-            let stages = [Stage { steps, first, args: &args, gather: None }];
-            let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
-            hand_out(&stages, slab, &mut out);
-        }
-        if self.meter.is_some() || self.recorder.is_some() {
-            let ran = StepSample {
-                class: at,
-                batch,
-                narrowed: narrow.map(|from| (from.step, self.narrowed.batch())),
-                slabs: rows.chunks(slab_rows),
-                layers: &self.limits.layers,
-                lora_targets,
-                chosen: &self.chosen,
-            };
-            if let Some(meter) = &mut self.meter {
-                meter.add(&ran, class);
-            }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.end(&ran, class);
-            }
-        }
-        Ok(())
-    }
-
-    fn limits<'a>(&'a self, tables: &'a KvTables, adapters: &AdapterTable) -> Limits<'a> {
-        Limits {
-            max_tokens: self.classes.last().map_or(0, |class| class.max_tokens),
-            vocab: self.limits.vocab,
-            context: self.limits.shape.context,
-            sequences: self.limits.shape.sequences,
-            adapters: adapters.len() as u32,
-            layers: &self.limits.layers,
-            tables,
         }
     }
 }
 
 /// `adapters`: the table and the tiles of its largest rank, if any token has an adapter.
-fn arguments(batch: &Batch, tables: &KvTables, adapters: Option<(&AdapterTable, u32)>) -> Args {
+fn arguments(batch: &Batch, tables: BlockTables<'_>, adapters: Option<(&AdapterTable, u32)>) -> Args {
     let (full, full_stride) = tables.table(LayerKind::Full);
     let (sliding, sliding_stride) = tables.table(LayerKind::Sliding);
     Args {

@@ -6,6 +6,7 @@ use crate::kv::KvShape;
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::LayerKind;
 use kernmill_plan::program::Program;
+use std::ops::Range;
 
 /// Bytes that an executor takes besides weights and code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,11 @@ impl MemoryNeed {
 
     /// What a program needs with this shape and this many workers.
     pub fn of(program: &Program, shape: KvShape, threads: usize) -> MemoryNeed {
+        MemoryNeed::of_layers(program, shape, threads, 0..program.model.kv.layers.len())
+    }
+
+    /// What a program needs where only some of its attention layers run, by their numbers.
+    pub fn of_layers(program: &Program, shape: KvShape, threads: usize, layers: Range<usize>) -> MemoryNeed {
         let model = &program.model;
         let blocks = shape.blocks(&model.kv);
         let layer_bytes = |kind: LayerKind| {
@@ -41,7 +47,7 @@ impl MemoryNeed {
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let rope_bytes = |table| (rope::row_len(table) * 4) as u64 * u64::from(shape.context);
         MemoryNeed {
-            kv: model.kv.layers.iter().map(|l| layer_bytes(l.kind)).fold(0, u64::saturating_add),
+            kv: model.kv.layers[layers].iter().map(|l| layer_bytes(l.kind)).fold(0, u64::saturating_add),
             arena: program.arena_bytes,
             scratch: scratch_stride(program.scratch_bytes).saturating_mul(threads as u64),
             ropes: model.ropes.iter().map(rope_bytes).fold(0, u64::saturating_add),

@@ -319,7 +319,7 @@ impl Executor {
         let plain = class.steps.iter().zip(&reads.steps).filter(|(step, _)| step.lora_targets.is_empty());
         let (layers, memory) = (&self.limits.layers, &self.memory);
         let cache = |layer: usize| {
-            let (layer, offset) = (layers.layers.get(layer)?, *memory.kv_offsets.get(layer)?);
+            let (layer, offset) = (layers.layers.get(layer)?, (*memory.kv_offsets.get(layer)?)?);
             Some(CacheReads::new(memory.kv.as_slice(), offset, layers, layer, run.batch, tables))
         };
         let steps: Vec<_> = plain

@@ -14,6 +14,7 @@ mod restore;
 mod sequence;
 mod shape;
 mod tables;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +22,9 @@ mod tests;
 pub use error::KvError;
 pub use prefix::{CacheScope, CachedBlock, EVERYBODY, Eviction, PrefixStats};
 pub use restore::BlockSource;
-pub use shape::{CHECKPOINT_TOKENS, KvBudget, KvShape};
+pub use shape::{CHECKPOINT_TOKENS, KvBudget, KvShape, MAX_SEQUENCES};
 pub use tables::{KvDemand, KvTables, KvUsage};
+pub(crate) use view::BlockTables;
 
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
 

@@ -7,6 +7,9 @@ use kernmill_plan::kv::{KvLayers, LayerKind};
 /// there.
 pub const CHECKPOINT_TOKENS: u32 = 512;
 
+/// Most sequences of a cache.
+pub const MAX_SEQUENCES: u32 = 4096;
+
 /// How much the cache must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvShape {

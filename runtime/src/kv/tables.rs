@@ -5,7 +5,7 @@ use super::kind::{Kind, Span};
 use super::prefix::{Eviction, PrefixCache, PrefixStats};
 use super::sequence::{Cached, Sequence};
 use super::shape::{CHECKPOINT_TOKENS, KvShape, block_bytes, window};
-use super::{BLOCK, BlockChange, KINDS, KvError, UNMAPPED};
+use super::{BLOCK, BlockChange, BlockTables, KINDS, KvError, UNMAPPED};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 
 /// How much of a KV cache is in use, in blocks of 16 tokens, by layer kind ([`LayerKind::index`]).
@@ -281,6 +281,11 @@ impl KvTables {
     pub fn table(&self, kind: LayerKind) -> (&[u32], u32) {
         let kind = &self.kinds[kind.index()];
         (&kind.tables, kind.stride as u32)
+    }
+
+    /// All of them, for kernels.
+    pub(crate) fn view(&self) -> BlockTables<'_> {
+        BlockTables::new([&self.kinds[0].tables, &self.kinds[1].tables], self.kinds[0].stride as u32)
     }
 
     /// How much is in use.
