@@ -35,7 +35,7 @@ pub(crate) fn save(engine: &mut Engine) {
 }
 
 /// The identity of a model that was compiled here: that of the plan which `kernmill compile` would write.
-/// `None`, and no time spent on hashing weights, unless a session or a store is asked for.
+/// `None`, and no time spent on hashing weights, unless a session, a store or a stage is asked for.
 #[cfg(feature = "compiler")]
 pub(crate) fn identity(
     model: &SourceModel,
@@ -43,7 +43,7 @@ pub(crate) fn identity(
     weights: &WeightRegion,
     options: &Options,
 ) -> Option<[u8; 32]> {
-    if options.kv_disk.is_none() && !options.sessions {
+    if options.kv_disk.is_none() && !options.sessions && options.stage.is_none() {
         return None;
     }
     let mut pieces = Vec::new();

@@ -33,6 +33,9 @@ pub enum Error {
     /// The scheduler does not take a request up: later it may.
     #[error("the request is refused: {0}")]
     Refused(Refusal),
+    /// Another stage of the model cannot be reached: later it may.
+    #[error("{0}")]
+    Unavailable(String),
     /// The work itself failed: a disk is full, a thread cannot be made, or kernmill has a defect.
     #[error("{0}")]
     Work(String),
@@ -104,6 +107,7 @@ impl From<PlanError> for Error {
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Error {
         match (error.kind(), &error) {
+            (_, EngineError::Stage(lost)) => Error::Unavailable(lost.to_string()),
             (ErrorKind::Bug, _) => Error::defect(error),
             (ErrorKind::BadInput, _) | (_, EngineError::Load(LoadError::Cpu { .. })) => {
                 Error::BadInput(error.to_string())

@@ -65,6 +65,7 @@ pub mod serve;
 pub mod session;
 #[cfg(feature = "compiler")]
 pub mod source;
+pub mod stage;
 mod text;
 pub mod tokens;
 pub mod tools;

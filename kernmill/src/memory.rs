@@ -10,6 +10,7 @@ use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::{KvBudget, KvShape};
+use kernmill_runtime::stages::StageShare;
 use std::path::Path;
 
 /// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
@@ -64,15 +65,28 @@ pub enum WeightsIn {
 }
 
 /// The KV cache as [`Options::kv_yields`] has it.
-pub(crate) fn kv_shape(program: &Program, shape: KvShape, threads: usize, options: &Options) -> KvShape {
+pub(crate) fn kv_shape(
+    program: &Program,
+    shape: KvShape,
+    threads: usize,
+    options: &Options,
+    share: Option<&StageShare>,
+) -> KvShape {
     if !options.kv_yields || options.kv_memory.is_some() {
         return shape;
     }
     let available = available_memory().unwrap_or(u64::MAX);
     let all = MemoryNeed::of(program, shape, threads);
-    let others = program.weight_bytes.saturating_add(all.total() - all.kv);
+    let others = weight_bytes(program, share).saturating_add(all.total() - all.kv);
     let left = options.max_memory.unwrap_or(u64::MAX).min(available).saturating_sub(others);
-    kv_within(&program.model.kv, shape, all.kv, left)
+    // A stage has its layers' part of the cache; the budget is that of all.
+    let part = share.map_or(1.0, |share| share.layers.len() as f64 / program.model.kv.layers.len() as f64);
+    kv_within(&program.model.kv, shape, all.kv, (left as f64 / part) as u64)
+}
+
+/// Bytes of the weights that are read here.
+fn weight_bytes(program: &Program, share: Option<&StageShare>) -> u64 {
+    share.map_or(program.weight_bytes, |share| (program.weight_bytes as f64 * share.weights) as u64)
 }
 
 /// A cache of `all` bytes, or of three quarters of what is `left` if that is less. The rest is for the
@@ -100,6 +114,18 @@ pub fn check_memory(
     limit: Option<u64>,
     weights: WeightsIn,
 ) -> Result<()> {
+    check_share(program, shape, threads, limit, weights, None)
+}
+
+/// Does as [`check_memory`] for a stage.
+pub(crate) fn check_share(
+    program: &Program,
+    shape: KvShape,
+    threads: usize,
+    limit: Option<u64>,
+    weights: WeightsIn,
+    share: Option<&StageShare>,
+) -> Result<()> {
     if let Some(least) = shape.least_budget(&program.model.kv) {
         return Err(Error::BadInput(format!(
             "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {:.3} GB: give more, or \
@@ -109,8 +135,12 @@ pub fn check_memory(
             least as f64 / 1e9
         )));
     }
-    let need = MemoryNeed::of(program, shape, threads);
-    let total = need.total().saturating_add(program.weight_bytes);
+    let need = match share {
+        None => MemoryNeed::of(program, shape, threads),
+        Some(share) => share.memory(program, shape, threads),
+    };
+    let weight_bytes = weight_bytes(program, share);
+    let total = need.total().saturating_add(weight_bytes);
     let taken = if weights == WeightsIn::File { need.total() } else { total };
     let available = available_memory().unwrap_or(u64::MAX);
     let gb = |bytes: u64| bytes as f64 / 1e9;
@@ -120,7 +150,7 @@ pub fn check_memory(
              --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or --kv-format int8, or \
              take a smaller model",
             gb(needed),
-            if needed == total { gb(program.weight_bytes) } else { 0.0 },
+            if needed == total { gb(weight_bytes) } else { 0.0 },
             gb(need.kv),
             gb(need.total() - need.kv),
             gb(allowed)

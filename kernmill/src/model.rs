@@ -6,7 +6,7 @@ use crate::cache;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::locate::Located;
-use crate::memory::{self, WeightsIn, check_lock, check_memory, kv_shape, lock};
+use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
 #[cfg(feature = "compiler")]
 use crate::nano;
 #[cfg(feature = "compiler")]
@@ -284,30 +284,58 @@ impl Prepared {
         if options.mlock {
             check_lock(self.program().weight_bytes)?;
         }
+        if let Some(stage) = &options.stage {
+            stage.check(options)?;
+        }
         let store = disk::open(options)?;
         let threads = options.threads();
-        match self.kind {
-            Kind::Plan(plan) => {
-                let largest = plan.program().classes.last().map_or(1, |class| class.max_tokens);
-                let chunk = options.chunk.unwrap_or(largest).min(context).min(largest);
-                let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
-                let shape = kv_shape(plan.program(), shape, threads, options);
-                check_memory(plan.program(), shape, threads, options.max_memory, WeightsIn::File)?;
-                if let Some(note) = plan.too_large_for_memory(shape, threads) {
-                    options.observer.note(&note);
-                }
-                engine(plan.image().clone(), shape, options, self.times, store)
+        let (program, weights_in) = (self.program(), self.weights_in());
+        let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
+        let chunk = match &self.kind {
+            Kind::Plan(_) => {
+                let largest = program.classes.last().map_or(1, |class| class.max_tokens);
+                options.chunk.unwrap_or(largest).min(context).min(largest)
             }
             #[cfg(feature = "compiler")]
+            Kind::Compiled { .. } => options.chunk().min(context),
+        };
+        let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
+        let shape = kv_shape(program, shape, threads, options, share.as_ref());
+        check_share(program, shape, threads, options.max_memory, weights_in, share.as_ref())?;
+        if let (Kind::Plan(plan), None) = (&self.kind, &share)
+            && let Some(note) = plan.too_large_for_memory(shape, threads)
+        {
+            options.observer.note(&note);
+        }
+        let (image, times) = self.into_parts(options)?;
+        engine(image, shape, options, times, store)
+    }
+
+    /// Reads the weights; what an engine, or a stage, is made of.
+    ///
+    /// # Errors
+    /// When they cannot be read or used.
+    pub(crate) fn into_image(self, options: &Options) -> Result<PlanImage> {
+        Ok(self.into_parts(options)?.0)
+    }
+
+    /// Where the weights are once they have been read.
+    fn weights_in(&self) -> WeightsIn {
+        match &self.kind {
+            Kind::Plan(_) => WeightsIn::File,
+            #[cfg(feature = "compiler")]
+            Kind::Compiled { .. } => WeightsIn::Memory,
+        }
+    }
+
+    fn into_parts(self, options: &Options) -> Result<(PlanImage, Times)> {
+        #[cfg(not(feature = "compiler"))]
+        let _ = options;
+        match self.kind {
+            Kind::Plan(plan) => Ok((plan.image().clone(), self.times)),
+            #[cfg(feature = "compiler")]
             Kind::Compiled { source, compiled } => {
-                let shape = KvShape {
-                    context,
-                    sequences,
-                    chunk: options.chunk().min(context),
-                    budget: options.kv_budget(),
-                };
-                let shape = kv_shape(&compiled.program, shape, threads, options);
-                check_memory(&compiled.program, shape, threads, options.max_memory, WeightsIn::Memory)?;
+                let threads = options.threads();
                 let start = Instant::now();
                 let OpenedSource { model, tokenizer, .. } = *source;
                 let progress = options.observer.begin("packing weights", Unit::Bytes, compiled.layout.bytes);
@@ -324,7 +352,7 @@ impl Prepared {
                     None => image,
                 };
                 let times = Times { pack: start.elapsed().as_secs_f64(), ..self.times };
-                engine(image, shape, options, times, store)
+                Ok((image, times))
             }
         }
     }
@@ -386,7 +414,10 @@ fn engine(
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let config =
         EngineConfig { pool, context, sequences, chunk, kv: shape.budget, ..EngineConfig::default() };
-    let engine = Engine::new(&image, config)?;
+    let engine = match &options.stage {
+        None => Engine::new(&image, config)?,
+        Some(stage) => Engine::with_stages(&image, config, &stage.config())?,
+    };
     let code = &image.program().code;
     let failed = |(path, error): (PathBuf, std::io::Error)| Error::write(&path)(error);
     if options.perf_map {

@@ -3,6 +3,7 @@
 use crate::adapters::AdapterSource;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Silent};
+use crate::stage::Stage;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{
     fuse::FusedSet, machine::Description, pipeline, quant::Preset, quant::choose::FormatChoices,
@@ -105,6 +106,9 @@ pub struct Options {
     /// Whether sessions are saved or restored ([`crate::session`]). A model that is compiled here is hashed
     /// for it, as it is for a store.
     pub sessions: bool,
+    /// The stage of the model that is run here, where several processes run one together; `None` runs all of
+    /// it. It must be the first one: the others run by [`Stage::serve`](crate::stage::Stage::serve).
+    pub stage: Option<Stage>,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
     /// Receives notes and the progress of opening.
@@ -160,6 +164,7 @@ impl Default for Options {
             kv_disk: None,
             kv_disk_limit: DEFAULT_KV_DISK_BYTES,
             sessions: false,
+            stage: None,
             adapters: Vec::new(),
             observer: Arc::new(Silent),
         }

@@ -296,7 +296,7 @@ impl Batch<'_> {
             (Some(draft), _) => {
                 draft.finish(answer.clone()).map(|body| output::body_line(&line.custom_id, body))
             }
-            (None, Finish::Failed(why) | Finish::Astray(why)) => Err(why.clone()),
+            (None, Finish::Failed(why) | Finish::Unavailable(why) | Finish::Astray(why)) => Err(why.clone()),
             (None, Finish::Ended(reason)) if answer.tokens.is_empty() => Err(reason.to_string()),
             (None, _) => Ok(answer_line(&line, &answer)),
         };

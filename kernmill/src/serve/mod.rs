@@ -30,9 +30,10 @@ use histories::Histories;
 use kernmill_kv_store::Layout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, Logprobs, PrefixStats};
-use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
+use kernmill_scheduler::{Arrival, Fault, Report, Scheduler, Step, TenantId};
 use request::tenant_salt;
-use std::collections::BTreeMap;
+use run::Flight;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use verify::Verifier;
 
@@ -105,6 +106,8 @@ pub struct Serving {
     stats: ServeStats,
     /// When the last step ended, if the engine has not been idle since.
     stepped: Option<Duration>,
+    /// Steps that have begun and not ended, the oldest first.
+    flights: VecDeque<Flight>,
     /// The name of the model's rows in files, if sequences are saved.
     layout: Option<Layout>,
 }
@@ -130,7 +133,8 @@ impl Serving {
     pub fn with_clock(engine: Engine, config: Config, clock: Clock) -> Result<Serving> {
         let max_batch_tokens = config.max_batch_tokens.min(engine.chunk());
         let max_sequences = config.max_sequences.min(engine.sequences()).min(max_batch_tokens);
-        let config = Config { max_batch_tokens, max_sequences, ..config };
+        let steps_in_flight = engine.most_in_flight();
+        let config = Config { max_batch_tokens, max_sequences, steps_in_flight, ..config };
         let scheduler = Scheduler::new(config).map_err(|error| Error::BadInput(error.to_string()))?;
         Ok(Serving {
             engine,
@@ -144,6 +148,7 @@ impl Serving {
             clock,
             stats: ServeStats::default(),
             stepped: None,
+            flights: VecDeque::new(),
             layout: None,
         })
     }
@@ -153,8 +158,15 @@ impl Serving {
     /// # Errors
     /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
     /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the
-    /// request.
+    /// request; when another stage of the model cannot be reached.
     pub fn submit(&mut self, request: Request) -> Result<RequestId> {
+        if let Some(lost) = self.engine.stage_health().and_then(|health| health.lost()) {
+            return Err(Error::Unavailable(lost.to_string()));
+        }
+        if self.active.is_empty() {
+            // Nobody has anything at a stage that began anew. Where somebody has, the next tick tells them.
+            let _ = self.engine.take_lost_stage();
+        }
         let context = self.engine.context();
         if request.prompt.is_empty() {
             return Err(Error::BadInput("the prompt has no tokens: at least one is needed".to_owned()));
@@ -265,23 +277,45 @@ impl Serving {
         self.scheduler.stats()
     }
 
-    /// Plans one step and runs it. `on_event` is told of every token and of every request that ends.
+    /// Plans one step and runs it. `on_event` is told of every token and of every request that ends. Where the
+    /// model has stages in other processes, begins a step, and ends the oldest one when there are as many as
+    /// there may be.
     ///
     /// # Errors
     /// When the engine fails for a reason that no request is at fault for.
     pub fn tick(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<Tick> {
         let now = (self.clock)();
+        if let Some(lost) = self.engine.take_lost_stage() {
+            self.lose(&lost.to_string(), now, on_event);
+        }
         for gone in self.adapters.gone(self.engine.adapter_store()) {
             self.scheduler.adapter_gone(gone);
         }
         let step = self.scheduler.plan(now, &view::View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
-        if step.is_idle() {
+        if step.is_idle() && self.flights.is_empty() {
             self.stepped = None;
             return Ok(Tick::Idle(step.wake));
         }
-        self.run(&step, on_event)?;
+        let is_begun = !step.is_idle() && self.begin(&step, on_event)?;
+        let has_room = self.flights.len() < self.engine.most_in_flight() as usize;
+        if !(is_begun && has_room) {
+            self.finish(on_event)?;
+        }
         Ok(Tick::Ran)
+    }
+
+    /// Ends every request: what another stage held of them is gone.
+    fn lose(&mut self, why: &str, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
+        for _ in self.flights.drain(..) {
+            self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+        }
+        let all: Vec<RequestId> = self.active.keys().copied().collect();
+        for id in all {
+            // The next plan forgets it.
+            self.scheduler.cancel(id);
+            self.end(id, Finish::Unavailable(why.to_owned()), now, on_event);
+        }
     }
 
     /// Ends, preempts and starts what the plan says.

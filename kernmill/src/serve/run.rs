@@ -11,6 +11,12 @@ use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// A step that has begun.
+pub(super) struct Flight {
+    parts: Vec<Part>,
+    start: Duration,
+}
+
 /// What an entry of the plan becomes.
 struct Part {
     id: RequestId,
@@ -55,8 +61,8 @@ impl Choice<'_> {
 }
 
 impl Serving {
-    /// Starts sequences, runs the entries, and hands out what they gave.
-    pub(super) fn run(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+    /// Starts sequences and begins the step of the entries; whether it has begun.
+    pub(super) fn begin(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<bool> {
         for started in &step.started {
             self.start(started.id, on_event)?;
         }
@@ -77,17 +83,34 @@ impl Serving {
             parts.push(Part { id: entry.id, sequence, from, to, samples: entry.samples, drafts });
         }
         let start = (self.clock)();
-        let chosen = match self.step(&parts) {
+        if let Err(error) = self.begin_parts(&parts) {
+            self.failed(&parts, error, on_event)?;
+            return Ok(false);
+        }
+        self.flights.push_back(Flight { parts, start });
+        Ok(true)
+    }
+
+    /// Ends the oldest step that has begun, and hands out what its entries gave.
+    pub(super) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+        let Some(Flight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
+        let chosen = match self.end_parts(&parts) {
             Ok(chosen) => chosen,
+            Err(EngineError::Stage(lost)) => {
+                self.flights.push_front(Flight { parts, start });
+                self.lose(&lost.to_string(), (self.clock)(), on_event);
+                return Ok(());
+            }
             Err(error) => return self.failed(&parts, error, on_event),
         };
         let now = (self.clock)();
         let took = now.saturating_sub(start);
         self.stats.steps += 1;
-        self.stats.busy += took;
+        // Steps may overlap: no time counts twice.
+        let since = self.stepped.replace(now).unwrap_or(start);
+        self.stats.busy += now.saturating_sub(since.max(start));
         let running = || parts.iter().filter(|part| part.from < part.to);
         let is_decode = running().all(|part| part.samples && part.to - part.from == 1);
-        let since = self.stepped.replace(now).unwrap_or(start);
         let given = chosen.iter().flatten().map(|chosen| chosen.len() as u64).sum();
         self.stats.note(running().count(), is_decode.then_some(given), now.saturating_sub(since));
         let tokens = parts.iter().map(Part::tokens).sum::<usize>();
@@ -134,6 +157,11 @@ impl Serving {
         if !self.verifier.takes() {
             return Ok(());
         }
+        if !self.flights.is_empty() {
+            // Steps are on their way: there is no turn for another one between them.
+            self.stats.unverified += 1;
+            return Ok(());
+        }
         let Some(active) = self.active.get(&id) else { return Ok(()) };
         let tenant = active.request.cache_of();
         match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
@@ -157,16 +185,29 @@ impl Serving {
         Ok(())
     }
 
-    /// Runs the parts; by part, the tokens that were chosen behind it.
-    fn step(&mut self, parts: &[Part]) -> std::result::Result<Vec<Option<Vec<Chosen>>>, EngineError> {
+    /// Begins to run the parts, if any of them has tokens to run.
+    fn begin_parts(&mut self, parts: &[Part]) -> std::result::Result<(), EngineError> {
         let with_draft = |part: &Part| match self.active.get(&part.id).filter(|_| part.drafts > 0) {
             Some(active) => [&active.known[part.from..part.to], active.draft.tokens()].concat(),
             None => Vec::new(),
         };
         let drafted: Vec<Vec<u32>> = parts.iter().map(with_draft).collect();
+        // The plan's order, which is that of adapters.
+        let entries = parts.iter().zip(&drafted).filter(|(part, _)| part.from < part.to);
+        let entries = entries.filter_map(|(part, drafted)| {
+            let active = self.active.get(&part.id)?;
+            let logits = active.rows(part.from, part.samples, part.drafts);
+            let known = &active.known[part.from..part.to];
+            let tokens = if part.drafts > 0 { &drafted[..] } else { known };
+            Some(Entry { sequence: part.sequence, tokens, logits })
+        });
+        let entries: Vec<Entry<'_>> = entries.collect();
+        if entries.is_empty() { Ok(()) } else { self.engine.begin_step(&entries) }
+    }
+
+    /// Ends the step of the parts; by part, the tokens that were chosen behind it.
+    fn end_parts(&mut self, parts: &[Part]) -> std::result::Result<Vec<Option<Vec<Chosen>>>, EngineError> {
         let mut choices: Vec<Option<Mutex<Choice<'_>>>> = parts.iter().map(|_| None).collect();
-        let mut entries = Vec::new();
-        let mut places = Vec::new();
         // Samplers and tokens of different requests, borrowed at once.
         for (id, active) in &mut self.active {
             let Some(at) = parts.iter().position(|part| part.id == *id) else { continue };
@@ -174,10 +215,6 @@ impl Serving {
             if part.from == part.to {
                 continue;
             }
-            let logits = active.rows(part.from, part.samples, part.drafts);
-            let known = &active.known[part.from..part.to];
-            let tokens = if part.drafts > 0 { &drafted[at][..] } else { known };
-            entries.push((at, Entry { sequence: part.sequence, tokens, logits }));
             choices[at] = Some(Mutex::new(Choice {
                 check: Check::new(
                     &mut active.sampler,
@@ -188,28 +225,21 @@ impl Serving {
                 ),
                 samples: part.samples,
                 before: part.from,
-                tokens: known.len(),
+                tokens: part.to - part.from,
                 prompt: &active.request.prompt,
                 prompt_logprobs: &mut active.prompt_logprobs,
             }));
         }
-        // The plan's order, which is that of adapters.
-        entries.sort_by_key(|(at, _)| *at);
-        let entries: Vec<Entry<'_>> = entries
-            .into_iter()
-            .map(|(at, entry)| {
-                places.push(at);
-                entry
-            })
-            .collect();
-        if !entries.is_empty() {
+        // Which part each of the step's entries is.
+        let places: Vec<usize> = (0..parts.len()).filter(|at| choices[*at].is_some()).collect();
+        if !places.is_empty() {
             let take = |_: usize, row: LogitRow<'_>| {
                 if let Some(choice) = &choices[places[row.entry]] {
                     let mut choice = choice.lock().unwrap_or_else(PoisonError::into_inner);
                     choice.take(row.token, row.logits);
                 }
             };
-            self.engine.step(&entries, &take)?;
+            self.engine.end_step(&take)?;
         }
         let chosen = |choice: Mutex<Choice<'_>>| {
             let choice = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -332,6 +362,11 @@ impl Serving {
             EngineError::Entry { entry, source } => (Some(*entry), &**source),
             other => ((parts.len() == 1).then_some(0), other),
         };
+        if let EngineError::Stage(lost) = cause {
+            self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+            self.lose(&lost.to_string(), now, on_event);
+            return Ok(());
+        }
         if let EngineError::Kv(KvError::OutOfBlocks { .. }) = cause {
             let report = Report { fault: Some(Fault::OutOfMemory), ..Report::default() };
             self.scheduler.report(now, &report);

@@ -115,7 +115,7 @@ fn news(event: Event) -> News {
                     News::Done { tokens, cached: cached_tokens }
                 }
                 Finish::Ended(reason) => News::Failed(reason.to_string()),
-                Finish::Failed(why) | Finish::Astray(why) => News::Failed(why),
+                Finish::Failed(why) | Finish::Unavailable(why) | Finish::Astray(why) => News::Failed(why),
             }
         }
     }

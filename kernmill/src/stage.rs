@@ -1,0 +1,209 @@
+//! One model in several processes: each runs a stage, which is a part of the layers.
+//!
+//! The first stage is served as a whole model is, with [`crate::Options::stage`]; the others run by
+//! [`Stage::serve`]. `docs/user/scaling.md` says when that is worth it.
+
+use crate::error::{Error, Result};
+use crate::model::Prepared;
+use crate::options::Options;
+use kernmill_plan::program::Program;
+use kernmill_runtime::CutError;
+use kernmill_runtime::stages::{KeyError, StageError, StageKey, StageServer, StageShare, StagesConfig};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Stages at most.
+const MOST: u32 = 64;
+
+/// Which stage of how many, written as `1/2`.
+///
+/// ```
+/// let place: kernmill::stage::Place = "2/3".parse().unwrap();
+/// assert_eq!((place.number, place.stages), (2, 3));
+/// let error = "3/2".parse::<kernmill::stage::Place>().unwrap_err();
+/// assert_eq!(error, "expected a stage and how many there are, 1/2 to 64/64");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The stage, counted from 1.
+    pub number: u32,
+    /// How many there are.
+    pub stages: u32,
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Place, String> {
+        let parts = text.split_once('/');
+        let numbers = parts.and_then(|(number, stages)| Some((number.parse().ok()?, stages.parse().ok()?)));
+        match numbers {
+            Some((number, stages)) if (2..=MOST).contains(&stages) && (1..=stages).contains(&number) => {
+                Ok(Place { number, stages })
+            }
+            _ => Err(format!("expected a stage and how many there are, 1/2 to {MOST}/{MOST}")),
+        }
+    }
+}
+
+/// A stage of a model, and how it finds the next one.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    place: Place,
+    peer: Option<String>,
+    key: StageKey,
+}
+
+impl Stage {
+    /// The stage at `place`, whose next one is at `peer` (`HOST:PORT`), and which shares the secret in the
+    /// file `key` with it. `host` is the address at which the process listens.
+    ///
+    /// # Errors
+    /// When the address or the key is missing where it is needed, or the file of the key is wrong.
+    pub fn new(place: Place, peer: Option<String>, key: Option<&Path>, host: IpAddr) -> Result<Stage> {
+        let key = key.map_or_else(|| Ok(StageKey::none()), StageKey::read)?;
+        if place.number < place.stages && peer.is_none() {
+            return Err(Error::BadInput(format!(
+                "--stage {}/{} needs --peer HOST:PORT, the address of stage {}",
+                place.number,
+                place.stages,
+                place.number + 1
+            )));
+        }
+        if place.number > 1 && !host.is_loopback() && !key.is_secret() {
+            return Err(Error::BadInput(format!(
+                "--host {host} lets other machines use this stage: give all stages the same secret by --stage-key FILE"
+            )));
+        }
+        Ok(Stage { place, peer, key })
+    }
+
+    /// The stage that is asked for, if one is: see [`Stage::new`].
+    ///
+    /// # Errors
+    /// As those of [`Stage::new`].
+    pub fn given(
+        place: Option<Place>,
+        peer: Option<String>,
+        key: Option<&Path>,
+        host: IpAddr,
+    ) -> Result<Option<Stage>> {
+        place.map(|place| Stage::new(place, peer, key, host)).transpose()
+    }
+
+    /// Options of `kernmill serve` that are about clients, or that the first stage tells the others.
+    pub const OF_THE_FIRST: [&str; 16] = [
+        "grpc-port",
+        "api-keys",
+        "tls-certificate",
+        "tls-key",
+        "allowed-host",
+        "cors-origin",
+        "parallel",
+        "context",
+        "name",
+        "alias",
+        "allow-grammars",
+        "max-wait",
+        "lora-dir",
+        "session-dir",
+        "script",
+        "kv-memory",
+    ];
+
+    /// Whether it waits for the stage before it, and serves nobody else.
+    pub fn waits(&self) -> bool {
+        self.place.number > 1
+    }
+
+    /// What the runtime must know of the stages behind the first one.
+    pub(crate) fn config(&self) -> StagesConfig {
+        let peer = self.peer.clone().unwrap_or_default();
+        StagesConfig { stages: self.place.stages, peer, key: self.key.clone() }
+    }
+
+    /// What the stage holds of a program.
+    ///
+    /// # Errors
+    /// When the program cannot be cut into so many stages.
+    pub(crate) fn share(&self, program: &Program) -> Result<StageShare> {
+        Ok(StageShare::of(program, self.place.number, self.place.stages)?)
+    }
+
+    /// Refuses what stages cannot do.
+    pub(crate) fn check(&self, options: &Options) -> Result<()> {
+        let refused = [
+            (
+                !options.adapters.is_empty(),
+                "--lora: adapters are not applied in other processes; merge them into the plan",
+            ),
+            (options.kv_disk.is_some(), "--kv-disk: a stage has the rows of its own layers only"),
+            (options.sessions, "--session-dir: a stage has the rows of its own layers only"),
+            (options.mlock, "--mlock: a stage uses a part of the weights only"),
+        ];
+        match refused.into_iter().find(|(is_asked, _)| *is_asked) {
+            Some((_, why)) => Err(Error::BadInput(format!("--stage does not go with {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits at `address` for the stage before this one and runs its layers, until Ctrl-C or SIGTERM.
+    /// `greet` is told where it waits.
+    ///
+    /// # Errors
+    /// When memory is short, the address cannot be had, or weights cannot be read or used.
+    pub fn serve(
+        &self,
+        prepared: Prepared,
+        options: &Options,
+        address: SocketAddr,
+        greet: impl Fn(&str),
+    ) -> Result<()> {
+        self.check(options)?;
+        let Place { number, stages } = self.place;
+        let share = self.share(prepared.program())?;
+        let image = prepared.into_image(options)?;
+        let peer = self.peer.clone();
+        let server = StageServer::new(image, options.pool(), number, stages, self.key.clone(), peer)?;
+        let failed = |error: std::io::Error| Error::Work(format!("{address}: {error}"));
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, has_ended.clone()).map_err(failed)?;
+        }
+        greet(&format!(
+            "stage {number} of {stages} (attention layers {} to {}, {:.0} % of the weights) waits at {}",
+            share.layers.start,
+            share.layers.end - 1,
+            100.0 * share.weights,
+            listener.local_addr().map_err(failed)?
+        ));
+        Ok(server.run(listener, &has_ended)?)
+    }
+}
+
+impl From<CutError> for Error {
+    fn from(error: CutError) -> Error {
+        Error::BadInput(error.to_string())
+    }
+}
+
+impl From<KeyError> for Error {
+    fn from(error: KeyError) -> Error {
+        Error::BadInput(format!("--stage-key: {error}"))
+    }
+}
+
+impl From<StageError> for Error {
+    fn from(error: StageError) -> Error {
+        match error {
+            StageError::Io(_) => Error::Work(error.to_string()),
+            _ => Error::BadInput(error.to_string()),
+        }
+    }
+}
