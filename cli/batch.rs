@@ -77,9 +77,8 @@ impl Batch {
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, 0)?;
         let mut answers = Answers::open(&self.out)?;
-        if !answers.is_empty() && !self.model.compile.quiet {
-            output::note(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));
-        }
+        let found = format_args!("{}: {} answers are there already", self.out.display(), answers.len());
+        output::note_if(!answers.is_empty() && !self.model.compile.quiet, found);
         let (parallel, max_tokens, verify_cache) =
             (self.parallel, self.max_tokens, f64::from(self.verify_cache));
         let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens };

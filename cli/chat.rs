@@ -104,9 +104,8 @@ impl Chat {
             output::note(format_args!("note: {}: {note}", path.display()));
         }
         let mut terminal = Terminal::new(is_terminal, self.model.compile.quiet)?;
-        if is_terminal && !self.model.compile.quiet {
-            output::note("/help lists the commands; Ctrl-D leaves");
-        }
+        let quiet = self.model.compile.quiet;
+        output::note_if(is_terminal && !quiet, "/help lists the commands; Ctrl-D leaves");
         let refused = talk.run(&mut terminal);
         drop(talk);
         loaded.save_cache();
@@ -155,9 +154,7 @@ impl Console for Terminal {
     }
 
     fn note(&mut self, text: &str) {
-        if !self.quiet || !text.starts_with("note: ") {
-            output::note(text);
-        }
+        output::note_if(!self.quiet || !text.starts_with("note: "), text);
     }
 
     fn can_edit(&self) -> bool {

@@ -103,9 +103,7 @@ impl Explain {
                 None => version::show(self.json, SCHEMA, || explained.json(), || explained.text(self.all))?,
             }
         }
-        if !self.compile.quiet {
-            output::note(times(compiled));
-        }
+        output::note_if(!self.compile.quiet, times(compiled));
         Ok(())
     }
 }

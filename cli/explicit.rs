@@ -71,9 +71,7 @@ impl Explicit {
 
     /// Notes that a variable of the environment is not used, `because` of something that the sentence says.
     pub fn note_unused(&self, variable: &str, because: &str) {
-        if !self.quiet {
-            output::note(format_args!("note: {variable} is not used: {because}"));
-        }
+        output::note_if(!self.quiet, format_args!("note: {variable} is not used: {because}"));
     }
 
     /// Whether the option was given in the environment only.

@@ -8,7 +8,7 @@ use crate::options::number;
 use crate::{output, progress, version};
 use kernmill::interrupt::Interrupt;
 use kernmill::tools::load::{DEFAULT_CLIENTS, Limits, Load, LoadOptions, LoadReport, Mix};
-use kernmill_server::{Endpoint, EndpointTarget};
+use kernmill_server::{EndpointTarget, Reached};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,17 +80,11 @@ impl LoadArgs {
             !interrupt.came()
         };
         let report = if let Some(url) = &self.endpoint {
-            let endpoint =
-                Endpoint::new(url, std::env::var("KERNMILL_API_KEY").ok()).map_err(Failure::BadInput)?;
-            let facts = endpoint.facts(self.endpoint_model.as_deref()).map_err(Failure::Work)?;
-            let vocab = self.endpoint_vocab.or(facts.vocab).ok_or_else(|| {
-                Failure::BadInput(format!("{url} does not tell its vocabulary: --endpoint-vocab N says it"))
-            })?;
-            let load = Load::open(&options, vocab, facts.context.unwrap_or(u32::MAX), &[])?;
+            let key = std::env::var("KERNMILL_API_KEY").ok();
+            let (model, vocab) = (self.endpoint_model.as_deref(), self.endpoint_vocab);
+            let Reached { mut target, at, context, vocab } = EndpointTarget::reach(url, key, model, vocab)?;
+            let load = Load::open(&options, vocab, context, &[])?;
             bar.set_length(load.requests() as u64);
-            let at = (endpoint.url.clone(), facts.model.clone());
-            let mut target = EndpointTarget::new(endpoint, facts.model)
-                .map_err(|error| Failure::Work(error.to_string()))?;
             LoadReport::measure_endpoint(at, &mut target, load, limits, seconds, on_progress)?
         } else {
             let emit = Emit::default();

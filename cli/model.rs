@@ -108,12 +108,11 @@ impl ModelArgs {
             perf_jit: self.perf_jit.clone(),
             max_memory: self.max_memory,
             kv_memory: self.kv_memory,
-            kv_yields: false,
             kv_disk: self.kv_disk.clone(),
             kv_disk_limit: self.kv_disk_limit,
-            sessions: false,
             adapters: self.lora.adapters.clone(),
             observer: Terminal::observer(self.compile.quiet),
+            ..Options::default()
         })
     }
 }

@@ -58,6 +58,13 @@ extern "C" fn look_at_stdout() {
     STDOUT_CLOSED.store(closed, Ordering::Relaxed);
 }
 
+/// Writes a line to standard error, if it is wanted.
+pub fn note_if(is_wanted: bool, line: impl Display) {
+    if is_wanted {
+        note(line);
+    }
+}
+
 /// Standard output, if there is one.
 pub fn open_stdout() -> Result<io::Stdout> {
     match STDOUT_CLOSED.load(Ordering::Relaxed) {

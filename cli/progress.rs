@@ -25,9 +25,7 @@ impl Terminal {
 
 impl Observer for Terminal {
     fn note(&self, text: &str) {
-        if !self.quiet {
-            output::note(format_args!("note: {text}"));
-        }
+        output::note_if(!self.quiet, format_args!("note: {text}"));
     }
 
     fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {

@@ -5,8 +5,9 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
-use kernmill::serve::{Config as Scheduling, Serving};
-use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, ScriptBackend, Tls, Today, serve};
+use kernmill::serve::Config as Scheduling;
+use kernmill::stage::{Place, Stage};
+use kernmill_server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,6 +90,15 @@ pub struct Serve {
     /// Day that conversations are told: today, none, or YYYY-MM-DD
     #[arg(long, value_name = "DAY", default_value = "today")]
     date: Today,
+    /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
+    #[arg(long, value_name = "K/N")]
+    stage: Option<Place>,
+    /// Address of the next stage, HOST:PORT
+    #[arg(long, value_name = "ADDRESS", requires = "stage")]
+    peer: Option<String>,
+    /// File of a secret that all stages share; without it they must be on this machine
+    #[arg(long, value_name = "FILE", requires = "stage")]
+    stage_key: Option<PathBuf>,
     /// Answer from this file in place of a model: for tests of programs that use the API
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -114,7 +124,11 @@ impl Serve {
             tls: self.tls_certificate.zip(self.tls_key).map(|(certificate, key)| Tls { certificate, key }),
             ..Config::default()
         };
-        config.check().map_err(Failure::BadInput)?;
+        let stage = Stage::given(self.stage, self.peer, self.stage_key.as_deref(), self.host)?;
+        match stage.as_ref().is_some_and(Stage::waits) {
+            true => explicit.refuse(&Stage::OF_THE_FIRST, "the first stage alone has clients")?,
+            false => config.check().map_err(Failure::BadInput)?,
+        }
         let quiet = self.model.compile.quiet;
         if let Some(script) = &self.script {
             return listen(Arc::new(ScriptBackend::open(script)?), config, quiet);
@@ -123,19 +137,20 @@ impl Serve {
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
         options.kv_yields = true;
         options.sessions = config.sessions.is_some();
+        options.stage = stage;
+        if let Some(stage) = options.stage.as_ref().filter(|stage| stage.waits()) {
+            let greet = |greeting: &str| output::note_if(!quiet, greeting);
+            let prepared = model.prepare(&options)?;
+            return Ok(stage.serve(prepared, &options, config.address, greet)?);
+        }
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, CONTEXT)?;
         let mut loaded = model::load(model, &options, &emit, context, self.parallel)?;
         loaded.load_adapters(&options)?;
-        let name = self.name.unwrap_or_else(|| loaded.image.program().model.name.clone());
-        let facts = Facts::of(&loaded, &name, &end_tokens)?;
         let scheduling =
             Scheduling::default().with_sequences(self.parallel).with_wait(Duration::from_secs(self.max_wait));
-        let layout = loaded.kv_layout();
-        let mut serving = Serving::new(loaded.engine, scheduling)?;
-        serving.keep_sessions(layout);
-        let backend = Arc::new(EngineBackend::start(serving, facts)?);
+        let backend = Arc::new(EngineBackend::of(loaded, self.name, &end_tokens, scheduling)?);
         listen(backend.clone(), config, quiet)?;
         backend.end();
         Ok(())
@@ -145,10 +160,6 @@ impl Serve {
 /// Serves until the end.
 fn listen(backend: Arc<dyn Backend>, config: Config, quiet: bool) -> Result<()> {
     let address = config.address;
-    let served = serve(backend, config, |greeting| {
-        if !quiet {
-            output::note(format_args!("{greeting}"));
-        }
-    });
+    let served = serve(backend, config, |greeting| output::note_if(!quiet, greeting));
     served.map_err(|error| Failure::Work(format!("{address}: {error}")))
 }

@@ -204,9 +204,7 @@ impl Run {
     }
 
     fn note(&self, note: &str) {
-        if !self.model.compile.quiet {
-            output::note(format_args!("note: {note}"));
-        }
+        output::note_if(!self.model.compile.quiet, format_args!("note: {note}"));
     }
 
     fn params(&self, model: &Opened, adapters: &[AdapterSource]) -> Result<GenerateParams> {

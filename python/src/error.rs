@@ -75,6 +75,7 @@ impl Failure {
             }
             Finish::Ended(reason) => Some(Failure::Overloaded(reason.to_string())),
             Finish::Failed(why) => Some(Failure::Defect(why.clone())),
+            Finish::Unavailable(why) => Some(Failure::Overloaded(why.clone())),
             Finish::Astray(why) => Some(Failure::Input(why.clone())),
         }
     }

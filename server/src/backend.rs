@@ -208,6 +208,8 @@ pub enum SubmitError {
     Invalid(String),
     /// There is too much to do.
     Refused(Refusal),
+    /// Another stage of the model cannot be reached, for this reason.
+    StageLost(String),
     /// The backend has failed.
     Gone,
 }
@@ -245,6 +247,8 @@ pub struct Load {
     pub is_draining: bool,
     /// Whether the engine has failed.
     pub has_failed: bool,
+    /// Why another stage of the model cannot be reached, if one cannot.
+    pub stage_lost: Option<String>,
 }
 
 impl Load {

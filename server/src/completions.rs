@@ -260,6 +260,7 @@ fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
         Finish::Ended(EndReason::Expired | EndReason::Draining) => Ok("length"),
         Finish::Ended(reason) => Err(ApiError::internal(reason.to_string())),
         Finish::Failed(why) => Err(ApiError::internal(why.clone())),
+        Finish::Unavailable(why) => Err(ApiError::stage_lost(why)),
         Finish::Astray(why) => Err(ApiError::invalid(why.clone())),
     }
 }

@@ -8,6 +8,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use kernmill::Error;
 use kernmill::tools::load::{Ask, News, OnNews, Target, Totals};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -227,7 +228,41 @@ pub struct EndpointTarget {
     start: Instant,
 }
 
+/// A model of an endpoint that has answered.
+pub struct Reached {
+    /// What puts a load on it.
+    pub target: EndpointTarget,
+    /// The endpoint's address, and the model's name.
+    pub at: (String, String),
+    /// Tokens that a text may have; `u32::MAX` where it does not tell.
+    pub context: u32,
+    /// Tokens of the vocabulary.
+    pub vocab: u32,
+}
+
 impl EndpointTarget {
+    /// Reaches the model `model` of the endpoint at `url`, or its first one. `vocab` is the number of its
+    /// tokens where it does not tell.
+    ///
+    /// # Errors
+    /// When the address is none, the endpoint does not answer or has no such model, or nobody says how many
+    /// tokens there are.
+    pub fn reach(
+        url: &str,
+        key: Option<String>,
+        model: Option<&str>,
+        vocab: Option<u32>,
+    ) -> Result<Reached, Error> {
+        let endpoint = Endpoint::new(url, key).map_err(Error::BadInput)?;
+        let facts = endpoint.facts(model).map_err(Error::Work)?;
+        let untold = || format!("{url} does not tell its vocabulary: --endpoint-vocab N says it");
+        let vocab = vocab.or(facts.vocab).ok_or_else(|| Error::BadInput(untold()))?;
+        let at = (endpoint.url.clone(), facts.model.clone());
+        let target = EndpointTarget::new(endpoint, facts.model);
+        let target = target.map_err(|error| Error::Work(error.to_string()))?;
+        Ok(Reached { target, at, context: facts.context.unwrap_or(u32::MAX), vocab })
+    }
+
     /// Puts the load on a model of an endpoint. Adapters are models by their names.
     ///
     /// # Errors

@@ -4,7 +4,8 @@ use crate::backend::{Backend, Facts, Load, Pending, Running, SubmitError};
 use kernmill::chat::Format;
 use kernmill::runtime::AdapterUse;
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
-use kernmill::serve::{Answer, Event, Request, RequestId, SavedTokens, Serving, Tick};
+use kernmill::runtime::stages::StageHealth;
+use kernmill::serve::{Answer, Config as Scheduling, Event, Request, RequestId, SavedTokens, Serving, Tick};
 use kernmill::{Engine, Error, Loaded, constrain};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -104,11 +105,33 @@ pub struct EngineBackend {
     jobs: Mutex<Sender<Job>>,
     next: AtomicU64,
     shared: Arc<Mutex<Shared>>,
+    /// Whether the other stages are there, if there are any.
+    stages: Option<StageHealth>,
     start: Instant,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl EngineBackend {
+    /// Starts a thread that serves a loaded model, which is called `name`, or else by its own name.
+    /// `end_tokens` are the model's.
+    ///
+    /// # Errors
+    /// When the model has no tokenizer, an option of the configuration is out of its range, or the thread
+    /// cannot be made.
+    pub fn of(
+        loaded: Loaded,
+        name: Option<String>,
+        end_tokens: &[u32],
+        config: Scheduling,
+    ) -> Result<EngineBackend, Error> {
+        let name = name.unwrap_or_else(|| loaded.image.program().model.name.clone());
+        let facts = Facts::of(&loaded, &name, end_tokens)?;
+        let layout = loaded.kv_layout();
+        let mut serving = Serving::new(loaded.engine, config)?;
+        serving.keep_sessions(layout);
+        EngineBackend::start(serving, facts)
+    }
+
     /// Starts a thread that runs the requests of a serving.
     ///
     /// # Errors
@@ -116,6 +139,7 @@ impl EngineBackend {
     pub fn start(mut serving: Serving, facts: Facts) -> Result<EngineBackend, Error> {
         let (jobs, inbox) = channel();
         let shared = Arc::new(Mutex::new(Shared::default()));
+        let stages = serving.engine().stage_health();
         note(&shared, &mut serving, &Totals::default());
         let theirs = shared.clone();
         let thread = std::thread::Builder::new().name("kernmill-engine".to_owned()).spawn(move || {
@@ -141,6 +165,7 @@ impl EngineBackend {
             jobs: Mutex::new(jobs),
             next: AtomicU64::new(0),
             shared,
+            stages,
             start: Instant::now(),
             thread: Mutex::new(Some(thread)),
         })
@@ -182,7 +207,8 @@ impl Backend for EngineBackend {
 
     fn load(&self) -> Load {
         let uptime_seconds = self.start.elapsed().as_secs_f64();
-        Load { uptime_seconds, ..locked(&self.shared).load.clone() }
+        let stage_lost = self.stages.as_ref().and_then(StageHealth::lost).map(|lost| lost.to_string());
+        Load { uptime_seconds, stage_lost, ..locked(&self.shared).load.clone() }
     }
 
     fn load_adapter(&self, name: String, directory: PathBuf) -> Pending<'_, Result<(), String>> {
@@ -329,6 +355,7 @@ impl Loop {
                         Ok(())
                     }
                     Err(Error::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
+                    Err(Error::Unavailable(why)) => Err(SubmitError::StageLost(why)),
                     Err(error) => Err(SubmitError::Invalid(error.to_string())),
                 };
                 // Where nobody waits for it, the cancel is on its way.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Longest wait that a client is told, in seconds. Clients of OpenAI's API do not wait longer.
 const LONGEST_RETRY: u64 = 120;
+/// When it is worth asking again while a stage is lost: it is called every two seconds.
+const STAGE_RETRY: Duration = Duration::from_secs(2);
 
 /// An error in the form of OpenAI's API.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +139,12 @@ impl ApiError {
         ApiError::unavailable("the server ends before it has begun with this request: send it again")
     }
 
+    /// Another stage of the model cannot be reached. It is called again all the time.
+    pub fn stage_lost(why: &str) -> ApiError {
+        let error = ApiError::unavailable(format!("{why}: send the request again when it is back"));
+        ApiError { code: Some("stage_lost"), retry_after: Some(STAGE_RETRY), ..error }
+    }
+
     /// What a field asks for is not served here, though other servers of the protocol may.
     #[cfg(feature = "grpc")]
     pub fn unserved(param: &str, why: &str) -> ApiError {
@@ -249,6 +257,7 @@ impl From<SubmitError> for ApiError {
         match error {
             SubmitError::Invalid(message) => ApiError::invalid(message),
             SubmitError::Refused(refusal) => ApiError::refused(&refusal),
+            SubmitError::StageLost(why) => ApiError::stage_lost(&why),
             SubmitError::Gone => ApiError::internal("the engine has failed: the log says why"),
         }
     }

@@ -51,7 +51,7 @@ pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError}
 pub use batch::ChatForm;
 pub use caller::{Caller, Key, Keys};
 #[cfg(feature = "compiler")]
-pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget};
+pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget, Reached};
 pub use engine::EngineBackend;
 pub use error::ApiError;
 pub use listen::{Server, serve};

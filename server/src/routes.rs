@@ -241,6 +241,9 @@ fn ready(state: &State) -> Result<Response, ApiError> {
     if load.is_draining || load.has_failed {
         return Err(ApiError::unavailable("no requests are accepted any more"));
     }
+    if let Some(why) = &load.stage_lost {
+        return Err(ApiError::stage_lost(why));
+    }
     Ok(reply::json(&json!({ "status": "ready" })))
 }
 

@@ -210,6 +210,7 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
             Some(Event::Token(_)) => {}
             Some(Event::Done(answer)) => match answer.finish {
                 Finish::Failed(why) | Finish::Astray(why) => return Err(ApiError::internal(why)),
+                Finish::Unavailable(why) => return Err(ApiError::stage_lost(&why)),
                 Finish::Ended(reason) if answer.tokens.is_empty() => {
                     return Err(ApiError::unavailable(reason.to_string()));
                 }

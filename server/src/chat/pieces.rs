@@ -256,6 +256,7 @@ impl Pieces {
             Finish::Ended(EndReason::Expired | EndReason::Draining) => End::Length,
             Finish::Ended(reason) => End::Failed(reason.to_string()),
             Finish::Failed(why) => End::Failed(why.clone()),
+            Finish::Unavailable(why) => End::Refused(Box::new(ApiError::stage_lost(why))),
             Finish::Astray(why) => End::Refused(Box::new(ApiError::invalid(why.clone()))),
         };
         self.end(end, answer);

@@ -31,7 +31,8 @@ impl Health {
 
 fn now(state: &State) -> ServingStatus {
     let load = state.backend.load();
-    if load.is_draining || load.has_failed { ServingStatus::NotServing } else { ServingStatus::Serving }
+    let is_away = load.is_draining || load.has_failed || load.stage_lost.is_some();
+    if is_away { ServingStatus::NotServing } else { ServingStatus::Serving }
 }
 
 fn response(status: ServingStatus) -> HealthCheckResponse {

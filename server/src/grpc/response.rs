@@ -130,6 +130,7 @@ pub fn finish(
         }
         Finish::Ended(reason) => return Err(ApiError::internal(reason.to_string())),
         Finish::Failed(why) => return Err(ApiError::internal(why.clone())),
+        Finish::Unavailable(why) => return Err(ApiError::stage_lost(why)),
         Finish::Astray(why) => return Err(ApiError::invalid(why.clone())),
     };
     info.set_finish_reason(reason);
