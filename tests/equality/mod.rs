@@ -6,6 +6,7 @@ pub mod drafts;
 mod float_env;
 mod kv;
 mod replay;
+pub mod stages;
 mod steps;
 mod tiles;
 mod wanted;

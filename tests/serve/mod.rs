@@ -9,6 +9,7 @@ mod harmony;
 mod killed;
 mod ollama;
 mod own;
+mod stages;
 mod texts;
 
 pub use client::get;
