@@ -3,10 +3,31 @@
 use crate::error::{Error, Result};
 use kernmill_runtime::{AdapterStore, AdapterUse};
 use kernmill_scheduler::AdapterId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of an adapter, its contents, and the bits of its weight.
 type Part = (String, [u8; 32], u32);
+
+/// Adapters of the requests that are there, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdapterQueue {
+    /// Those of requests that run.
+    pub running: BTreeSet<String>,
+    /// Those of requests that wait. One may be among both.
+    pub waiting: BTreeSet<String>,
+}
+
+impl AdapterQueue {
+    /// Adapters of requests: what each uses, and whether it runs.
+    pub(super) fn of<'a>(requests: impl Iterator<Item = (&'a [AdapterUse], bool)>) -> AdapterQueue {
+        let mut queue = AdapterQueue::default();
+        for (uses, runs) in requests {
+            let names = if runs { &mut queue.running } else { &mut queue.waiting };
+            names.extend(uses.iter().map(|one| one.name.clone()));
+        }
+        queue
+    }
+}
 
 /// Adapters that requests ask for, one or several together, by what they have in them.
 #[derive(Debug, Default)]

@@ -16,6 +16,7 @@ mod tests;
 mod verify;
 mod view;
 
+pub use adapters::AdapterQueue;
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RefusalReason, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
 pub use sessions::{SavedTokens, read_session};
@@ -104,6 +105,7 @@ pub struct Serving {
     costs: StepCosts,
     clock: Clock,
     stats: ServeStats,
+    most_running: u32,
     /// When the last step ended, if the engine has not been idle since.
     stepped: Option<Duration>,
     /// Steps that have begun and not ended, the oldest first.
@@ -147,6 +149,7 @@ impl Serving {
             costs: StepCosts::default(),
             clock,
             stats: ServeStats::default(),
+            most_running: max_sequences,
             stepped: None,
             flights: VecDeque::new(),
             layout: None,
@@ -275,6 +278,16 @@ impl Serving {
     /// How many requests wait and run, by class.
     pub fn queue(&self) -> Stats {
         self.scheduler.stats()
+    }
+
+    /// Adapters of the requests that run and wait.
+    pub fn adapter_queue(&self) -> AdapterQueue {
+        AdapterQueue::of(self.active.values().map(|one| (&*one.request.adapters, one.sequence.is_some())))
+    }
+
+    /// Requests that run at once at most. Each may use adapters of its own.
+    pub fn most_running(&self) -> u32 {
+        self.most_running
     }
 
     /// Plans one step and runs it. `on_event` is told of every token and of every request that ends. Where the

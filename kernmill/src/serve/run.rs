@@ -316,8 +316,7 @@ impl Serving {
             drafting.note(part.drafts, accepted as usize);
         }
         active.draft.clear();
-        self.stats.drafts.tokens += part.drafts as u64;
-        self.stats.drafts.accepted += u64::from(accepted);
+        self.stats.checked(part.drafts, accepted as usize);
         // The sequence has these tokens and the keys before them: no error.
         let _ = self.engine.truncate(part.sequence, right as u32);
     }

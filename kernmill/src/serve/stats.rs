@@ -15,6 +15,11 @@ pub struct ServeStats {
     pub generated: u64,
     /// Tokens of drafts that were checked, and how many were right.
     pub drafts: DraftStats,
+    /// Drafts that were checked.
+    pub checked_drafts: u64,
+    /// Drafts whose token at this place was right, by the place from 0 on. A place that no draft has reached is
+    /// not there.
+    pub accepted_at: Vec<u64>,
     /// Sequences that lost their place.
     pub preemptions: u64,
     /// Starts that found a beginning of their text in the prefix cache.
@@ -59,6 +64,17 @@ impl ServeStats {
         self.widths.values().map(of).fold((0, Duration::ZERO), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
+    /// Notes that a draft of some tokens was checked, of which the first `accepted` ones are right.
+    pub(super) fn checked(&mut self, tokens: usize, accepted: usize) {
+        self.checked_drafts += 1;
+        self.drafts.tokens += tokens as u64;
+        self.drafts.accepted += accepted as u64;
+        if self.accepted_at.len() < tokens {
+            self.accepted_at.resize(tokens, 0);
+        }
+        self.accepted_at.iter_mut().take(accepted).for_each(|count| *count += 1);
+    }
+
     /// Notes a step of `width` sequences, which took `time` from the end of the one before, and the tokens
     /// that it gave if it decoded only.
     pub(super) fn note(&mut self, width: usize, decoded: Option<u64>, time: Duration) {
@@ -69,5 +85,18 @@ impl ServeStats {
             stats.decode_tokens += tokens;
             stats.decode_time += time;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServeStats;
+
+    #[test]
+    fn drafts_are_counted_by_the_places_of_their_tokens() {
+        let mut stats = ServeStats::default();
+        [(3, 2), (1, 0), (4, 4), (2, 1)].map(|(tokens, accepted)| stats.checked(tokens, accepted));
+        assert_eq!((stats.checked_drafts, stats.drafts.tokens, stats.drafts.accepted), (4, 10, 7));
+        assert_eq!(stats.accepted_at, [3, 2, 1, 1]);
     }
 }

@@ -8,7 +8,7 @@ use super::shape::{CHECKPOINT_TOKENS, KvShape, block_bytes, window};
 use super::{BLOCK, BlockChange, BlockTables, KINDS, KvError, UNMAPPED};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 
-/// How much of a KV cache is in use, in blocks of 16 tokens, by layer kind ([`LayerKind::index`]).
+/// How much of a KV cache is in use, in blocks, by layer kind ([`LayerKind::index`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvUsage {
     /// Blocks there are.
@@ -19,6 +19,8 @@ pub struct KvUsage {
     pub cached: [usize; 2],
     /// Bytes of a block in all layers of the kind.
     pub block_bytes: [u64; 2],
+    /// Tokens of a block.
+    pub block_tokens: u32,
 }
 
 /// Free blocks that a sequence takes and gives back, by layer kind ([`LayerKind::index`]).
@@ -292,6 +294,7 @@ impl KvTables {
     pub fn usage(&self) -> KvUsage {
         let of = |count: fn(&BlockPool) -> usize| [count(&self.pools[0]), count(&self.pools[1])];
         KvUsage {
+            block_tokens: BLOCK,
             blocks: of(BlockPool::count),
             free: of(BlockPool::available),
             cached: of(BlockPool::idle),
