@@ -43,6 +43,9 @@ pub struct Serve {
     /// Port for gRPC, in the protocol of vLLM; 0 takes a free one (a build with the feature `grpc`)
     #[arg(long, value_name = "PORT")]
     grpc_port: Option<u16>,
+    /// Address for traces over OTLP, such as http://127.0.0.1:4318 (a build with the feature `otlp`)
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// File of keys: lines of NAME KEY, with `admin` or `tokens-per-minute=N` behind them
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
@@ -112,6 +115,7 @@ impl Serve {
         let config = Config {
             address: SocketAddr::new(self.host, self.port),
             grpc_port: self.grpc_port,
+            otlp: self.otlp,
             keys: self.api_keys.as_deref().map(Keys::open).transpose()?.unwrap_or_default(),
             hosts: self.allowed_host,
             origins: self.cors_origin,

@@ -1,15 +1,16 @@
 //! What makes texts behind the API: an engine, or a script.
 
+use crate::pace::Pace;
 use kernmill::chat::Format;
 use kernmill::constrain::Lexicon;
-use kernmill::runtime::{AdapterUse, DraftStats, TokenizerHandle};
-use kernmill::serve::{Event, Refusal, Request, SavedTokens};
+use kernmill::runtime::{AdapterUse, DraftStats, StopReason, TokenizerHandle};
+use kernmill::serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A future that may be kept.
@@ -29,6 +30,11 @@ pub trait Backend: Send + Sync {
 
     /// What there is to do, and what was done.
     fn load(&self) -> Load;
+
+    /// Histograms of its steps, which go on to be filled.
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
 
     /// Loads an adapter from a directory, under a name of its own.
     fn load_adapter(&self, name: String, directory: PathBuf) -> Pending<'_, Result<(), String>>;
@@ -83,6 +89,19 @@ pub struct Facts {
     pub preset: String,
     /// Bytes of the weights; 0 where they are not known.
     pub weight_bytes: u64,
+    /// The KV cache, where there is one.
+    pub cache: Option<CacheFacts>,
+}
+
+/// A KV cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheFacts {
+    /// Tokens of a block.
+    pub block_tokens: u32,
+    /// Blocks of the layers that see the whole context.
+    pub blocks: u64,
+    /// Format of keys and values, such as `f16`.
+    pub format: String,
 }
 
 /// A request that was submitted. Dropping it cancels the request.
@@ -132,15 +151,26 @@ impl Running {
     pub async fn next(&mut self) -> Option<Event> {
         let event = self.events.recv().await;
         match &event {
-            Some(Event::Token(_)) => self.meter.figures.tokens += 1,
+            Some(Event::Token(_)) => {
+                self.meter.figures.tokens += 1;
+                self.meter.figures.token_at.get_or_insert_with(Instant::now);
+            }
             Some(Event::Done(answer)) => {
                 self.meter.figures.cached_tokens = u64::from(answer.cached_tokens);
                 self.meter.figures.queued = answer.queued;
                 self.meter.figures.first_token = answer.first_token;
+                self.meter.figures.took = Some(answer.took);
+                self.meter.figures.done_at = Some(Instant::now());
+                self.finished(reason(&answer.finish));
             }
             None => {}
         }
         event
+    }
+
+    /// Notes why the answer has ended, where more is known than the backend knows.
+    pub fn finished(&mut self, reason: &'static str) {
+        self.meter.figures.finish = Some(reason);
     }
 
     /// Has counted what comes: `tell` gets the figures when the request is dropped, whether it ended or its
@@ -161,6 +191,26 @@ pub struct Figures {
     pub queued: Option<Duration>,
     /// Time from the arrival to the first token.
     pub first_token: Option<Duration>,
+    /// Time from the arrival to the end, if the answer has ended.
+    pub took: Option<Duration>,
+    /// When the first token was taken from the backend.
+    pub token_at: Option<Instant>,
+    /// When the end was.
+    pub done_at: Option<Instant>,
+    /// Why it has ended, if it has: `stop`, `length`, `tool_calls`, `abort` or `error`.
+    pub finish: Option<&'static str>,
+}
+
+/// Why a text has ended, in a word.
+fn reason(finish: &Finish) -> &'static str {
+    match finish {
+        Finish::Stop(StopReason::MaxTokens | StopReason::Context) | Finish::Ended(EndReason::Expired) => {
+            "length"
+        }
+        Finish::Stop(_) => "stop",
+        Finish::Ended(EndReason::Cancelled | EndReason::Draining) => "abort",
+        Finish::Ended(_) | Finish::Failed(_) | Finish::Astray(_) => "error",
+    }
 }
 
 /// Receives the figures of an answer at its end.
@@ -233,6 +283,12 @@ pub struct Load {
     pub generated_tokens: u64,
     /// Tokens of drafts that steps checked, and how many were right.
     pub drafts: DraftStats,
+    /// Drafts that steps checked.
+    pub checked_drafts: u64,
+    /// Drafts whose token at this place was right, by the place.
+    pub accepted_at: Vec<u64>,
+    /// What is told of adapters, while some are loaded.
+    pub adapters: Option<AdapterLoad>,
     /// Sequences that lost their place for a while.
     pub preemptions: u64,
     /// Seconds in which the engine ran.
@@ -249,6 +305,17 @@ pub struct Load {
     pub has_failed: bool,
     /// Why another stage of the model cannot be reached, if one cannot.
     pub stage_lost: Option<String>,
+}
+
+/// What requests use of the adapters that are loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdapterLoad {
+    /// Requests that run at once at most, each with adapters of its own.
+    pub most: u32,
+    /// Adapters of the requests that run and wait.
+    pub queue: AdapterQueue,
+    /// When this was so: seconds since 1970.
+    pub at: u64,
 }
 
 impl Load {

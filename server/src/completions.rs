@@ -42,6 +42,9 @@ impl Completion {
         let scope = state.scope(caller);
         let (model, adapters) = scope.model(&mut fields)?;
         let prompts = prompts(facts, &mut fields)?;
+        if let Some(record) = &caller.record {
+            record.prompts(prompts.len());
+        }
         let echo = fields.flag("echo")?.unwrap_or(false);
         let asked = fields.whole("max_tokens", 0..=u64::from(u32::MAX))?.unwrap_or(16) as u32;
         if asked == 0 && !echo {

@@ -1,11 +1,15 @@
 //! The engine behind the API: a thread of its own, which takes requests between steps.
 
-use crate::backend::{Backend, Facts, Load, Pending, Running, SubmitError};
+use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
+use crate::ids;
+use crate::pace::{Beat, Pace};
 use kernmill::chat::Format;
 use kernmill::runtime::AdapterUse;
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
 use kernmill::runtime::stages::StageHealth;
-use kernmill::serve::{Answer, Config as Scheduling, Event, Request, RequestId, SavedTokens, Serving, Tick};
+use kernmill::serve::{
+    Answer, Config as Scheduling, Event, Request, RequestId, SavedTokens, ServeStats, Serving, Tick,
+};
 use kernmill::{Engine, Error, Loaded, constrain};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +46,7 @@ impl Facts {
         let tokenizer =
             engine.tokenizer_handle().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
         let format = Format::of(tokenizer.get()?, engine.chat_template(), end_tokens)?;
-        let vocab = engine.model().vocab;
+        let (vocab, usage) = (engine.model().vocab, engine.kv());
         let ends = format.stop_tokens(tokenizer.get()?, end_tokens);
         let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &ends)?);
         Ok(Facts {
@@ -56,6 +60,11 @@ impl Facts {
             fingerprint: fingerprint.to_owned(),
             preset: engine.model().preset.clone(),
             weight_bytes: 0,
+            cache: Some(CacheFacts {
+                block_tokens: usage.block_tokens,
+                blocks: usage.blocks[0] as u64,
+                format: engine.model().kv.formats().to_string(),
+            }),
         })
     }
 }
@@ -107,6 +116,7 @@ pub struct EngineBackend {
     shared: Arc<Mutex<Shared>>,
     /// Whether the other stages are there, if there are any.
     stages: Option<StageHealth>,
+    pace: Pace,
     start: Instant,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -141,7 +151,8 @@ impl EngineBackend {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let stages = serving.engine().stage_health();
         note(&shared, &mut serving, &Totals::default());
-        let theirs = shared.clone();
+        let (theirs, pace) = (shared.clone(), Pace::default());
+        let their_pace = pace.clone();
         let thread = std::thread::Builder::new().name("kernmill-engine".to_owned()).spawn(move || {
             let mut loop_ = Loop {
                 serving,
@@ -149,6 +160,7 @@ impl EngineBackend {
                 shared: theirs.clone(),
                 running: HashMap::new(),
                 totals: Totals::default(),
+                pace: their_pace,
             };
             let outcome = catch_unwind(AssertUnwindSafe(|| loop_.run()));
             let why = match outcome {
@@ -166,6 +178,7 @@ impl EngineBackend {
             next: AtomicU64::new(0),
             shared,
             stages,
+            pace,
             start: Instant::now(),
             thread: Mutex::new(Some(thread)),
         })
@@ -209,6 +222,10 @@ impl Backend for EngineBackend {
         let uptime_seconds = self.start.elapsed().as_secs_f64();
         let stage_lost = self.stages.as_ref().and_then(StageHealth::lost).map(|lost| lost.to_string());
         Load { uptime_seconds, stage_lost, ..locked(&self.shared).load.clone() }
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace.clone()
     }
 
     fn load_adapter(&self, name: String, directory: PathBuf) -> Pending<'_, Result<(), String>> {
@@ -274,8 +291,11 @@ struct Totals {
 fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
     let queue = serving.queue();
     let stats = serving.stats().clone();
+    let (queue_of_adapters, most) = (serving.adapter_queue(), serving.most_running());
     let engine = serving.engine();
-    let adapters = engine.adapter_store().names().map(str::to_owned).collect();
+    let adapters: Vec<String> = engine.adapter_store().names().map(str::to_owned).collect();
+    let uses = || AdapterLoad { most, queue: queue_of_adapters, at: ids::now() };
+    let uses = (!adapters.is_empty()).then(uses);
     let usage = engine.kv();
     let bytes =
         |blocks: [usize; 2]| (0..2).map(|kind| blocks[kind] as u64 * usage.block_bytes[kind]).sum::<u64>();
@@ -291,6 +311,9 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
         cached_tokens: totals.cached_tokens,
         generated_tokens: stats.generated,
         drafts: stats.drafts,
+        checked_drafts: stats.checked_drafts,
+        accepted_at: stats.accepted_at,
+        adapters: uses,
         preemptions: stats.preemptions,
         busy_seconds: stats.busy.as_secs_f64(),
         last_step_seconds: totals.last_step.as_secs_f64(),
@@ -305,9 +328,17 @@ struct Loop {
     serving: Serving,
     inbox: Receiver<Job>,
     shared: Arc<Mutex<Shared>>,
-    /// Requests that wait or run: by the scheduler's name, the ticket and who is told.
-    running: HashMap<RequestId, (u64, UnboundedSender<Event>)>,
+    /// Requests that wait or run, by the scheduler's name.
+    running: HashMap<RequestId, Client>,
     totals: Totals,
+    pace: Pace,
+}
+
+/// Who is told of a request.
+struct Client {
+    ticket: u64,
+    events: UnboundedSender<Event>,
+    beat: Beat,
 }
 
 impl Loop {
@@ -317,12 +348,18 @@ impl Loop {
             while let Ok(job) = self.inbox.try_recv() {
                 is_ending |= self.take(job);
             }
-            let (busy, tokens) = (self.serving.stats().busy, self.serving.stats().tokens);
-            let (running, totals) = (&mut self.running, &mut self.totals);
-            let tick = self.serving.tick(&mut |id, event| tell(running, totals, id, event))?;
+            let ServeStats { busy, tokens, steps, .. } = *self.serving.stats();
+            let (running, totals, pace) = (&mut self.running, &mut self.totals, &self.pace);
+            let tick = self.serving.tick(&mut |id, event| {
+                if let (Event::Token(_), Some(client)) = (&event, running.get_mut(&id)) {
+                    pace.gave(&mut client.beat, steps, Instant::now());
+                }
+                tell(running, totals, id, event);
+            })?;
             if tick == Tick::Ran {
                 self.totals.last_step = self.serving.stats().busy.saturating_sub(busy);
                 self.totals.last_tokens = self.serving.stats().tokens - tokens;
+                self.pace.step_tokens.observe(self.totals.last_tokens as f64);
             }
             note(&self.shared, &mut self.serving, &self.totals);
             let Tick::Idle(wake) = tick else { continue };
@@ -351,7 +388,7 @@ impl Loop {
                 let submitted = self.serving.submit(*request);
                 let result = match submitted {
                     Ok(id) => {
-                        self.running.insert(id, (ticket, events));
+                        self.running.insert(id, Client { ticket, events, beat: Beat::default() });
                         Ok(())
                     }
                     Err(Error::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
@@ -362,7 +399,7 @@ impl Loop {
                 let _ = accepted.send(result);
             }
             Job::Cancel(ticket) => {
-                let found = self.running.iter().find(|(_, (other, _))| *other == ticket);
+                let found = self.running.iter().find(|(_, client)| client.ticket == ticket);
                 if let Some(id) = found.map(|(id, _)| *id) {
                     self.serving.cancel(id);
                 }
@@ -405,20 +442,15 @@ impl Loop {
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Passes an event on. Who does not listen any more has dropped the request, which is cancelled.
-fn tell(
-    running: &mut HashMap<RequestId, (u64, UnboundedSender<Event>)>,
-    totals: &mut Totals,
-    id: RequestId,
-    event: Event,
-) {
+fn tell(running: &mut HashMap<RequestId, Client>, totals: &mut Totals, id: RequestId, event: Event) {
     if let Event::Done(answer) = &event {
         let Answer { prompt_tokens, cached_tokens, .. } = **answer;
         totals.prompt_tokens += u64::from(prompt_tokens);
         totals.cached_tokens += u64::from(cached_tokens);
-        if let Some((_, events)) = running.remove(&id) {
-            let _ = events.send(event);
+        if let Some(client) = running.remove(&id) {
+            let _ = client.events.send(event);
         }
-    } else if let Some((_, events)) = running.get(&id) {
-        let _ = events.send(event);
+    } else if let Some(client) = running.get(&id) {
+        let _ = client.events.send(event);
     }
 }

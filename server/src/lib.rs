@@ -2,9 +2,9 @@
 //! many texts at once.
 //!
 //! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
-//! requests with it. It opens no connection of its own (`EndpointTarget`, which does, is for measuring),
-//! serves the machine it runs on unless it is told otherwise, and answers a wrong request with what is wrong.
-//! `docs/user/serve.md` has the routes.
+//! requests with it. It opens no connection of its own but to a collector of traces, where one is named
+//! (`EndpointTarget`, which does, is for measuring). It serves the machine it runs on unless it is told
+//! otherwise, and answers a wrong request with what is wrong. `docs/user/serve.md` has the routes.
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -33,6 +33,12 @@ mod metrics;
 mod models;
 mod ollama;
 mod openapi;
+#[cfg(feature = "otlp")]
+mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "otlp/without.rs"]
+mod otlp;
+mod pace;
 mod page;
 mod record;
 mod reply;
@@ -46,8 +52,9 @@ mod scripted;
 mod sessions;
 mod state;
 mod tls;
+mod trace;
 
-pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
+pub use backend::{Accepted, AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 pub use batch::ChatForm;
 pub use caller::{Caller, Key, Keys};
 #[cfg(feature = "compiler")]
@@ -55,6 +62,7 @@ pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget, Reached};
 pub use engine::EngineBackend;
 pub use error::ApiError;
 pub use listen::{Server, serve};
+pub use pace::Pace;
 pub use script::ScriptBackend;
 pub use state::{Config, Today};
 pub use tls::Tls;

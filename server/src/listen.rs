@@ -20,6 +20,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Time that the last spans have to go out.
+const FLUSH: Duration = Duration::from_secs(5);
+
 /// A server that listens.
 pub struct Server {
     http: Door<Router>,
@@ -122,6 +125,10 @@ impl Server {
         self.state.backend.drain(grace);
         // A little more than the backend has, so that the last pieces go out.
         let _ = tokio::time::timeout(grace + Duration::from_secs(2), graceful.shutdown()).await;
+        if let Some(tracer) = self.state.tracer.clone() {
+            // On a thread that may wait. Where it fails, spans are lost, and nothing else.
+            let _ = tokio::task::spawn_blocking(move || tracer.finish(FLUSH)).await;
+        }
         tracing::info!("end");
     }
 }

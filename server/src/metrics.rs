@@ -1,7 +1,8 @@
 //! Figures for operators, in the text format of Prometheus. Names are vLLM's, so that its dashboards work,
 //! and kernmill's own where vLLM has none.
 
-use crate::backend::{Figures, Load};
+use crate::backend::{AdapterLoad, CacheFacts, Figures, Load};
+use crate::pace::{Pace, lengths, times};
 use kernmill::chat::Anomalies;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -10,20 +11,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Upper ends of times, in seconds.
-const SECONDS: [f64; 16] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0];
-
-/// Upper ends of lengths, in tokens.
-const LENGTHS: [f64; 16] =
-    [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
 
 type Labels = Vec<(String, String)>;
 
 /// Figures since the start, and those of the last look at the load.
+#[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
@@ -35,8 +30,15 @@ pub struct Metrics {
     queued: Histogram,
     prefill: Histogram,
     decode: Histogram,
+    ran: Histogram,
     prompt_length: Histogram,
     answer_length: Histogram,
+    answers: Histogram,
+    wanted: Histogram,
+    longest: Histogram,
+    accepted_at: Family<Labels, Counter>,
+    sleep: Family<Labels, Gauge<f64, AtomicU64>>,
+    adapters: Family<Labels, Gauge<f64, AtomicU64>>,
     tokens: Counter,
     /// In the order of [`gauges`].
     gauges: Vec<Gauge<f64, AtomicU64>>,
@@ -50,6 +52,11 @@ type Named<T, const N: usize> = [(&'static str, &'static str, T); N];
 /// A text as the value of a label: the registry writes values as they are.
 fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
+}
+
+/// Labels of a series besides those that all have.
+fn labels<const N: usize>(pairs: [(&str, String); N]) -> Labels {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Figures of the load that go up and down.
@@ -71,7 +78,7 @@ fn gauges(load: &Load) -> Named<f64, 9> {
 }
 
 /// Figures of the load that only grow.
-fn counters(load: &Load) -> Named<u64, 9> {
+fn counters(load: &Load) -> Named<u64, 10> {
     [
         ("vllm:num_preemptions", "Sequences that lost their place", load.preemptions),
         ("vllm:prompt_tokens", "Tokens of prompts", load.prompt_tokens),
@@ -79,6 +86,7 @@ fn counters(load: &Load) -> Named<u64, 9> {
         ("vllm:generation_tokens", "Tokens generated", load.generated_tokens),
         ("vllm:prefix_cache_queries", "Tokens that were looked up", load.prompt_tokens),
         ("vllm:prefix_cache_hits", "Tokens that were cached", load.cached_tokens),
+        ("vllm:spec_decode_num_drafts", "Drafts that steps checked", load.checked_drafts),
         ("vllm:spec_decode_num_draft_tokens", "Tokens of drafts that steps checked", load.drafts.tokens),
         ("vllm:spec_decode_num_accepted_tokens", "Tokens of drafts that were right", load.drafts.accepted),
         ("kernmill_steps", "Steps of the engine", load.steps),
@@ -87,16 +95,14 @@ fn counters(load: &Load) -> Named<u64, 9> {
 
 impl Metrics {
     /// Figures of a model, whose name all series have: vLLM's dashboards choose by it, and by the number
-    /// of the engine. There is one engine.
-    pub(crate) fn new(model: &str) -> Metrics {
-        let times = || Histogram::new(SECONDS);
-        let lengths = || Histogram::new(LENGTHS);
-        let labels: [(Cow<'static, str>, Cow<'static, str>); 2] = [
+    /// of the engine. There is one engine, with this KV cache and these histograms of its steps.
+    pub(crate) fn new(model: &str, cache: Option<&CacheFacts>, pace: &Pace) -> Metrics {
+        let common: [(Cow<'static, str>, Cow<'static, str>); 2] = [
             (Cow::Borrowed("model_name"), Cow::Owned(escaped(model))),
             (Cow::Borrowed("engine"), Cow::Borrowed("0")),
         ];
         let mut metrics = Metrics {
-            registry: Registry::with_labels(labels.into_iter()),
+            registry: Registry::with_labels(common.into_iter()),
             requests: Family::default(),
             finished: Family::default(),
             anomalies: Family::default(),
@@ -106,8 +112,15 @@ impl Metrics {
             queued: times(),
             prefill: times(),
             decode: times(),
+            ran: times(),
             prompt_length: lengths(),
             answer_length: lengths(),
+            answers: lengths(),
+            wanted: lengths(),
+            longest: lengths(),
+            accepted_at: Family::default(),
+            sleep: Family::default(),
+            adapters: Family::default(),
             tokens: Counter::default(),
             gauges: Vec::new(),
             counters: Vec::new(),
@@ -138,8 +151,14 @@ impl Metrics {
                 &metrics.prefill,
             ),
             ("vllm:request_decode_time_seconds", "From the first token to the end", &metrics.decode),
+            ("vllm:request_inference_time_seconds", "From when it first ran to the end", &metrics.ran),
+            ("vllm:inter_token_latency_seconds", "Between steps that gave a text tokens", &pace.between),
+            ("vllm:iteration_tokens_total", "Tokens of a step", &pace.step_tokens),
             ("vllm:request_prompt_tokens", "Tokens of the prompt", &metrics.prompt_length),
             ("vllm:request_generation_tokens", "Tokens of the answer", &metrics.answer_length),
+            ("vllm:request_params_n", "Answers to each prompt", &metrics.answers),
+            ("vllm:request_params_max_tokens", "Tokens that an answer may have", &metrics.wanted),
+            ("vllm:request_max_num_generation_tokens", "Tokens of the longest answer", &metrics.longest),
         ] {
             registry.register(name, about, histogram.clone());
         }
@@ -147,8 +166,34 @@ impl Metrics {
             ("vllm:request_success", "Answers by how they ended", &metrics.finished),
             ("kernmill_http_responses", "Responses by route and status", &metrics.requests),
             ("kernmill_format_anomalies", "Deviations of answers from their format", &metrics.anomalies),
+            (
+                "vllm:spec_decode_num_accepted_tokens_per_pos",
+                "Drafts whose token at this position was right",
+                &metrics.accepted_at,
+            ),
         ] {
             registry.register(name, about, family.clone());
+        }
+        for (name, about, family) in [
+            ("vllm:engine_sleep_state", "The state that the engine is in, 1 or 0", &metrics.sleep),
+            (
+                "vllm:lora_requests_info",
+                "Adapters of requests that run and wait; the value is when this was so",
+                &metrics.adapters,
+            ),
+        ] {
+            registry.register(name, about, family.clone());
+        }
+        if let Some(cache) = cache {
+            let info: Family<Labels, Gauge<f64, AtomicU64>> = Family::default();
+            let described = labels([
+                ("block_size", cache.block_tokens.to_string()),
+                ("cache_dtype", escaped(&cache.format)),
+                ("enable_prefix_caching", "True".to_owned()),
+                ("num_gpu_blocks", cache.blocks.to_string()),
+            ]);
+            info.get_or_create(&described).set(1.0);
+            registry.register("vllm:cache_config_info", "The KV cache", info);
         }
         let about = "Tokens of answers that have ended";
         registry.register("kernmill_answer_tokens", about, metrics.tokens.clone());
@@ -157,13 +202,13 @@ impl Metrics {
 
     /// Notes a response to a route of the server.
     pub(crate) fn responded(&self, route: &'static str, status: u16) {
-        let labels = vec![("route".to_owned(), route.to_owned()), ("status".to_owned(), status.to_string())];
+        let labels = labels([("route", route.to_owned()), ("status", status.to_string())]);
         self.requests.get_or_create(&labels).inc();
     }
 
     /// Notes an answer that has ended.
     pub(crate) fn ended(&self, reason: &str, tokens: usize, first_token: Option<Duration>, took: Duration) {
-        self.finished.get_or_create(&vec![("finished_reason".to_owned(), reason.to_owned())]).inc();
+        self.finished.get_or_create(&labels([("finished_reason", reason.to_owned())])).inc();
         self.tokens.inc_by(tokens as u64);
         self.took.observe(took.as_secs_f64());
         let Some(first) = first_token else { return };
@@ -183,12 +228,52 @@ impl Metrics {
         if let Some(first) = figures.first_token {
             self.prefill.observe(first.saturating_sub(queued).as_secs_f64());
         }
+        if let Some(took) = figures.took {
+            self.ran.observe(took.saturating_sub(queued).as_secs_f64());
+        }
+    }
+
+    /// Notes a client's request whose answers have all ended: answers to each prompt, tokens that each may
+    /// have, and tokens of the longest.
+    pub(crate) fn asked(&self, answers: u64, wanted: u64, longest: u64) {
+        self.answers.observe(answers as f64);
+        self.wanted.observe(wanted as f64);
+        self.longest.observe(longest as f64);
+    }
+
+    /// Sets what is told of drafts by position, of the engine's state, and of adapters.
+    fn tell(&self, load: &Load) {
+        // The first position is there before the first draft.
+        for position in 0..load.accepted_at.len().max(1) {
+            let counter = self.accepted_at.get_or_create_owned(&labels([("position", position.to_string())]));
+            let count = load.accepted_at.get(position).copied().unwrap_or_default();
+            counter.inner().store(count, Ordering::Relaxed);
+        }
+        // The weights always stay, so that an engine is awake or gone.
+        let states = [("awake", !load.has_failed), ("weights_offloaded", false), ("discard_all", false)];
+        for (state, is) in states {
+            let gauge = self.sleep.get_or_create_owned(&labels([("sleep_state", state.to_owned())]));
+            gauge.set(f64::from(is));
+        }
+        // Another state of the adapters is another series: only the present one is told.
+        self.adapters.clear();
+        if let Some(AdapterLoad { most, queue, at }) = &load.adapters {
+            let names = |names: &BTreeSet<String>| {
+                escaped(&names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+            };
+            let labels = labels([
+                ("max_lora", most.to_string()),
+                ("running_lora_adapters", names(&queue.running)),
+                ("waiting_lora_adapters", names(&queue.waiting)),
+            ]);
+            self.adapters.get_or_create(&labels).set(*at as f64);
+        }
     }
 
     /// Notes deviations of an answer from its format.
     pub(crate) fn saw(&self, anomalies: &Anomalies) {
         for (kind, count) in anomalies.seen() {
-            let labels = vec![("kind".to_owned(), kind.name().to_owned())];
+            let labels = labels([("kind", kind.name().to_owned())]);
             self.anomalies.get_or_create(&labels).inc_by(u64::from(count));
         }
     }
@@ -201,6 +286,7 @@ impl Metrics {
         for (counter, (_, _, value)) in self.counters.iter().zip(counters(load)) {
             counter.inner().store(value, Ordering::Relaxed);
         }
+        self.tell(load);
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
@@ -211,12 +297,18 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
-    use crate::backend::{Figures, Load};
+    use crate::backend::{AdapterLoad, CacheFacts, Figures, Load};
+    use crate::pace::Pace;
+    use kernmill::serve::AdapterQueue;
     use std::time::Duration;
+
+    fn metrics(model: &str) -> Metrics {
+        Metrics::new(model, None, &Pace::default())
+    }
 
     #[test]
     fn every_series_has_the_name_of_the_model() {
-        let metrics = Metrics::new("nano");
+        let metrics = metrics("nano");
         metrics.responded("/ready", 503);
         metrics.ended("stop", 5, None, Duration::from_millis(100));
         let load = Load { is_draining: true, cached_tokens: 7, ..Load::default() };
@@ -237,14 +329,14 @@ mod tests {
 
     #[test]
     fn a_name_of_any_characters_stays_within_its_label() {
-        let text = Metrics::new("a\"b\\c\nd").text(&Load::default());
+        let text = metrics("a\"b\\c\nd").text(&Load::default());
         let line = r#"kernmill_steps_total{model_name="a\"b\\c\nd",engine="0"} 0"#;
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
 
     #[test]
     fn lengths_and_times_are_those_of_requests_that_have_ended() {
-        let metrics = Metrics::new("nano");
+        let metrics = metrics("nano");
         let [queued, first, took] = [20, 60, 100].map(Duration::from_millis);
         let left = Figures { tokens: 2, ..Figures::default() };
         metrics.counted(1000, &left);
@@ -268,6 +360,40 @@ mod tests {
             let line = format!("vllm:request_prompt_tokens_bucket{{{labels}}} {count}");
             assert!(text.contains(&line), "{line} in {text}");
         }
+    }
+
+    #[test]
+    fn drafts_the_cache_and_adapters_are_told_by_labels() {
+        let cache = CacheFacts { block_tokens: 16, blocks: 40, format: "f16".to_owned() };
+        let metrics = Metrics::new("nano", Some(&cache), &Pace::default());
+        let of = |running: &[&str], waiting: &[&str], at| {
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            let queue = AdapterQueue { running: names(running), waiting: names(waiting) };
+            Load { adapters: Some(AdapterLoad { most: 4, queue, at }), ..Load::default() }
+        };
+        metrics.text(&of(&["poet"], &[], 1_700_000_000));
+        let drafts = Load { checked_drafts: 5, accepted_at: vec![4, 1], has_failed: true, ..Load::default() };
+        let adapters = of(&["terse", "poet"], &["b\"c"], 1_800_000_000);
+        let text = metrics.text(&Load { adapters: adapters.adapters, ..drafts.clone() });
+        for line in [
+            r#"vllm:spec_decode_num_drafts_total{} 5"#,
+            r#"vllm:spec_decode_num_accepted_tokens_per_pos_total{,position="0"} 4"#,
+            r#"vllm:spec_decode_num_accepted_tokens_per_pos_total{,position="1"} 1"#,
+            r#"vllm:engine_sleep_state{,sleep_state="awake"} 0.0"#,
+            concat!(
+                r#"vllm:cache_config_info{,block_size="16",cache_dtype="f16","#,
+                r#"enable_prefix_caching="True",num_gpu_blocks="40"} 1.0"#,
+            ),
+            concat!(
+                r#"vllm:lora_requests_info{,max_lora="4",running_lora_adapters="poet,terse","#,
+                r#"waiting_lora_adapters="b\"c"} 1800000000.0"#,
+            ),
+        ] {
+            let line = line.replacen('{', r#"{model_name="nano",engine="0""#, 1);
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+        assert_eq!(text.matches("vllm:lora_requests_info{").count(), 1, "{text}");
+        assert!(!metrics.text(&drafts).contains("lora_requests_info{"), "no adapter is loaded");
     }
 
     /// What follows the name of a histogram of one request.

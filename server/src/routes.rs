@@ -26,18 +26,22 @@ pub fn router(state: Arc<State>) -> Router {
 /// Answers a request, whatever it is.
 pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    let record =
-        Arc::new(Record::new(name(&path), ROUTINE.contains(&path.as_str()) || page::is_there(&path)));
+    let is_routine = ROUTINE.contains(&path.as_str()) || page::is_there(&path);
+    let record = state.record(name(&path), is_routine, request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
     // A panic is one request's, and a client that goes away ends what it asked for.
     let mut task = JoinSet::new();
     task.spawn(route(state.clone(), request, record.clone()));
     let defect = || Err(ApiError::internal("the server has a defect: the log says which"));
     let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
-    let mut response = result.unwrap_or_else(|error| match path.as_str() {
-        "/v1/messages" | "/v1/messages/count_tokens" => error.response_of(&error.anthropic()),
-        path if path.starts_with(ollama::PATH) => error.response_of(&error.ollama()),
-        _ => error.into_response(),
+    let mut response = result.unwrap_or_else(|error| {
+        let mut body = match path.as_str() {
+            "/v1/messages" | "/v1/messages/count_tokens" => error.anthropic(),
+            path if path.starts_with(ollama::PATH) => error.ollama(),
+            _ => error.json(),
+        };
+        body["request_id"] = record.id().into();
+        error.response_of(&body)
     });
     if let Some(origin) =
         origin.filter(|origin| state.config.origins.iter().any(|own| own.as_bytes() == origin.as_bytes()))

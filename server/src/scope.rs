@@ -85,7 +85,7 @@ impl Scope<'_> {
     fn meant(&self, name: String, adapter: Option<&String>) -> (String, Vec<AdapterUse>) {
         // Names of models alone go into the log: any other may be a client's text.
         if let Some(record) = &self.record {
-            record.model(&name);
+            record.model(&name, adapter.map(String::as_str));
         }
         (name, adapter.into_iter().map(AdapterUse::of).collect())
     }

@@ -116,6 +116,7 @@ pub fn facts(
         fingerprint,
         preset: String::new(),
         weight_bytes: 0,
+        cache: None,
     })
 }
 

@@ -6,11 +6,13 @@ use crate::chat::pieces::Outcome;
 use crate::error::ApiError;
 use crate::ids;
 use crate::metrics::Metrics;
+use crate::otlp::Tracer;
 use crate::record::Record;
 use crate::responses::seal::Seal;
 use crate::responses::store::Store;
 use crate::scope::Scope;
 use crate::tls::Tls;
+use axum::http::HeaderMap;
 use kernmill::chat::Date;
 use kernmill::serve::Request;
 use std::collections::BTreeMap;
@@ -53,6 +55,9 @@ pub struct Config {
     pub grace: Duration,
     /// Certificate and key of encrypted connections; `None` for connections in the clear.
     pub tls: Option<Tls>,
+    /// Address of a collector of traces, such as `http://127.0.0.1:4318`; `None` for the one that the
+    /// environment names, if it does.
+    pub otlp: Option<String>,
 }
 
 /// What conversations say of the day.
@@ -161,6 +166,7 @@ impl Default for Config {
             sessions: None,
             grace: Duration::from_secs(30),
             tls: None,
+            otlp: None,
         }
     }
 }
@@ -172,7 +178,9 @@ pub struct State {
     /// How the server behaves.
     pub config: Config,
     /// Figures for operators.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
+    /// Where traces go, if they go anywhere.
+    pub tracer: Option<Tracer>,
     /// Responses that can be asked for again.
     pub responses: Store,
     /// Seals what clients keep for the server.
@@ -185,17 +193,32 @@ impl State {
     /// The state of a server that begins.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// When the system gives no random bytes, or traces cannot go where they shall.
     pub fn new(backend: Arc<dyn Backend>, config: Config) -> io::Result<State> {
-        let metrics = Metrics::new(&backend.facts().model);
+        let facts = backend.facts();
+        let metrics = Arc::new(Metrics::new(&facts.model, facts.cache.as_ref(), &backend.pace()));
+        let tracer = Tracer::new(config.otlp.as_deref(), &facts.model)?;
         Ok(State {
             backend,
             config,
             metrics,
+            tracer,
             responses: Store::default(),
             seal: Seal::new()?,
             started: ids::now(),
         })
+    }
+
+    /// The record of a request that has come with these headers.
+    pub fn record(&self, route: &'static str, is_routine: bool, headers: &HeaderMap) -> Arc<Record> {
+        let trace = self.tracer.as_ref().and_then(|tracer| tracer.begin(route, headers));
+        let record = Record::new(route, is_routine, self.metrics.clone(), trace);
+        // The first one is the client's own, the other one a gateway's.
+        let name = headers.get("x-client-request-id").or(headers.get("x-request-id"));
+        if let Some(name) = name.and_then(|name| name.to_str().ok()) {
+            record.client(name);
+        }
+        Arc::new(record)
     }
 
     /// What the requests of a caller are read with.
@@ -217,6 +240,9 @@ impl State {
     pub fn submit(self: &Arc<State>, request: Request, record: &Option<Arc<Record>>) -> Running {
         let (state, tenant, record) = (self.clone(), request.tenant, record.clone());
         let prompt_tokens = request.prompt.len() as u64;
+        if let Some(record) = &record {
+            record.submitted(&request);
+        }
         let mut running = self.backend.submit(request);
         running.count(move |figures| {
             state.config.keys.spend(tenant, figures.tokens, Instant::now());

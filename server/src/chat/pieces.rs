@@ -75,15 +75,22 @@ pub enum End {
     Failed(String),
 }
 
-impl Outcome {
-    /// The reason as OpenAI's chat API names it.
-    pub fn finish_reason(&self) -> &'static str {
-        match self.end {
+impl End {
+    /// The end in a word, as OpenAI's chat API names it.
+    fn reason(&self) -> &'static str {
+        match self {
             End::Stop => "stop",
             End::Calls => "tool_calls",
             End::Length => "length",
             End::Refused(_) | End::Failed(_) => "error",
         }
+    }
+}
+
+impl Outcome {
+    /// The reason as OpenAI's chat API names it.
+    pub fn finish_reason(&self) -> &'static str {
+        self.end.reason()
     }
 
     /// The error that the turn ended with, if it did.
@@ -242,7 +249,7 @@ impl Pieces {
     }
 
     /// Ends the answer as the backend did. A stop string that was found has cancelled it.
-    pub fn done(&mut self, mut answer: Answer) {
+    pub fn done(&mut self, mut answer: Answer) -> &'static str {
         if self.has_stopped {
             answer.finish = Finish::Stop(StopReason::Caller);
         }
@@ -259,7 +266,9 @@ impl Pieces {
             Finish::Unavailable(why) => End::Refused(Box::new(ApiError::stage_lost(why))),
             Finish::Astray(why) => End::Refused(Box::new(ApiError::invalid(why.clone()))),
         };
+        let reason = end.reason();
         self.end(end, answer);
+        reason
     }
 
     /// Ends the answer for a reason.

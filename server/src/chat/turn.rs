@@ -274,7 +274,10 @@ impl Turn {
                     }
                     continue;
                 }
-                Some(Event::Done(answer)) => self.pieces.done(*answer),
+                Some(Event::Done(answer)) => {
+                    let reason = self.pieces.done(*answer);
+                    running.finished(reason);
+                }
                 None => {
                     let why = "the engine has failed: the log says why".to_owned();
                     let answer = Answer { finish: Finish::Failed(why), ..self.pieces.so_far() };

@@ -61,6 +61,9 @@ impl Inference {
     ) -> Result<(Responses, MetadataMap), ApiError> {
         let entry = self.aborts.enter(caller.tenant, &request.request_id)?;
         let (worker, record) = (self.state.clone(), caller.record.clone());
+        if let Some(record) = &record {
+            record.client(&request.request_id);
+        }
         let mut asked = reply::blocking(move || {
             let within = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let asked = Asked::read(&worker, &caller, request, streams, within)?;

@@ -117,13 +117,13 @@ async fn respond(state: Arc<State>, routes: Router, request: Request) -> Respons
     let name = METHODS.into_iter().find(|method| *method == path).unwrap_or("other");
     // Monitors and clients that look around ask without a key, and again and again.
     let is_open = path.starts_with("/grpc.");
-    let record = Arc::new(Record::new(name, is_open));
+    let record = state.record(name, is_open, request.headers());
     let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     if !kind.starts_with(b"application/grpc") {
         record.status(415);
-        return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
+        return with_id(StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response(), &record);
     }
-    let mut response = match prepare(&state, request, &record, is_open).await {
+    let response = match prepare(&state, request, &record, is_open).await {
         Ok(request) => routes.oneshot(request).await.unwrap_or_else(|never| match never {}),
         Err(error) => status::of(&error).into_http(),
     };
@@ -132,6 +132,11 @@ async fn respond(state: Arc<State>, routes: Router, request: Request) -> Respons
     let status = status::http(code.and_then(|code| code.parse().ok()).unwrap_or(0));
     state.metrics.responded(name, status);
     record.status(status);
+    with_id(response, &record)
+}
+
+/// A response that names its request.
+fn with_id(mut response: Response, record: &Record) -> Response {
     if let Ok(id) = HeaderValue::from_str(record.id()) {
         response.headers_mut().insert("x-request-id", id);
     }

@@ -155,7 +155,7 @@ pub fn schemas() -> Map<String, Value> {
         ("OllamaModels", models),
         ("OllamaModel", shown),
         ("OllamaVersion", object(&["version"], [("version", string()), ("kernmill", string())])),
-        ("OllamaError", object(&["error"], [("error", string())])),
+        ("OllamaError", object(&["error"], [("error", string()), ("request_id", string())])),
     ];
     schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }

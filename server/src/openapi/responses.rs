@@ -253,18 +253,21 @@ pub fn responses() -> Map<String, Value> {
             "Error",
             object(
                 &["error"],
-                [(
-                    "error",
-                    object(
-                        &["message", "type", "param", "code"],
-                        [
-                            ("message", string()),
-                            ("type", string()),
-                            ("param", maybe(string())),
-                            ("code", maybe(string())),
-                        ],
+                [
+                    (
+                        "error",
+                        object(
+                            &["message", "type", "param", "code"],
+                            [
+                                ("message", string()),
+                                ("type", string()),
+                                ("param", maybe(string())),
+                                ("code", maybe(string())),
+                            ],
+                        ),
                     ),
-                )],
+                    ("request_id", string()),
+                ],
             ),
         ),
         (
@@ -274,6 +277,7 @@ pub fn responses() -> Map<String, Value> {
                 [
                     ("type", word("error")),
                     ("error", object(&["type", "message"], [("type", string()), ("message", string())])),
+                    ("request_id", string()),
                 ],
             ),
         ),

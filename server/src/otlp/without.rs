@@ -1,0 +1,60 @@
+//! What a build without the feature `otlp` has in its place: something that says so.
+
+use crate::trace::Ended;
+use axum::http::HeaderMap;
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+/// There is none.
+#[derive(Clone, Debug)]
+pub struct Tracer(Infallible);
+
+/// There is none.
+#[derive(Debug)]
+pub struct Trace(Infallible);
+
+impl Tracer {
+    /// Says that this build has no traces, where a collector is named.
+    ///
+    /// # Errors
+    /// When one is.
+    pub fn new(endpoint: Option<&str>, _: &str) -> io::Result<Option<Tracer>> {
+        match endpoint {
+            None => Ok(None),
+            Some(_) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this kernmill is built without traces; build it with `--features otlp`",
+            )),
+        }
+    }
+
+    /// Cannot be called.
+    pub fn begin(&self, _: &'static str, _: &HeaderMap) -> Option<Trace> {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    pub fn finish(&self, _: Duration) {
+        match self.0 {}
+    }
+}
+
+impl Trace {
+    /// Cannot be called.
+    pub fn end(&self, _: &Ended<'_>) -> String {
+        match self.0 {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tracer;
+
+    #[test]
+    fn a_collector_is_refused_with_what_helps() {
+        let error = Tracer::new(Some("http://127.0.0.1:4318"), "nano").unwrap_err().to_string();
+        assert!(error.contains("--features otlp") && error.lines().count() == 1, "{error}");
+        assert!(Tracer::new(None, "nano").unwrap().is_none());
+    }
+}
