@@ -26,8 +26,8 @@ use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
 use kernmill_runtime::kv::KvShape;
-use kernmill_runtime::perf;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
+use kernmill_runtime::{perf, vtune};
 
 use std::path::PathBuf;
 #[cfg(feature = "compiler")]
@@ -420,6 +420,7 @@ fn engine(
     };
     let code = &image.program().code;
     let failed = |(path, error): (PathBuf, std::io::Error)| Error::write(&path)(error);
+    vtune::announce(engine.code_address(), &code.symbols);
     if options.perf_map {
         perf::write_map(&engine, &code.symbols).map_err(failed)?;
     }

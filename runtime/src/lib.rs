@@ -29,6 +29,11 @@ pub mod tokenizer_handle;
 #[cfg(test)]
 mod toy;
 pub mod trace;
+#[cfg(feature = "vtune")]
+pub mod vtune;
+#[cfg(not(feature = "vtune"))]
+#[path = "vtune/without.rs"]
+pub mod vtune;
 
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;

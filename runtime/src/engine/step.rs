@@ -7,6 +7,7 @@ use super::{Engine, EngineError, SeqId};
 use crate::executor::{Portion, RowsIn, RowsOut, RowsTo};
 use crate::kv::{BlockChange, KvError};
 use crate::stages::Upstream;
+use crate::vtune;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -228,6 +229,7 @@ impl Engine {
             _ => (Portion::default(), RowsIn::Batch),
         };
         let panicked = Panicked::default();
+        let _told = vtune::Step::begin(self.run.batch.len());
         let RunBuffers { batch, wanted, origins, sequences, .. } = &mut self.run;
         let (tables, adapters) = (self.tables.view(), &self.adapters);
         match out {
