@@ -39,7 +39,7 @@ pub struct Params {
 /// Where the request stands among others.
 pub struct Place {
     /// Weighted adapters of all tokens.
-    pub adapters: Vec<(String, f32)>,
+    pub adapters: Vec<AdapterUse>,
     /// Whether somebody looks on.
     pub is_interactive: bool,
     /// Claim within the class.
@@ -157,8 +157,7 @@ fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Resul
         logit_bias: params.logit_bias.iter().flatten().map(|(id, bias)| (*id, *bias)).collect(),
         seed: params.seed,
     };
-    sampler.check(facts.vocab as usize).map_err(|error| Failure::Input(error.to_string()))?;
-    let adapter = |(name, weight)| AdapterUse { name, weight };
+    sampler.check(facts.vocab as usize).map_err(Failure::input)?;
     Ok(Request {
         max_tokens: params.max_tokens.unwrap_or(room.max(1)),
         sampler,
@@ -168,7 +167,7 @@ fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Resul
         stop_tokens: params.stop_token_ids.clone(),
         shows_special: !params.skip_special_tokens,
         drafts: params.drafts,
-        adapters: place.adapters.into_iter().map(adapter).collect(),
+        adapters: place.adapters,
         class: if place.is_interactive { Class::Interactive } else { Class::Batch },
         priority: place.priority,
         ..Request::greedy(prompt, 1)

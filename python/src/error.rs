@@ -4,6 +4,7 @@ use kernmill::Error;
 use kernmill::serve::{EndReason, Finish};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::{PyErr, create_exception};
+use std::fmt::Display;
 
 create_exception!(
     kernmill,
@@ -66,6 +67,16 @@ impl From<Failure> for PyErr {
 }
 
 impl Failure {
+    /// What was given is wrong, as the error says.
+    pub fn input(error: impl Display) -> Failure {
+        Failure::Input(error.to_string())
+    }
+
+    /// The work itself failed, as the error says.
+    pub fn defect(error: impl Display) -> Failure {
+        Failure::Defect(error.to_string())
+    }
+
     /// Why a text that ended so is none; `None` if it stands.
     pub fn of(finish: &Finish) -> Option<Failure> {
         match finish {

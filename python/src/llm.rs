@@ -157,7 +157,7 @@ impl Engine {
         self.check()?;
         let encoded = py.detach(|| -> Result<_, Failure> {
             let tokenizer = self.facts.tokenizer()?;
-            tokenizer.encode(text, special).map_err(|error| Failure::Input(error.to_string()))
+            tokenizer.encode(text, special).map_err(Failure::input)
         });
         Ok(encoded?)
     }
@@ -170,7 +170,7 @@ impl Engine {
             return Err(Failure::Input(format!("token {id} is past the vocabulary of {vocab}")).into());
         }
         let text = self.facts.tokenizer()?.decode(&ids);
-        Ok(text.map_err(|error| Failure::Input(error.to_string()))?)
+        Ok(text.map_err(Failure::input)?)
     }
 
     /// Bytes of a token; `None` if it stands for no text.
@@ -199,7 +199,7 @@ impl Engine {
         bell: Option<&Bound<'_, PyBell>>,
     ) -> PyResult<Request> {
         self.check()?;
-        let place = Place { adapters, is_interactive: interactive, priority };
+        let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
         let request = py.detach(|| ask::request(&self.facts, prompt, &params, place))?;
         Ok(self.submitted(request, None, bell.map(Bound::get)))
     }
@@ -218,7 +218,7 @@ impl Engine {
         bell: Option<&Bound<'_, PyBell>>,
     ) -> PyResult<Request> {
         self.check()?;
-        let place = Place { adapters, is_interactive: interactive, priority };
+        let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
         let (request, reading) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
         Ok(self.submitted(request, Some(reading), bell.map(Bound::get)))
     }
@@ -238,7 +238,7 @@ impl Engine {
             self.asked(py, work).inspect_err(|_| is_abandoned.store(true, Ordering::Relaxed))??;
         let shape = (rows, self.facts.vocab as usize);
         let array = Array2::from_shape_vec(shape, computed);
-        Ok(array.map_err(|error| Failure::Defect(error.to_string()))?.into_pyarray(py))
+        Ok(array.map_err(Failure::defect)?.into_pyarray(py))
     }
 
     /// Loads an adapter; how many bytes it takes.

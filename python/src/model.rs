@@ -64,7 +64,7 @@ impl Facts {
     /// # Errors
     /// When the model has none, or it cannot be read.
     pub fn tokenizer(&self) -> Result<&Tokenizer, Failure> {
-        self.tokenizer.as_ref().ok_or_else(none)?.get().map_err(|error| Failure::Input(error.to_string()))
+        self.tokenizer.as_ref().ok_or_else(none)?.get().map_err(Failure::input)
     }
 
     /// The model's form of conversations.
@@ -95,7 +95,7 @@ impl Facts {
                 self.lexicon.get_or_init(|| made)
             }
         };
-        Constraint::new(lexicon, rule).map_err(|error| Failure::Input(error.to_string()))
+        Constraint::new(lexicon, rule).map_err(Failure::input)
     }
 }
 

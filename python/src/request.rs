@@ -226,9 +226,8 @@ impl Request {
                 logprobs.push(logprob);
             }
         }
-        let wrong = |error: numpy::ndarray::ShapeError| Failure::Defect(error.to_string());
-        let ids = Array2::from_shape_vec((all.len(), top), ids).map_err(wrong)?;
-        let top_logprobs = Array2::from_shape_vec((all.len(), top), logprobs).map_err(wrong)?;
+        let ids = Array2::from_shape_vec((all.len(), top), ids).map_err(Failure::defect)?;
+        let top_logprobs = Array2::from_shape_vec((all.len(), top), logprobs).map_err(Failure::defect)?;
         let tokens: Vec<f32> = all.iter().map(|found| found.token).collect();
         let ranks: Vec<u32> = all.iter().map(|found| found.rank + 1).collect();
         Ok((

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from ._base import Adapter, Base, Deltas, Job, Path, Prompt, params_of, prompts_of
+from ._base import Adapter, Base, Job, Path, Prompt
 from ._kernmill import Bell, Request
-from ._messages import Message, conversation, is_conversation
-from .llm import Params, _single, scores, scoring
+from ._texts import Jobs, Messages, Params, StreamBase, Texts, Tools, outputs, scores
 from .outputs import Delta, RequestOutput, Scores
-from .params import SamplingParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,12 +43,14 @@ class _Ringer:
             self._is_watched = False
 
 
-class AsyncLLM(Base):
+class AsyncLLM(Texts["AsyncStream"]):
     """A model that makes texts for tasks of event loops.
 
     A task that is cancelled cancels what it asked for. Making the object loads the model, which takes a
     while; `AsyncLLM.create` does that on another thread.
     """
+
+    _is_interactive = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Loads a model; the options are those of `LLM`."""
@@ -84,81 +84,32 @@ class AsyncLLM(Base):
         priority: int = 0,
     ) -> list[RequestOutput]:
         """Continues prompts, as `LLM.generate` does."""
-        listed = prompts_of(prompts)
-        params = params_of(sampling_params, len(listed))
-        jobs: list[Job] = []
-        try:
-            for prompt, one in zip(listed, params, strict=True):
-                jobs.append(self._job(one, prompt=prompt, adapter=adapter, priority=priority))
-            return await self._finished(jobs)
-        except BaseException:
-            for job in jobs:
-                job.cancel()
-            raise
+        with self._generated(prompts, sampling_params, adapter=adapter, priority=priority) as jobs:
+            await self._wait(jobs)
+            return outputs(jobs)
 
     async def chat(
         self,
-        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        messages: Messages | Sequence[Messages],
         sampling_params: Params = None,
         *,
-        tools: Iterable[Mapping[str, Any]] | None = None,
+        tools: Tools = None,
         reasoning_effort: str | None = None,
         date: str | None = None,
         adapter: Adapter = None,
         priority: int = 0,
     ) -> list[RequestOutput]:
         """Answers a conversation, or several together, as `LLM.chat` does."""
-        listed: list[Any] = [messages] if is_conversation(messages) else list(messages)
-        params = params_of(sampling_params, len(listed))
-        tools = None if tools is None else list(tools)
-        jobs: list[Job] = []
-        try:
-            for one, how in zip(listed, params, strict=True):
-                text = conversation(one, tools, reasoning_effort, date)
-                jobs.append(self._job(how, conversation=text, adapter=adapter, priority=priority))
-            return await self._finished(jobs)
-        except BaseException:
-            for job in jobs:
-                job.cancel()
-            raise
-
-    def stream(
-        self,
-        prompt: Prompt,
-        sampling_params: SamplingParams | None = None,
-        *,
-        adapter: Adapter = None,
-        priority: int = 0,
-    ) -> AsyncStream:
-        """Continues a prompt, piece by piece, for `async for`. Leaving it cancels the text."""
-        params = _single(sampling_params)
-        return AsyncStream(self, self._job(params, prompt=prompt, adapter=adapter, priority=priority))
-
-    def stream_chat(
-        self,
-        messages: Sequence[Message],
-        sampling_params: SamplingParams | None = None,
-        *,
-        tools: Iterable[Mapping[str, Any]] | None = None,
-        reasoning_effort: str | None = None,
-        date: str | None = None,
-        adapter: Adapter = None,
-        priority: int = 0,
-    ) -> AsyncStream:
-        """Answers a conversation, piece by piece; each says which part of the answer it belongs to."""
-        params = _single(sampling_params)
-        text = conversation(messages, tools, reasoning_effort, date)
-        return AsyncStream(self, self._job(params, conversation=text, adapter=adapter, priority=priority))
+        told = (tools, reasoning_effort, date)
+        with self._answered(messages, sampling_params, *told, adapter=adapter, priority=priority) as jobs:
+            await self._wait(jobs)
+            return outputs(jobs)
 
     async def score(self, prompt: Prompt, *, top: int = 0, adapter: Adapter = None) -> Scores:
         """How likely the model holds each token of a text, after those before it."""
-        job = self._job(scoring(top), prompt=prompt, adapter=adapter)
-        try:
-            await self._finished([job])
-        except BaseException:
-            job.cancel()
-            raise
-        return scores(job, top)
+        with self._scored(prompt, top, adapter) as jobs:
+            await self._wait(jobs)
+            return scores(jobs, top)
 
     async def logits(
         self, prompt: Prompt, *, last: bool = False, adapter: Adapter = None
@@ -179,19 +130,21 @@ class AsyncLLM(Base):
     def _ringer(self) -> _Ringer:
         return self._ringers.setdefault(asyncio.get_running_loop(), _Ringer())
 
-    def _job(self, params: SamplingParams, **options: Any) -> Job:
-        return Job(self, params, interactive=True, bell=self._ringer().bell, **options)
+    def _bell(self) -> Bell:
+        return self._ringer().bell
+
+    def _stream(self, job: Job) -> AsyncStream:
+        return AsyncStream(self, job)
 
     def _event(self, request: Request) -> asyncio.Event:
         return self._ringer().event(request, asyncio.get_running_loop())
 
-    async def _finished(self, jobs: list[Job]) -> list[RequestOutput]:
+    async def _wait(self, jobs: Jobs) -> None:
         requests = [(request, self._event(request)) for job in jobs for request in job.requests]
         for request, event in requests:
             while not request.wait(0):
                 await event.wait()
                 event.clear()
-        return [job.output() for job in jobs]
 
 
 class AsyncAdapters:
@@ -213,11 +166,11 @@ class AsyncAdapters:
         return await asyncio.to_thread(self._engine.adapters)
 
 
-class AsyncStream:
+class AsyncStream(StreamBase):
     """A text as it comes: an asynchronous iterator of `Delta` that cancels what is left."""
 
     def __init__(self, llm: AsyncLLM, job: Job) -> None:
-        self._deltas = Deltas(job)
+        super().__init__(job)
         self._event = llm._event(job.requests[0])
 
     def __aiter__(self) -> Self:
@@ -257,10 +210,4 @@ class AsyncStream:
 
     def cancel(self) -> None:
         """Cancels the text, if it has not ended."""
-        if self._deltas.output is None:
-            self._deltas.job.cancel()
-
-    @property
-    def output(self) -> RequestOutput | None:
-        """What came of the text, once it has ended."""
-        return self._deltas.output
+        self._cancel()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from ._base import Adapter, Base, Deltas, Job, Path, Prompt, params_of, prompts_of
-from ._kernmill import Unsupported
-from ._messages import Message, conversation, is_conversation
+from ._base import Adapter, Base, Job, Path, Prompt
+from ._texts import Jobs, Messages, Params, StreamBase, Texts, Tools, outputs, scores
 from .outputs import Delta, RequestOutput, Scores
 from .params import SamplingParams
 
@@ -16,16 +15,17 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-Params = SamplingParams | Sequence[SamplingParams] | None
 OnProgress = Callable[[int, int], object] | None
 
 
-class LLM(Base):
+class LLM(Texts["Stream"]):
     """A model that makes texts.
 
     All threads may use one object at once: what they ask for runs together. Leaving a call by an exception,
     Ctrl-C among them, cancels what it asked for, and the model goes on.
     """
+
+    _is_interactive = False
 
     def __enter__(self) -> Self:
         return self
@@ -62,23 +62,15 @@ class LLM(Base):
         scripts of vLLM and shows nothing.
         """
         del use_tqdm
-        listed = prompts_of(prompts)
-        params = params_of(sampling_params, len(listed))
-        jobs: list[Job] = []
-        try:
-            for prompt, one in zip(listed, params, strict=True):
-                jobs.append(Job(self, one, prompt=prompt, adapter=adapter, priority=priority))
+        with self._generated(prompts, sampling_params, adapter=adapter, priority=priority) as jobs:
             return _finished(jobs, on_progress)
-        except BaseException:
-            _cancel(jobs)
-            raise
 
     def chat(
         self,
-        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        messages: Messages | Sequence[Messages],
         sampling_params: Params = None,
         *,
-        tools: Iterable[Mapping[str, Any]] | None = None,
+        tools: Tools = None,
         reasoning_effort: str | None = None,
         date: str | None = None,
         adapter: Adapter = None,
@@ -93,58 +85,15 @@ class LLM(Base):
         YYYY-MM-DD, is the day that the model is told.
         """
         del use_tqdm
-        listed: list[Any] = [messages] if is_conversation(messages) else list(messages)
-        params = params_of(sampling_params, len(listed))
-        tools = None if tools is None else list(tools)
-        jobs: list[Job] = []
-        try:
-            for one, how in zip(listed, params, strict=True):
-                text = conversation(one, tools, reasoning_effort, date)
-                jobs.append(Job(self, how, conversation=text, adapter=adapter, priority=priority))
+        told = (tools, reasoning_effort, date)
+        with self._answered(messages, sampling_params, *told, adapter=adapter, priority=priority) as jobs:
             return _finished(jobs, on_progress)
-        except BaseException:
-            _cancel(jobs)
-            raise
-
-    def stream(
-        self,
-        prompt: Prompt,
-        sampling_params: SamplingParams | None = None,
-        *,
-        adapter: Adapter = None,
-        priority: int = 0,
-    ) -> Stream:
-        """Continues a prompt, piece by piece. Leaving the stream cancels the text."""
-        params = _single(sampling_params)
-        return Stream(Job(self, params, prompt=prompt, adapter=adapter, priority=priority, interactive=True))
-
-    def stream_chat(
-        self,
-        messages: Sequence[Message],
-        sampling_params: SamplingParams | None = None,
-        *,
-        tools: Iterable[Mapping[str, Any]] | None = None,
-        reasoning_effort: str | None = None,
-        date: str | None = None,
-        adapter: Adapter = None,
-        priority: int = 0,
-    ) -> Stream:
-        """Answers a conversation, piece by piece; each says which part of the answer it belongs to."""
-        params = _single(sampling_params)
-        text = conversation(messages, tools, reasoning_effort, date)
-        job = Job(self, params, conversation=text, adapter=adapter, priority=priority, interactive=True)
-        return Stream(job)
 
     def score(self, prompt: Prompt, *, top: int = 0, adapter: Adapter = None) -> Scores:
         """How likely the model holds each token of a text, after those before it."""
-        params = scoring(top)
-        job = Job(self, params, prompt=prompt, adapter=adapter)
-        try:
-            job.requests[0].wait()
-        except BaseException:
-            job.cancel()
-            raise
-        return scores(job, top)
+        with self._scored(prompt, top, adapter) as jobs:
+            _wait(jobs, None)
+            return scores(jobs, top)
 
     def logits(
         self, prompt: Prompt, *, last: bool = False, adapter: Adapter = None
@@ -163,6 +112,9 @@ class LLM(Base):
     def metrics(self) -> dict[str, float]:
         """What there is to do, and what was done: requests, the KV cache, steps, tokens."""
         return self._metrics()
+
+    def _stream(self, job: Job) -> Stream:
+        return Stream(job)
 
 
 class Adapters:
@@ -193,11 +145,8 @@ class Adapters:
         return len(self.names())
 
 
-class Stream:
+class Stream(StreamBase):
     """A text as it comes: an iterator of `Delta`, and a context manager that cancels what is left."""
-
-    def __init__(self, job: Job) -> None:
-        self._deltas = Deltas(job)
 
     def __iter__(self) -> Self:
         return self
@@ -225,42 +174,17 @@ class Stream:
 
     def close(self) -> None:
         """Cancels the text, if it has not ended."""
-        if self._deltas.output is None:
-            self._deltas.job.cancel()
-
-    @property
-    def output(self) -> RequestOutput | None:
-        """What came of the text, once it has ended."""
-        return self._deltas.output
+        self._cancel()
 
 
-def scoring(top: int) -> SamplingParams:
-    """Parameters of a request that scores its prompt."""
-    return SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=top, drafts=False)
+def _finished(jobs: Jobs, on_progress: OnProgress) -> list[RequestOutput]:
+    _wait(jobs, on_progress)
+    return outputs(jobs)
 
 
-def scores(job: Job, top: int) -> Scores:
-    """The scores that such a request has."""
-    request = job.requests[0]
-    return Scores(request.prompt_token_ids, *request.prompt_scores(top))
-
-
-def _single(params: SamplingParams | None) -> SamplingParams:
-    one = params_of(params, 1)[0]
-    if one.n != 1:
-        raise Unsupported("a stream has one text: leave n at 1")
-    return one
-
-
-def _finished(jobs: list[Job], on_progress: OnProgress) -> list[RequestOutput]:
+def _wait(jobs: Jobs, on_progress: OnProgress) -> None:
     for done, job in enumerate(jobs):
         for request in job.requests:
             request.wait()
         if on_progress is not None:
             on_progress(done + 1, len(jobs))
-    return [job.output() for job in jobs]
-
-
-def _cancel(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.cancel()
