@@ -49,7 +49,8 @@ def protos():
     command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--features", "grpc"]
     command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
-    return Path(next(package["manifest_path"] for package in metadata["packages"] if package["name"] == "vllm-proto")).parent
+    found = next(package for package in metadata["packages"] if package["name"] == "vllm-proto")
+    return Path(found["manifest_path"]).parent
 
 
 def compiled(directory, out):
@@ -118,7 +119,8 @@ class Check:
         if "token_ids" not in fields:
             fields.setdefault("text", PROMPT)
         fields.setdefault("response", self.pb.ResponseOptions(output_token_ids=True, prompt_token_ids=True))
-        return self.pb.GenerateRequest(stopping=self.pb.StoppingCriteria(max_new_tokens=tokens, **(stopping or {})), **fields)
+        criteria = self.pb.StoppingCriteria(max_new_tokens=tokens, **(stopping or {}))
+        return self.pb.GenerateRequest(stopping=criteria, **fields)
 
     def refused(self, code, request, named, call=None):
         try:
@@ -140,8 +142,9 @@ class Check:
             if response.HasField("outputs"):
                 text, ids, end = sequences.get(response.outputs.index, ("", [], None))
                 equal(end, None, "nothing comes behind the end")
-                end = response.outputs.finish_info if response.outputs.HasField("finish_info") else None
-                sequences[response.outputs.index] = (text + response.outputs.text, ids + list(response.outputs.token_ids), end)
+                new = response.outputs
+                end = new.finish_info if new.HasField("finish_info") else None
+                sequences[new.index] = (text + new.text, ids + list(new.token_ids), end)
         return prompt, sequences
 
     def tokens_are_those_of_http_and_of_run(self):
@@ -200,7 +203,8 @@ class Check:
         choice = text(choice=self.pb.DecodingParameters.StringChoices(choices=["yes", "no (not yet)"])).text
         if choice not in ("yes", "no (not yet)"):
             raise AssertionError(f"{choice!r} is none of the choices")
-        schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 99}}, "required": ["n"], "additionalProperties": False}
+        schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 99}}}
+        schema |= {"required": ["n"], "additionalProperties": False}
         equal(list(json.loads(text(json=json.dumps(schema)).text)), ["n"], "the schema")
         if not re.fullmatch("[ab]{3}", text(regex="[ab]{3}").text):
             raise AssertionError("the expression does not match")
