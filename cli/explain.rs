@@ -37,7 +37,7 @@ Examples:
 pub struct Explain {
     #[command(flatten)]
     given: GivenArgs,
-    /// Instruction set; native is the best that this CPU has (amx only for preset bf16)
+    /// Instruction set; native is this CPU's best (amx for preset bf16 only). It wins over --machine
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     target: Target,
     #[command(flatten)]

@@ -26,8 +26,8 @@ pub struct ModelArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub regenerate: bool,
-    /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's
-    /// targets the best that runs here
+    /// Instruction set; native is the best that this CPU has (which takes amx for preset bf16 only), or of
+    /// a plan's targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
     /// Keep what is compiled in this directory, as plans, and start from there the next time: no compiling,

@@ -71,7 +71,7 @@ pub struct CompileArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct MachineArgs {
     /// Machine that kernels are picked for, as `kernmill cpu --measure -o FILE` described it there: its
-    /// workers, memory and cost of a step, its best target and its family of CPUs. --target and --tune win
+    /// workers, memory, cost of a step, best target (amx if tiles pay), CPU family. --target and --tune win
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
 }

@@ -58,8 +58,8 @@ pub struct Compile {
     /// stages it may be left out, then there is no plan either
     #[arg(long, short, value_name = "FILE.plan|FILE.o", required_unless_present_any = ["dry_run", "emit"])]
     output: Option<PathBuf>,
-    /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset
-    /// (amx for bf16 only)
+    /// Instruction sets to generate code for; native is this CPU's best, all those of the preset (both take
+    /// amx for preset bf16 only). It wins over --machine
     #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
     target: Vec<Targets>,
     /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several
