@@ -20,6 +20,8 @@ pub fn host_has(feature: &str) -> bool {
         "avx512vbmi" => is_x86_feature_detected!("avx512vbmi"),
         "avx512_bf16" => is_x86_feature_detected!("avx512bf16"),
         "avx512_fp16" => is_x86_feature_detected!("avx512fp16"),
+        // Every hypervisor says so in its guests, and no CPU by itself.
+        "hypervisor" => std::arch::x86_64::__cpuid(1).ecx >> 31 & 1 == 1,
         "amx_tile" => edx_of_leaf_7(24) && tiles_enabled(),
         "amx_bf16" => edx_of_leaf_7(22) && tiles_enabled(),
         "amx_int8" => edx_of_leaf_7(25) && tiles_enabled(),

@@ -6,6 +6,7 @@ use crate::observe::{Observer, Silent, Unit};
 use crate::options::Target;
 use kernmill_compiler::quant::Preset;
 use kernmill_kernels_gen::tile_probe;
+use kernmill_os::affinity::usable;
 use kernmill_os::cpu::host_has;
 use kernmill_os::memory::available_memory;
 use kernmill_os::proc;
@@ -122,7 +123,7 @@ pub fn text(measured: &Measured) -> String {
     }
     let _ = writeln!(text, "features: {}", features().join(" "));
     let _ = writeln!(text, "AMX tiles: {}", tiles_text(&tiles_state()));
-    let _ = writeln!(text, "threads: {} by default, {} CPUs", default_threads(), cpus());
+    let _ = writeln!(text, "{}", threads_text(default_threads(), cpus(), may_hide_threads()));
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
     }
@@ -209,6 +210,22 @@ fn features() -> Vec<&'static str> {
     known.into_iter().filter(|feature| host_has(feature)).collect()
 }
 
+/// Whether cores may be hardware threads that share one: a virtual machine often shows them so.
+fn may_hide_threads() -> bool {
+    let usable = usable();
+    host_has("hypervisor") && usable.cpus.len() > 1 && usable.cores().len() == usable.cpus.len()
+}
+
+fn threads_text(threads: usize, cpus: usize, may_hide: bool) -> String {
+    let text = format!("threads: {threads} by default, {cpus} CPUs");
+    if !may_hide {
+        return text;
+    }
+    format!(
+        "{text}; a virtual machine may show threads of one core as cores: --measure shows what more threads bring"
+    )
+}
+
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -228,6 +245,17 @@ fn name_in(info: &str) -> String {
 mod tests {
     use super::*;
     use kernmill_compiler::machine::{Description, SCHEMA};
+
+    #[test]
+    fn cores_that_may_be_none_are_told() {
+        assert_eq!(threads_text(4, 8, false), "threads: 4 by default, 8 CPUs");
+        assert!(threads_text(8, 8, true).starts_with("threads: 8 by default, 8 CPUs; a virtual machine may"));
+        // What the system shows of its CPU says the same of a hypervisor.
+        let flags = proc::text("cpuinfo").unwrap();
+        let has_flag = flags.split_whitespace().any(|flag| flag == "hypervisor");
+        assert_eq!(host_has("hypervisor"), has_flag);
+        assert!(has_flag || !may_hide_threads());
+    }
 
     #[test]
     fn threads_are_counted_up_to_all() {
