@@ -5,6 +5,7 @@
 //! activations apart. Clobbers: caller-saved registers and flags.
 
 use super::AsmKernel;
+use super::decoder::{first_block, next_block_ahead};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK, ROW_BYTES, SMALL, Shape};
@@ -13,7 +14,7 @@ use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr, k1, qword_ptr, xmmword_ptr,
     zmmword_ptr,
 };
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Features;
 
 /// Decoding.
@@ -54,11 +55,10 @@ pub fn pairs_of_words(start: usize) -> Vec<u8> {
 
 fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(5);
-    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let [scales, data, out, _, ahead, ..] = PARAMS;
     let [scale, smallest, table, first, second, upper] = [(); 6].map(|()| regs.vector());
     let [nibbles, low, high] = [(); 3].map(|()| regs.vector());
     let mut constants = a.create_label();
-    let (mut again, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
     a.lea(SCRATCH, qword_ptr(constants))?;
     a.vmovdqu64(table, zmmword_ptr(SCRATCH))?;
@@ -66,9 +66,7 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.vmovdqu64(second, zmmword_ptr(SCRATCH + 2 * LINE))?;
     a.vpbroadcastd(smallest, dword_ptr(SCRATCH + 3 * LINE))?;
     a.vpbroadcastd(upper, dword_ptr(SCRATCH + (3 * LINE + 4)))?;
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
+    let labels = first_block(a)?;
     for line in 0..4 {
         a.prefetcht1(byte_ptr(ahead + line * LINE))?;
     }
@@ -97,13 +95,7 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
             }
         }
     }
-    a.add(scales, TILE_ROWS as i32)?;
-    a.add(data, (4 * LINE) as i32)?;
-    a.add(ahead, (4 * LINE) as i32)?;
-    a.add(out, DECODED_BLOCK as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)?;
+    next_block_ahead(a, WeightFormat::Mxfp4, DECODED_BLOCK, labels)?;
     regs.restore_and_return(a)?;
     a.set_label(&mut constants)?;
     a.dw(&BF16_TABLE.repeat(2))?;

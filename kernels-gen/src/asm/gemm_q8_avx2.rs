@@ -8,19 +8,18 @@
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
+use super::decoder::{first_block, next_block};
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::{data_lines, scale_bytes};
+use crate::ukernel::block::data_lines;
 use crate::ukernel::gemm_q8::{
     DECODED_BLOCK, DECODED_DATA, DECODED_TILE, DotStep, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, WORDS_BLOCK,
     WORDS_DATA,
 };
 use iced_x86::IcedError;
-use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
-};
+use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Features;
 
@@ -60,32 +59,6 @@ const BYTES: usize = 32;
 const VECTORS: usize = 2;
 /// Tokens of a pass at most.
 const TOKENS: usize = 3;
-
-/// Where a decoding micro-kernel's loop over blocks begins, if there are any; where it does, and what is
-/// behind it.
-fn first_block(a: &mut CodeAssembler) -> Result<[CodeLabel; 2], IcedError> {
-    let (blocks, mut again, done) = (PARAMS[3], a.create_label(), a.create_label());
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
-    Ok([again, done])
-}
-
-/// The loop's end; a decoded block has `out_bytes`.
-fn next_block(
-    a: &mut CodeAssembler,
-    format: WeightFormat,
-    out_bytes: usize,
-    [again, mut done]: [CodeLabel; 2],
-) -> Result<(), IcedError> {
-    let [scales, data, out, blocks, ..] = PARAMS;
-    a.add(scales, scale_bytes(format) as i32)?;
-    a.add(data, (data_lines(format) * LINE) as i32)?;
-    a.add(out, out_bytes as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)
-}
 
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);

@@ -7,6 +7,7 @@
 //! caller-saved registers and flags.
 
 use super::AsmKernel;
+use super::decoder::{first_block, next_block};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
@@ -94,7 +95,7 @@ fn constants(a: &mut CodeAssembler) -> Result<(), IcedError> {
 
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
-    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
+    let [scales, data, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
     let [w, negative, magic, half, smallest, table, mask] = [(); 7].map(|()| regs.vector());
     let bytes = regs.vectors(16);
     let mut pool = a.create_label();
@@ -110,10 +111,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
         a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + TABLE))?;
     }
     let lines = data_lines(format);
-    let (mut again, mut done) = (a.create_label(), a.create_label());
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
+    let labels = first_block(a)?;
     if has_table(format) {
         a.vpmovzxbd(w, xmmword_ptr(scales))?;
         a.vpslld(w, w, 23)?;
@@ -146,12 +144,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
         a.vmovdqu64(place(2 * line), low)?;
         a.vmovdqu64(place(2 * line + 1), high)?;
     }
-    a.add(scales, scale_bytes(format) as i32)?;
-    a.add(data, (lines * LINE) as i32)?;
-    a.add(out, DECODED_BLOCK as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)?;
+    next_block(a, format, DECODED_BLOCK, labels)?;
     regs.restore_and_return(a)?;
     a.set_label(&mut pool)?;
     constants(a)

@@ -12,12 +12,13 @@
 //! as much and have more to do for vectors, so that every scale has a load of its own.
 
 use super::AsmKernel;
+use super::decoder::{first_block, next_block_ahead};
 use super::gemm_bf16_amx::{ROW_BYTES_AT, ROWS_AT, configuration, configure};
 use super::gemm_bf16_avx512::{BF16_TABLE, pairs_of_words};
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
 use super::stored::has_nibbles;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::{bias, data_lines, scale_bytes};
+use crate::ukernel::block::{bias, data_lines};
 use crate::ukernel::gemm_tiles::{LEAST_SCALE, PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -101,11 +102,10 @@ const _: () = assert!(MAX_E8M0 as u16 <= TABLE_SCALE);
 fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let element = TileElement::Bf16;
     let mut regs = Regs::with_params(5);
-    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let [scales, data, out, _, ahead, ..] = PARAMS;
     let [table, first, second, least, one, top] = [(); 6].map(|()| regs.vector());
     let [scale, used, less, bytes, low, high] = [(); 6].map(|()| regs.vector());
     let mut constants = a.create_label();
-    let (mut again, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
     a.lea(SCRATCH, qword_ptr(constants))?;
     a.vmovdqu64(table, zmmword_ptr(SCRATCH))?;
@@ -114,9 +114,7 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
     for (i, constant) in [least, one, top].into_iter().enumerate() {
         a.vpbroadcastd(constant, dword_ptr(SCRATCH + (3 * LINE + 4 * i)))?;
     }
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
+    let labels = first_block(a)?;
     let lines = data_lines(WeightFormat::Mxfp4);
     for line in 0..lines {
         a.prefetcht1(byte_ptr(ahead + line * LINE))?;
@@ -147,13 +145,7 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
             }
         }
     }
-    a.add(scales, scale_bytes(WeightFormat::Mxfp4) as i32)?;
-    a.add(data, (lines * LINE) as i32)?;
-    a.add(ahead, (lines * LINE) as i32)?;
-    a.add(out, element.decoded_block() as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)?;
+    next_block_ahead(a, WeightFormat::Mxfp4, element.decoded_block(), labels)?;
     regs.restore_and_return(a)?;
     constants_here(a, &mut constants)?;
     let of_table = |value: u16| match value {
@@ -171,19 +163,16 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
 fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
     let element = TileElement::of(format);
     let mut regs = Regs::with_params(5);
-    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let [scales, data, out, _, ahead, ..] = PARAMS;
     let [scale, bias_bytes, mask, low, high] = [(); 5].map(|()| regs.vector());
     let mut constants = a.create_label();
-    let (mut again, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
     a.lea(SCRATCH, qword_ptr(constants))?;
     a.vpbroadcastd(bias_bytes, dword_ptr(SCRATCH))?;
     if has_nibbles(format) {
         a.vpbroadcastd(mask, dword_ptr(SCRATCH + 4))?;
     }
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
+    let labels = first_block(a)?;
     a.vcvtph2ps(scale, ymmword_ptr(scales))?;
     a.vmovups(zmmword_ptr(out + element.decoded_factors()), scale)?;
     let lines = data_lines(format);
@@ -202,13 +191,7 @@ fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedE
             a.vmovdqu64(zmmword_ptr(out + (2 * line + half) * LINE), nibbles)?;
         }
     }
-    a.add(scales, scale_bytes(format) as i32)?;
-    a.add(data, (lines * LINE) as i32)?;
-    a.add(ahead, (lines * LINE) as i32)?;
-    a.add(out, element.decoded_block() as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)?;
+    next_block_ahead(a, format, element.decoded_block(), labels)?;
     regs.restore_and_return(a)?;
     constants_here(a, &mut constants)?;
     a.dd(&[u32::from_ne_bytes([bias(format) as u8; 4]), 0x0f0f_0f0f])

@@ -11,6 +11,7 @@ mod add_weighted;
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;
+mod decoder;
 mod dot_f32_avx2;
 mod dot_f32_avx512;
 mod dot_int8_f32_avx512;

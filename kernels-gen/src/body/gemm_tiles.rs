@@ -111,6 +111,7 @@ fn as_bf16(e: &mut Emit, bytes: Value) -> [Value; 2] {
 /// Results of an item for the panels' `rows` rows; `weights` are the addresses of its first tile in each
 /// matrix.
 pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
+    let item = Item { cx, areas, part, rows };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs = Pair::of(e, part, weights, element(&part.mats[0]).chunk_blocks());
@@ -119,60 +120,62 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
     let second = 2 * element(&part.mats[0]).decoded_tile();
     let mut buffers = [0, second].map(|offset| cx.body_scratch(e, areas.decoded + offset));
     let first = pairs[0].task(e, zero, buffers[0]);
-    decode(e, cx, part, &pairs[0], zero, 1, &first);
+    item.decode(e, &pairs[0], zero, 1, &first);
     for (number, pair) in pairs.iter().enumerate() {
         let out = e.add_imm(results, pair.offset as i64);
         let chunks = e.i64(pair.chunks() as i64);
         let swapped = e.for_carry(zero, chunks, 1, &buffers, |e, index, buffers| {
             let (now, later) = (buffers[0], buffers[1]);
             let next = pair.next(e, pairs.get(number + 1), index, later);
-            decode(e, cx, part, pair, index, 2, &next);
-            multiply(e, cx, areas, part, pair, index, now, out, rows);
+            item.decode(e, pair, index, 2, &next);
+            item.multiply(e, pair, index, now, out);
             vec![later, now]
         });
         buffers = [swapped[0], swapped[1]];
     }
 }
 
-/// Decodes a chunk, and fetches what is decoded behind it: the chunk so many after chunk number `index`.
-fn decode(e: &mut Emit, cx: &Cx, part: &Part, pair: &Pair, index: Value, after: usize, task: &Task) {
-    let ahead = pair.ahead(e, part, index, after);
-    ahead.scales(e, cx);
-    let Mat { format, .. } = part.mats[0];
-    let (ukernel, tile_bytes) =
-        (cx.ukernel(MicroKernel::DecodeTiles { format }), TileElement::of(format).decoded_tile());
-    for (tile, (scales, data)) in task.places.iter().enumerate() {
-        let out = e.add_imm(task.out, (tile * tile_bytes) as i64);
-        e.call(ukernel, &[*scales, *data, out, task.count, ahead.data_of(tile)]);
-    }
+/// An item that is computed.
+struct Item<'a> {
+    cx: &'a Cx<'a>,
+    areas: &'a Areas,
+    part: &'a Part,
+    /// Number of the panels' rows.
+    rows: Value,
 }
 
-/// Adds a decoded chunk of a pair times every row to `out`.
-#[allow(clippy::too_many_arguments)]
-fn multiply(
-    e: &mut Emit,
-    cx: &Cx,
-    areas: &Areas,
-    part: &Part,
-    pair: &Pair,
-    index: Value,
-    decoded: Value,
-    out: Value,
-    rows: Value,
-) {
-    let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
-    let panel = cx.body_scratch(e, areas.panel);
-    let panel = e.at(panel, first, element.panel_block());
-    let products = cx.body_scratch(e, areas.products);
-    let zero = e.i64(0);
-    e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
-        let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
-        let panel = e.at(panel, number, pair.blocks() * element.panel_block());
-        let out = e.at(out, first, part.result_bytes());
-        for tile in 0..pair.tiles.len() {
-            let weights = e.add_imm(decoded, (tile * element.decoded_tile()) as i64);
-            let sums = e.add_imm(out, (tile * pair.gap) as i64);
-            e.call(cx.ukernel(gemm_ukernel(part)), &[weights, panel, sums, count, products]);
+impl Item<'_> {
+    /// Decodes a chunk, and fetches what is decoded behind it: the chunk so many after chunk number `index`.
+    fn decode(&self, e: &mut Emit, pair: &Pair, index: Value, after: usize, task: &Task) {
+        let Item { cx, part, .. } = *self;
+        let ahead = pair.ahead(e, part, index, after);
+        ahead.scales(e, cx);
+        let Mat { format, .. } = part.mats[0];
+        let (ukernel, tile_bytes) =
+            (cx.ukernel(MicroKernel::DecodeTiles { format }), TileElement::of(format).decoded_tile());
+        for (tile, (scales, data)) in task.places.iter().enumerate() {
+            let out = e.add_imm(task.out, (tile * tile_bytes) as i64);
+            e.call(ukernel, &[*scales, *data, out, task.count, ahead.data_of(tile)]);
         }
-    });
+    }
+
+    /// Adds chunk number `index` of a pair, which lies decoded, times every row to `out`.
+    fn multiply(&self, e: &mut Emit, pair: &Pair, index: Value, decoded: Value, out: Value) {
+        let Item { cx, areas, part, rows } = *self;
+        let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
+        let panel = cx.body_scratch(e, areas.panel);
+        let panel = e.at(panel, first, element.panel_block());
+        let products = cx.body_scratch(e, areas.products);
+        let zero = e.i64(0);
+        e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
+            let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
+            let panel = e.at(panel, number, pair.blocks() * element.panel_block());
+            let out = e.at(out, first, part.result_bytes());
+            for tile in 0..pair.tiles.len() {
+                let weights = e.add_imm(decoded, (tile * element.decoded_tile()) as i64);
+                let sums = e.add_imm(out, (tile * pair.gap) as i64);
+                e.call(cx.ukernel(gemm_ukernel(part)), &[weights, panel, sums, count, products]);
+            }
+        });
+    }
 }
