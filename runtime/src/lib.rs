@@ -40,14 +40,14 @@ pub use code::CodeError;
 pub use draft::{DraftStats, Drafter, SuffixDrafter};
 pub use engine::thread::{EngineThread, ThreadError};
 pub use engine::{
-    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats, Tenant,
+    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats,
 };
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, CutError, LoadError, MemoryNeed, Replay};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};
 pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;
-pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats};
+pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats, Tenant};
 pub use load::{Plan, PlanError};
 pub use sampler::{Logprobs, Sampler, SamplerParams, TokenMask};
 pub use tokenizer::Tokenizer;

@@ -15,7 +15,7 @@ mod step;
 pub mod thread;
 
 pub use error::EngineError;
-pub use prefix::{Begun, Tenant};
+pub use prefix::Begun;
 pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
 pub use session::SavedSession;
 

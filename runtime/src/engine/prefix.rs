@@ -2,7 +2,7 @@
 
 use super::{Engine, EngineError, Entry, SeqId};
 use crate::adapter::AdapterUse;
-use crate::kv::{CacheScope, PrefixStats};
+use crate::kv::{CacheScope, PrefixStats, Tenant};
 
 /// A sequence that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,28 +13,6 @@ pub struct Begun {
     pub cached_tokens: u32,
     /// Tokens among these that only the store on disk had ([`Engine::keep_on_disk`]).
     pub disk_tokens: u32,
-}
-
-/// Whose cached prompts a sequence finds.
-///
-/// ```
-/// use kernmill_runtime::Tenant;
-/// let tenant = Tenant { salt: *b"of one customer.", ..Tenant::from([7; 32]) };
-/// assert_eq!(tenant.name, [7; 32]);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tenant {
-    /// Name. Zeros are everybody: what these have cached is found by all, see [`Engine::begin`].
-    pub name: [u8; 32],
-    /// Name of a cache of its own, in which nothing of other names is found, not even what belongs to
-    /// everybody. Zeros are the cache of all who name none.
-    pub salt: [u8; 16],
-}
-
-impl From<[u8; 32]> for Tenant {
-    fn from(name: [u8; 32]) -> Tenant {
-        Tenant { name, salt: [0; 16] }
-    }
 }
 
 impl Engine {
@@ -84,11 +62,11 @@ impl Engine {
         &mut self,
         prompt: &[u32],
         adapters: &[AdapterUse],
-        Tenant { name: tenant, salt }: Tenant,
+        tenant: Tenant,
     ) -> Result<Begun, EngineError> {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
-        let scope = CacheScope { adapters: self.store.digest(adapter), tenant, salt };
+        let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
         let disk_tokens = self.restore_from_disk(&scope, prompt);
         match self.tables.begin(&scope, prompt) {
             Ok((number, cached_tokens)) => {
@@ -109,8 +87,7 @@ impl Engine {
     /// on behind what comes from the disk. 0 for adapters whose combination has not been made yet.
     pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: impl Into<Tenant>) -> u32 {
         let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
-        let Tenant { name: tenant, salt } = tenant.into();
-        self.foreseen(&CacheScope { adapters, tenant, salt }, prompt)
+        self.foreseen(&CacheScope { adapters, tenant: tenant.into() }, prompt)
     }
 
     /// KV blocks that others could have if a sequence ended now, by layer kind.

@@ -3,7 +3,7 @@
 use super::shelf::stored_block;
 use super::{Engine, EngineError};
 use crate::adapter::AdapterUse;
-use crate::kv::CacheScope;
+use crate::kv::{CacheScope, Tenant};
 use kernmill_kv_store::{BlockRef, Key, Layout, Session, SessionError, SessionFile, SessionWriter, Source};
 use std::path::Path;
 
@@ -32,9 +32,9 @@ impl Engine {
         prompt: &[u32],
         layout: Layout,
         adapters: &[AdapterUse],
-        tenant: [u8; 32],
+        tenant: impl Into<Tenant>,
     ) -> Result<u32, EngineError> {
-        let scope = self.scope_of(adapters, tenant)?;
+        let scope = self.scope_of(adapters, tenant.into())?;
         self.restore_from(file, layout, &scope, prompt);
         let known = file.session().tokens.len().min(prompt.len()) as u32;
         Ok(self.tables.cached(&scope, prompt).min(known))
@@ -48,9 +48,9 @@ impl Engine {
         &mut self,
         tokens: &[u32],
         adapters: &[AdapterUse],
-        tenant: [u8; 32],
+        tenant: impl Into<Tenant>,
     ) -> Result<u32, EngineError> {
-        let scope = self.scope_of(adapters, tenant)?;
+        let scope = self.scope_of(adapters, tenant.into())?;
         self.restore_from_disk(&scope, tokens);
         Ok(self.tables.blocks_of(&scope, tokens).1)
     }
@@ -69,11 +69,11 @@ impl Engine {
         path: &Path,
         mut session: Session,
         adapters: &[AdapterUse],
-        tenant: [u8; 32],
+        tenant: impl Into<Tenant>,
     ) -> Result<SavedSession, SessionError> {
         let invalid =
             |error| SessionError::Write(std::io::Error::new(std::io::ErrorKind::InvalidInput, error));
-        let scope = self.scope_of(adapters, tenant).map_err(invalid)?;
+        let scope = self.scope_of(adapters, tenant.into()).map_err(invalid)?;
         self.restore_from_disk(&scope, &session.tokens);
         let (blocks, tokens) = self.tables.blocks_of(&scope, &session.tokens);
         let mut position = 0;
@@ -99,9 +99,9 @@ impl Engine {
     }
 
     /// Whose blocks a sequence with these adapters shares.
-    fn scope_of(&mut self, adapters: &[AdapterUse], tenant: [u8; 32]) -> Result<CacheScope, EngineError> {
+    fn scope_of(&mut self, adapters: &[AdapterUse], tenant: Tenant) -> Result<CacheScope, EngineError> {
         let slot = self.store.acquire(adapters, &mut self.adapters)?;
-        let scope = CacheScope { adapters: self.store.digest(slot), tenant, salt: [0; 16] };
+        let scope = CacheScope { adapters: self.store.digest(slot), tenant };
         self.store.release(slot, &mut self.adapters);
         Ok(scope)
     }

@@ -73,7 +73,8 @@ impl KvTables {
             let full = &mut self.kinds[0];
             let entry = full.entry(number, index);
             let own = if full.used { full.tables[entry] } else { UNMAPPED };
-            let added = self.prefixes.insert(cached.tail, &cached.scope.tenant, tokens, own, &mut self.pools);
+            let added =
+                self.prefixes.insert(cached.tail, &cached.scope.tenant.name, tokens, own, &mut self.pools);
             let Some((node, was_there)) = added else { return };
             let there = self.prefixes.full_block(node);
             if was_there && full.used && there != own {
@@ -124,7 +125,7 @@ impl KvTables {
             node = match there.filter(|_| !is_longer) {
                 Some(there) => there,
                 None => {
-                    let tenant = &cached.scope.tenant;
+                    let tenant = &cached.scope.tenant.name;
                     let added = self.prefixes.insert(node, tenant, rest, own, &mut self.pools);
                     let Some((added, _)) = added else { return };
                     added

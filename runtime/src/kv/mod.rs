@@ -20,7 +20,7 @@ mod view;
 mod tests;
 
 pub use error::KvError;
-pub use prefix::{CacheScope, CachedBlock, EVERYBODY, Eviction, PrefixStats};
+pub use prefix::{CacheScope, CachedBlock, EVERYBODY, Eviction, PrefixStats, Tenant};
 pub use restore::BlockSource;
 pub use shape::{CHECKPOINT_TOKENS, KvBudget, KvShape, MAX_SEQUENCES};
 pub use tables::{KvDemand, KvTables, KvUsage};

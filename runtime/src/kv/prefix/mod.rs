@@ -30,17 +30,37 @@ use node::{BlockKey, NONE, Node, Nodes};
 use policy::Policy;
 use std::collections::HashMap;
 
+/// Whose cached prompts a sequence finds.
+///
+/// ```
+/// use kernmill_runtime::Tenant;
+/// let tenant = Tenant { salt: *b"of one customer.", ..Tenant::from([7; 32]) };
+/// assert_eq!(tenant.name, [7; 32]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tenant {
+    /// Name. Zeros are everybody: what these have cached is found by all, see [`crate::Engine::begin`]. A
+    /// server derives it from the caller's key, never from the request: who can guess a prompt could
+    /// otherwise ask whether it is cached.
+    pub name: [u8; 32],
+    /// Name of a cache of its own, in which nothing of other names is found, not even what belongs to
+    /// everybody. Zeros are the cache of all who name none.
+    pub salt: [u8; 16],
+}
+
+impl From<[u8; 32]> for Tenant {
+    fn from(name: [u8; 32]) -> Tenant {
+        Tenant { name, salt: [0; 16] }
+    }
+}
+
 /// Whose cached blocks a sequence may use, besides those that belong to everybody; and which adapters it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CacheScope {
     /// Hash of the adapters' contents; zeros for none.
     pub adapters: [u8; 32],
-    /// The tenant; zeros for what everybody may use. A server derives it from the caller's key, never from
-    /// the request: who can guess a prompt could otherwise ask whether it is cached.
-    pub tenant: [u8; 32],
-    /// Name of a cache of its own, in which nothing of other names is found, not even what belongs to
-    /// everybody. Zeros are the cache of all who name none.
-    pub salt: [u8; 16],
+    /// The tenant.
+    pub tenant: Tenant,
 }
 
 /// The tenant whose cached blocks everybody may use.
@@ -173,7 +193,8 @@ impl PrefixCache {
         while let Some(from) = at {
             let block = blocks.next().unwrap_or_default();
             at = self.child(from, &EVERYBODY, block);
-            let is_own = scope.tenant != EVERYBODY && self.child(from, &scope.tenant, block).is_some();
+            let is_own =
+                scope.tenant.name != EVERYBODY && self.child(from, &scope.tenant.name, block).is_some();
             if is_own || at.is_none() {
                 tried.clone_from(&shared);
                 let reached = self.follow(&mut tried, from, scope, tokens);
@@ -195,7 +216,7 @@ impl PrefixCache {
         let mut at = from;
         let mut length = (path.len() as u32 * BLOCK).min(tokens.len() as u32);
         for block in tokens.chunks(BLOCK as usize).skip(path.len()) {
-            let whole = self.child(at, &scope.tenant, block).map(|child| (block.len(), child));
+            let whole = self.child(at, &scope.tenant.name, block).map(|child| (block.len(), child));
             let best = whole.or_else(|| self.most_alike(at, scope, block, |_| true));
             let Some((alike, child)) = best else { break };
             path.push(child);
@@ -221,7 +242,7 @@ impl PrefixCache {
         block: &[u32],
         serves: impl Fn(&Node) -> bool,
     ) -> Option<(usize, u32)> {
-        let is_open = |node: &Node| node.tenant == scope.tenant || node.tenant == EVERYBODY;
+        let is_open = |node: &Node| node.tenant == scope.tenant.name || node.tenant == EVERYBODY;
         let may_use = |node: &Node| is_open(node) && serves(node);
         let alike = |node: &Node| node.tokens().iter().zip(block).take_while(|(a, b)| a == b).count();
         let children = self.nodes.children(parent).filter(|id| may_use(&self.nodes[*id]));
@@ -389,8 +410,8 @@ impl PrefixCache {
 fn root_key(scope: &CacheScope) -> BlockKey {
     let mut hash = blake3::Hasher::new();
     hash.update(b"kernmill kv root 1").update(&scope.adapters);
-    if scope.salt != [0; 16] {
-        hash.update(&scope.salt);
+    if scope.tenant.salt != [0; 16] {
+        hash.update(&scope.tenant.salt);
     }
     *hash.finalize().as_bytes()
 }

@@ -51,11 +51,12 @@ impl PrefixCache {
         (most, blocks): (u32, usize),
         is_elsewhere: &mut IsElsewhere<'_>,
     ) -> (Vec<Place>, u32) {
-        let tenants = [scope.tenant, EVERYBODY, scope.tenant];
+        let tenant = scope.tenant.name;
+        let tenants = [tenant, EVERYBODY, tenant];
         let root = root_key(scope);
-        let own = Chain { root, tenants: &tenants[..1 + usize::from(scope.tenant != EVERYBODY)] };
+        let own = Chain { root, tenants: &tenants[..1 + usize::from(tenant != EVERYBODY)] };
         let found = self.chain(&own, prompt, (most, blocks), is_elsewhere);
-        if found.1 == most || scope.tenant == EVERYBODY {
+        if found.1 == most || tenant == EVERYBODY {
             return found;
         }
         // Everybody's blocks may go further than those that the tenant has of the same tokens.
@@ -221,7 +222,7 @@ impl PrefixCache {
                 if of.len != len {
                     // The prefix ends inside a block.
                     let own = &own[..len as usize];
-                    of.key = block_key(&self.nodes[self.nodes[*id].parent].key, &scope.tenant, own);
+                    of.key = block_key(&self.nodes[self.nodes[*id].parent].key, &scope.tenant.name, own);
                     of.tokens = [0; BLOCK as usize];
                     of.tokens[..own.len()].copy_from_slice(own);
                     of.len = len;
