@@ -9,7 +9,7 @@ use crate::mailbox::{Mailbox, Sender as Mail};
 use crate::model::{Facts, Loading, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
-use kernmill::runtime::AdapterUse;
+use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{self, SavedTokens, Serving};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
 use pyo3::prelude::*;
@@ -277,14 +277,15 @@ impl Engine {
         adapters: Vec<(String, f32)>,
         note: String,
     ) -> PyResult<u32> {
-        let saved = SavedTokens { tokens, adapters: uses(adapters), tenant: 0, note };
+        let saved = SavedTokens { tokens, adapters: uses(adapters), tenant: Tenant::default(), note };
         Ok(self.asked(py, move |serving| serving.save_session(&path, &saved))?.map_err(Failure::from)?)
     }
 
     /// Brings a saved sequence into the prefix cache; how many of its tokens are there.
     fn restore_session(&self, py: Python<'_>, path: PathBuf, adapters: Vec<(String, f32)>) -> PyResult<u32> {
         let uses = uses(adapters);
-        let restored = self.asked(py, move |serving| serving.restore_session(&path, &uses, 0))?;
+        let restored =
+            self.asked(py, move |serving| serving.restore_session(&path, &uses, Tenant::default()))?;
         Ok(restored.map_err(Failure::from)?)
     }
 

@@ -3,7 +3,7 @@
 use crate::pace::Pace;
 use kernmill::chat::Format;
 use kernmill::constrain::Lexicon;
-use kernmill::runtime::{AdapterUse, DraftStats, StopReason, TokenizerHandle};
+use kernmill::runtime::{AdapterUse, DraftStats, StopReason, Tenant, TokenizerHandle};
 use kernmill::serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::future::Future;
@@ -54,7 +54,7 @@ pub trait Backend: Send + Sync {
         &self,
         path: PathBuf,
         adapters: Vec<AdapterUse>,
-        tenant: u64,
+        tenant: Tenant,
     ) -> Pending<'_, Result<u32, String>> {
         let _ = (path, adapters, tenant);
         Box::pin(async { Err(NO_SESSIONS.to_owned()) })

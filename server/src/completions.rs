@@ -8,6 +8,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::head::Head;
 use crate::reply::{self, Stream};
+use crate::scope::salt;
 use crate::state::State;
 use crate::{limits, sampling};
 use axum::response::Response;
@@ -90,6 +91,7 @@ impl Completion {
         let goes_on = fields.flag("ignore_eos")?.unwrap_or(false);
         let stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
         let class = class(&mut fields)?;
+        let salt = salt(&mut fields)?;
         let Own { form, drafts } = Own::take(&scope, &mut fields)?;
         let rule = form.map(Rule::from);
         fields.pass_over(&PASSED_OVER);
@@ -115,6 +117,7 @@ impl Completion {
                     stop_tokens: stop_tokens.clone(),
                     adapters: adapters.clone(),
                     tenant: caller.tenant,
+                    salt,
                     class,
                     within: state.config.longest_answer,
                     ..Request::greedy(prompt.clone(), asked.max(1))

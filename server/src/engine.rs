@@ -4,9 +4,9 @@ use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Run
 use crate::ids;
 use crate::pace::{Beat, Pace};
 use kernmill::chat::Format;
-use kernmill::runtime::AdapterUse;
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
 use kernmill::runtime::stages::StageHealth;
+use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{
     Answer, Config as Scheduling, Event, Request, RequestId, SavedTokens, ServeStats, Serving, Tick,
 };
@@ -95,7 +95,7 @@ enum Job {
     InsertAdapter(String, Box<Adapter>, oneshot::Sender<Result<(), String>>),
     UnloadAdapter(String, oneshot::Sender<bool>),
     SaveSession(PathBuf, Box<SavedTokens>, oneshot::Sender<Result<u32, String>>),
-    RestoreSession(PathBuf, Vec<AdapterUse>, u64, oneshot::Sender<Result<u32, String>>),
+    RestoreSession(PathBuf, Vec<AdapterUse>, Tenant, oneshot::Sender<Result<u32, String>>),
     Drain(Duration),
     /// The thread ends when no request is left.
     End,
@@ -261,7 +261,7 @@ impl Backend for EngineBackend {
         &self,
         path: PathBuf,
         adapters: Vec<AdapterUse>,
-        tenant: u64,
+        tenant: Tenant,
     ) -> Pending<'_, Result<u32, String>> {
         let (done, answer) = oneshot::channel();
         self.send(Job::RestoreSession(path, adapters, tenant, done));

@@ -117,9 +117,29 @@ impl Scope<'_> {
     }
 }
 
+/// Name of the part of the prefix cache that a request asks for by its field `cache_salt`; zeros where it
+/// asks for none.
+///
+/// # Errors
+/// When the field is no string, or an empty one.
+pub fn salt(fields: &mut Fields) -> Result<[u8; 16], ApiError> {
+    let text = fields.text("cache_salt")?;
+    if text.as_ref().is_some_and(String::is_empty) {
+        return Err(fields.wrong("cache_salt", &Value::from(""), "a string that is not empty"));
+    }
+    Ok(text.map_or([0; 16], |text| salt_of(&text)))
+}
+
+/// Name of the part of the prefix cache that is for a salt.
+pub fn salt_of(text: &str) -> [u8; 16] {
+    let mut name = [0; 16];
+    name.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+    name
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Scope;
+    use super::{Scope, salt};
     use crate::backend::Backend;
     use crate::fields::Fields;
     use crate::scripted::Scripted;
@@ -171,5 +191,20 @@ mod tests {
         assert!(two.contains("`lora_path`") && two.contains("expected `poet`"), "{two}");
         assert!(wrong(&adapters, "prose", json!("poet")).contains("no model `prose`"));
         assert!(wrong(&adapters, "nano", json!(7)).contains("expected a string"));
+    }
+
+    #[test]
+    fn a_salt_is_a_text() {
+        let of = |value: Value| salt(&mut Fields::of(json!({ "cache_salt": value }), "").unwrap());
+        assert_eq!(of(Value::Null).unwrap(), [0; 16]);
+        assert_eq!(of(json!("one")).unwrap(), of(json!("one")).unwrap());
+        let names = [json!(null), json!("one"), json!("One"), json!("two"), json!(" ")]
+            .map(|value| of(value).unwrap());
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{at}");
+        }
+        let message = of(json!("")).unwrap_err().message().to_owned();
+        assert_eq!(message, "`cache_salt` is \"\", expected a string that is not empty");
+        assert!(of(json!(7)).unwrap_err().message().contains("`cache_salt` is 7, expected a string"));
     }
 }

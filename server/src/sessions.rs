@@ -8,11 +8,12 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use crate::reply;
+use crate::scope::salt;
 use crate::state::State;
 use axum::http::Method;
 use axum::response::Response;
 use kernmill::runtime::AdapterUse;
-use kernmill::serve::{Event, Finish, Request, SavedTokens, read_session};
+use kernmill::serve::{Event, Finish, Request, SavedTokens, cache_of, read_session};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -59,11 +60,32 @@ fn all(directory: &Path) -> Vec<(String, PathBuf, fs::Metadata)> {
     found
 }
 
-/// What the API shows of a session.
-fn shown(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<(Value, Vec<u32>)> {
-    let (tokens, model) = read_session(path).ok()?;
+/// What a file notes of a session: the model, and in a line of its own the salt, if it has one.
+fn note(model: &str, salt: [u8; 16]) -> String {
+    let salt = u128::from_le_bytes(salt);
+    if salt == 0 { model.to_owned() } else { format!("{model}\n{salt:032x}") }
+}
+
+/// The model and the salt that a file notes.
+fn noted(note: &str) -> Option<(&str, [u8; 16])> {
+    let Some((model, salt)) = note.rsplit_once('\n') else { return Some((note, [0; 16])) };
+    Some((model, u128::from_str_radix(salt, 16).ok()?.to_le_bytes()))
+}
+
+/// A session as it was saved.
+struct Kept {
+    /// What the API shows.
+    shown: Value,
+    tokens: Vec<u32>,
+    salt: [u8; 16],
+}
+
+/// The session of a file, unless it is damaged.
+fn kept(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<Kept> {
+    let (tokens, note) = read_session(path).ok()?;
+    let (model, salt) = noted(&note)?;
     let time = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let value = json!({
+    let shown = json!({
         "object": "session",
         "name": name,
         "model": model,
@@ -71,7 +93,7 @@ fn shown(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<(Value, Vec
         "bytes": metadata.len(),
         "created": time.map_or(0, |time| time.as_secs()),
     });
-    Some((value, tokens))
+    Some(Kept { shown, tokens, salt })
 }
 
 /// The sessions of a caller, one of them with its token ids, or one that is deleted: `/v1/sessions` and
@@ -91,7 +113,7 @@ pub async fn stored(
             let sessions = all(&directory);
             let data: Vec<Value> = sessions
                 .iter()
-                .filter_map(|(name, path, metadata)| Some(shown(name, path, metadata)?.0))
+                .filter_map(|(name, path, metadata)| Some(kept(name, path, metadata)?.shown))
                 .collect();
             return Ok(reply::json(&json!({ "object": "list", "data": data })));
         };
@@ -102,9 +124,9 @@ pub async fn stored(
             return Ok(reply::json(&json!({ "object": "session", "name": name, "deleted": true })));
         }
         let metadata = fs::metadata(&path).map_err(|_| none())?;
-        let (mut session, tokens) = shown(&name, &path, &metadata).ok_or_else(none)?;
-        session["token_ids"] = json!(tokens);
-        Ok(reply::json(&session))
+        let Kept { mut shown, tokens, .. } = kept(&name, &path, &metadata).ok_or_else(none)?;
+        shown["token_ids"] = json!(tokens);
+        Ok(reply::json(&shown))
     })
     .await
 }
@@ -114,6 +136,8 @@ struct Asked {
     name: String,
     path: PathBuf,
     saved: SavedTokens,
+    /// Computes what is not cached.
+    request: Request,
 }
 
 impl Asked {
@@ -124,16 +148,17 @@ impl Asked {
         let path = file(&directory, "name", &name)?;
         let scope = state.scope(caller);
         let prompt = fields.take("prompt");
-        let (model, adapters, tokens) = match prompt {
+        let (model, adapters, tokens, salt) = match prompt {
             None => {
                 let request = ChatRequest::take(&scope, fields)?;
-                let adapters = request.ask.adapters.clone();
+                let (adapters, salt) = (request.ask.adapters.clone(), request.ask.salt);
                 let prepared = Prepared::new(scope.facts, request.ask)?;
-                (request.model, adapters, prepared.prompt().to_vec())
+                (request.model, adapters, prepared.prompt().to_vec(), salt)
             }
             Some(prompt) => {
                 let (model, adapters) = scope.model(&mut fields)?;
-                (model, adapters, ids(scope.facts.vocab, tokenizer(scope.facts)?, &fields, &prompt)?)
+                let salt = salt(&mut fields)?;
+                (model, adapters, ids(scope.facts.vocab, tokenizer(scope.facts)?, &fields, &prompt)?, salt)
             }
         };
         let most = scope.facts.context as usize;
@@ -159,8 +184,16 @@ impl Asked {
         }
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.map_err(|error| ApiError::unavailable(format!("sessions cannot be kept: {error}")))?;
-        let saved = SavedTokens { tokens, adapters, tenant: caller.tenant, note: model };
-        Ok(Asked { name, path, saved })
+        let request = Request {
+            adapters: adapters.clone(),
+            tenant: caller.tenant,
+            salt,
+            within: state.config.longest_answer,
+            ..Request::greedy(tokens.clone(), 1)
+        };
+        let tenant = cache_of(caller.tenant, salt);
+        let saved = SavedTokens { tokens, adapters, tenant, note: note(&model, salt) };
+        Ok(Asked { name, path, saved, request })
     }
 }
 
@@ -196,13 +229,7 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
         Ok(asked)
     })
     .await?;
-    let Asked { name, path, saved } = asked;
-    let request = Request {
-        adapters: saved.adapters.clone(),
-        tenant: saved.tenant,
-        within: state.config.longest_answer,
-        ..Request::greedy(saved.tokens.clone(), 1)
-    };
+    let Asked { name, path, saved, request } = asked;
     let mut running = state.submit(request, &record);
     running.accepted().await?;
     loop {
@@ -227,9 +254,9 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
     })?;
     reply::blocking(move || {
         let metadata = fs::metadata(&path).map_err(|_| ApiError::session(&name))?;
-        let (mut session, _) = shown(&name, &path, &metadata).ok_or_else(|| ApiError::session(&name))?;
-        session["saved_tokens"] = json!(cached);
-        Ok(reply::json(&session))
+        let Kept { mut shown, .. } = kept(&name, &path, &metadata).ok_or_else(|| ApiError::session(&name))?;
+        shown["saved_tokens"] = json!(cached);
+        Ok(reply::json(&shown))
     })
     .await
 }
@@ -239,17 +266,16 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
 /// # Errors
 /// When there is none of that name, or its model is not there any more.
 pub async fn restore(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
-    let tenant = caller.tenant;
     let worker = state.clone();
-    let (mut session, path, adapters) = reply::blocking(move || {
+    let (mut session, path, adapters, tenant) = reply::blocking(move || {
         let directory = directory(&worker, &caller)?;
         let none = || ApiError::session(&name);
         let path = file(&directory, "name", &name).map_err(|_| none())?;
         let metadata = fs::metadata(&path).map_err(|_| none())?;
-        let (session, _) = shown(&name, &path, &metadata).ok_or_else(none)?;
-        let mut model = Fields::of(json!({ "model": session["model"] }), "")?;
+        let Kept { shown, salt, .. } = kept(&name, &path, &metadata).ok_or_else(none)?;
+        let mut model = Fields::of(json!({ "model": shown["model"] }), "")?;
         let (_, adapters): (String, Vec<AdapterUse>) = worker.scope(&caller).model(&mut model)?;
-        Ok((session, path, adapters))
+        Ok((shown, path, adapters, cache_of(caller.tenant, salt)))
     })
     .await?;
     let restored = state.backend.restore_session(path, adapters, tenant).await;

@@ -360,6 +360,46 @@ fn sessions_outlive_the_server_and_are_their_keys_alone() {
 }
 
 #[test]
+fn salts_part_cached_prompts_and_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = keeping(dir.path());
+    let text = "A slice is a view into a block of memory. ".repeat(8);
+    let cached = |served: &Served, path: &str, salt: &str| {
+        let (field, value, figure) = match path {
+            "/v1/completions" => ("prompt", json!(text), "/usage/prompt_tokens_details/cached_tokens"),
+            "/v1/responses" => ("input", json!(text), "/usage/input_tokens_details/cached_tokens"),
+            "/v1/messages" => ("messages", messages(), "/usage/cache_read_input_tokens"),
+            _ => ("messages", messages(), "/usage/prompt_tokens_details/cached_tokens"),
+        };
+        let length = if path == "/v1/responses" { "max_output_tokens" } else { "max_tokens" };
+        let body = json!({ "model": "nano", field: value, length: 1, "cache_salt": salt });
+        let reply = post_with(served.address, path, ANN, &body);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        reply.json().pointer(figure).and_then(Value::as_u64).unwrap_or_else(|| panic!("{}", reply.body))
+    };
+    for path in ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages"] {
+        let found = ["one", "one", "two", "two"].map(|salt| cached(&served, path, &format!("{path} {salt}")));
+        assert!(found[0] == 0 && found[1] > 0 && found[2] == 0 && found[3] == found[1], "{path} {found:?}");
+        let body = json!({ "model": "nano", "cache_salt": "" });
+        assert_eq!(post_with(served.address, path, ANN, &body).status, 400, "{path}");
+    }
+
+    let body = json!({ "name": "salted", "model": "nano", "prompt": text, "cache_salt": "one" });
+    let saved = post_with(served.address, "/v1/sessions", ANN, &body).json();
+    let tokens = saved["tokens"].as_u64().unwrap();
+    assert!(saved["model"] == "nano" && saved["saved_tokens"].as_u64().unwrap() + 1 >= tokens, "{saved}");
+    drop(served);
+    let served = keeping(dir.path());
+    let restored = post_with(served.address, "/v1/sessions/salted/restore", ANN, &json!({})).json();
+    assert_eq!(restored["restored_tokens"], json!(tokens - 1), "{restored}");
+    let found = ["two", "one"].map(|salt| cached(&served, "/v1/completions", salt));
+    assert_eq!(found, [0, tokens - 1]);
+    let body = json!({ "model": "nano", "prompt": text, "max_tokens": 1 });
+    let reply = post_with(served.address, "/v1/completions", ANN, &body).json();
+    assert_eq!(reply["usage"]["prompt_tokens_details"]["cached_tokens"], json!(0), "{reply}");
+}
+
+#[test]
 fn sessions_are_bounded_and_permitted() {
     let dir = tempfile::tempdir().unwrap();
     let served = keeping(dir.path());

@@ -1,5 +1,6 @@
 //! Earlier answers, in which drafts are looked for.
 
+use kernmill_runtime::Tenant;
 use kernmill_runtime::draft::History;
 use std::collections::BTreeMap;
 
@@ -13,13 +14,13 @@ const SHORT: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Histories {
     /// By tenant and salt: when these were last asked for, and their answers.
-    tenants: BTreeMap<(u64, [u8; 16]), (u64, History)>,
+    tenants: BTreeMap<Tenant, (u64, History)>,
     asked: u64,
 }
 
 impl Histories {
     /// The answers of a tenant with a salt. Those that were not asked for longest make way.
-    pub(super) fn of(&mut self, tenant: (u64, [u8; 16])) -> History {
+    pub(super) fn of(&mut self, tenant: Tenant) -> History {
         self.asked += 1;
         if self.tenants.len() >= TENANTS && !self.tenants.contains_key(&tenant) {
             let oldest = self.tenants.iter().min_by_key(|(_, (asked, _))| *asked).map(|(tenant, _)| *tenant);
@@ -31,7 +32,7 @@ impl Histories {
     }
 
     /// Adds an answer of a tenant with a salt.
-    pub(super) fn add(&mut self, tenant: (u64, [u8; 16]), answer: &[u32]) {
+    pub(super) fn add(&mut self, tenant: Tenant, answer: &[u32]) {
         if answer.len() >= SHORT {
             self.of(tenant).add(answer);
         }

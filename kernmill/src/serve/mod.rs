@@ -18,7 +18,7 @@ mod view;
 
 pub use adapters::AdapterQueue;
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RefusalReason, RequestId, Stats};
-pub use request::{Answer, Finish, Request};
+pub use request::{Answer, Finish, Request, cache_of};
 pub use sessions::{SavedTokens, read_session};
 pub use stats::{ServeStats, WidthStats};
 
@@ -32,7 +32,6 @@ use kernmill_kv_store::Layout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Fault, Report, Scheduler, Step, TenantId};
-use request::tenant_salt;
 use run::Flight;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -209,7 +208,7 @@ impl Serving {
             },
             max_tokens: request.max_tokens,
         };
-        let history = request.drafts.then(|| self.histories.of((request.tenant, request.salt)));
+        let history = request.drafts.then(|| self.histories.of(request.cache_of()));
         let drafter = history.map(|all| {
             let drafter = SuffixDrafter::with_history(all).with_prediction(&request.prediction);
             Box::new(drafter) as Box<dyn Drafter>
@@ -357,7 +356,7 @@ impl Serving {
     ) {
         if let Some(mut active) = self.active.remove(&id) {
             self.leave(active.sequence.take());
-            let tenant = (active.request.tenant, active.request.salt);
+            let tenant = active.request.cache_of();
             self.histories.add(tenant, active.generated());
             on_event(id, Event::Done(Box::new(active.answer(finish, now))));
         }

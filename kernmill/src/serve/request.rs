@@ -76,15 +76,16 @@ impl Request {
 
     /// Whose cached prompts this request finds.
     pub(super) fn cache_of(&self) -> Tenant {
-        Tenant { name: tenant_salt(self.tenant), salt: self.salt }
+        cache_of(self.tenant, self.salt)
     }
 }
 
-/// The prefix cache's name of a tenant. Tenant 0 is everybody.
-pub(super) fn tenant_salt(tenant: u64) -> [u8; 32] {
-    let mut salt = [0; 32];
-    salt[..8].copy_from_slice(&tenant.to_le_bytes());
-    salt
+/// Whose cached prompts the requests of a tenant with this salt find ([`Request::tenant`],
+/// [`Request::salt`]). Tenant 0 is everybody.
+pub fn cache_of(tenant: u64, salt: [u8; 16]) -> Tenant {
+    let mut name = [0; 32];
+    name[..8].copy_from_slice(&tenant.to_le_bytes());
+    Tenant { name, salt }
 }
 
 /// Why a text ended.

@@ -1,10 +1,10 @@
 //! Sequences of tokens in files, with their rows: saved between steps, and brought back into the prefix
 //! cache.
 
-use super::{Serving, tenant_salt};
+use super::Serving;
 use crate::error::{Error, Result};
 use kernmill_kv_store::{Layout, Session, SessionFile};
-use kernmill_runtime::AdapterUse;
+use kernmill_runtime::{AdapterUse, Tenant};
 use std::path::Path;
 
 /// A sequence of tokens that is saved, or was.
@@ -15,7 +15,7 @@ pub struct SavedTokens {
     /// Adapters of all tokens.
     pub adapters: Vec<AdapterUse>,
     /// Whose part of the prefix cache it belongs to.
-    pub tenant: u64,
+    pub tenant: Tenant,
     /// What its owner wants to know again, at most 16 MiB.
     pub note: String,
 }
@@ -52,8 +52,7 @@ impl Serving {
         let name = self.engine.model().name.clone();
         let state = saved.note.clone().into_bytes();
         let session = Session { name, layout, tokens: saved.tokens.clone(), blocks: Vec::new(), state };
-        let salt = tenant_salt(saved.tenant);
-        let written = self.engine.save_session(path, session, &saved.adapters, salt);
+        let written = self.engine.save_session(path, session, &saved.adapters, saved.tenant);
         Ok(written.map_err(|error| Error::Work(format!("{}: {error}", path.display())))?.tokens)
     }
 
@@ -62,7 +61,7 @@ impl Serving {
     ///
     /// # Errors
     /// When there is no such file, it is damaged, or an adapter is not loaded.
-    pub fn restore_session(&mut self, path: &Path, adapters: &[AdapterUse], tenant: u64) -> Result<u32> {
+    pub fn restore_session(&mut self, path: &Path, adapters: &[AdapterUse], tenant: Tenant) -> Result<u32> {
         let layout = self.layout()?;
         let file = SessionFile::open(path).map_err(|error| Error::input(path, error))?;
         if file.session().layout != layout {
@@ -70,6 +69,6 @@ impl Serving {
         }
         let tokens = file.session().tokens.clone();
         self.engine.check_tokens(&tokens)?;
-        Ok(self.engine.restore_session(&file, &tokens, layout, adapters, tenant_salt(tenant))?)
+        Ok(self.engine.restore_session(&file, &tokens, layout, adapters, tenant)?)
     }
 }

@@ -343,7 +343,7 @@ fn a_cached_block_with_other_bits_fails_its_request() {
     let prompt: Vec<u32> = (1..50).collect();
     let requests = [Request::greedy(prompt.clone(), 2), Request::greedy((60..90).collect(), 2)];
     in_turn(&mut serving, &requests);
-    let spoilt = serving.engine().begin(&prompt, &[], tenant_salt(0)).unwrap();
+    let spoilt = serving.engine().begin(&prompt, &[], [0; 32]).unwrap();
     assert_eq!(spoilt.cached_tokens, 48);
     serving.engine().spoil(spoilt.sequence, 9).unwrap();
     serving.engine().drop_sequence(spoilt.sequence);

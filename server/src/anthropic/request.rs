@@ -9,6 +9,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use crate::sampling;
+use crate::scope::salt;
 use crate::state::State;
 use kernmill::chat::{Conversation, Effort, Tool};
 use kernmill::constrain::ToolChoice;
@@ -71,6 +72,7 @@ impl MessagesRequest {
             logprobs: None,
             adapters,
             tenant: caller.tenant,
+            salt: salt(&mut fields)?,
             class: class(&mut fields)?,
             within: scope.within,
             conversation,

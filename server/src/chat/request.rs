@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use crate::sampling;
-use crate::scope::Scope;
+use crate::scope::{Scope, salt};
 use kernmill::chat::{Conversation, Effort, ResponseFormat};
 use kernmill::constrain::{Form, ToolChoice};
 use kernmill::serve::Class;
@@ -83,6 +83,7 @@ impl ChatRequest {
             logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
             adapters,
             tenant: scope.tenant,
+            salt: salt(&mut fields)?,
             class: class(&mut fields)?,
             within: scope.within,
             conversation,

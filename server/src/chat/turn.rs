@@ -41,6 +41,8 @@ pub struct Ask {
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine is used.
     pub tenant: u64,
+    /// Name of the part of the prefix cache that is used; zeros for that of all who name none.
+    pub salt: [u8; 16],
     /// The kind of work.
     pub class: Class,
     /// Time after which the answer is cut.
@@ -109,6 +111,7 @@ impl Prepared {
             shows_special: false,
             adapters: ask.adapters,
             tenant: ask.tenant,
+            salt: ask.salt,
             class: ask.class,
             within: ask.within,
             constraint,

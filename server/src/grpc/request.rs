@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use crate::sampling;
-use crate::scope::Scope;
+use crate::scope::{Scope, salt_of};
 use crate::state::State;
 use kernmill::SamplerParams;
 use kernmill::constrain::{Constraint, Rule};
@@ -399,10 +399,5 @@ fn salt(bypasses: bool, salt: &str) -> [u8; 16] {
     if bypasses {
         return fastrand::u128(1..).to_le_bytes();
     }
-    if salt.is_empty() {
-        return [0; 16];
-    }
-    let mut name = [0; 16];
-    name.copy_from_slice(&blake3::hash(salt.as_bytes()).as_bytes()[..16]);
-    name
+    if salt.is_empty() { [0; 16] } else { salt_of(salt) }
 }

@@ -106,6 +106,8 @@ impl OllamaRequest {
             logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
             adapters,
             tenant: scope.tenant,
+            // The API has no field for one.
+            salt: [0; 16],
             class: class(&mut fields)?,
             within: scope.within,
             conversation,

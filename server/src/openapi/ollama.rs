@@ -30,10 +30,10 @@ fn options() -> Value {
             ("stop", stops()),
         ],
     );
+    // These are no options, or have other names.
+    const OWN: [&str; 4] = ["cache_salt", "lora_path", "repetition_penalty", "service_tier"];
     let sampling = sampling().into_iter();
-    let sampling: Vec<(&str, Value)> = sampling
-        .filter(|(name, _)| !matches!(*name, "lora_path" | "repetition_penalty" | "service_tier"))
-        .collect();
+    let sampling: Vec<(&str, Value)> = sampling.filter(|(name, _)| !OWN.contains(name)).collect();
     let passed = |name: &&'static str| (*name, about(anything(), "Is taken, and changes nothing"));
     let passed: Vec<(&str, Value)> = OF_THE_MACHINE.iter().map(passed).collect();
     with(with(fields, &sampling), &passed)

@@ -18,7 +18,7 @@ pub fn name() -> Value {
     json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" })
 }
 
-/// Fields of sampling and of adapters, which all APIs have.
+/// Fields of sampling, of adapters and of the prefix cache, which all APIs have.
 pub fn sampling() -> Vec<(&'static str, Value)> {
     let biases = json!({
         "type": ["object", "null"],
@@ -26,6 +26,7 @@ pub fn sampling() -> Vec<(&'static str, Value)> {
         "additionalProperties": { "type": "number", "minimum": -100, "maximum": 100 },
     });
     let top_p = json!({ "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1 });
+    let salt = json!({ "type": ["string", "null"], "minLength": 1 });
     vec![
         ("temperature", number(0.0, 100.0)),
         ("top_p", top_p),
@@ -38,6 +39,7 @@ pub fn sampling() -> Vec<(&'static str, Value)> {
         ("seed", json!({ "type": ["integer", "null"] })),
         ("service_tier", text()),
         ("lora_path", about(text(), "Name of an adapter, where model has the model's own name")),
+        ("cache_salt", about(salt, "Cached prompts are shared by requests with the same salt alone")),
     ]
 }
 

@@ -144,6 +144,7 @@ fn outside(schema: &Value) -> Vec<Value> {
     if let Some(most) = schema["maxProperties"].as_u64() {
         wrong.push(Value::Object((0..=most).map(|id| (id.to_string(), json!(1))).collect()));
     }
+    wrong.extend(schema["minLength"].as_u64().map(|_| json!("")));
     if let Some(kinds) = schema["type"].as_array() {
         let other = if kinds[0] == "string" { json!(7) } else { json!("seven") };
         wrong.push(other);

@@ -11,6 +11,7 @@ use crate::fields::Fields;
 use crate::ids;
 use crate::limits;
 use crate::sampling;
+use crate::scope::salt;
 use crate::state::State;
 use kernmill::SamplerParams;
 use kernmill::chat::{Call, Conversation, Effort, Item, Output, Part, ResponseFormat, Tool};
@@ -133,6 +134,7 @@ impl ResponsesRequest {
             logprobs: None,
             adapters,
             tenant: caller.tenant,
+            salt: salt(&mut fields)?,
             class,
             within: scope.within,
             conversation,

@@ -50,9 +50,9 @@ fn predictions_and_earlier_answers_of_the_tenant_make_texts_come_faster() {
 fn the_tenant_that_was_not_heard_of_longest_makes_way() {
     let mut histories = Histories::default();
     let answer: Vec<u32> = (0..20).collect();
-    (0..64).for_each(|tenant| histories.add((tenant, [0; 16]), &answer));
+    (0..64).for_each(|tenant| histories.add(cache_of(tenant, [0; 16]), &answer));
     let knows = |histories: &mut Histories, tenant| {
-        let mut drafter = SuffixDrafter::with_history(histories.of((tenant, [0; 16])));
+        let mut drafter = SuffixDrafter::with_history(histories.of(cache_of(tenant, [0; 16])));
         drafter.follow(&[5, 6, 7]);
         let mut tokens = Vec::new();
         drafter.guess(3, &mut tokens);
@@ -60,10 +60,10 @@ fn the_tenant_that_was_not_heard_of_longest_makes_way() {
     };
     assert!(knows(&mut histories, 0) && knows(&mut histories, 63));
     // Tenant 0 was heard of since, tenant 1 was not.
-    histories.add((64, [0; 16]), &answer);
+    histories.add(cache_of(64, [0; 16]), &answer);
     assert!(knows(&mut histories, 0) && !knows(&mut histories, 1));
     assert!(knows(&mut histories, 64) && knows(&mut histories, 40));
     // Salted answers are another's.
-    histories.add((70, [1; 16]), &answer);
+    histories.add(cache_of(70, [1; 16]), &answer);
     assert!(!knows(&mut histories, 70));
 }
