@@ -1,10 +1,18 @@
 """Gateways: how they are fetched, started and asked."""
 
+import json
 import os
 import pathlib
+import re
+import secrets
+import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 import urllib.parse
 
 from fleet import MODEL, Server, Wrong, ask, end, free_port, serve_command, status, wait_for
@@ -12,6 +20,8 @@ from fleet import MODEL, Server, Wrong, ask, end, free_port, serve_command, stat
 HERE = pathlib.Path(__file__).resolve().parent
 # Seconds in which a gateway is there.
 START = 120
+# Seconds in which Ray is there, and a server that Ray starts again; and how often it may fail to start.
+RAY_START, RAY_TRIES = 240, 3
 # What HAProxy of Debian 12 needs besides what each machine has.
 HAPROXY = ["haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"]
 
@@ -57,6 +67,7 @@ class Gateway:
         self.folder = folder
         self.port = free_port()
         self.process = None
+        self.node = None
         self.started = []
 
     def prepare(self):
@@ -69,14 +80,14 @@ class Gateway:
         self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environ, cwd=self.folder)
         log.close()
 
-    def wait(self, test):
+    def wait(self, test, seconds=START):
         def is_there():
             if self.process.poll() is not None:
                 text = (self.folder / f"{self.name}.out").read_text()
                 raise Wrong(f"{self.name} ended with {self.process.returncode}: {text[-1500:]}")
             return test()
 
-        wait_for(f"{self.name} is ready", is_there, START)
+        wait_for(f"{self.name} is ready", is_there, seconds)
 
     def stop(self):
         """Ends everything."""
@@ -170,4 +181,146 @@ class Smg(Gateway):
         return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
 
 
-GATEWAYS = {"smg": Smg, "haproxy": HaProxy}
+class RayServer:
+    """A server that Ray Serve starts, and starts again."""
+
+    def __init__(self, rank, port):
+        self.name, self.port, self.last = f"server-{rank}", port, None
+
+    def pid(self):
+        """The process with this server's port; None while it is away."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_text().split("\0")
+            except OSError:
+                continue
+            # The one that is about to become a server has the same words after others.
+            if words[1:2] == ["serve"] and "--port" in words and words[words.index("--port") + 1] == str(self.port):
+                return int(path.parent.name)
+        return None
+
+    def running(self):
+        self.last = wait_for(f"{self.name} has a process", self.pid, RAY_START)
+        return self.last
+
+    def kill(self):
+        """Ends it, and Ray's process for it, as a machine that loses its power does."""
+        server = self.running()
+        replica = int(re.search(r"PPid:\s+(\d+)", pathlib.Path(f"/proc/{server}/status").read_text())[1])
+        os.kill(replica, signal.SIGKILL)
+        os.kill(server, signal.SIGKILL)
+
+    def drain(self):
+        os.kill(self.running(), signal.SIGTERM)
+
+    def drained(self):
+        wait_for(f"{self.name} has ended", lambda: self.pid() != self.last, RAY_START)
+
+    def start(self):
+        """Waits until it was started again."""
+        wait_for(f"{self.name} is started again", lambda: self.pid() not in (None, self.last), RAY_START)
+        wait_for(f"{self.name} is ready", lambda: status(self.port, "/ready") == 200, RAY_START)
+
+
+class Ray(Gateway):
+    name = "ray"
+
+    def prepare(self):
+        self.bin = environment(self.folder, self.name)
+
+    def servers(self, kernmill, adapters):
+        ports = neighbours()
+        config = (HERE / "ray_serve.yaml").read_text()
+        values = {
+            "http_port": self.port,
+            "command": json.dumps(shlex.join(serve_command(kernmill, adapters, self.folder))),
+            "server_port": ports[0],
+            # Two servers of one thread, wherever they run.
+            "num_cpus": 0.5,
+        }
+        # Each by the first line that has it.
+        for name, value in values.items():
+            line = {"http_port": "  port", "server_port": "      port"}.get(name, rf" *{name}")
+            config, count = re.subn(rf"(?m)^({line}:) .*$", lambda found: f"{found[1]} {value}", config, count=1)
+            if count != 1:
+                raise Wrong(f"ray_serve.yaml has no line of {name}")
+        (self.folder / "ray.yaml").write_text(config)
+        self.start_node()
+        command = [self.bin / "serve", "run", "--working-dir", HERE, "--address", self.address, "ray.yaml"]
+        self.launch(command, **self.environ)
+        two = [RayServer(rank, port) for rank, port in enumerate(ports)]
+        self.wait(lambda: all(status(one.port, "/ready") == 200 for one in two), RAY_START)
+        self.wait(lambda: status(self.port, "/ready") == 200, RAY_START)
+        return two
+
+    def start_node(self):
+        """Starts a cluster of one machine, with as few processes as Ray can do with."""
+        # Paths of Ray's sockets must be short.
+        self.place = tempfile.mkdtemp(prefix="kr-", dir="/tmp")
+        # Ray listens on all addresses of a machine, and runs what it is sent: others have no token.
+        self.environ = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        # Memory of others is not its affair. A worker may take its time.
+        self.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_worker_register_timeout_seconds": "300"}
+        for tries in range(RAY_TRIES):
+            port = free_port()
+            self.address = f"127.0.0.1:{port}"
+            command = [self.bin / "ray", "start", "--head", "--block"]
+            command += [f"--port={port}", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=100000000"]
+            command += ["--include-dashboard=false", "--include-log-monitor=false", "--no-monitor"]
+            command += ["--disable-usage-stats", f"--temp-dir={self.place}"]
+            self.launch(command, **self.environ)
+            self.node = self.process
+            # It gives its node 30 s, which no setting changes. A machine that does much else may need a second try.
+            until = time.monotonic() + RAY_START
+            while self.node.poll() is None and time.monotonic() < until:
+                if "Ray runtime started" in (self.folder / "ray.out").read_text():
+                    return
+                time.sleep(0.2)
+            self.stop_node()
+        raise Wrong(f"ray did not start in {RAY_TRIES} tries: {(self.folder / 'ray.out').read_text()[-1500:]}")
+
+    def stop_node(self):
+        end(self.node, 30)
+        # What is left carries the name of its folder. Workers end with their node, servers with their worker.
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if self.place in path.read_text():
+                    os.kill(int(path.parent.name), signal.SIGKILL)
+            except OSError:
+                continue
+
+    def start(self, servers):
+        """It is there since its servers are."""
+
+    def stop(self):
+        if self.node is None:
+            return
+        if self.process is not self.node:
+            # It takes the application away, and says so at an interrupt only.
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.stop_node()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def retried(self):
+        # Answers say it themselves.
+        return None
+
+
+def neighbours():
+    """Two free ports, one after the other."""
+    while True:
+        first = free_port()
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", first + 1))
+            except OSError:
+                continue
+        return [first, first + 1]
+
+
+GATEWAYS = {"smg": Smg, "haproxy": HaProxy, "ray": Ray}
