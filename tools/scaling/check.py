@@ -3,13 +3,17 @@
     check.py --kernmill target/release/kernmill --gateway smg
     check.py --kernmill target/release/kernmill --gateway all --json scaling.json --markdown scaling.md
     check.py --kernmill target/release/kernmill --gateway manifests
+    check.py --kernmill target/release/kernmill --gateway sessions
 
 Each gateway gets at least 500 requests that are not streamed, and some that are, over 20 adapters by Zipf's law.
 Meanwhile one server is killed with SIGKILL and started again, and one drains and is started again. Checked is:
 every request that is not streamed gets its text at the first try of the client; a stream that broke goes on with
 the same text when it is asked for again; a stream of a server that drains ends whole; each text is that of a server
 alone; an adapter's requests go to one server, except while one is away; a session that one server saved comes back
-at the other. Measured is the time to the first text, through the gateway and without it.
+at the other. A gateway that starts the servers itself replaces them, too. Measured is the time to the first text,
+through the gateway and without it.
+
+The part `sessions` has no gateway: a server that keeps sessions drains while it answers, and another one goes on.
 
 What is fetched and made lies in a folder of its own, which is removed at the end unless --folder names it.
 """
@@ -24,6 +28,7 @@ import tempfile
 import time
 
 import fleet
+import handover
 import load
 import manifests
 from fleet import Wrong
@@ -41,7 +46,7 @@ def arguments():
         description=text, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kernmill", type=pathlib.Path, required=True, help="the program")
-    choices = [*GATEWAYS, "manifests", "all"]
+    choices = [*GATEWAYS, "sessions", "manifests", "all"]
     parser.add_argument("--gateway", choices=choices, default="all", help="what to check; all unless given")
     parser.add_argument("--requests", type=int, default=500, help="requests that are not streamed (500)")
     parser.add_argument("--adapters", type=int, default=20, help="adapters (20)")
@@ -55,7 +60,7 @@ def arguments():
     options = parser.parse_args()
     if not os.access(options.kernmill, os.X_OK):
         parser.error(f"--kernmill {options.kernmill}: there is no such program")
-    for name, least in [("requests", 50), ("adapters", 2), ("clients", 1), ("first_tokens", 2)]:
+    for name, least in [("requests", 50), ("adapters", handover.SAVED + 1), ("clients", 1), ("first_tokens", 2)]:
         if getattr(options, name) < least:
             parser.error(f"--{name.replace('_', '-')} {getattr(options, name)}: expected at least {least}")
     if options.rate <= 0:
@@ -122,6 +127,12 @@ def check(kind, options, folder, adapters):
         figures |= dict(zip(["affinity", "affinity_by_chance", "least_share"], (round(v, 3) for v in values)))
         retried = gateway.retried()
         figures["retried_by_gateway"] = sum(one.retries for one in outcomes) if retried is None else retried
+        if gateway.updates:
+            say(gateway.name, "replacing servers")
+            more = load.run_update(gateway, servers, by_adapter, options)
+            figures["requests_in_update"] = len(more)
+            figures["longest_in_update_s"] = round(max(one.done - one.sent for one in more), 1)
+            outcomes = outcomes + more
         return figures, judge(figures, outcomes, extra, texts)
     finally:
         gateway.stop()
@@ -144,6 +155,8 @@ ROWS = [
     ("least share of a server", "least_share"),
     ("seconds until a killed server is used again", "taken_up_after_kill_s"),
     ("seconds until a drained server is used again", "taken_up_after_drain_s"),
+    ("requests and streams while it replaced its servers", "requests_in_update"),
+    ("the slowest of those, seconds", "longest_in_update_s"),
     ("tokens of a session that came back elsewhere", "session_tokens_cached"),
 ]
 
@@ -180,7 +193,19 @@ def main():
         # Adapters and logs of a run are its own.
         with tempfile.TemporaryDirectory(prefix="run-", dir=folder) as own:
             own = pathlib.Path(own)
-            adapters = fleet.make_adapters(options.kernmill.resolve(), own, options.adapters) if kinds else {}
+            with_sessions = options.gateway in ("sessions", "all")
+            adapters = {}
+            if kinds or with_sessions:
+                adapters = fleet.make_adapters(options.kernmill.resolve(), own, options.adapters)
+            if with_sessions:
+                say("sessions", "handing over")
+                place = own / "sessions"
+                place.mkdir()
+                try:
+                    handed, wrong["sessions"] = handover.check(options.kernmill.resolve(), place, adapters), []
+                    say("sessions", ", ".join(f"{name} {value}" for name, value in handed.items()))
+                except Wrong as error:
+                    handed, wrong["sessions"] = None, [str(error)]
             for kind in kinds:
                 place = own / kind.name
                 place.mkdir()
@@ -193,7 +218,8 @@ def main():
     table = markdown(report) if report else ""
     print(table, end="")
     if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
+        figures = report | ({"sessions": handed} if with_sessions else {})
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.markdown:
         options.markdown.write_text(table)
     for name, found in wrong.items():

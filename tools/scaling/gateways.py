@@ -63,6 +63,9 @@ class Direct:
 class Gateway:
     """What all gateways have."""
 
+    # Whether it starts the servers, and can replace them.
+    updates = False
+
     def __init__(self, folder):
         self.folder = folder
         self.port = free_port()
@@ -224,6 +227,7 @@ class RayServer:
 
 class Ray(Gateway):
     name = "ray"
+    updates = True
 
     def prepare(self):
         self.bin = environment(self.folder, self.name)
@@ -278,6 +282,21 @@ class Ray(Gateway):
                 time.sleep(0.2)
             self.stop_node()
         raise Wrong(f"ray did not start in {RAY_TRIES} tries: {(self.folder / 'ray.out').read_text()[-1500:]}")
+
+    def update(self, servers):
+        """Has Ray replace the front and all servers, one after the other, and waits for that."""
+        before = [one.running() for one in servers]
+        config = self.folder / "ray.yaml"
+        config.write_text(config.read_text().replace("grace: 60", "grace: 61"))
+        command = [self.bin / "serve", "run", "--non-blocking", "--working-dir", HERE, "--address", self.address]
+        run([*command, config], env={**os.environ, **self.environ})
+
+        def is_new():
+            pids = [one.pid() for one in servers]
+            return None not in pids and not set(pids) & set(before)
+
+        wait_for("both servers are replaced", is_new, RAY_START)
+        self.wait(lambda: all(status(one.port, "/ready") == 200 for one in servers), RAY_START)
 
     def stop_node(self):
         end(self.node, 30)

@@ -292,6 +292,19 @@ def run(gateway, servers, by_adapter, texts, options):
     return load.outcomes, extra, windows, figures
 
 
+def run_update(gateway, servers, by_adapter, options):
+    """Answers while the gateway itself replaces its servers."""
+    load = Load(gateway, by_adapter, options.rate, options.clients, options.seed + 1)
+    load.begin()
+    try:
+        load.more(20)
+        gateway.update(servers)
+        load.more(20)
+    finally:
+        load.stop()
+    return load.outcomes
+
+
 def affinity(outcomes, windows, names):
     """Share of requests that went to the usual server of their adapter; what chance would give; the least
     share that a server had."""

@@ -154,7 +154,7 @@ class Server:
         await asyncio.to_thread(self.process.wait, self.grace + 5)
 
 
-@serve.deployment(max_ongoing_requests=4096)
+@serve.deployment(max_ongoing_requests=4096, graceful_shutdown_timeout_s=90, graceful_shutdown_wait_loop_s=1)
 class Front:
     """Passes requests on to the server of their adapter."""
 
