@@ -93,6 +93,8 @@ def judge(figures, outcomes, extra, texts):
     }
     if figures["affinity"] < AFFINITY:
         wrong.append(f"affinity {figures['affinity']:.3f}, expected at least {AFFINITY}")
+    if figures.get("broken_in_update"):
+        wrong.append(f"{figures['broken_in_update']} streams broke while the servers were replaced, expected 0")
     if figures["least_share"] < SHARE:
         wrong.append(f"a server got {figures['least_share']:.3f} of the requests, expected at least {SHARE}")
     return wrong
@@ -127,11 +129,15 @@ def check(kind, options, folder, adapters):
         figures |= dict(zip(["affinity", "affinity_by_chance", "least_share"], (round(v, 3) for v in values)))
         retried = gateway.retried()
         figures["retried_by_gateway"] = sum(one.retries for one in outcomes) if retried is None else retried
+        if gateway.sessions:
+            values = fleet.check_sessions_through(gateway, servers, next(iter(adapters)))
+            figures |= dict(zip(["routed_tokens_cached", "routed_elsewhere"], values))
         if gateway.updates:
             say(gateway.name, "replacing servers")
             more = load.run_update(gateway, servers, by_adapter, options)
             figures["requests_in_update"] = len(more)
             figures["longest_in_update_s"] = round(max(one.done - one.sent for one in more), 1)
+            figures["broken_in_update"] = sum(one.tries > 1 for one in more)
             outcomes = outcomes + more
         return figures, judge(figures, outcomes, extra, texts)
     finally:
@@ -156,8 +162,10 @@ ROWS = [
     ("seconds until a killed server is used again", "taken_up_after_kill_s"),
     ("seconds until a drained server is used again", "taken_up_after_drain_s"),
     ("requests and streams while it replaced its servers", "requests_in_update"),
+    ("streams of those that broke", "broken_in_update"),
     ("the slowest of those, seconds", "longest_in_update_s"),
     ("tokens of a session that came back elsewhere", "session_tokens_cached"),
+    ("tokens of one that came back through the gateway", "routed_tokens_cached"),
 ]
 
 

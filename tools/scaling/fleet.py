@@ -171,6 +171,36 @@ def check_sessions(servers, adapter):
     return cached
 
 
+def check_sessions_through(gateway, servers, adapter):
+    """A session is saved through a gateway, and comes back through it when its server has drained. Cached tokens,
+    and whether another server had them."""
+    prompt = "A gateway finds the server of a session by the key of its adapter. " * 8
+    # By this header all go to one server, also what has no model.
+    route = {"X-Routing-Key": adapter}
+    request = {"model": adapter, "prompt": prompt, "max_tokens": 24, "seed": 6, "temperature": 0.8}
+
+    def through(path, body=None):
+        code, headers, text = ask(gateway.port, "POST", path, body, route)
+        if code != 200:
+            raise Wrong(f"{path} through {gateway.name}: {code} {text}")
+        return json.loads(text), gateway.server_of({name.lower(): value for name, value in headers.items()})
+
+    _, name = through("/v1/sessions", {"name": "routed", "model": adapter, "prompt": prompt})
+    before, _ = through("/v1/completions", request)
+    first = next(one for one in servers if one.name == name)
+    first.drain()
+    first.drained()
+    _, restored_at = through("/v1/sessions/routed/restore")
+    after, answered_at = through("/v1/completions", request)
+    first.start()
+    cached = after["usage"]["prompt_tokens_details"]["cached_tokens"]
+    if after["choices"][0]["text"] != before["choices"][0]["text"]:
+        raise Wrong("the text after a session that came back through the gateway is another one")
+    if restored_at == answered_at and cached == 0:
+        raise Wrong("the session came back through the gateway, but nothing of its prompt was cached")
+    return cached, answered_at != name
+
+
 def remove_environment():
     """Settings of the caller's must not reach the servers."""
     for name in [name for name in os.environ if name.startswith("KERNMILL_")]:

@@ -1,5 +1,6 @@
 """Gateways: how they are fetched, started and asked."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -65,6 +66,8 @@ class Gateway:
 
     # Whether it starts the servers, and can replace them.
     updates = False
+    # Whether it passes on the routes of sessions.
+    sessions = True
 
     def __init__(self, folder):
         self.folder = folder
@@ -156,6 +159,7 @@ class HaProxy(Gateway):
 
 class Smg(Gateway):
     name = "smg"
+    sessions = False
 
     def prepare(self):
         self.bin = environment(self.folder, self.name)
@@ -249,13 +253,21 @@ class Ray(Gateway):
             if count != 1:
                 raise Wrong(f"ray_serve.yaml has no line of {name}")
         (self.folder / "ray.yaml").write_text(config)
-        self.start_node()
-        command = [self.bin / "serve", "run", "--working-dir", HERE, "--address", self.address, "ray.yaml"]
-        self.launch(command, **self.environ)
         two = [RayServer(rank, port) for rank, port in enumerate(ports)]
-        self.wait(lambda: all(status(one.port, "/ready") == 200 for one in two), RAY_START)
-        self.wait(lambda: status(self.port, "/ready") == 200, RAY_START)
-        return two
+        # Ray gives its node 30 s, and its proxy 60 s, which no setting changes. A machine that does much else may
+        # need a second try.
+        for tries in range(1, RAY_TRIES + 1):
+            try:
+                self.start_node()
+                command = [self.bin / "serve", "run", "--working-dir", HERE, "--address", self.address, "ray.yaml"]
+                self.launch(command, **self.environ)
+                self.wait(lambda: all(status(one.port, "/ready") == 200 for one in two), RAY_START)
+                self.wait(lambda: status(self.port, "/ready") == 200, RAY_START)
+                return two
+            except Wrong:
+                if tries == RAY_TRIES:
+                    raise
+                self.stop()
 
     def start_node(self):
         """Starts a cluster of one machine, with as few processes as Ray can do with."""
@@ -263,25 +275,24 @@ class Ray(Gateway):
         self.place = tempfile.mkdtemp(prefix="kr-", dir="/tmp")
         # Ray listens on all addresses of a machine, and runs what it is sent: others have no token.
         self.environ = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        # Memory of others is not its affair. A worker may take its time.
-        self.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_worker_register_timeout_seconds": "300"}
-        for tries in range(RAY_TRIES):
-            port = free_port()
-            self.address = f"127.0.0.1:{port}"
-            command = [self.bin / "ray", "start", "--head", "--block"]
-            command += [f"--port={port}", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=100000000"]
-            command += ["--include-dashboard=false", "--include-log-monitor=false", "--no-monitor"]
-            command += ["--disable-usage-stats", f"--temp-dir={self.place}"]
-            self.launch(command, **self.environ)
-            self.node = self.process
-            # It gives its node 30 s, which no setting changes. A machine that does much else may need a second try.
-            until = time.monotonic() + RAY_START
-            while self.node.poll() is None and time.monotonic() < until:
-                if "Ray runtime started" in (self.folder / "ray.out").read_text():
-                    return
-                time.sleep(0.2)
-            self.stop_node()
-        raise Wrong(f"ray did not start in {RAY_TRIES} tries: {(self.folder / 'ray.out').read_text()[-1500:]}")
+        # Memory of others is not its affair. Workers and proxies may take their time, and need not stand back:
+        # Ray's niceness is 15, and servers would inherit it.
+        self.environ |= {
+            "RAY_worker_niceness": "0",
+            "RAY_memory_monitor_refresh_ms": "0",
+            "RAY_worker_register_timeout_seconds": "300",
+            "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
+            "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
+        }
+        (self.folder / "ray.out").unlink(missing_ok=True)
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        command = [self.bin / "ray", "start", "--head", "--block", f"--port={port}", "--num-cpus=1", "--num-gpus=0"]
+        command += ["--object-store-memory=100000000", "--disable-usage-stats", f"--temp-dir={self.place}"]
+        command += ["--include-dashboard=false", "--include-log-monitor=false", "--no-monitor"]
+        self.launch(command, **self.environ)
+        self.node = self.process
+        self.wait(lambda: "Ray runtime started" in (self.folder / "ray.out").read_text(), RAY_START)
 
     def update(self, servers):
         """Has Ray replace the front and all servers, one after the other, and waits for that."""
@@ -298,16 +309,6 @@ class Ray(Gateway):
         wait_for("both servers are replaced", is_new, RAY_START)
         self.wait(lambda: all(status(one.port, "/ready") == 200 for one in servers), RAY_START)
 
-    def stop_node(self):
-        end(self.node, 30)
-        # What is left carries the name of its folder. Workers end with their node, servers with their worker.
-        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                if self.place in path.read_text():
-                    os.kill(int(path.parent.name), signal.SIGKILL)
-            except OSError:
-                continue
-
     def start(self, servers):
         """It is there since its servers are."""
 
@@ -322,12 +323,44 @@ class Ray(Gateway):
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        self.stop_node()
+        # Some of its processes outlive a node that has to be killed.
+        below = descendants(self.node.pid)
+        end(self.node, 30)
+        for pid, begun in below:
+            if begun == begun_at(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.node = None
         shutil.rmtree(self.place, ignore_errors=True)
 
     def retried(self):
         # Answers say it themselves.
         return None
+
+
+def stat_of(pid):
+    """The parent of a process, and when it began; None if there is none."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), fields[19]
+
+
+def begun_at(pid):
+    return (stat_of(pid) or (0, None))[1]
+
+
+def descendants(pid):
+    """Processes below one, each with the time at which it began."""
+    parents = {int(path.name): stat_of(path.name) for path in pathlib.Path("/proc").glob("[0-9]*")}
+    found, open_ = [], [pid]
+    while open_:
+        parent = open_.pop()
+        below = [one for one, stat in parents.items() if stat and stat[0] == parent]
+        found += [(one, parents[one][1]) for one in below]
+        open_ += below
+    return found
 
 
 def neighbours():

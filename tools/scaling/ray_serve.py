@@ -77,7 +77,9 @@ class Server:
         self.failures = 0
         # Answers take as long as they take.
         limits = aiohttp.ClientTimeout(total=None, sock_connect=2)
-        self.client = aiohttp.ClientSession(timeout=limits, auto_decompress=False)
+        # A request has the headers that its client gave it, and no others.
+        auto = ["accept", "accept-encoding", "content-type", "user-agent"]
+        self.client = aiohttp.ClientSession(timeout=limits, auto_decompress=False, skip_auto_headers=auto)
         self.start()
         self.watch = asyncio.create_task(self.keep())
         await self.wait()
@@ -128,7 +130,7 @@ class Server:
         """Rank, status and headers of an answer, then its pieces. `key` and `tried` are for the router."""
         begun = False
         try:
-            async with self.client.request(method, self.url + path, headers=headers, data=body) as answer:
+            async with self.client.request(method, self.url + path, headers=headers, data=body or None) as answer:
                 head = self.rank, answer.status, dict(answer.headers)
                 if answer.content_type == "text/event-stream":
                     begun = True
