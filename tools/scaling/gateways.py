@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 
 from fleet import MODEL, Server, Wrong, ask, end, free_port, serve_command, status, wait_for
