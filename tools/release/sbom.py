@@ -1,4 +1,4 @@
-"""What other people's code is in the program: a bill of materials (CycloneDX), and the texts of the licences."""
+"""What other people's code is in a program or library: a bill of materials (CycloneDX), and texts of licences."""
 
 import datetime
 import json
@@ -8,7 +8,8 @@ import subprocess
 import tomllib
 import uuid
 
-TARGET = "x86_64-unknown-linux-gnu"
+from compiler import TARGET
+
 LICENCE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|COPYRIGHT|UNLICENSE)", re.IGNORECASE)
 
 
@@ -22,19 +23,19 @@ def is_built(need):
     return any(kind["kind"] in (None, "build") for kind in need["dep_kinds"])
 
 
-def packages(found):
+def packages(found, program):
     """Packages of the program by name and version, and the ids that each needs. Tests' needs are left out."""
     by_id = {package["id"]: package for package in found["packages"]}
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
-    program = next(id for id, package in by_id.items() if package["name"] == "kernmill-cli")
-    needs, open = {}, [program]
+    main = next(package for package in by_id.values() if package["name"] == program)
+    needs, open = {}, [main["id"]]
     while open:
         id = open.pop()
         if id not in needs:
             needs[id] = sorted(need["pkg"] for need in nodes[id]["deps"] if is_built(need))
             open += needs[id]
     order = sorted(needs, key=lambda id: (by_id[id]["name"], by_id[id]["version"]))
-    return program, [by_id[id] for id in order], needs
+    return main, [by_id[id] for id in order], needs
 
 
 def name(package):
@@ -58,18 +59,17 @@ def component(package, sums):
     return made
 
 
-def bill(found, root, commit, time):
-    """The bill of materials, as a text of JSON."""
+def bill(found, program, root, commit, time):
+    """The bill of materials of a package whose workspace is in `root`, as a text of JSON."""
     lock = tomllib.loads((root / "Cargo.lock").read_text())["package"]
     sums = {(package["name"], package["version"]): package.get("checksum") for package in lock}
-    program, all, needs = packages(found)
+    main, all, needs = packages(found, program)
     names = {package["id"]: name(package) for package in all}
-    main = next(package for package in all if package["id"] == program)
     made = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         # It follows from the commit: the same sources have the same bill.
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, 'kernmill:' + commit)}",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{program}:{commit}')}",
         "version": 1,
         "metadata": {
             "timestamp": datetime.datetime.fromtimestamp(time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -84,11 +84,11 @@ def bill(found, root, commit, time):
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
-def licences(found):
+def licences(found, program):
     """The texts of all licences of libraries, each once, with the packages that it comes with."""
     texts = {}
-    _, all, _ = packages(found)
-    lines = ["Libraries of other people that are in the program, with their licences.", ""]
+    _, all, _ = packages(found, program)
+    lines = [f"Libraries of other people that are in {program}, with their licences.", ""]
     for package in all:
         if package["source"] is None:
             continue
