@@ -78,7 +78,9 @@ def wheel(venv, commit, time, env, offline):
     tree = sources(sbom.licences(found, PACKAGE))
     bill = folder / f"{PACKAGE}.cdx.json"
     bill.write_text(sbom.bill(found, PACKAGE, ROOT / "python", commit, time))
-    env = env | compiler.settings(folder / "target", [], [(tree, "/kernmill/python"), (tree / "source", "/kernmill")])
+    # The program's folder: what builds other things, such as macros, is compiled once for both.
+    target = compiler.target_folder()
+    env = env | compiler.settings(target, [], [(tree, "/kernmill/python"), (tree / "source", "/kernmill")])
     env |= {"PATH": f"{venv / 'bin'}:{env['PATH']}", "VIRTUAL_ENV": str(venv)}
     env |= {name: str(folder / "zig") for name in ["CARGO_ZIGBUILD_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR",
                                                    "ZIG_LOCAL_CACHE_DIR"]}
