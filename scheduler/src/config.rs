@@ -23,8 +23,8 @@ pub struct Config {
     pub max_batch_tokens: u32,
     /// Sequences that run at once, at most `max_batch_tokens`.
     pub max_sequences: u32,
-    /// Steps that are on their way at once, where an engine begins one before another has ended: 1 to 64. Answers
-    /// are then split among them.
+    /// Steps that are on their way at once, where an engine begins one before another has ended: 1 to 64.
+    /// Answers are then split among them.
     pub steps_in_flight: u32,
     /// Requests that wait at once. A tenant that uses less than its part may go beyond, up to twice as many.
     pub max_queue: u32,

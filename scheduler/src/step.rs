@@ -81,7 +81,7 @@ pub enum HoldReason {
     Floor,
     /// The request is of class background, and others have work.
     NotIdle,
-    /// Its turn is the next step that is on its way beside this one.
+    /// The next step, which will be on its way beside this one, has room for it.
     Turn,
     /// The step has no room for it.
     StepFull,

@@ -74,7 +74,7 @@ fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: 
     let others = Others::start(image, stages);
     let mut engine = first(image, &others, stages);
     let vocab = case.graph.vocab;
-    let pieces: [&[usize]; 3] = [&[20, 1, 2, 1, 40], &[1, 1, 33, 5], &[3, 1]];
+    let pieces: [&[usize]; 3] = [&[20, 1, 2, 1, 31], &[1, 1, 32, 5], &[3, 1]];
     let mut sequences: Vec<_> =
         (0..stages).map(|n| (engine.create().unwrap(), 0, pieces[n as usize % 3].iter().cycle())).collect();
     let mut away: VecDeque<(usize, usize)> = VecDeque::new();

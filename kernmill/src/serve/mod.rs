@@ -289,9 +289,9 @@ impl Serving {
         self.most_running
     }
 
-    /// Plans one step and runs it. `on_event` is told of every token and of every request that ends. Where the
-    /// model has stages in other processes, begins a step, and ends the oldest one when there are as many as
-    /// there may be.
+    /// Plans one step and runs it. `on_event` is told of every token and of every request that ends. Where
+    /// the model has stages in other processes, begins a step, and ends the oldest one when there are as many
+    /// as there may be.
     ///
     /// # Errors
     /// When the engine fails for a reason that no request is at fault for.

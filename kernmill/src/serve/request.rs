@@ -97,8 +97,8 @@ pub enum Finish {
     Ended(EndReason),
     /// A step with it failed, for this reason.
     Failed(String),
-    /// Another stage of the model is lost, for this reason, and with it what it held of the request. It can be
-    /// asked for again.
+    /// Another stage of the model is lost, for this reason, and with it what it held of the request. It can
+    /// be asked for again.
     Unavailable(String),
     /// What the request asks for cannot be followed any further, for this reason: its constraint is too much
     /// work, or it forbids every token.

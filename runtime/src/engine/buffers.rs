@@ -1,6 +1,5 @@
 //! Memory in which a step puts its run together.
 
-use super::rows::StepStats;
 use crate::executor::Batch;
 
 /// What a run is put together in; reused, so that a step allocates nothing.
@@ -28,11 +27,6 @@ pub(super) struct Part {
 }
 
 impl RunBuffers {
-    /// What the run is about.
-    pub(super) fn stats(&self) -> StepStats {
-        StepStats { tokens: self.batch.len() as u32, rows: self.wanted.len() as u32 }
-    }
-
     pub(super) fn new(tokens: usize, sequences: usize) -> RunBuffers {
         let parts = tokens.min(sequences);
         RunBuffers {

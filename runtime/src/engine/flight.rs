@@ -2,7 +2,7 @@
 
 use super::buffers::RunBuffers;
 use super::rows::{Entry, RowSink, StepStats};
-use super::step::Out;
+use super::step::{Out, stats};
 use super::{Engine, EngineError};
 use crate::kv::KvTables;
 use crate::stages::{StageHealth, StageLost, Stages};
@@ -55,7 +55,7 @@ impl Engine {
         let Some(flight) = self.flights.pop_front() else { return Err(EngineError::NoFlight) };
         let other = std::mem::replace(&mut self.run, flight);
         let ended = self.execute(&mut Out::Workers(rows));
-        let stats = self.run.stats();
+        let stats = stats(&self.run);
         let flight = std::mem::replace(&mut self.run, other);
         self.spare.push(flight);
         self.note_lost(ended).map(|()| stats)

@@ -159,7 +159,7 @@ impl Engine {
         self.prepare(batch)?;
         let ran = self.send().and_then(|()| self.execute(out));
         self.note_lost(ran)?;
-        Ok(self.run.stats())
+        Ok(stats(&self.run))
     }
 
     /// Makes room for the parts of a checked batch, and puts the run together.
@@ -257,6 +257,11 @@ impl Engine {
         panicked.pass_on();
         Ok(())
     }
+}
+
+/// What a run is about.
+pub(super) fn stats(run: &RunBuffers) -> StepStats {
+    StepStats { tokens: run.batch.len() as u32, rows: run.wanted.len() as u32 }
 }
 
 fn row_of((entry, token): (usize, usize), logits: &[f32]) -> LogitRow<'_> {

@@ -1,9 +1,9 @@
 //! Where a program is cut into stages, so that several processes run the layers of one model.
 //!
-//! A cut lies between two attention layers, where the fewest bytes cross it: the residual stream, in models of
-//! today. The first stage also has what follows the last layer, up to the logits, so that a batch comes back
-//! to it. All stages run the same program over the same rows, and no sum is split: the bits are those of one
-//! process.
+//! A cut lies between two attention layers, where the fewest bytes cross it: the residual stream, in models
+//! of today. The first stage also has what follows the last layer, up to the logits, so that a batch comes
+//! back to it. All stages run the same program over the same rows, and no sum is split: the bits are those of
+//! one process.
 
 use kernmill_plan::contract::Need;
 use kernmill_plan::program::{Operand, Program, Step, TokenClass};

@@ -2,8 +2,8 @@
 
 use kernmill_plan::kv::LayerKind;
 
-/// The block tables of all sequences, by kind of layers: `[sequences][stride]` ids of blocks, each row indexed
-/// by position / 16.
+/// The block tables of all sequences, by kind of layers: `[sequences][stride]` ids of blocks, each row
+/// indexed by position / 16.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockTables<'a> {
     tables: [&'a [u32]; 2],

@@ -1,8 +1,9 @@
-//! How two stages agree: both show that they know the key, and that they run the same model in the same sizes.
+//! How two stages agree: both show that they know the key, and that they run the same model in the same
+//! sizes.
 //!
 //! The stage that is called sends a magic text and a number of its own. The caller sends the magic text, a
-//! number of its own, what it wants, and a seal over all of it. The stage answers with a word, a reason, and a
-//! seal. Numbers are drawn anew for every connection, so that nothing can be played back.
+//! number of its own, what it wants, and a seal over all of it. The stage answers with a word, a reason, and
+//! a seal. Numbers are drawn anew for every connection, so that nothing can be played back.
 
 use super::key::StageKey;
 use super::wire::Numbers;

@@ -412,7 +412,7 @@ impl Caller {
 }
 
 impl Work {
-    /// The same memory for another caller, whose sequences are its own.
+    /// Work for another caller in the same memory.
     fn anew(mut self) -> Work {
         self.tables.clear();
         self

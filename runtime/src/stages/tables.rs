@@ -1,5 +1,5 @@
-//! Block tables away from where they are kept: what a stage knows of them, and what the first stage knows that
-//! it knows.
+//! Block tables away from where they are kept: what a stage knows of them, and what the first stage knows
+//! that it knows.
 
 use super::wire::Update;
 use crate::executor::Batch;

@@ -306,7 +306,7 @@ proptest! {
     }
 }
 
-/// Whoever knows the key may still send nonsense: the stage drops the connection and serves the next one.
+/// A caller that knows the key may still send nonsense: its connection ends, and the next one is served.
 #[test]
 fn nonsense_from_a_caller_ends_its_connection_alone() {
     let second = Second::any();

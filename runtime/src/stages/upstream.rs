@@ -29,9 +29,9 @@ pub(crate) struct Upstream {
 
 /// What has become of the other stages since the last look.
 pub(crate) enum Stages {
-    /// They are those that they were.
+    /// No stage has changed.
     Same,
-    /// They have lost what they held, or cannot be reached.
+    /// Some stage has lost what it held, or cannot be reached.
     Lost(StageLost),
 }
 
