@@ -60,7 +60,7 @@ fn labels<const N: usize>(pairs: [(&str, String); N]) -> Labels {
 }
 
 /// Figures of the load that go up and down.
-fn gauges(load: &Load) -> Named<f64, 9> {
+fn gauges(load: &Load) -> Named<f64, 10> {
     let all = |counts: [u32; 3]| f64::from(counts.iter().sum::<u32>());
     let [total, used, cached] = load.kv_bytes;
     let part = if total > 0 { used as f64 / total as f64 } else { 0.0 };
@@ -74,6 +74,11 @@ fn gauges(load: &Load) -> Named<f64, 9> {
         ("kernmill_last_step_seconds", "Seconds of the last step", load.last_step_seconds),
         ("kernmill_draining", "Whether no more requests are taken up, 1 or 0", f64::from(load.is_draining)),
         ("kernmill_engine_failed", "Whether the engine has failed, 1 or 0", f64::from(load.has_failed)),
+        (
+            "kernmill_stage_lost",
+            "Whether another stage is away, 1 or 0",
+            f64::from(load.stage_lost.is_some()),
+        ),
     ]
 }
 
