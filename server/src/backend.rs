@@ -209,7 +209,7 @@ fn reason(finish: &Finish) -> &'static str {
         }
         Finish::Stop(_) => "stop",
         Finish::Ended(EndReason::Cancelled | EndReason::Draining) => "abort",
-        Finish::Ended(_) | Finish::Failed(_) | Finish::Astray(_) => "error",
+        Finish::Ended(_) | Finish::Failed(_) | Finish::Unavailable(_) | Finish::Astray(_) => "error",
     }
 }
 

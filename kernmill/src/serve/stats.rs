@@ -95,7 +95,9 @@ mod tests {
     #[test]
     fn drafts_are_counted_by_the_places_of_their_tokens() {
         let mut stats = ServeStats::default();
-        [(3, 2), (1, 0), (4, 4), (2, 1)].map(|(tokens, accepted)| stats.checked(tokens, accepted));
+        [(3, 2), (1, 0), (4, 4), (2, 1)]
+            .iter()
+            .for_each(|(tokens, accepted)| stats.checked(*tokens, *accepted));
         assert_eq!((stats.checked_drafts, stats.drafts.tokens, stats.drafts.accepted), (4, 10, 7));
         assert_eq!(stats.accepted_at, [3, 2, 1, 1]);
     }

@@ -251,7 +251,10 @@ mod tests {
         let error = json!({ "type": "error", "error": { "type": "api_error", "message": "it broke" } });
         assert_eq!(events.last().unwrap(), &("error".to_owned(), error.clone()));
         let (status, _, text) = send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({}))).await;
-        assert_eq!((status, text), (500, error.to_string()));
+        let mut body: Value = serde_json::from_str(&text).unwrap();
+        let id = body.as_object_mut().unwrap().remove("request_id").unwrap();
+        assert!(id.as_str().unwrap().starts_with("req_"), "{id}");
+        assert_eq!((status, body), (500, error));
         let backend = Scripted::new(&["Hel"], Finish::Stop(StopReason::MaxTokens));
         let state = crate::scripted::state(backend, Config::default());
         let (_, _, text) = send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({}))).await;
