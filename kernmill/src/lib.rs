@@ -66,6 +66,7 @@ pub mod session;
 #[cfg(feature = "compiler")]
 pub mod source;
 pub mod stage;
+mod stage_server;
 mod text;
 pub mod tokens;
 pub mod tools;

@@ -284,9 +284,7 @@ impl Prepared {
         if options.mlock {
             check_lock(self.program().weight_bytes)?;
         }
-        if let Some(stage) = &options.stage {
-            stage.check(options)?;
-        }
+        options.check_stage()?;
         let store = disk::open(options)?;
         let threads = options.threads();
         let (program, weights_in) = (self.program(), self.weights_in());

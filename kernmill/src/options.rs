@@ -216,6 +216,26 @@ impl Options {
         PoolConfig { threads: Some(self.threads()), cpus: self.cpus, pin: self.pin }
     }
 
+    /// Refuses what stages cannot do, if this is one.
+    pub(crate) fn check_stage(&self) -> Result<()> {
+        if self.stage.is_none() {
+            return Ok(());
+        }
+        let refused = [
+            (
+                !self.adapters.is_empty(),
+                "--lora: adapters are not applied in other processes; merge them into the plan",
+            ),
+            (self.kv_disk.is_some(), "--kv-disk: a stage has the rows of its own layers only"),
+            (self.sessions, "--session-dir: a stage has the rows of its own layers only"),
+            (self.mlock, "--mlock: a stage uses a part of the weights only"),
+        ];
+        match refused.into_iter().find(|(is_asked, _)| *is_asked) {
+            Some((_, why)) => Err(Error::BadInput(format!("--stage does not go with {why}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that this process may use the CPUs.
     pub(crate) fn check_cpus(&self) -> Result<()> {
         let Some(cpus) = &self.cpus else { return Ok(()) };

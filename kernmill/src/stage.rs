@@ -4,18 +4,12 @@
 //! [`Stage::serve`]. `docs/user/scaling.md` says when that is worth it.
 
 use crate::error::{Error, Result};
-use crate::model::Prepared;
-use crate::options::Options;
 use kernmill_plan::program::Program;
 use kernmill_runtime::CutError;
-use kernmill_runtime::stages::{KeyError, StageError, StageKey, StageServer, StageShare, StagesConfig};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use kernmill_runtime::stages::{KeyError, StageError, StageKey, StageShare, StagesConfig};
+use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Stages at most.
 const MOST: u32 = 64;
@@ -54,9 +48,9 @@ impl FromStr for Place {
 /// A stage of a model, and how it finds the next one.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    place: Place,
-    peer: Option<String>,
-    key: StageKey,
+    pub(crate) place: Place,
+    pub(crate) peer: Option<String>,
+    pub(crate) key: StageKey,
 }
 
 impl Stage {
@@ -133,57 +127,6 @@ impl Stage {
     /// When the program cannot be cut into so many stages.
     pub(crate) fn share(&self, program: &Program) -> Result<StageShare> {
         Ok(StageShare::of(program, self.place.number, self.place.stages)?)
-    }
-
-    /// Refuses what stages cannot do.
-    pub(crate) fn check(&self, options: &Options) -> Result<()> {
-        let refused = [
-            (
-                !options.adapters.is_empty(),
-                "--lora: adapters are not applied in other processes; merge them into the plan",
-            ),
-            (options.kv_disk.is_some(), "--kv-disk: a stage has the rows of its own layers only"),
-            (options.sessions, "--session-dir: a stage has the rows of its own layers only"),
-            (options.mlock, "--mlock: a stage uses a part of the weights only"),
-        ];
-        match refused.into_iter().find(|(is_asked, _)| *is_asked) {
-            Some((_, why)) => Err(Error::BadInput(format!("--stage does not go with {why}"))),
-            None => Ok(()),
-        }
-    }
-
-    /// Waits at `address` for the stage before this one and runs its layers, until Ctrl-C or SIGTERM.
-    /// `greet` is told where it waits.
-    ///
-    /// # Errors
-    /// When memory is short, the address cannot be had, or weights cannot be read or used.
-    pub fn serve(
-        &self,
-        prepared: Prepared,
-        options: &Options,
-        address: SocketAddr,
-        greet: impl Fn(&str),
-    ) -> Result<()> {
-        self.check(options)?;
-        let Place { number, stages } = self.place;
-        let share = self.share(prepared.program())?;
-        let image = prepared.into_image(options)?;
-        let peer = self.peer.clone();
-        let server = StageServer::new(image, options.pool(), number, stages, self.key.clone(), peer)?;
-        let failed = |error: std::io::Error| Error::Work(format!("{address}: {error}"));
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        let has_ended = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, has_ended.clone()).map_err(failed)?;
-        }
-        greet(&format!(
-            "stage {number} of {stages} (attention layers {} to {}, {:.0} % of the weights) waits at {}",
-            share.layers.start,
-            share.layers.end - 1,
-            100.0 * share.weights,
-            listener.local_addr().map_err(failed)?
-        ));
-        Ok(server.run(listener, &has_ended)?)
     }
 }
 

@@ -9,7 +9,7 @@ pub struct Ended<'a> {
     pub id: &'a str,
     /// The name that its client or a gateway gave it.
     pub client: Option<&'a str>,
-    /// Its route.
+    /// Route of the request.
     pub route: &'static str,
     /// Status of the response; 0 if the client left before there was one.
     pub status: u16,
@@ -64,7 +64,7 @@ pub struct Parts {
 /// When something happened to a request, after it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// It was handed to the backend.
+    /// The request was handed to the backend.
     pub queued: Option<Duration>,
     /// The first token came.
     pub first_token: Option<Duration>,

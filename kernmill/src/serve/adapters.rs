@@ -11,9 +11,9 @@ type Part = (String, [u8; 32], u32);
 /// Adapters of the requests that are there, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdapterQueue {
-    /// Those of requests that run.
+    /// Adapters of requests that run.
     pub running: BTreeSet<String>,
-    /// Those of requests that wait. One may be among both.
+    /// Adapters of requests that wait. One may be among both.
     pub waiting: BTreeSet<String>,
 }
 

@@ -6,6 +6,7 @@
 
 mod active;
 mod adapters;
+mod flight;
 mod histories;
 mod request;
 mod run;
@@ -27,12 +28,12 @@ use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use adapters::Adapters;
+use flight::Flight;
 use histories::Histories;
 use kernmill_kv_store::Layout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Fault, Report, Scheduler, Step, TenantId};
-use run::Flight;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use verify::Verifier;

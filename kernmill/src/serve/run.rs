@@ -1,40 +1,16 @@
 //! One step of the engine, as the scheduler planned it.
 
 use super::active::{Active, TextError};
+use super::flight::{Flight, Part};
 use super::{Event, Finish, Serving, Token};
 use crate::error::Result;
 use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs, SeqId};
+use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs};
 use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// A step that has begun.
-pub(super) struct Flight {
-    parts: Vec<Part>,
-    start: Duration,
-}
-
-/// What an entry of the plan becomes.
-struct Part {
-    id: RequestId,
-    sequence: SeqId,
-    /// Known tokens that run; none if all are cached.
-    from: usize,
-    to: usize,
-    samples: bool,
-    /// Tokens of its draft that run behind them.
-    drafts: usize,
-}
-
-impl Part {
-    /// Tokens that run.
-    fn tokens(&self) -> usize {
-        self.to - self.from + self.drafts
-    }
-}
 
 /// A sampler on its way through a step, and what it chose.
 struct Choice<'a> {

@@ -17,8 +17,8 @@ pub struct ServeStats {
     pub drafts: DraftStats,
     /// Drafts that were checked.
     pub checked_drafts: u64,
-    /// Drafts whose token at this place was right, by the place from 0 on. A place that no draft has reached is
-    /// not there.
+    /// Drafts whose token at this place was right, by the place from 0 on. A place that no draft has reached
+    /// is not there.
     pub accepted_at: Vec<u64>,
     /// Sequences that lost their place.
     pub preemptions: u64,

@@ -61,6 +61,9 @@ pub struct StageServer {
     peer: Option<String>,
 }
 
+/// The next stage, and the number of the connection to it.
+type Next = (Arc<Link>, u64);
+
 /// What happens, in order.
 enum Event {
     /// Somebody who knows the key wants this stage.
@@ -75,8 +78,8 @@ enum Event {
 struct Caller {
     number: u64,
     writer: Arc<Mutex<TcpStream>>,
-    /// The next stage and the number of the connection to it, if there is one.
-    next: Option<(Arc<Link>, u64)>,
+    /// Where rows go on, if there is a stage behind this one.
+    next: Option<Next>,
     at_work: Work,
 }
 
@@ -206,7 +209,7 @@ impl StageServer {
     }
 
     /// What a caller's wish takes, or why it is not granted.
-    fn ready(&self, wish: Wish, idle: Option<Work>) -> Result<(Work, Option<(Arc<Link>, u64)>), String> {
+    fn ready(&self, wish: Wish, idle: Option<Work>) -> Result<(Work, Option<Next>), String> {
         if Some(wish.identity) != self.image.identity() {
             return Err("it has another model, preset or version of kernmill".to_owned());
         }
@@ -318,7 +321,7 @@ fn begin(
     stream: TcpStream,
     number: u64,
     at_work: Work,
-    next: Option<(Arc<Link>, u64)>,
+    next: Option<Next>,
     events: &SyncSender<Event>,
 ) -> io::Result<Caller> {
     stream.set_read_timeout(Some(PULSE))?;
@@ -327,8 +330,7 @@ fn begin(
     let most = most_bytes(&at_work.tables, &at_work.wish, at_work.wish.stage - 1);
     let (events, own) = (events.clone(), writer.clone());
     Builder::new().name("kernmill-before".to_owned()).spawn(move || {
-        let why =
-            listen(stream, most, number, &own, &events).map_or_else(|error| error.to_string(), |why| why);
+        let why = listen(stream, most, number, &own, &events).unwrap_or_else(|error| error.to_string());
         // Where nobody takes it, the stage has ended.
         let _ = events.send(Event::Gone(number, why));
     })?;

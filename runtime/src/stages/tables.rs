@@ -75,16 +75,15 @@ impl TablesCopy {
             let (table, stride) = tables.table(kind);
             for (row, blocks) in batch.blocks_in_view(self.windows[n]) {
                 let base = batch.sequences[row] as usize * stride as usize;
-                for at in base + blocks.start..base + blocks.end {
-                    if self.tables[n][at] == table[at] {
-                        continue;
-                    }
-                    self.tables[n][at] = table[at];
+                let seen = base + blocks.start..base + blocks.end;
+                let pairs = self.tables[n][seen.clone()].iter_mut().zip(&table[seen.clone()]);
+                for (at, (known, id)) in seen.zip(pairs).filter(|(_, (known, id))| *known != *id) {
+                    *known = *id;
                     match updates.last_mut() {
                         Some(last) if last.kind == n as u32 && last.at as usize + last.ids.len() == at => {
-                            last.ids.push(table[at]);
+                            last.ids.push(*id);
                         }
-                        _ => updates.push(Update { kind: n as u32, at: at as u32, ids: vec![table[at]] }),
+                        _ => updates.push(Update { kind: n as u32, at: at as u32, ids: vec![*id] }),
                     }
                 }
             }
