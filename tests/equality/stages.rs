@@ -83,7 +83,8 @@ fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: 
         let n = turns % sequences.len();
         turns += 1;
         let (sequence, at, pieces) = &mut sequences[n];
-        if *at < case.tokens.len() && !away.iter().any(|(other, ..)| *other == n) {
+        let begins = *at < case.tokens.len() && !away.iter().any(|(other, _)| *other == n);
+        if begins {
             let to = case.tokens.len().min(*at + pieces.next().unwrap());
             let tokens = &case.tokens[*at..to];
             // Some batches want a part of their rows, or none.
@@ -96,8 +97,14 @@ fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: 
             away.push_back((n, *at));
             *at = to;
         }
-        if away.len() == sequences.len() || sequences.iter().all(|(_, at, _)| *at == case.tokens.len()) {
-            let Some((_, from)) = away.pop_front() else { return rows };
+        // The oldest batch ends when there are as many as may be, or this sequence has nothing to begin.
+        if !begins || away.len() == sequences.len() {
+            let Some((_, from)) = away.pop_front() else {
+                match sequences.iter().all(|(_, at, _)| *at == case.tokens.len()) {
+                    true => return rows,
+                    false => continue,
+                }
+            };
             let got = Mutex::new(Vec::new());
             engine
                 .end_step(&|_: usize, row: LogitRow<'_>| {
