@@ -2,6 +2,7 @@
 //! there are stages.
 
 use super::{Case, PRESETS, options, shapes};
+use kernmill_compiler::testing::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::stages::{StageKey, StageServer, StagesConfig};
@@ -127,7 +128,10 @@ fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: 
 fn stages_give_the_interpreters_bits() {
     let levels = Level::supported();
     let (mut cases, mut longest) = (0, 0);
-    for (at, (name, shape)) in shapes().into_iter().enumerate() {
+    let deep = |shape: ModelShape| ModelShape { layers: 4, ..shape };
+    let more =
+        [("deep gpt-oss", deep(ModelShape::mini_gpt_oss())), ("deep llama", deep(ModelShape::mini_llama()))];
+    for (at, (name, shape)) in shapes().into_iter().chain(more).enumerate() {
         let case = Case::new(&shape, 23, 90);
         for (n, preset) in PRESETS.into_iter().enumerate() {
             let expected = case.expected(preset);
