@@ -1,4 +1,4 @@
-//! What a trace tells of a request, whoever it is told to. No text of a client is in it.
+//! What a trace tells of a request. No text of a client is in it.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ pub struct Ended<'a> {
     pub total: Duration,
     /// What it asked the backend for, if it did.
     pub asked: Option<Asked>,
-    /// Tokens of prompts, each of which counts once.
+    /// Tokens of prompts; each prompt counts once.
     pub tokens_in: u64,
     /// Tokens of answers.
     pub tokens_out: u64,

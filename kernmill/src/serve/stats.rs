@@ -64,7 +64,7 @@ impl ServeStats {
         self.widths.values().map(of).fold((0, Duration::ZERO), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Notes that a draft of some tokens was checked, of which the first `accepted` ones are right.
+    /// Notes that a draft of some tokens was checked, and that its first `accepted` ones are right.
     pub(super) fn checked(&mut self, tokens: usize, accepted: usize) {
         self.checked_drafts += 1;
         self.drafts.tokens += tokens as u64;

@@ -123,7 +123,7 @@ impl Engine {
         Engine::of_stage(image, config, None)
     }
 
-    /// Loads a plan as [`Engine::new`] does, of which this process runs the first stage alone. The other ones
+    /// Loads a plan as [`Engine::new`] does, and runs its first stage alone in this process. The other ones
     /// ([`crate::stages::StageServer`]) are called from now on; until they are there, steps fail with
     /// [`EngineError::Stage`]. Adapters, stores on disk and sessions cannot be used.
     ///

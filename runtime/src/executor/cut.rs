@@ -59,7 +59,7 @@ pub(crate) struct Cut {
     pub rows: Vec<(usize, usize)>,
 }
 
-/// The cuts of a program: one behind each stage, of which the last one leads back to the first stage.
+/// The cuts of a program, one behind each stage. The last one leads back to the first stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cuts {
     /// The first attention layer of each stage, and the number of layers.
@@ -110,7 +110,7 @@ impl Cuts {
         if bounds.len() < 2 || bounds.first() != Some(&0) || bounds.last() != Some(&layers) || !rises {
             return Err(CutError::Bounds { found: bounds.to_vec(), layers });
         }
-        let contracts = |class: &TokenClass| {
+        let cuts_of = |class: &TokenClass| {
             let behind = bounds[1..].iter().map(|layer| {
                 let Place { step, live } = place(class, *layer, layers)?;
                 let rows = live.iter().map(|index| {
@@ -122,7 +122,7 @@ impl Cuts {
             });
             behind.collect::<Result<Vec<Cut>, CutError>>()
         };
-        let classes = program.classes.iter().map(contracts).collect::<Result<Vec<_>, _>>()?;
+        let classes = program.classes.iter().map(cuts_of).collect::<Result<Vec<_>, _>>()?;
         let cuts = Cuts { layers: bounds.to_vec(), classes };
         for (stage, layer) in bounds[1..].iter().enumerate() {
             let bytes = |class: &Vec<Cut>| class[stage].rows.iter().map(|row| row.1).collect::<Vec<_>>();

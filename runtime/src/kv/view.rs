@@ -1,4 +1,4 @@
-//! Block tables as kernels read them, whoever keeps them.
+//! Block tables as kernels read them: those of an engine, or a copy of them at another stage.
 
 use kernmill_plan::kv::LayerKind;
 

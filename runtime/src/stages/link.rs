@@ -2,18 +2,14 @@
 
 use super::hello::{PATIENCE, Wish, call, prepare};
 use super::key::StageKey;
-use super::wire::{ALIVE, Frames, LOST, ROWS, send};
+use super::wire::{Frames, LOST, PULSE, ROWS, attend, send};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How often a side says that it is there.
-pub(super) const PULSE: Duration = Duration::from_secs(1);
-/// A side that says nothing for so long is taken for lost.
-pub(super) const SILENCE: Duration = Duration::from_secs(5);
 /// How long a new connection may take.
 const CONNECT: Duration = Duration::from_secs(3);
 /// The first wait before another try, and the longest.
@@ -251,31 +247,14 @@ impl Caller {
             state.rows.clear();
             self.shared.changed.notify_all();
         }
-        let (mut heard, mut said) = (Instant::now(), Instant::now());
-        loop {
-            if said.elapsed() >= PULSE {
-                // Who holds it is sending something.
-                if let Ok(mut writer) = writer.try_lock() {
-                    send(&mut writer, ALIVE, &[])?;
-                }
-                said = Instant::now();
+        attend(&mut frames, &writer, |kind, contents| match kind {
+            ROWS => {
+                self.shared.lock().rows.push_back(contents);
+                self.shared.changed.notify_all();
+                None
             }
-            let Some((kind, contents)) = frames.next()? else {
-                if heard.elapsed() >= SILENCE {
-                    return Ok(format!("it has said nothing for {} s", SILENCE.as_secs()));
-                }
-                continue;
-            };
-            heard = Instant::now();
-            match kind {
-                ALIVE => {}
-                ROWS => {
-                    self.shared.lock().rows.push_back(contents);
-                    self.shared.changed.notify_all();
-                }
-                LOST => return Ok(String::from_utf8_lossy(&contents).into_owned()),
-                kind => return Ok(format!("it sent a frame of the unknown kind {kind}")),
-            }
-        }
+            LOST => Some(String::from_utf8_lossy(&contents).into_owned()),
+            kind => Some(format!("it sent a frame of the unknown kind {kind}")),
+        })
     }
 }

@@ -3,9 +3,9 @@
 use super::StageShare;
 use super::hello::{Agreeing, PATIENCE, Wish, answer, prepare, word};
 use super::key::StageKey;
-use super::link::{Link, PULSE, SILENCE};
+use super::link::Link;
 use super::tables::TablesCopy;
-use super::wire::{ALIVE, Frames, LOST, Order, ROWS, STEP, send};
+use super::wire::{Frames, LOST, Order, PULSE, ROWS, STEP, attend, send};
 use crate::adapter::AdapterTable;
 use crate::executor::{Batch, CutError, Cuts, Executor, Portion, RowsIn, RowsOut};
 use crate::image::PlanImage;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Callers that are being asked who they are, at most.
 const CALLERS: usize = 8;
@@ -174,9 +174,11 @@ impl StageServer {
                     match (ready, said) {
                         (Ok((at_work, next)), Ok(())) => {
                             callers += 1;
-                            let began = begin(stream, callers, at_work, next, events)?;
-                            tracing::info!("stage {} is in use", self.number);
-                            caller = Some(began);
+                            match begin(stream, callers, at_work, next, events) {
+                                Ok(began) => caller = Some(began),
+                                // Its connection is closed with this, so that it calls again.
+                                Err(error) => tracing::warn!("a caller cannot be served: {error}"),
+                            }
                         }
                         (Err(why), _) => tracing::warn!("a caller was refused: {why}"),
                         (_, Err(error)) => tracing::warn!("a caller has gone: {error}"),
@@ -349,27 +351,10 @@ fn listen(
     writer: &Mutex<TcpStream>,
     events: &SyncSender<Event>,
 ) -> io::Result<String> {
-    let mut frames = Frames::new(stream, most);
-    let (mut heard, mut said) = (Instant::now(), Instant::now());
-    loop {
-        if said.elapsed() >= PULSE {
-            // Who holds it is sending something.
-            if let Ok(mut writer) = writer.try_lock() {
-                send(&mut writer, ALIVE, &[])?;
-            }
-            said = Instant::now();
-        }
-        let Some((kind, contents)) = frames.next()? else {
-            if heard.elapsed() >= SILENCE {
-                return Ok(format!("it has said nothing for {} s", SILENCE.as_secs()));
-            }
-            continue;
-        };
-        heard = Instant::now();
-        if kind != ALIVE && events.send(Event::Frame(number, kind, contents)).is_err() {
-            return Ok("the stage has ended".to_owned());
-        }
-    }
+    attend(&mut Frames::new(stream, most), writer, |kind, contents| {
+        let sent = events.send(Event::Frame(number, kind, contents));
+        sent.is_err().then(|| "the stage has ended".to_owned())
+    })
 }
 
 /// Passes the next stage's answers back, until it is gone.

@@ -3,6 +3,8 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Says that a side is there.
 pub(super) const ALIVE: u8 = 0;
@@ -13,6 +15,10 @@ pub(super) const ROWS: u8 = 2;
 /// Why there is nothing more to come.
 pub(super) const LOST: u8 = 3;
 
+/// How often a side says that it is there.
+pub(super) const PULSE: Duration = Duration::from_secs(1);
+/// A side that says nothing for so long is taken for lost.
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 16;
 /// Bytes of a frame's length and kind.
@@ -61,6 +67,39 @@ impl Frames {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+/// Reads frames and says all the while that this side is there, until `take` has a reason to end, or the
+/// other side is silent for too long; the reason.
+pub(super) fn attend(
+    frames: &mut Frames,
+    writer: &Mutex<TcpStream>,
+    mut take: impl FnMut(u8, Vec<u8>) -> Option<String>,
+) -> io::Result<String> {
+    let (mut heard, mut said) = (Instant::now(), Instant::now());
+    loop {
+        if said.elapsed() >= PULSE {
+            // Who holds it is sending something.
+            if let Ok(mut writer) = writer.try_lock() {
+                send(&mut writer, ALIVE, &[])?;
+            }
+            said = Instant::now();
+        }
+        match frames.next()? {
+            Some((kind, contents)) => {
+                heard = Instant::now();
+                if kind != ALIVE
+                    && let Some(why) = take(kind, contents)
+                {
+                    return Ok(why);
+                }
+            }
+            None if heard.elapsed() >= SILENCE => {
+                return Ok(format!("it has said nothing for {} s", SILENCE.as_secs()));
+            }
+            None => {}
         }
     }
 }
