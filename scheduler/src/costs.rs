@@ -52,6 +52,8 @@ const GAIN: f64 = 0.1;
 const SPEED_GAIN: f64 = 0.05;
 /// Largest logarithm of an error that is believed at once, after the first step.
 const LARGEST: f64 = 1.4;
+/// Measured steps from which on nothing is refused by a guess.
+const KNOWN: u64 = 4;
 /// Evidence from which a size counts as measured.
 const MEASURED: f64 = 0.5;
 
@@ -128,6 +130,12 @@ impl Costs {
     /// Steps that were measured.
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Whether enough steps were measured to refuse requests by what is predicted. Before, predictions are those
+    /// of another machine, or of a first step that was late.
+    pub fn are_known(&self) -> bool {
+        self.steps >= KNOWN
     }
 
     /// The usual part by which a step takes longer or shorter than predicted.

@@ -146,7 +146,12 @@ fn wait_for_place(state: &State, request: &Request, ahead: usize) -> f64 {
         return 0.0;
     }
     let load = running.iter().fold(Load::default(), |load, other| load.and(other.token_load()));
-    let answer = state.costs.step(load) / (1.0 - state.config.prefill_share) * state.answer;
+    // An answer is as long as others were, and no longer than it may become.
+    let there = state.requests.values().filter(|other| other.class >= request.class);
+    let (sum, count) = there.fold((0.0, 0.0), |(sum, count), other| {
+        (sum + state.answer.min(f64::from(other.left())), count + 1.0)
+    });
+    let answer = state.costs.step(load) / (1.0 - state.config.prefill_share) * sum / count;
     answer * missing as f64 / running.len() as f64
 }
 

@@ -61,7 +61,7 @@ impl Scheduler {
             return refuse(RefusalReason::QueueFull, wait);
         }
         let most = state.config.max_wait[arrival.class.index()];
-        if most.is_some_and(|most| wait > seconds(most)) {
+        if state.costs.are_known() && most.is_some_and(|most| wait > seconds(most)) {
             return refuse(RefusalReason::TooLongWait, wait);
         }
         self.state.add(request);

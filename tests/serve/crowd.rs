@@ -1,8 +1,8 @@
 //! Many clients at once: texts as alone, nothing left of those that go, an end that loses nothing.
 
-use super::Served;
 use super::client::{Reply, get, post, post_bytes};
 use super::killed::start;
+use super::{Served, patient};
 use fastrand::Rng;
 use kernmill::serve::Config as Scheduling;
 use kernmill_server::Config;
@@ -90,7 +90,7 @@ fn in_a_crowd(threads: usize, requests: usize, work: impl Fn(usize) + Sync) {
 
 #[test]
 fn texts_are_the_same_alone_and_in_a_crowd() {
-    let scheduling = Scheduling { max_sequences: 8, max_wait: [None; 3], ..Scheduling::default() };
+    let scheduling = Scheduling { max_sequences: 8, ..patient() };
     let served = Served::with(Config::default(), scheduling);
     let alone: Vec<String> = (0..50)
         .map(|n| {
@@ -132,7 +132,7 @@ fn leave_after(address: SocketAddr, bytes: usize, n: usize) {
 
 #[test]
 fn clients_that_go_away_leave_nothing_behind() {
-    let scheduling = Scheduling { max_sequences: 8, max_wait: [None; 3], ..Scheduling::default() };
+    let scheduling = Scheduling { max_sequences: 8, ..patient() };
     let served = Served::with(Config::default(), scheduling);
     let (path, body) = request(1);
     let before = text_of(path, false, &post(served.address, path, &body));

@@ -1,13 +1,12 @@
 //! Load on a server from outside: `bench --serve --endpoint`.
 
-use super::{Served, VOCAB};
+use super::{Served, VOCAB, patient};
 use crate::harness::program;
-use kernmill::serve::Config as Scheduling;
 use kernmill_server::{Config, Endpoint, Keys};
 use serde_json::Value;
 
 fn served() -> Served {
-    Served::with(Config::default(), Scheduling::default().with_sequences(8))
+    Served::with(Config::default(), patient().with_sequences(8))
 }
 
 #[test]

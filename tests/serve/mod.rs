@@ -41,6 +41,12 @@ fn engine() -> Engine {
     nano(512, 1).0.engine
 }
 
+/// A scheduler that refuses nobody for a long wait: what a test sees does not depend on what else the machine
+/// does.
+fn patient() -> Scheduling {
+    Scheduling { max_wait: [None; 3], ..Scheduling::default() }
+}
+
 /// A server on a thread of its own.
 struct Served {
     address: SocketAddr,
@@ -53,7 +59,7 @@ struct Served {
 
 impl Served {
     fn new(config: Config) -> Served {
-        Served::with(config, Scheduling::default())
+        Served::with(config, patient())
     }
 
     fn with(config: Config, scheduling: Scheduling) -> Served {
@@ -62,7 +68,7 @@ impl Served {
 
     /// A server of a model, which is called `name`.
     fn of(model: (Loaded, Vec<u32>), name: &str, config: Config) -> Served {
-        Served::of_loaded(model, name, config, Scheduling::default())
+        Served::of_loaded(model, name, config, patient())
     }
 
     fn of_loaded(

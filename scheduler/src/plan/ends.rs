@@ -35,7 +35,7 @@ fn has_begun(request: &Request) -> bool {
 
 /// Whether a first token cannot come within `left` seconds, even if the machine does nothing else.
 pub fn is_out_of_reach(state: &State, request: &Request, left: f64) -> bool {
-    request.rest(&state.costs) * BELIEVED > left
+    state.costs.are_known() && request.rest(&state.costs) * BELIEVED > left
 }
 
 /// Ends what is over, and preempts a sequence if the last step ran out of memory.
@@ -61,7 +61,8 @@ pub fn collect(state: &mut State, sheet: &mut Sheet<'_>) {
 /// When the next request ends by time alone.
 pub fn next(state: &State) -> Option<f64> {
     let ends = state.requests.values().filter_map(|request| {
-        let prefill = if request.produced == 0 { request.rest(&state.costs) * BELIEVED } else { 0.0 };
+        let is_counted = request.produced == 0 && state.costs.are_known();
+        let prefill = if is_counted { request.rest(&state.costs) * BELIEVED } else { 0.0 };
         Some(request.deadline? - prefill)
     });
     ends.chain(state.drain).min_by(f64::total_cmp)

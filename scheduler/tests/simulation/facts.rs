@@ -90,9 +90,23 @@ fn a_full_queue_has_room_for_tenants_that_use_little_of_it() {
     assert_eq!(arrive(5, 3), Err(RefusalReason::Duplicate));
 }
 
+/// A scheduler that has measured some steps, which took as long as it had expected.
+fn measured() -> Scheduler {
+    let mut scheduler = Scheduler::new(Config::default()).unwrap();
+    scheduler.arrive(Duration::ZERO, &Job::chat(1000, 0.0, 1, 5).arrival).unwrap();
+    for _ in 0..5 {
+        let step = scheduler.plan(Duration::ZERO, &Unlimited);
+        let outcome = Outcome { id: step.entries[0].id, tokens: 1, accepted: 0, drafts: 0, ended: false };
+        let report = Report { took: step.predicted, outcomes: vec![outcome], fault: None };
+        scheduler.report(Duration::ZERO, &report);
+    }
+    assert!(scheduler.plan(Duration::ZERO, &Unlimited).is_idle());
+    scheduler
+}
+
 #[test]
 fn waits_that_are_too_long_are_refused_with_the_estimate() {
-    let mut scheduler = Scheduler::new(Config::default()).unwrap();
+    let mut scheduler = measured();
     let mut arrive = |id, prompt| scheduler.arrive(Duration::ZERO, &Job::chat(id, 0.0, prompt, 10).arrival);
     // 3.9 s for 512 tokens: 60 s are about 8,000 tokens.
     assert!(arrive(0, 5000).unwrap().wait < secs(1.0));
@@ -103,6 +117,39 @@ fn waits_that_are_too_long_are_refused_with_the_estimate() {
     assert_eq!(refusal.to_string(), "the wait would be too long: try again later");
     // A short one would pass them.
     assert!(arrive(3, 20).unwrap().wait < secs(10.0));
+}
+
+#[test]
+fn nothing_is_refused_by_a_guess() {
+    let jobs = |first: u64| {
+        let mut jobs: Vec<Job> = (first..first + 4).map(|id| Job::chat(id, 0.0, 6000, 10)).collect();
+        // 20,000 tokens take 150 s on the machine of the configuration.
+        jobs.push(Job::chat(first + 4, 0.0, 20_000, 10));
+        jobs[4].arrival.deadline = Some(secs(10.0));
+        jobs
+    };
+    let arrive = |scheduler: &mut Scheduler, job: &Job| scheduler.arrive(Duration::ZERO, &job.arrival);
+    let mut new = Scheduler::new(Config::default()).unwrap();
+    assert!(jobs(0).iter().all(|job| arrive(&mut new, job).is_ok()), "the machine may be a fast one");
+    assert!(new.plan(Duration::ZERO, &Unlimited).ended.is_empty());
+    let mut known = measured();
+    let reasons: Vec<RefusalReason> =
+        jobs(0).iter().filter_map(|job| Some(arrive(&mut known, job).err()?.reason)).collect();
+    assert_eq!(reasons, [RefusalReason::TooLongWait, RefusalReason::TooLongWait, RefusalReason::Unreachable]);
+}
+
+/// 256 tokens, which an answer has before any has ended, would take the last ones minutes.
+#[test]
+fn short_answers_make_short_waits() {
+    let mut scheduler = measured();
+    let mut waits = Vec::new();
+    for id in 0..60 {
+        let arrival = Job::chat(id, 0.0, 6, 8).arrival;
+        waits.push(scheduler.arrive(Duration::ZERO, &arrival).unwrap().wait);
+        // The first ones have got all places when the others come.
+        scheduler.plan(Duration::ZERO, &Unlimited);
+    }
+    assert!(waits[59] > secs(5.0) && waits[59] < secs(60.0), "{waits:?}");
 }
 
 #[test]
