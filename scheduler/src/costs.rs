@@ -132,8 +132,8 @@ impl Costs {
         self.steps
     }
 
-    /// Whether enough steps were measured to refuse requests by what is predicted. Before, predictions are those
-    /// of another machine, or of a first step that was late.
+    /// Whether enough steps were measured to refuse requests by what is predicted. Before, predictions are
+    /// those of another machine, or of a first step that was late.
     pub fn are_known(&self) -> bool {
         self.steps >= KNOWN
     }

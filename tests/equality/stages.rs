@@ -5,7 +5,7 @@ use super::{Case, PRESETS, options, shapes};
 use kernmill_compiler::testing::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::stages::{StageKey, StageServer, StagesConfig};
+use kernmill_runtime::stages::{StageKey, StageServer, StageServerConfig, StagesConfig};
 use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRow, PlanImage};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
@@ -38,8 +38,8 @@ impl Others {
             let (listener, own) = bind(if number == 2 { address } else { free });
             let peer = next.replace(own).map(|peer| peer.to_string());
             let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
-            let server =
-                StageServer::new(image.clone(), pool, number, stages, StageKey::none(), peer).unwrap();
+            let config = StageServerConfig { number, stages, peer, key: StageKey::none(), pool };
+            let server = StageServer::new(image.clone(), config).unwrap();
             let ended = has_ended.clone();
             threads.push(std::thread::spawn(move || server.run(listener, &ended).unwrap()));
         }

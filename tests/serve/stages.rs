@@ -44,7 +44,7 @@ fn all(address: SocketAddr) -> Vec<Reply> {
     })
 }
 
-/// Their texts with logarithms; every one must be an answer.
+/// Texts with logarithms of replies; every reply must have one.
 fn choices(replies: &[Reply]) -> Vec<Value> {
     let choices = |reply: &Reply| {
         assert_eq!(reply.status, 200, "{}", reply.body);

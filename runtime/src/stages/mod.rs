@@ -20,7 +20,7 @@ mod tests;
 
 pub use key::{KeyError, StageKey};
 pub use link::{StageHealth, StageLost};
-pub use server::{StageError, StageServer};
+pub use server::{StageError, StageServer, StageServerConfig};
 pub(crate) use upstream::{Stages, Upstream};
 
 use crate::executor::{CutError, Cuts, MemoryNeed};

@@ -51,14 +51,25 @@ pub enum StageError {
     Io(#[from] io::Error),
 }
 
+/// Which stage a process runs, and how.
+#[derive(Clone, Debug)]
+pub struct StageServerConfig {
+    /// Number of the stage, counted from 1; the first one is an engine's, and no server's.
+    pub number: u32,
+    /// Number of stages.
+    pub stages: u32,
+    /// Address of the next stage, `HOST:PORT`, for all but the last one.
+    pub peer: Option<String>,
+    /// What all stages must know.
+    pub key: StageKey,
+    /// Threads that run the layers.
+    pub pool: PoolConfig,
+}
+
 /// Runs one stage's layers for the stage before it.
 pub struct StageServer {
     image: PlanImage,
-    pool: PoolConfig,
-    number: u32,
-    stages: u32,
-    key: StageKey,
-    peer: Option<String>,
+    config: StageServerConfig,
 }
 
 /// The next stage, and the number of the connection to it.
@@ -98,23 +109,16 @@ struct Work {
 }
 
 impl StageServer {
-    /// Stage `number` of `stages`, counted from 1, of a model in memory. `peer` is the address of the next
-    /// stage, for all but the last one.
+    /// The server of a stage of a model in memory.
     ///
     /// # Errors
     /// When there is no such stage.
-    pub fn new(
-        image: PlanImage,
-        pool: PoolConfig,
-        number: u32,
-        stages: u32,
-        key: StageKey,
-        peer: Option<String>,
-    ) -> Result<StageServer, StageError> {
+    pub fn new(image: PlanImage, config: StageServerConfig) -> Result<StageServer, StageError> {
+        let (number, stages) = (config.number, config.stages);
         if !(2..=stages).contains(&number) {
             return Err(StageError::Number { number, stages });
         }
-        match (&peer, number == stages) {
+        match (&config.peer, number == stages) {
             (Some(_), true) => {
                 Err(StageError::Peer("the last stage has no --peer: it answers the one before it"))
             }
@@ -122,7 +126,7 @@ impl StageServer {
                 Err(StageError::Peer("a stage in the middle needs --peer, the address of the next one"))
             }
             _ if image.identity().is_none() => Err(StageError::NoIdentity),
-            _ => Ok(StageServer { image, pool, number, stages, key, peer }),
+            _ => Ok(StageServer { image, config }),
         }
     }
 
@@ -134,7 +138,7 @@ impl StageServer {
         let (events, inbox) = sync_channel(WAITING);
         listener.set_nonblocking(true)?;
         let ended = Arc::new(AtomicBool::new(false));
-        let (key, to_main, told) = (self.key.clone(), events.clone(), ended.clone());
+        let (key, to_main, told) = (self.config.key.clone(), events.clone(), ended.clone());
         let calls = move || take_calls(&listener, &key, &to_main, &told);
         let thread = Builder::new().name("kernmill-callers".to_owned()).spawn(calls)?;
         let served = self.serve(&events, &inbox, has_ended);
@@ -168,8 +172,8 @@ impl StageServer {
                     }
                     let ready = self.ready(wish, idle.take());
                     let said = match &ready {
-                        Ok(_) => word(&mut stream, &self.key, &agreeing, Ok(())),
-                        Err(why) => word(&mut stream, &self.key, &agreeing, Err(why)),
+                        Ok(_) => word(&mut stream, &self.config.key, &agreeing, Ok(())),
+                        Err(why) => word(&mut stream, &self.config.key, &agreeing, Err(why)),
                     };
                     match (ready, said) {
                         (Ok((at_work, next)), Ok(())) => {
@@ -188,8 +192,11 @@ impl StageServer {
                     let Some(own) = caller.as_mut().filter(|caller| caller.number == number) else {
                         continue;
                     };
-                    let outcome =
-                        if kind == STEP { own.step(self.number, self.stages, &contents) } else { Ok(()) };
+                    let outcome = if kind == STEP {
+                        own.step(self.config.number, self.config.stages, &contents)
+                    } else {
+                        Ok(())
+                    };
                     if let Err(why) = outcome {
                         tracing::warn!("{why}");
                         own.end(&why);
@@ -215,24 +222,24 @@ impl StageServer {
         if Some(wish.identity) != self.image.identity() {
             return Err("it has another model, preset or version of kernmill".to_owned());
         }
-        if wish.stage != self.number || wish.bounds.len() as u32 != self.stages + 1 {
+        if wish.stage != self.config.number || wish.bounds.len() as u32 != self.config.stages + 1 {
             let asked = wish.bounds.len().saturating_sub(1);
             return Err(format!(
                 "it is stage {} of {}, and stage {} of {asked} was called",
-                self.number, self.stages, wish.stage
+                self.config.number, self.config.stages, wish.stage
             ));
         }
         let at_work = match idle.filter(|idle| idle.wish == wish) {
             Some(idle) => idle.anew(),
             None => self.work(&wish)?,
         };
-        let next = match &self.peer {
+        let next = match &self.config.peer {
             None => None,
             Some(peer) => {
-                let on = Wish { stage: self.number + 1, ..wish };
-                let most = most_bytes(&at_work.tables, &on, self.number);
-                let link =
-                    Link::start(peer, self.key.clone(), on, most).map_err(|error| error.to_string())?;
+                let on = Wish { stage: self.config.number + 1, ..wish };
+                let most = most_bytes(&at_work.tables, &on, self.config.number);
+                let link = Link::start(peer, self.config.key.clone(), on, most)
+                    .map_err(|error| error.to_string())?;
                 let epoch = link.wait(NEXT).map_err(|lost| lost.to_string())?;
                 Some((Arc::new(link), epoch))
             }
@@ -259,8 +266,8 @@ impl StageServer {
         if own != wish.token_bytes {
             return Err("its program hands over other rows: compile the same plan for both".to_owned());
         }
-        let pool = Pool::new(self.pool).map_err(|error| error.to_string())?;
-        let executor = Executor::new(&self.image, shape, pool, Some((cuts, self.number)));
+        let pool = Pool::new(self.config.pool).map_err(|error| error.to_string())?;
+        let executor = Executor::new(&self.image, shape, pool, Some((cuts, self.config.number)));
         Ok(Work {
             executor: executor.map_err(|error| error.to_string())?,
             tables: TablesCopy::new(&program.model.kv, shape),
@@ -279,7 +286,7 @@ impl StageServer {
     /// # Errors
     /// When the program cannot be cut so.
     pub fn share(&self) -> Result<StageShare, CutError> {
-        StageShare::of(self.image.program(), self.number, self.stages)
+        StageShare::of(self.image.program(), self.config.number, self.config.stages)
     }
 }
 

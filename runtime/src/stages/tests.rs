@@ -36,7 +36,8 @@ impl Second {
         let ended = has_ended.clone();
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
         let thread = std::thread::spawn(move || {
-            let server = StageServer::new(image, pool, 2, 2, key, None).unwrap();
+            let config = StageServerConfig { number: 2, stages: 2, peer: None, key, pool };
+            let server = StageServer::new(image, config).unwrap();
             server.run(listener, &ended).unwrap();
         });
         Second { address, has_ended, thread: Some(thread) }
@@ -237,8 +238,8 @@ fn only_who_knows_the_key_and_has_the_same_model_is_let_in() {
 #[test]
 fn stages_that_cannot_be_are_refused() {
     let new = |number, stages, peer: Option<&str>| {
-        let peer = peer.map(str::to_owned);
-        let made = StageServer::new(named(), PoolConfig::default(), number, stages, StageKey::none(), peer);
+        let (peer, key, pool) = (peer.map(str::to_owned), StageKey::none(), PoolConfig::default());
+        let made = StageServer::new(named(), StageServerConfig { number, stages, peer, key, pool });
         made.err().map(|error| error.to_string())
     };
     assert_eq!(new(1, 2, None).unwrap(), "stage 1 of 2: expected 2 to 2");
