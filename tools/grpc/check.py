@@ -284,7 +284,7 @@ class Check:
             grpc.StatusCode.DEADLINE_EXCEEDED,
             self.request(1500, {"ignore_eos": True}),
             "",
-            lambda request: self.inference.Generate(request, timeout=0.2),
+            lambda request: self.inference.Generate(request, timeout=0.05),
         )
         equal(self.server.idle(), before, "bytes after a deadline")
 
