@@ -1,6 +1,5 @@
 """The check of what a server hands over when it drains: sessions to another one, its cache to its successor."""
 
-import contextlib
 import json
 import threading
 
@@ -118,6 +117,7 @@ def check_drain(first, second, adapters):
 def check_cut(make, second, adapter):
     """A text that a drain cuts short is what another server's text begins with."""
     request = request_of(adapter, load.LONG)
+    refused = None
     for _ in range(CUTS):
         server = make(["--grace", "0"])
         server.start()
@@ -125,9 +125,12 @@ def check_cut(make, second, adapter):
             found, begun = [], threading.Event()
 
             def answered():
-                # A request that has not begun gets 503.
-                with contextlib.suppress(Wrong):
+                nonlocal refused
+                try:
                     found.append(answer(server, request))
+                except Wrong as wrong:
+                    # A request that has not begun gets 503.
+                    refused = wrong
 
             thread = threading.Thread(target=answered)
             stream = load.Case(adapter, prompt_of(adapter), 6, load.LONG)
@@ -141,11 +144,11 @@ def check_cut(make, second, adapter):
             server.drained()
         finally:
             server.stop()
-        # One that was quick had ended.
+        # A text that was quick had ended.
         if found and found[0][2] < load.LONG:
             break
     else:
-        raise Wrong(f"no text was cut in {CUTS} drains without grace")
+        raise Wrong(f"no text was cut in {CUTS} drains without grace; the last refusal: {refused}")
     text, _, tokens, reason = found[0]
     if reason != "length":
         raise Wrong(f"a text that the drain cut has finish_reason {reason}, expected length")
