@@ -7,6 +7,9 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = "x86_64-unknown-linux-gnu"
+# What the released program has that is off by default. VTune's collector is a library of the machine, which a
+# static program cannot load.
+FEATURES = ["grpc", "otlp", "tls"]
 # What the environment may say about a build. A release says it itself; only the number of jobs is anybody's.
 FOREIGN = re.compile(
     r"CARGO_(BUILD_(?!JOBS$)|PROFILE|TARGET|INCREMENTAL|ENCODED|ZIGBUILD)"
@@ -60,5 +63,6 @@ def program(env, offline):
     target = target_folder()
     env = env | settings(target, ["-Ctarget-feature=+crt-static"])
     command = ["cargo", "build", "--locked", "--profile", "dist", "--target", TARGET, "--bin", "kernmill"]
+    command += ["--features", ",".join(FEATURES)]
     subprocess.run(command + ["--offline"] * offline, cwd=ROOT, env=env, check=True)
     return target / TARGET / "dist/kernmill"

@@ -13,8 +13,9 @@ from compiler import TARGET
 LICENCE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|COPYRIGHT|UNLICENSE)", re.IGNORECASE)
 
 
-def metadata(root):
+def metadata(root, features=()):
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", TARGET]
+    command += ["--features", ",".join(features)]
     return json.loads(subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout)
 
 
