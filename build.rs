@@ -1,5 +1,5 @@
-//! Gives the program the commit that it is built from: the same sources give the same program, and no `git`
-//! is needed.
+//! Gives the program the commit that it is built from, and the names of its features: the same sources give
+//! the same program, and no `git` is needed.
 
 use std::env;
 use std::fs;
@@ -14,6 +14,11 @@ fn main() {
     // `cargo run` passes these on to the program: they must not have the names of its options' variables.
     println!("cargo:rustc-env=BUILD_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
     println!("cargo:rustc-env=BUILD_TARGET={}", variable("TARGET"));
+    let names = env::vars_os()
+        .filter_map(|(name, _)| Some(name.to_str()?.strip_prefix("CARGO_FEATURE_")?.to_lowercase()));
+    let mut features: Vec<_> = names.filter(|name| name != "default").collect();
+    features.sort();
+    println!("cargo:rustc-env=BUILD_FEATURES={}", features.join(", "));
 }
 
 /// The commit that is checked out, by what `.git` holds: a directory, or in a linked worktree a file that

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Commit that it was built from; `unknown` for a development build, or outside of a repository.
 pub const COMMIT: &str = env!("BUILD_COMMIT");
-/// Optional parts that it has.
-pub const FEATURES: &[&str] = if cfg!(feature = "compiler") { &["compiler"] } else { &[] };
+/// Optional parts that it has, with `, ` between them.
+pub const FEATURES: &str = env!("BUILD_FEATURES");
 
 /// What plans say about the program that wrote them.
 #[cfg(feature = "compiler")]
@@ -27,7 +27,7 @@ pub fn short() -> String {
 
 /// All of it, for `--version`.
 pub fn long() -> String {
-    let features = if FEATURES.is_empty() { "none".to_owned() } else { FEATURES.join(", ") };
+    let features = if FEATURES.is_empty() { "none" } else { FEATURES };
     format!("{VERSION}\ncommit: {COMMIT}\nfeatures: {features}\ntarget: {}", env!("BUILD_TARGET"))
 }
 
@@ -35,7 +35,8 @@ pub fn long() -> String {
 /// and the number that grows when a field changes its meaning or goes, such as `kernmill.run/1`; new fields
 /// may come without it.
 pub fn report(schema: &str, report: Value) -> String {
-    let mut all = json!({ "schema": schema, "version": VERSION, "commit": COMMIT, "built_with": FEATURES });
+    let parts: Vec<_> = FEATURES.split(", ").filter(|part| !part.is_empty()).collect();
+    let mut all = json!({ "schema": schema, "version": VERSION, "commit": COMMIT, "built_with": parts });
     if let (Some(all), Value::Object(fields)) = (all.as_object_mut(), report) {
         all.extend(fields);
     }

@@ -49,6 +49,22 @@ fn plan(dir: &TempDir) -> PathBuf {
     path
 }
 
+#[test]
+fn the_version_names_the_features() {
+    let optional = [
+        ("compiler", cfg!(feature = "compiler")),
+        ("grpc", cfg!(feature = "grpc")),
+        ("otlp", cfg!(feature = "otlp")),
+        ("tls", cfg!(feature = "tls")),
+        ("vtune", cfg!(feature = "vtune")),
+    ];
+    let names: Vec<_> = optional.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name).collect();
+    let expected = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let output = kernmill(&TempDir::new().unwrap(), &["--version"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(&format!("\nfeatures: {expected}\n")), "{text}");
+}
+
 fn kernmill(dir: &TempDir, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

@@ -50,7 +50,7 @@ fn the_version_and_a_plan_have_the_same_facts() {
         found.unwrap_or_else(|| panic!("{name}: {version}")).to_owned()
     };
     assert_eq!(line("kernmill "), env!("CARGO_PKG_VERSION"));
-    assert_eq!(line("features: "), "compiler");
+    assert!(line("features: ").starts_with("compiler"), "{version}");
     assert!(line("target: ").starts_with("x86_64-"), "{version}");
     let producer =
         format!("kernmill {}, commit {}, features compiler", env!("CARGO_PKG_VERSION"), line("commit: "));
