@@ -127,27 +127,25 @@ class Server:
         return {"rank": self.rank}
 
     async def forward(self, key, tried, method, path, headers, body):
-        """Rank, status and headers of an answer, then its pieces. `key` and `tried` are for the router."""
+        """Rank, status, headers and body of an answer; the body of a stream is None, and its pieces follow.
+        `key` and `tried` are for the router."""
         begun = False
         try:
             async with self.client.request(method, self.url + path, headers=headers, data=body or None) as answer:
                 head = self.rank, answer.status, dict(answer.headers)
                 if answer.content_type == "text/event-stream":
                     begun = True
-                    yield head
+                    yield *head, None
                     async for piece in answer.content.iter_any():
                         yield piece
                 else:
-                    # Whole or not at all, so that it can be asked for again.
-                    whole = await answer.read()
-                    begun = True
-                    yield head
-                    yield whole
+                    # Whole or not at all, so that it can be asked for again: this process can die between two items.
+                    yield *head, await answer.read()
         except aiohttp.ClientError as error:
             if begun:
                 # Some of these cannot be sent to another process.
                 raise ConnectionError(f"{type(error).__name__}: {error}") from None
-            yield self.rank, 0, {}
+            yield self.rank, 0, {}, b""
 
     async def __del__(self):
         """Asked by Ray, when what ran here has ended."""
@@ -172,14 +170,16 @@ class Front:
         while True:
             answer = self.forward.remote(key, tried, request.method, path, headers, body)
             try:
-                rank, status, own = await anext(aiter(answer))
+                rank, status, own, whole = await anext(aiter(answer))
             except Exception as error:  # Ray has many kinds for a server that went away.
                 log.warning(f"a server gave no answer: {type(error).__name__}")
-                rank, status, own = None, 0, {}
+                rank, status, own, whole = None, 0, {}, b""
             # One that has too much to do, or drains, leaves it to another.
             if status and (status != 503 or rank in tried):
                 own = {name: value for name, value in own.items() if name.lower() not in HOP}
                 own |= {"x-served-by": f"server-{rank}", "x-retries": str(tries)}
+                if whole is not None:
+                    return Response(whole, status, own)
                 return StreamingResponse(self.pieces(answer), status, own)
             if time.monotonic() > end:
                 text = f"no server gave an answer in {AGAIN} s"
