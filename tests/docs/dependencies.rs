@@ -15,9 +15,10 @@ fn texts(value: &toml::Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
 }
 
-/// Every package that is built for this system, tests' dependencies included, as the locked versions have it.
+/// Every package that is built for this system with any feature, tests' dependencies included, as the locked
+/// versions have it. A release has features that are off by default: cargo fetches what is not there yet.
 fn packages() -> Vec<Value> {
-    let usual = ["metadata", "--locked", "--offline", "--format-version", "1"];
+    let usual = ["metadata", "--locked", "--all-features", "--format-version", "1"];
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(usual).args(["--filter-platform", "x86_64-unknown-linux-gnu"]).current_dir(root());
     let output = cargo.output().unwrap();

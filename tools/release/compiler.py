@@ -7,8 +7,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = "x86_64-unknown-linux-gnu"
-# What the released program has that is off by default. VTune's collector is a library of the machine, which a
-# static program cannot load.
+# What the released program has that is off by default. `vtune` would load a library of the machine at run time,
+# for which glibc wants a program that is not static.
 FEATURES = ["grpc", "otlp", "tls"]
 # What the environment may say about a build. A release says it itself; only the number of jobs is anybody's.
 FOREIGN = re.compile(

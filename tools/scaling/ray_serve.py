@@ -139,7 +139,7 @@ class Server:
                     async for piece in answer.content.iter_any():
                         yield piece
                 else:
-                    # Whole or not at all, so that it can be asked for again: this process can die between two items.
+                    # Whole or not at all, so that it can be asked for again. This process can die between two items.
                     yield *head, await answer.read()
         except aiohttp.ClientError as error:
             if begun:
