@@ -144,6 +144,9 @@ INTERRUPTED = """
 import os, signal, threading, time
 from kernmill import LLM, SamplingParams
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, which this program inherits.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 llm = LLM(max_sequences=2)
 params = SamplingParams(temperature=0, max_tokens=1900, ignore_eos=True)
 sent = []
