@@ -189,6 +189,9 @@ def main():
     fleet.remove_environment()
     # What was started is ended in any case.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # A shell that starts this in the background has it ignore interrupts, which Ray would inherit: its
+    # application ends at an interrupt only.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     kept = options.folder.resolve() if options.folder else None
     report, wrong = {}, {}
     with tempfile.TemporaryDirectory(prefix="kernmill-scaling-") as made:
