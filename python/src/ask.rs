@@ -11,9 +11,10 @@ use pyo3::FromPyObject;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// How a text is made; `SamplingParams` of the Python side has these attributes, which it has checked the
+/// How a text is made; `SamplingParams` of the Python side makes a mapping of these, which it has checked the
 /// types of.
 #[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 pub struct Params {
     max_tokens: Option<u32>,
     temperature: f32,

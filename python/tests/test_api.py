@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import copy as copies
 import json
+import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import kernmill
 import numpy as np
 import pytest
-from conftest import call
+from conftest import ROOT, call
 from kernmill import (
     LLM,
     AsyncLLM,
@@ -255,12 +259,29 @@ def test_a_model_is_loaded_beside_a_loop() -> None:
         assert asyncio.run(main()) == alone.outputs[0].text
 
 
+def test_an_import_takes_few_modules() -> None:
+    script = "import sys; had = set(sys.modules); import kernmill; print(*(set(sys.modules) - had))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    heavy = {"asyncio", "dataclasses", "enum", "inspect", "json", "logging", "numpy", "re", "typing"}
+    assert "kernmill.llm" in told.split() and not heavy & set(told.split())
+
+
+def test_values_are_shown_and_compared() -> None:
+    params = SamplingParams(seed=7, stop=["x"], structured_outputs=StructuredOutputsParams(choice=["a", "b"]))
+    same = params.clone()
+    assert same == params and same is not params
+    shown = repr(params)
+    assert shown.startswith("SamplingParams(n=1, presence_penalty=0.0, ") and "seed=7, stop=['x']" in shown
+    assert eval(shown, {**vars(kernmill)}) == params
+    same.seed = 8
+    assert same != params and params.seed == 7 and params != vars(params)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(params)
+    for copy in (pickle.loads(pickle.dumps(params)), copies.deepcopy(params)):
+        assert copy == params
+
+
 def test_the_code_of_the_document_runs(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    from conftest import ROOT
-
     text = (ROOT / "docs/user/python.md").read_text()
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     assert len(blocks) >= 7

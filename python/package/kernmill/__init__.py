@@ -12,7 +12,7 @@ Five lines make a text::
 Names and fields are those of vLLM, so that its offline scripts run after a change of the import.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 from ._kernmill import Defect, InputError, Overloaded, Unsupported, __version__
 from .llm import LLM, Stream
@@ -21,7 +21,11 @@ from .params import SamplingParams, StructuredOutputsParams
 from .sessions import SavedSession
 from .tools import compile, explain, import_spec, inspect
 
+# As of `typing`, which takes longer to import than all of this package; type checkers know the name.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .async_llm import AsyncLLM, AsyncStream
 
 __all__ = [
@@ -52,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # `asyncio` takes half of the time of an import, and many programs need none of it.
+    # `asyncio` takes several times as long to import as all else here, and many programs need none of it.
     if name in ("AsyncLLM", "AsyncStream"):
         from . import async_llm
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from collections.abc import Mapping, Sequence
 
-from ._kernmill import Bell, Engine, InputError, Request
-from ._messages import Message, conversation
+from ._kernmill import Engine, InputError
+from ._messages import conversation
 from .outputs import CompletionOutput, Delta, Logprob, Logprobs, RequestMetrics, RequestOutput, ToolCall
 from .params import SamplingParams, default_params
 from .sessions import Sessions
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ._kernmill import Bell, Request
+    from ._messages import Message
+
+    Prompt = str | Sequence[int] | Mapping[str, Any]
+    """A text, token ids, or a mapping with `prompt` or `prompt_token_ids` as vLLM has it."""
 
 Path = str | os.PathLike[str]
 Adapter = str | Sequence[str] | Mapping[str, float] | None
 """The name of an adapter, several names, or names with their weights."""
-Prompt = str | Sequence[int] | Mapping[str, Any]
-"""A text, token ids, or a mapping with `prompt` or `prompt_token_ids` as vLLM has it."""
 
 Piece = tuple[str, str | None, str | None, str]
 
@@ -185,16 +190,20 @@ class Base:
     def _ids(self, prompt: Prompt) -> tuple[str | None, list[int]]:
         """The text of a prompt, if it is one, and its token ids."""
         if isinstance(prompt, Mapping):
-            if prompt.get("prompt_token_ids") is not None:
-                return prompt.get("prompt"), list(prompt["prompt_token_ids"])
-            if not isinstance(prompt.get("prompt"), str):
+            text, ids = prompt.get("prompt"), prompt.get("prompt_token_ids")
+            if ids is not None:
+                return text, list(ids)
+            if not isinstance(text, str):
                 raise InputError("the prompt is a mapping without prompt and prompt_token_ids")
-            prompt = prompt["prompt"]
-        if isinstance(prompt, str):
-            return prompt, self._engine.encode(prompt, True)
-        return None, list(cast(Sequence[int], prompt))
+        elif isinstance(prompt, str):
+            text = prompt
+        else:
+            return None, list(prompt)
+        return text, self._engine.encode(text, True)
 
     def _metrics(self) -> dict[str, float]:
+        import json
+
         found: dict[str, float] = json.loads(self._engine.metrics())
         return found
 
@@ -420,6 +429,3 @@ class Deltas:
     def next(self) -> Delta | None:
         """The next delta that is ready."""
         return self._ready.pop(0) if self._ready else None
-
-
-__all__ = ["Adapter", "Base", "Deltas", "Job", "Path", "Prompt", "Self", "params_of", "prompts_of"]

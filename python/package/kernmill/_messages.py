@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ._kernmill import InputError, Unsupported
 
-Message = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    Message = Mapping[str, Any]
 
 _EFFORTS = {
     "none": "none",
@@ -32,6 +35,8 @@ def conversation(
     date: str | None,
 ) -> str:
     """The conversation as JSON."""
+    import json
+
     if not messages:
         raise InputError("messages is empty, expected at least one")
     effort = "medium" if reasoning_effort is None else _EFFORTS.get(reasoning_effort)
@@ -85,6 +90,8 @@ def _add_answer(items: list[dict[str, Any]], called: dict[str, str], message: Me
         except (KeyError, TypeError) as error:
             raise InputError(f"{where} has no {error}, expected id and function.name") from None
         if not isinstance(arguments, str):
+            import json
+
             arguments = json.dumps(arguments)
         items.append({"call": {"id": id_, "name": name, "arguments": arguments}})
         called[id_] = name

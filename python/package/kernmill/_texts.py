@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
-
-from ._base import Adapter, Base, Deltas, Job, Prompt, params_of, prompts_of
-from ._kernmill import Bell, Unsupported
-from ._messages import Message, conversation, is_conversation
-from .outputs import RequestOutput, Scores
+from ._base import Base, Deltas, Job, params_of, prompts_of
+from ._kernmill import Unsupported
+from ._messages import conversation, is_conversation
+from .outputs import Scores
 from .params import SamplingParams
 
-Messages = Sequence[Message]
-Params = SamplingParams | Sequence[SamplingParams] | None
-Tools = Iterable[Mapping[str, Any]] | None
-S = TypeVar("S")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any, Generic, Self, TypeVar
+
+    from ._base import Adapter, Prompt
+    from ._kernmill import Bell
+    from ._messages import Message
+    from .outputs import RequestOutput
+
+    Messages = Sequence[Message]
+    Params = SamplingParams | Sequence[SamplingParams] | None
+    Tools = Iterable[Mapping[str, Any]] | None
+    S = TypeVar("S")
+
+    class _Streaming(Generic[S]):
+        """Makes streams of the class `S`."""
+
+else:
+    S = None
+
+    class _Streaming:
+        """Takes the class of streams, which only type checkers look at."""
+
+        def __class_getitem__(cls, _):
+            return cls
 
 
 class Jobs(list[Job]):
@@ -44,7 +63,7 @@ class Jobs(list[Job]):
             job.cancel()
 
 
-class Texts(Base, Generic[S]):
+class Texts(Base, _Streaming[S]):
     """A model whose streams are of the class `S`."""
 
     _is_interactive: bool

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
 
-from ._base import Adapter, Base, Job, Path, Prompt
-from ._kernmill import Bell, Request
-from ._texts import Jobs, Messages, Params, StreamBase, Texts, Tools, outputs, scores
-from .outputs import Delta, RequestOutput, Scores
+from ._kernmill import Bell
+from ._texts import StreamBase, Texts, outputs, scores
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Any, Self
+
     import numpy as np
     import numpy.typing as npt
+
+    from ._base import Adapter, Base, Job, Path, Prompt
+    from ._kernmill import Request
+    from ._texts import Jobs, Messages, Params, Tools
+    from .outputs import Delta, RequestOutput, Scores
 
 
 class _Ringer:

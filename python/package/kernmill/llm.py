@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from ._texts import StreamBase, Texts, outputs, scores
 
-from ._base import Adapter, Base, Job, Path, Prompt
-from ._texts import Jobs, Messages, Params, StreamBase, Texts, Tools, outputs, scores
-from .outputs import Delta, RequestOutput, Scores
-from .params import SamplingParams
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Self
+
     import numpy as np
     import numpy.typing as npt
 
-OnProgress = Callable[[int, int], object] | None
+    from ._base import Adapter, Base, Job, Path, Prompt
+    from ._texts import Jobs, Messages, Params, Tools
+    from .outputs import Delta, RequestOutput, Scores
+    from .params import SamplingParams
+
+    OnProgress = Callable[[int, int], object] | None
 
 
 class LLM(Texts["Stream"]):

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from . import _kernmill
+from ._values import Values
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._base import Adapter, Base
 
 Path = str | os.PathLike[str]
 
 
-@dataclass
-class SavedSession:
+class SavedSession(Values):
     """A sequence that came back from a file."""
 
-    token_ids: list[int]
-    """The tokens, which the next prompt begins with."""
-    note: str
-    """What was saved with them."""
-    restored_tokens: int
-    """Tokens that need not be computed again."""
+    def __init__(self, token_ids: list[int], note: str, restored_tokens: int) -> None:
+        self.token_ids = token_ids
+        """The tokens, which the next prompt begins with."""
+        self.note = note
+        """What was saved with them."""
+        self.restored_tokens = restored_tokens
+        """Tokens that need not be computed again."""
 
 
 class Sessions:

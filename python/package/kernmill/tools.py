@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
-from typing import Any
 
 from . import _kernmill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 Path = str | os.PathLike[str]
 
@@ -38,6 +40,8 @@ def inspect(model: Path | None = None, *, preset: str = "fast", threads: int | N
 
     The fields are those of `kernmill inspect --json`.
     """
+    import json
+
     found: dict[str, Any] = json.loads(_kernmill.inspect(model, preset, threads))
     return found
 
@@ -51,6 +55,8 @@ def explain(
     chunk: int | None = None,
 ) -> dict[str, Any]:
     """What a model compiles to and why: the fields of `kernmill explain --json`. No weights are needed."""
+    import json
+
     found: dict[str, Any] = json.loads(_kernmill.explain(model, preset, target, context, chunk))
     return found
 
