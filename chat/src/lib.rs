@@ -39,15 +39,16 @@
 pub mod calls;
 mod conversation;
 mod event;
+mod grammar;
 pub mod harmony;
 mod prompt;
 mod template;
 mod utf8;
-mod vocabulary;
 
 pub use conversation::{BuiltinTool, Call, Conversation, Date, Effort, Item, Output, ResponseFormat, Tool};
 pub use event::{Anomalies, Anomaly, Event, Part};
+pub use grammar::{ToolChoice, TurnGrammar};
+pub use kernmill_constrain::{AddedToken, Vocabulary, VocabularyError};
 pub use prompt::Prompt;
 pub use template::{TEMPLATE_BYTES, TEXT_BYTES, Template, TemplateError};
 pub use utf8::Utf8Stream;
-pub use vocabulary::{AddedToken, Vocabulary, VocabularyError};

@@ -1,10 +1,9 @@
 //! Time of a mask over the vocabulary of GPT-OSS, for typical texts.
 
-#[path = "../../chat/tests/chat/o200k.rs"]
+#[path = "../tests/constrain/o200k.rs"]
 mod o200k;
 
-use kernmill_chat::{Conversation, Tool, Vocabulary};
-use kernmill_constrain::{Constraint, Lexicon, Rule, ToolChoice, Turn};
+use kernmill_constrain::{Composed, Constraint, Lexicon, Rule, Vocabulary};
 use serde_json::json;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -38,14 +37,12 @@ fn main() -> io::Result<()> {
         "required": ["city", "days", "unit"],
         "additionalProperties": false,
     });
-    let tool = Tool {
-        name: "weather".to_owned(),
-        description: String::new(),
-        parameters: Some(schema.clone()),
-        strict: false,
-    };
-    let conversation = Conversation { tools: vec![tool], ..Conversation::default() };
-    let turn = Turn::of(&conversation, ToolChoice::Auto);
+    let mut turn = Composed::default();
+    turn.rule("TEXT", "/(.|\\n)*/");
+    turn.schema("arguments", "the schema", &schema, false).expect("a schema");
+    let call = "<|channel|> \"commentary to=functions.weather \" <|constrain|> \"json\" <|message|> arguments <|call|>";
+    let reasoning = "<|channel|> \"analysis\" <|message|> TEXT <|end|> <|start|> \"assistant\"";
+    turn.rule("start", &format!("{reasoning} {call}"));
     let mut out = io::stdout().lock();
 
     let start = Instant::now();
@@ -66,7 +63,7 @@ fn main() -> io::Result<()> {
     let cases = [
         ("schema", Rule::JsonSchema(schema), &objects[..]),
         ("any object", Rule::JsonObject, &objects),
-        ("Harmony turn", Rule::Harmony(turn), &turns),
+        ("Harmony turn", Rule::Composed(turn), &turns),
         ("regex", Rule::Regex("[0-9]+(-[0-9]+)*".to_owned()), &numbers),
     ];
     for (name, rule, texts) in cases {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, one_line};
 use crate::limits;
-use kernmill_chat::Vocabulary;
+use crate::vocabulary::Vocabulary;
 use llguidance::ParserFactory;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! What a model may generate, as masks over token ids.
 //!
 //! A [`Rule`] says what a text must be: JSON of a schema, any JSON object, a regular expression, a grammar,
-//! or a whole turn in Harmony. A [`Constraint`] follows one text, and says which tokens may come next. A
+//! or a whole that is put together of these. A [`Constraint`] follows one text, and says which tokens may come next. A
 //! [`Lexicon`] is a model's vocabulary made ready for that, once. No engine is needed.
 //!
 //! ```
@@ -32,12 +32,12 @@ mod lexicon;
 mod limits;
 mod mask;
 mod rule;
-mod turn;
+mod vocabulary;
 
 pub use constraint::Constraint;
 pub use error::Error;
 pub use lexicon::Lexicon;
 pub use limits::{GRAMMAR_BYTES, SCHEMA_BYTES, SCHEMA_DEPTH};
 pub use mask::Mask;
-pub use rule::Rule;
-pub use turn::{Form, ToolChoice, Turn};
+pub use rule::{Composed, Rule};
+pub use vocabulary::{AddedToken, Vocabulary, VocabularyError};

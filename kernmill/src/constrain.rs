@@ -1,6 +1,6 @@
 //! Constrained output: the crate `kernmill-constrain`, with a model's tokenizer and for the sampler.
 
-use crate::chat::{AddedToken, ChatVocabulary, Vocabulary, VocabularyError};
+use crate::chat::ChatVocabulary;
 use crate::error::Error as Failure;
 use kernmill_os::files::read_named_text;
 use kernmill_runtime::tokenizer::TokenizerError;

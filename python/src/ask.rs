@@ -2,8 +2,8 @@
 
 use crate::error::Failure;
 use crate::model::Facts;
-use kernmill::chat::{Conversation, Event, Format, Reader};
-use kernmill::constrain::{Form, Rule, ToolChoice, Turn};
+use kernmill::chat::{Conversation, Event, Format, Reader, ToolChoice, TurnGrammar};
+use kernmill::constrain::Rule;
 use kernmill::runtime::AdapterUse;
 use kernmill::serve::{Class, Request};
 use kernmill::{SamplerParams, chat};

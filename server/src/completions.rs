@@ -13,7 +13,6 @@ use crate::state::State;
 use crate::{limits, sampling};
 use axum::response::Response;
 use kernmill::Logprobs;
-use kernmill::constrain::Rule;
 use kernmill::runtime::{StopReason, Tokenizer};
 use kernmill::serve::{Answer, EndReason, Event, Finish, Request};
 use serde_json::{Value, json};
@@ -93,7 +92,7 @@ impl Completion {
         let class = class(&mut fields)?;
         let salt = salt(&mut fields)?;
         let Own { form, drafts } = Own::take(&scope, &mut fields)?;
-        let rule = form.map(Rule::from);
+        let rule = form;
         fields.pass_over(&PASSED_OVER);
         let mut requests = Vec::new();
         for prompt in &prompts {

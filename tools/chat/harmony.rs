@@ -1,7 +1,7 @@
 //! Conversations, one line of JSON each, to lines of token ids: `compare_harmony.py` holds them to those of others.
 //! Lines of ids become lines of what the parser makes of them, if the program is called with `parse`.
 
-#[path = "../../chat/tests/chat/o200k.rs"]
+#[path = "../../constrain/tests/constrain/o200k.rs"]
 mod o200k;
 
 use kernmill_chat::harmony::{Options, Parser, prompt};

@@ -4,7 +4,7 @@ use super::format::{CallFormat, THOUGHTS};
 use super::object::{Object, Step, unquoted};
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use crate::utf8::Utf8Stream;
-use crate::vocabulary::Vocabulary;
+use kernmill_constrain::Vocabulary;
 use std::mem::take;
 
 /// Bytes of the longest name of a function, and of an object without one.

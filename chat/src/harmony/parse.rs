@@ -5,7 +5,7 @@ use super::tokens::{NoToken, Tokens};
 use crate::conversation::{Conversation, Effort};
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use crate::utf8::Utf8Stream;
-use crate::vocabulary::Vocabulary;
+use kernmill_constrain::Vocabulary;
 
 /// A parser of what a model generates in Harmony.
 ///

@@ -20,9 +20,9 @@ mod taint;
 
 use crate::conversation::{Conversation, Date};
 use crate::prompt::Prompt;
-use crate::vocabulary::{Vocabulary, VocabularyError};
 use context::Context;
 use functions::Refusal;
+use kernmill_constrain::{Vocabulary, VocabularyError};
 use marks::{Mark, Marks};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};

@@ -1,9 +1,15 @@
 //! Conversations and generated ids with the real vocabulary of GPT-OSS.
 
+#[path = "../../../constrain/tests/constrain/follow.rs"]
+mod follow;
+#[path = "../../../constrain/tests/constrain/o200k.rs"]
 mod o200k;
 mod parsing;
+#[path = "../../../constrain/tests/constrain/random.rs"]
+mod random;
 mod rendering;
 mod templates;
+mod turns;
 
 use o200k::O200k;
 use std::sync::LazyLock;

@@ -1,9 +1,8 @@
 //! Expressions, grammars, limits and mistakes.
 
-use super::{LEXICON, VOCABULARY, WIDTH, generate, text_of};
+use super::follow::{LEXICON, VOCABULARY, WIDTH, generate, text_of};
 use fastrand::Rng;
-use kernmill_chat::Vocabulary;
-use kernmill_constrain::{Constraint, Error, GRAMMAR_BYTES, Lexicon, Rule, SCHEMA_DEPTH};
+use kernmill_constrain::{Constraint, Error, GRAMMAR_BYTES, Lexicon, Rule, SCHEMA_DEPTH, Vocabulary};
 use serde_json::json;
 
 fn made(rule: &Rule) -> Constraint {

@@ -1,7 +1,7 @@
 //! JSON of random schemas.
 
+use super::follow::{LEXICON, generate, text_of, texts};
 use super::random::{describes, schema};
-use super::{LEXICON, generate, text_of, texts};
 use fastrand::Rng;
 use kernmill_constrain::{Constraint, Rule};
 use serde_json::{Value, json};

@@ -11,8 +11,8 @@ use crate::limits;
 use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
+use kernmill::chat::ToolChoice;
 use kernmill::chat::{Conversation, Effort, Tool};
-use kernmill::constrain::ToolChoice;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

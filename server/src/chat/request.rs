@@ -7,8 +7,8 @@ use crate::fields::Fields;
 use crate::limits;
 use crate::sampling;
 use crate::scope::{Scope, salt};
-use kernmill::chat::{Conversation, Effort, ResponseFormat};
-use kernmill::constrain::{Form, ToolChoice};
+use kernmill::chat::{Conversation, Effort, ResponseFormat, ToolChoice};
+use kernmill::constrain::Rule;
 use kernmill::serve::Class;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ pub fn check_choice(choice: &ToolChoice, conversation: &Conversation) -> Result<
 /// Fields that only this server has, in the object `kernmill`.
 pub struct Own {
     /// A form of the text: `regex` or `lark`.
-    pub form: Option<Form>,
+    pub form: Option<Rule>,
     /// Whether steps may check guesses of how the text goes on.
     pub drafts: bool,
 }
@@ -223,8 +223,8 @@ impl Own {
         }
         let (name, form) = match (regex, lark) {
             (None, None) => return Ok(Own { form: None, drafts }),
-            (Some(text), None) => ("regex", Form::Regex(text)),
-            (None, Some(text)) => ("lark", Form::Lark(text)),
+            (Some(text), None) => ("regex", Rule::Regex(text)),
+            (None, Some(text)) => ("lark", Rule::Lark(text)),
             (Some(_), Some(_)) => {
                 let message = "`kernmill` has `regex` and `lark`, expected one of them";
                 return Err(ApiError::field("kernmill", message));
@@ -245,7 +245,7 @@ impl Own {
 ///
 /// # Errors
 /// When it has two.
-pub fn check_form(form: &Option<Form>, conversation: &Conversation, other: &str) -> Result<(), ApiError> {
+pub fn check_form(form: &Option<Rule>, conversation: &Conversation, other: &str) -> Result<(), ApiError> {
     if form.is_none() || conversation.format.is_none() {
         return Ok(());
     }

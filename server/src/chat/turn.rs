@@ -3,8 +3,8 @@
 use super::pieces::{End, Piece, Pieces};
 use crate::backend::{Backend, Facts, Running};
 use crate::error::ApiError;
-use kernmill::chat::Conversation;
-use kernmill::constrain::{Constraint, Form, Rule, ToolChoice, Turn as TurnRule};
+use kernmill::chat::{Conversation, ToolChoice, TurnGrammar};
+use kernmill::constrain::{Constraint, Rule};
 use kernmill::runtime::{AdapterUse, Tokenizer};
 use kernmill::serve::{Answer, Class, Event, Finish, Request};
 use kernmill::{SamplerParams, chat};
@@ -22,7 +22,7 @@ pub struct Ask {
     /// Whether tools are called.
     pub choice: ToolChoice,
     /// A form that the answer has, in place of that of the conversation.
-    pub form: Option<Form>,
+    pub form: Option<Rule>,
     /// Whether steps may check guesses of how the answer goes on.
     pub drafts: bool,
     /// Text that much of the answer is likely to repeat.
@@ -188,11 +188,12 @@ fn constraint(facts: &Facts, ask: &Ask, is_raw: bool) -> Result<Option<Constrain
     let is_harmony = matches!(facts.format, chat::Format::Harmony) && !is_raw;
     let form = ask.form.clone();
     let rule = if is_harmony {
-        let turn = TurnRule::of(&ask.conversation, ask.choice.clone());
-        Some(Rule::Harmony(TurnRule { answer: form.or(turn.answer.clone()), ..turn }))
+        let turn = TurnGrammar::of(&ask.conversation, ask.choice.clone());
+        let turn = TurnGrammar { answer: form.or(turn.answer.clone()), ..turn };
+        Some(turn.harmony().map_err(|error| ApiError::field("response_format", error.to_string()))?)
     } else {
-        let schema = ask.conversation.format.as_ref().map(|format| Form::JsonSchema(format.schema.clone()));
-        form.or(schema).map(Rule::from)
+        let schema = ask.conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
+        form.or(schema)
     };
     if !is_harmony && !matches!(ask.choice, ToolChoice::Auto | ToolChoice::None) {
         let message =
@@ -201,13 +202,12 @@ fn constraint(facts: &Facts, ask: &Ask, is_raw: bool) -> Result<Option<Constrain
     }
     let Some(rule) = rule else { return Ok(None) };
     let param = if ask.form.is_some() { "kernmill" } else { "response_format" };
-    held_to(facts, &rule, param).map(Some).map_err(|error| function_at_fault(facts, &rule).unwrap_or(error))
+    held_to(facts, &rule, param).map(Some).map_err(|error| function_at_fault(facts, ask).unwrap_or(error))
 }
 
 /// What is wrong with the first strict function of a turn whose schema cannot be followed.
-fn function_at_fault(facts: &Facts, rule: &Rule) -> Option<ApiError> {
-    let Rule::Harmony(turn) = rule else { return None };
-    turn.tools.iter().filter(|tool| tool.strict).find_map(|tool| {
+fn function_at_fault(facts: &Facts, ask: &Ask) -> Option<ApiError> {
+    ask.conversation.tools.iter().filter(|tool| tool.strict).find_map(|tool| {
         let schema = Rule::JsonSchema(tool.parameters.clone()?);
         let error = Constraint::new(&facts.lexicon, &schema).err()?;
         let what = format!(

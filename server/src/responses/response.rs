@@ -12,8 +12,8 @@ use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::http::Method;
 use axum::response::Response;
+use kernmill::chat::ToolChoice;
 use kernmill::chat::{Item, Part};
-use kernmill::constrain::ToolChoice;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

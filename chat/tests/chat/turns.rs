@@ -1,11 +1,13 @@
 //! Turns in Harmony, read by the parser of them.
 
+use super::follow::{LEXICON, VOCABULARY, generate, text_of, texts};
 use super::random::{describes, schema};
-use super::{LEXICON, VOCABULARY, generate, text_of, texts};
 use fastrand::Rng;
 use kernmill_chat::harmony::{Parser, Tokens};
-use kernmill_chat::{BuiltinTool, Conversation, Effort, Event, Part, ResponseFormat, Tool};
-use kernmill_constrain::{Constraint, Error, Rule, ToolChoice, Turn};
+use kernmill_chat::{
+    BuiltinTool, Conversation, Effort, Event, Part, ResponseFormat, Tool, ToolChoice, TurnGrammar, Vocabulary,
+};
+use kernmill_constrain::{Constraint, Error};
 use serde_json::{Value, json};
 
 fn conversation(rng: &mut Rng) -> Conversation {
@@ -64,8 +66,10 @@ fn every_turn_is_read_without_anomalies() {
             2 => ToolChoice::None,
             _ => ToolChoice::Auto,
         };
-        let turn = Turn::of(&conversation, choice.clone());
-        let constraint = Constraint::new(&LEXICON, &Rule::Harmony(turn))
+        let turn = TurnGrammar::of(&conversation, choice.clone());
+        let constraint = turn
+            .harmony()
+            .and_then(|rule| Constraint::new(&LEXICON, &rule))
             .unwrap_or_else(|error| panic!("{seed}: {error}: {conversation:?}"));
         let ids = generate(constraint, &mut rng);
         let parts = parts(&ids, &conversation);
@@ -109,11 +113,11 @@ fn headers_of_a_named_call_are_forced() {
     let tool =
         Tool { name: "get_weather".to_owned(), description: String::new(), parameters: None, strict: false };
     let conversation = Conversation { tools: vec![tool], ..Conversation::default() };
-    let turn = Turn::of(&conversation, ToolChoice::Function("get_weather".to_owned()));
-    let mut constraint = Constraint::new(&LEXICON, &Rule::Harmony(turn)).unwrap();
+    let turn = TurnGrammar::of(&conversation, ToolChoice::Function("get_weather".to_owned()));
+    let mut constraint = turn.harmony().and_then(|rule| Constraint::new(&LEXICON, &rule)).unwrap();
     let tokens = Tokens::of(&**VOCABULARY).unwrap();
     let start = |constraint: &mut Constraint, marked: &str| {
-        for id in kernmill_chat::Vocabulary::encode_marked(&**VOCABULARY, marked).unwrap() {
+        for id in VOCABULARY.encode_marked(marked).unwrap() {
             constraint.accept(id).unwrap();
         }
     };
@@ -135,7 +139,8 @@ fn only_strict_functions_must_have_schemas_that_can_be_followed() {
     let made = |strict: bool, parameters: Value| {
         let tool =
             Tool { name: "f".to_owned(), description: String::new(), parameters: Some(parameters), strict };
-        Constraint::new(&LEXICON, &Rule::Harmony(Turn { tools: vec![tool], ..Turn::default() }))
+        let turn = TurnGrammar { tools: vec![tool], ..TurnGrammar::default() };
+        turn.harmony().and_then(|rule| Constraint::new(&LEXICON, &rule))
     };
     let either = json!({ "oneOf": [{ "minimum": 1, "type": "integer" }, { "type": "number" }] });
     let of = |member: Value| json!({ "type": "object", "properties": { "a": member }, "required": ["a"] });
@@ -150,25 +155,28 @@ fn only_strict_functions_must_have_schemas_that_can_be_followed() {
     let number = of(json!({ "oneOf": [{ "type": "integer" }] }));
     let mut constraint = made(false, number).unwrap();
     let begun = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":";
-    for id in kernmill_chat::Vocabulary::encode_marked(&**VOCABULARY, begun).unwrap() {
+    for id in VOCABULARY.encode_marked(begun).unwrap() {
         constraint.accept(id).unwrap();
     }
-    let quote = kernmill_chat::Vocabulary::encode_marked(&**VOCABULARY, "\"").unwrap()[0];
+    let quote = VOCABULARY.encode_marked("\"").unwrap()[0];
     assert_eq!(constraint.accept(quote), Err(Error::NotAllowed { id: quote }));
 }
 
 #[test]
 fn impossible_choices_are_refused() {
-    let refused = |turn: Turn| Constraint::new(&LEXICON, &Rule::Harmony(turn)).unwrap_err().to_string();
-    let required = Turn { choice: ToolChoice::Required, ..Turn::default() };
+    let refused = |turn: TurnGrammar| {
+        turn.harmony().and_then(|rule| Constraint::new(&LEXICON, &rule)).unwrap_err().to_string()
+    };
+    let required = TurnGrammar { choice: ToolChoice::Required, ..TurnGrammar::default() };
     assert_eq!(
         refused(required),
         "the choice of tools: a tool shall be called, but no such tool is declared"
     );
     let tool =
         Tool { name: "f".to_owned(), description: String::new(), parameters: Some(json!([])), strict: false };
-    let wrong = Turn { tools: vec![tool.clone()], ..Turn::default() };
+    let wrong = TurnGrammar { tools: vec![tool.clone()], ..TurnGrammar::default() };
     assert_eq!(refused(wrong), "the schema of the function `f`: it is an array, expected an object");
-    let wrong = Turn { tools: vec![Tool { name: "a\"b".to_owned(), ..tool }], ..Turn::default() };
+    let wrong =
+        TurnGrammar { tools: vec![Tool { name: "a\"b".to_owned(), ..tool }], ..TurnGrammar::default() };
     assert!(refused(wrong).contains("its name has other characters than"));
 }

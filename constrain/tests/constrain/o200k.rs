@@ -1,6 +1,6 @@
 //! The vocabulary of GPT-OSS, from a crate that carries it.
 
-use kernmill_chat::{AddedToken, Vocabulary, VocabularyError};
+use kernmill_constrain::{AddedToken, Vocabulary, VocabularyError};
 use tiktoken_rs::CoreBPE;
 
 pub struct O200k {
