@@ -39,16 +39,18 @@
 pub mod calls;
 mod conversation;
 mod event;
+mod format;
 mod grammar;
 pub mod harmony;
 mod prompt;
 mod template;
-mod utf8;
+mod turn;
 
 pub use conversation::{BuiltinTool, Call, Conversation, Date, Effort, Item, Output, ResponseFormat, Tool};
 pub use event::{Anomalies, Anomaly, Event, Part};
+pub use format::{Format, FormatSource, Refused};
 pub use grammar::{ToolChoice, TurnGrammar};
-pub use kernmill_constrain::{AddedToken, Vocabulary, VocabularyError};
+pub use kernmill_text::{AddedToken, StopMatcher, Utf8Stream, Vocabulary, VocabularyError};
 pub use prompt::Prompt;
 pub use template::{TEMPLATE_BYTES, TEXT_BYTES, Template, TemplateError};
-pub use utf8::Utf8Stream;
+pub use turn::{Piece, Turn, TurnError, TurnOptions};

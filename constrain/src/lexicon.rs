@@ -2,7 +2,7 @@
 
 use crate::error::{Error, one_line};
 use crate::limits;
-use crate::vocabulary::Vocabulary;
+use kernmill_text::Vocabulary;
 use llguidance::ParserFactory;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use std::fmt;

@@ -32,12 +32,11 @@ mod lexicon;
 mod limits;
 mod mask;
 mod rule;
-mod vocabulary;
 
 pub use constraint::Constraint;
 pub use error::Error;
+pub use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
 pub use lexicon::Lexicon;
 pub use limits::{GRAMMAR_BYTES, SCHEMA_BYTES, SCHEMA_DEPTH};
 pub use mask::Mask;
 pub use rule::{Composed, Rule};
-pub use vocabulary::{AddedToken, Vocabulary, VocabularyError};

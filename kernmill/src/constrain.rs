@@ -1,6 +1,5 @@
 //! Constrained output: the crate `kernmill-constrain`, with a model's tokenizer and for the sampler.
 
-use crate::chat::ChatVocabulary;
 use crate::error::Error as Failure;
 use kernmill_os::files::read_named_text;
 use kernmill_runtime::tokenizer::TokenizerError;
@@ -153,19 +152,19 @@ struct Owned(TokenizerHandle);
 
 impl Vocabulary for Owned {
     fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
-        ChatVocabulary(self.0.get().map_err(wrong)?).encode_ordinary(text)
+        Vocabulary::encode_ordinary(self.0.get().map_err(wrong)?, text)
     }
 
     fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
-        ChatVocabulary(self.0.get().map_err(wrong)?).encode_marked(text)
+        self.0.get().map_err(wrong)?.encode_marked(text)
     }
 
     fn added_tokens(&self) -> Vec<AddedToken> {
-        self.0.get().map(|tokenizer| ChatVocabulary(tokenizer).added_tokens()).unwrap_or_default()
+        self.0.get().map(|tokenizer| tokenizer.added_tokens()).unwrap_or_default()
     }
 
     fn bytes(&self, id: u32) -> Option<Vec<u8>> {
-        ChatVocabulary(self.0.get().ok()?).bytes(id)
+        self.0.get().ok()?.bytes(id)
     }
 }
 

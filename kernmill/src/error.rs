@@ -1,5 +1,6 @@
 //! Why a model cannot be opened or run.
 
+use kernmill_chat::{Refused, TurnError};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_checkpoint::peft::PeftError;
 #[cfg(feature = "compiler")]
@@ -68,6 +69,18 @@ impl Error {
     /// The fault is kernmill's.
     fn defect(error: impl Display) -> Error {
         Error::Work(format!("{error} (this is a defect of kernmill: please report it)"))
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(error: Refused) -> Error {
+        Error::BadInput(error.to_string())
+    }
+}
+
+impl From<TurnError> for Error {
+    fn from(error: TurnError) -> Error {
+        Error::BadInput(error.to_string())
     }
 }
 

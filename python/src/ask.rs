@@ -2,11 +2,11 @@
 
 use crate::error::Failure;
 use crate::model::Facts;
-use kernmill::chat::{Conversation, Event, Format, Reader, ToolChoice, TurnGrammar};
+use kernmill::chat::{Conversation, Format, Part, Turn, TurnOptions};
 use kernmill::constrain::Rule;
 use kernmill::runtime::AdapterUse;
+use kernmill::SamplerParams;
 use kernmill::serve::{Class, Request};
-use kernmill::{SamplerParams, chat};
 use pyo3::FromPyObject;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -47,43 +47,17 @@ pub struct Place {
     pub priority: i32,
 }
 
-/// A conversation's answer in the making.
-pub struct Reading {
-    reader: Reader,
-    /// What has been read and not taken.
-    events: Vec<Event>,
-}
-
-impl Reading {
-    /// Takes a token and the text that it released; the events that follow.
-    pub fn push(&mut self, facts: &Facts, id: u32, text: &str) -> Result<Vec<Event>, Failure> {
-        self.reader.push(facts.tokenizer()?, id, &mut self.events);
-        self.reader.text(text, &mut self.events);
-        Ok(std::mem::take(&mut self.events))
-    }
-
-    /// Ends the answer; the events that are left.
-    pub fn finish(&mut self, is_complete: bool) -> Vec<Event> {
-        self.reader.finish(is_complete, &mut self.events);
-        std::mem::take(&mut self.events)
-    }
-}
-
 /// The request that continues `prompt`.
 ///
 /// # Errors
 /// When a parameter is wrong.
 pub fn request(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Result<Request, Failure> {
-    let form = form(params)?;
+    let rule = form(params)?;
     let request = base(facts, prompt, params, place)?;
     let ends = if params.ignore_eos { Vec::new() } else { facts.end_tokens.clone() };
-    let rule = match form {
-        Some(Given::JsonObject) => Some(Rule::JsonObject),
-        Some(Given::Form(form)) => Some(form.into()),
-        None => None,
-    };
     let constraint = rule.map(|rule| facts.constraint(&rule)).transpose()?;
-    Ok(Request { constraint, stop_tokens: [ends, request.stop_tokens].concat(), ..request })
+    let (stop, stop_tokens) = (params.stop.clone(), [ends, request.stop_tokens].concat());
+    Ok(Request { constraint, stop, stop_tokens, ..request })
 }
 
 /// The request that answers a conversation, which is JSON, and what reads the answer.
@@ -95,34 +69,24 @@ pub fn answer(
     conversation: &str,
     params: &Params,
     place: Place,
-) -> Result<(Request, Reading), Failure> {
+) -> Result<(Request, Turn), Failure> {
     let conversation = conversation_of(conversation)?;
     let (tokenizer, format) = (facts.tokenizer()?, facts.format()?);
-    let prompt = format.prompt(tokenizer, &conversation, &BTreeMap::new())?;
-    let given = form(params)?;
-    let request = base(facts, prompt, params, place)?;
-    let rule = match (format, given) {
-        (Format::Harmony, Some(Given::JsonObject)) => {
-            let what = "a JSON object without a schema cannot be asked of this model's format: give a schema";
-            return Err(Failure::Unsupported(what.to_owned()));
-        }
-        (Format::Harmony, given) => {
-            let turn = Turn::of(&conversation, ToolChoice::Auto);
-            let form = given.and_then(Given::form);
-            Some(Rule::Harmony(Turn { answer: form.or(turn.answer.clone()), ..turn }))
-        }
-        (_, Some(Given::JsonObject)) => Some(Rule::JsonObject),
-        (_, Some(Given::Form(form))) => Some(form.into()),
-        (_, None) => None,
+    let form = form(params)?;
+    if matches!((format, &form), (Format::Harmony, Some(Rule::JsonObject))) {
+        let what = "a JSON object without a schema cannot be asked of this model's format: give a schema";
+        return Err(Failure::Unsupported(what.to_owned()));
+    }
+    let options = TurnOptions { form, stop: params.stop.clone(), ..TurnOptions::default() };
+    let (known, ends) = (BTreeMap::new(), &facts.end_tokens);
+    let turn = Turn::new(tokenizer, format, &conversation, &known, options, ends).map_err(Failure::input)?;
+    let constraint = match turn.rule {
+        Some(_) => turn.constraint(facts.lexicon()?, &conversation.tools).map_err(Failure::input)?,
+        None => None,
     };
-    let constraint = rule.map(|rule| facts.constraint(&rule)).transpose()?;
-    let mut events = Vec::new();
-    let reader = format.reader(tokenizer, &conversation, &mut events)?;
-    let stop = [format.stop_strings(), request.stop].concat();
-    let ends = format.stop_tokens(tokenizer, &facts.end_tokens);
-    let stop_tokens = [ends, request.stop_tokens].concat();
-    let request = Request { constraint, stop, stop_tokens, ..request };
-    Ok((request, Reading { reader, events }))
+    let request = base(facts, turn.prompt.clone(), params, place)?;
+    let stop_tokens = [turn.stop_tokens.clone(), request.stop_tokens].concat();
+    Ok((Request { constraint, stop_tokens, ..request }, turn))
 }
 
 /// Ids of the prompt that a conversation, which is JSON, makes.
@@ -131,7 +95,7 @@ pub fn answer(
 /// When the model's format refuses the conversation.
 pub fn prompt_of(facts: &Facts, conversation: &str) -> Result<Vec<u32>, Failure> {
     let conversation = conversation_of(conversation)?;
-    Ok(facts.format()?.prompt(facts.tokenizer()?, &conversation, &BTreeMap::new())?)
+    facts.format()?.prompt(facts.tokenizer()?, &conversation, &BTreeMap::new()).map_err(Failure::input)
 }
 
 fn conversation_of(json: &str) -> Result<Conversation, Failure> {
@@ -164,7 +128,6 @@ fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Resul
         sampler,
         logprobs: params.logprobs.max(params.prompt_logprobs),
         scores_prompt: params.prompt_logprobs.is_some(),
-        stop: params.stop.clone(),
         stop_tokens: params.stop_token_ids.clone(),
         shows_special: !params.skip_special_tokens,
         drafts: params.drafts,
@@ -175,32 +138,18 @@ fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Resul
     })
 }
 
-/// A form that was given.
-enum Given {
-    JsonObject,
-    Form(Form),
-}
-
-impl Given {
-    fn form(self) -> Option<Form> {
-        match self {
-            Given::JsonObject => None,
-            Given::Form(form) => Some(form),
-        }
-    }
-}
-
-fn form(params: &Params) -> Result<Option<Given>, Failure> {
+/// The form that the text is held to.
+fn form(params: &Params) -> Result<Option<Rule>, Failure> {
     let Some((kind, text)) = &params.rule else { return Ok(None) };
     Ok(Some(match kind.as_str() {
         "json" => {
             let schema: Result<Value, _> = serde_json::from_str(text);
             let wrong = |error| Failure::Input(format!("the JSON schema is none: {error}"));
-            Given::Form(Form::JsonSchema(schema.map_err(wrong)?))
+            Rule::JsonSchema(schema.map_err(wrong)?)
         }
-        "json_object" => Given::JsonObject,
-        "regex" => Given::Form(Form::Regex(text.clone())),
-        "grammar" => Given::Form(Form::Lark(text.clone())),
+        "json_object" => Rule::JsonObject,
+        "regex" => Rule::Regex(text.clone()),
+        "grammar" => Rule::Lark(text.clone()),
         other => {
             return Err(Failure::Input(format!("a form of kind {other}, expected json, regex, grammar")));
         }
@@ -208,11 +157,11 @@ fn form(params: &Params) -> Result<Option<Given>, Failure> {
 }
 
 /// Name of a part of an answer.
-pub fn part_name(part: &chat::Part) -> (&'static str, Option<&str>) {
+pub fn part_name(part: &Part) -> (&'static str, Option<&str>) {
     match part {
-        chat::Part::Reasoning => ("reasoning", None),
-        chat::Part::Preamble => ("preamble", None),
-        chat::Part::Answer => ("answer", None),
-        chat::Part::Call { name, .. } => ("call", Some(name)),
+        Part::Reasoning => ("reasoning", None),
+        Part::Preamble => ("preamble", None),
+        Part::Answer => ("answer", None),
+        Part::Call { name, .. } => ("call", Some(name)),
     }
 }

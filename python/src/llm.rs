@@ -9,6 +9,7 @@ use crate::mailbox::{Mailbox, Sender as Mail};
 use crate::model::{Facts, Loading, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
+use kernmill::chat::Turn;
 use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{self, SavedTokens, Serving};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
@@ -60,14 +61,14 @@ impl Engine {
     fn submitted(
         &self,
         request: serve::Request,
-        reading: Option<ask::Reading>,
+        turn: Option<Turn>,
         bell: Option<&PyBell>,
     ) -> Request {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         let mail = Arc::new(Mailbox::new(bell.map(|bell| (bell.0.clone(), ticket))));
         let prompt = request.prompt.clone();
         self.thread.submit(ticket, request, Mail(mail.clone()));
-        Request::new(self.thread.clone(), self.facts.clone(), ticket, prompt, mail, reading)
+        Request::new(self.thread.clone(), self.facts.clone(), ticket, prompt, mail, turn)
     }
 
     fn ended(&self) {
@@ -219,8 +220,8 @@ impl Engine {
     ) -> PyResult<Request> {
         self.check()?;
         let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
-        let (request, reading) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
-        Ok(self.submitted(request, Some(reading), bell.map(Bound::get)))
+        let (request, turn) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
+        Ok(self.submitted(request, Some(turn), bell.map(Bound::get)))
     }
 
     /// Logits after every token, or after the last.

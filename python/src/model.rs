@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use kernmill::adapters::AdapterSource;
-use kernmill::chat::Format;
+use kernmill::chat::{Format, format_of};
 use kernmill::constrain::{self, Constraint, Lexicon, Rule};
 use kernmill::locate::{Located, locate, nano, of_spec};
 use kernmill::observe::Observer;
@@ -83,19 +83,24 @@ impl Facts {
     /// # Errors
     /// When the rule has a mistake, or the model has no tokenizer.
     pub fn constraint(&self, rule: &Rule) -> Result<Constraint, Failure> {
-        let lexicon = match self.lexicon.get() {
-            Some(lexicon) => lexicon,
-            None => {
-                let ends = match &self.format {
-                    Some(format) => format.stop_tokens(self.tokenizer()?, &self.end_tokens),
-                    None => self.end_tokens.clone(),
-                };
-                let Some(handle) = &self.tokenizer else { return Err(none()) };
-                let made = constrain::lexicon(handle, self.vocab as usize, &ends)?;
-                self.lexicon.get_or_init(|| made)
-            }
+        Constraint::new(self.lexicon()?, rule).map_err(Failure::input)
+    }
+
+    /// The vocabulary made ready for constraints, which is done for the first of them.
+    ///
+    /// # Errors
+    /// When the model has no tokenizer.
+    pub fn lexicon(&self) -> Result<&Lexicon, Failure> {
+        if let Some(lexicon) = self.lexicon.get() {
+            return Ok(lexicon);
+        }
+        let ends = match &self.format {
+            Some(format) => format.stop_tokens(self.tokenizer()?, &self.end_tokens),
+            None => self.end_tokens.clone(),
         };
-        Constraint::new(lexicon, rule).map_err(Failure::input)
+        let Some(handle) = &self.tokenizer else { return Err(none()) };
+        let made = constrain::lexicon(handle, self.vocab as usize, &ends)?;
+        Ok(self.lexicon.get_or_init(|| made))
     }
 }
 
@@ -204,7 +209,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
     loaded.load_adapters(&options)?;
     let format = match &tokenizer {
         Some(handle) => match handle.get() {
-            Ok(tokenizer) => Some(Format::of(tokenizer, loaded.engine.chat_template(), &end_tokens)?),
+            Ok(tokenizer) => Some(format_of(tokenizer, loaded.engine.chat_template(), &end_tokens)?),
             Err(error) => {
                 notes.note(&format!("only token ids are taken: {error}"));
                 None

@@ -22,7 +22,6 @@ pub mod pool;
 pub mod profile;
 pub mod sampler;
 pub mod stages;
-pub mod stop;
 pub mod text_maker;
 pub mod tokenizer;
 pub mod tokenizer_handle;

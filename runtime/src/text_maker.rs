@@ -1,7 +1,7 @@
 //! Text of generated tokens, up to a stop string.
 
-use crate::stop::StopMatcher;
 use crate::tokenizer::{TextStream, Tokenizer, TokenizerError};
+use kernmill_text::StopMatcher;
 
 /// Turns generated tokens into text as they come: whole characters, and nothing that may belong to a stop
 /// string. Without a tokenizer there is no text.

@@ -104,7 +104,7 @@ impl Form for ChatForm {
         asked.ask.class = Class::Batch;
         let effort = asked.ask.conversation.effort.name();
         let prepared = Prepared::new(&facts, asked.ask).map_err(say)?;
-        let (request, pieces) = prepared.parts(&facts).map_err(say)?;
+        let (request, pieces) = prepared.parts();
         let head = Head::new("chatcmpl-", &asked.model, &facts);
         let draft = ChatDraft { facts, pieces, message: Message::default(), head, effort };
         Ok((request, Box::new(draft)))
@@ -137,7 +137,7 @@ impl Draft for ChatDraft {
             self.pieces.take(tokenizer, token);
         }
         self.give();
-        !self.pieces.has_stopped()
+        !self.pieces.has_ended()
     }
 
     fn finish(mut self: Box<Self>, answer: Answer) -> Result<Value, String> {

@@ -3,7 +3,7 @@
 use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 use crate::ids;
 use crate::pace::{Beat, Pace};
-use kernmill::chat::Format;
+use kernmill::chat::format_of;
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
 use kernmill::runtime::stages::StageHealth;
 use kernmill::runtime::{AdapterUse, Tenant};
@@ -45,7 +45,7 @@ impl Facts {
         let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
         let tokenizer =
             engine.tokenizer_handle().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
-        let format = Format::of(tokenizer.get()?, engine.chat_template(), end_tokens)?;
+        let format = format_of(tokenizer.get()?, engine.chat_template(), end_tokens)?;
         let (vocab, usage) = (engine.model().vocab, engine.kv());
         let ends = format.stop_tokens(tokenizer.get()?, end_tokens);
         let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &ends)?);

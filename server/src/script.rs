@@ -8,7 +8,7 @@
 use crate::backend::{Backend, Facts, Load, Pending, Running};
 use crate::fields::Fields;
 use fancy_regex::Regex;
-use kernmill::chat::{ChatVocabulary, Format, Vocabulary};
+use kernmill::chat::{Format, Vocabulary, format_of};
 use kernmill::constrain::{self, Constraint};
 use kernmill::runtime::tokenizer::Tokenizer;
 use kernmill::runtime::{DraftStats, StopReason, TokenizerHandle};
@@ -100,7 +100,7 @@ pub fn facts(
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let tokenizer = Tokenizer::from_json(json, vocab).map_err(|error| say(&error))?;
     let end_tokens = tokenizer.end_tokens();
-    let format = Format::of(&tokenizer, None, &end_tokens).map_err(|error| say(&error))?;
+    let format = format_of(&tokenizer, None, &end_tokens).map_err(|error| say(&error))?;
     let ends = format.stop_tokens(&tokenizer, &end_tokens);
     let tokenizer = TokenizerHandle::from(tokenizer);
     let lexicon = constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| say(&error))?;
@@ -128,10 +128,12 @@ impl Rule {
         let reasoning = fields.text("reasoning").map_err(say)?;
         let answer = fields.text("answer").map_err(say)?;
         let call = fields.object("call").map_err(say)?;
-        let vocabulary = ChatVocabulary(tokenizer);
         let (mut ids, mut wrong) = (Vec::new(), None);
         let mut push = |marked: bool, text: &str| {
-            let made = if marked { vocabulary.encode_marked(text) } else { vocabulary.encode_ordinary(text) };
+            let made = match marked {
+                true => tokenizer.encode_marked(text),
+                false => Vocabulary::encode_ordinary(tokenizer, text),
+            };
             match made {
                 Ok(made) => ids.extend(made),
                 Err(error) => wrong = Some(error.to_string()),

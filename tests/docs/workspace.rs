@@ -81,13 +81,14 @@ fn crates_depend_in_one_direction() {
     let (kernels, compiler, runtime) = ("kernmill-kernels-gen", "kernmill-compiler", "kernmill-runtime");
     assert_eq!(own(os), [""; 0]);
     assert_eq!(own("kernmill-scheduler"), [""; 0]);
-    assert_eq!(own("kernmill-constrain"), [""; 0]);
-    assert_eq!(own("kernmill-chat"), ["kernmill-constrain"]);
+    assert_eq!(own("kernmill-text"), [""; 0]);
+    assert_eq!(own("kernmill-constrain"), ["kernmill-text"]);
+    assert_eq!(own("kernmill-chat"), ["kernmill-constrain", "kernmill-text"]);
     assert_eq!(own(plan), [os]);
     assert_eq!(own("kernmill-kv-store"), [os]);
     assert_eq!(own(readers), [os, plan]);
     assert_eq!(own(kernels), [os, plan]);
-    assert_eq!(own(runtime), [readers, "kernmill-kv-store", os, plan]);
+    assert_eq!(own(runtime), [readers, "kernmill-kv-store", os, plan, "kernmill-text"]);
     assert_eq!(own(compiler), [readers, kernels, os, plan]);
     let all = [
         "kernmill-chat",
@@ -100,6 +101,7 @@ fn crates_depend_in_one_direction() {
         plan,
         runtime,
         "kernmill-scheduler",
+        "kernmill-text",
     ];
     assert_eq!(own("kernmill"), all);
     assert_eq!(own("kernmill-server"), [&["kernmill"][..], &all].concat());

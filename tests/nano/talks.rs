@@ -2,7 +2,7 @@
 
 use super::path;
 use kernmill::adapters::AdapterSource;
-use kernmill::chat::{Conversation, Event, Format, Item, Part};
+use kernmill::chat::{Conversation, Event, Item, Part, Turn, TurnOptions, format_of};
 use kernmill::{Loaded, Opened, Options};
 use kernmill_runtime::{AdapterUse, GenerateParams, StopReason};
 use serde::Deserialize;
@@ -45,25 +45,25 @@ fn answer(
 ) -> (Vec<u32>, Vec<(Part, String)>) {
     let handle = loaded.image.tokenizer().unwrap().clone();
     let tokenizer = handle.get().unwrap();
-    let format = Format::of(tokenizer, None, &[]).unwrap();
-    let prompt = format.prompt(tokenizer, conversation, &BTreeMap::new()).unwrap();
-    let mut events = Vec::new();
-    let mut reader = format.reader(tokenizer, conversation, &mut events).unwrap();
+    let format = format_of(tokenizer, None, &[]).unwrap();
+    let options = TurnOptions::default();
+    let mut turn = Turn::new(tokenizer, &format, conversation, &BTreeMap::new(), options, &[]).unwrap();
+    let prompt = turn.prompt.clone();
     let params = GenerateParams {
         max_tokens: 160,
         adapters: adapters.iter().map(|name| AdapterUse::of(*name)).collect(),
-        stop_tokens: format.stop_tokens(tokenizer, &[]),
+        stop_tokens: turn.stop_tokens.clone(),
         ..GenerateParams::default()
     };
     let summary = loaded.engine.generate(&prompt, &params, &mut |_| ControlFlow::Continue(())).unwrap();
     let stop = if let StopReason::Token(id) = summary.stop { Some(id) } else { None };
     for id in summary.tokens.into_iter().chain(stop) {
-        reader.push(tokenizer, id, &mut events);
+        turn.push(tokenizer, id, "");
     }
-    reader.finish(stop.is_some(), &mut events);
+    turn.finish(stop.is_some());
     let mut parts: Vec<(Part, String)> = Vec::new();
-    for event in events {
-        match event {
+    while let Some(piece) = turn.pop() {
+        match piece.event {
             Event::Begin(part) => parts.push((part, String::new())),
             Event::Delta(text) => parts.last_mut().unwrap().1 += &text,
             Event::End { is_complete } => assert!(is_complete || stop.is_none()),

@@ -11,7 +11,7 @@ pub use parse::TextParser;
 mod tests {
     use super::{CallFormat, FORMATS, TextParser};
     use crate::event::{Event, Part};
-    use kernmill_constrain::{AddedToken, Vocabulary, VocabularyError};
+    use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
 
     /// Pieces of a text, each an id.
     struct Pieces(Vec<Vec<u8>>);

@@ -3,8 +3,8 @@
 use super::format::{CallFormat, THOUGHTS};
 use super::object::{Object, Step, unquoted};
 use crate::event::{Anomalies, Anomaly, Event, Part};
-use crate::utf8::Utf8Stream;
-use kernmill_constrain::Vocabulary;
+use kernmill_text::Utf8Stream;
+use kernmill_text::Vocabulary;
 use std::mem::take;
 
 /// Bytes of the longest name of a function, and of an object without one.

@@ -4,8 +4,8 @@ use super::header::Header;
 use super::tokens::{NoToken, Tokens};
 use crate::conversation::{Conversation, Effort};
 use crate::event::{Anomalies, Anomaly, Event, Part};
-use crate::utf8::Utf8Stream;
-use kernmill_constrain::Vocabulary;
+use kernmill_text::Utf8Stream;
+use kernmill_text::Vocabulary;
 
 /// A parser of what a model generates in Harmony.
 ///

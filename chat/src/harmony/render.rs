@@ -4,7 +4,7 @@ use super::message::{Author, Channel, ContentType, Message, Options, messages_of
 use super::tokens::{NoToken, Tokens};
 use crate::conversation::{Conversation, Effort, Item};
 use crate::prompt::Prompt;
-use kernmill_constrain::{Vocabulary, VocabularyError};
+use kernmill_text::{Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
 
 /// Why a conversation has no prompt.

@@ -1,6 +1,6 @@
 //! Special tokens of Harmony.
 
-use kernmill_constrain::Vocabulary;
+use kernmill_text::Vocabulary;
 
 /// Ids of Harmony's special tokens in a vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Added tokens of a vocabulary, where they are written out in a text.
 
-use kernmill_constrain::{AddedToken, Vocabulary};
+use kernmill_text::{AddedToken, Vocabulary};
 use std::collections::HashMap;
 
 /// Added tokens that must not come from a conversation: all but those that are only space.

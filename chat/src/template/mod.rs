@@ -22,7 +22,7 @@ use crate::conversation::{Conversation, Date};
 use crate::prompt::Prompt;
 use context::Context;
 use functions::Refusal;
-use kernmill_constrain::{Vocabulary, VocabularyError};
+use kernmill_text::{Vocabulary, VocabularyError};
 use marks::{Mark, Marks};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};

@@ -1,5 +1,6 @@
 //! Conversations and generated ids with the real vocabulary of GPT-OSS.
 
+mod cuts;
 #[path = "../../../constrain/tests/constrain/follow.rs"]
 mod follow;
 #[path = "../../../constrain/tests/constrain/o200k.rs"]

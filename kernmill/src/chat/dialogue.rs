@@ -1,12 +1,12 @@
 //! A conversation with a model: every turn only computes what is new.
 
-use super::format::Format;
+use super::format_of;
 use super::parts::Parts;
 use super::saved::SavedConversation;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Loaded;
-use kernmill_chat::{Call, Conversation, Effort, Event, Item, Output, Tool};
+use kernmill_chat::{Call, Conversation, Effort, Event, Format, Item, Output, Tool, Turn, TurnOptions};
 use kernmill_runtime::{AdapterUse, GenerateParams, StopReason, TokenizerHandle};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,6 +19,8 @@ use std::time::Instant;
 pub struct Dialogue {
     format: Format,
     tokenizer: TokenizerHandle,
+    /// Tokens that end the model's texts.
+    end_tokens: Vec<u32>,
     conversation: Conversation,
     /// Ids of answers, by the place of their item, of formats that continue with what was generated.
     answers: BTreeMap<usize, Vec<u32>>,
@@ -29,9 +31,9 @@ pub struct Dialogue {
     known: Vec<u32>,
 }
 
-/// What a turn did.
+/// Figures of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct Answered {
     /// Tokens of the prompt: the whole conversation.
     pub prompt_tokens: usize,
     /// Tokens of the prompt that were in the prefix cache, and were not run.
@@ -39,7 +41,7 @@ pub struct Turn {
     /// Tokens that were generated, a stop token not included.
     pub tokens: Vec<u32>,
     /// Why the answer ended.
-    pub end: TurnEnd,
+    pub end: AnswerEnd,
     /// Seed of the choices.
     pub seed: u64,
     /// Seconds of reading the prompt.
@@ -52,7 +54,7 @@ pub struct Turn {
 
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnEnd {
+pub enum AnswerEnd {
     /// The model ended it.
     Complete,
     /// There are as many tokens as were asked for.
@@ -63,14 +65,14 @@ pub enum TurnEnd {
     Interrupted,
 }
 
-impl TurnEnd {
+impl AnswerEnd {
     /// Name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            TurnEnd::Complete => "complete",
-            TurnEnd::MaxTokens => "max_tokens",
-            TurnEnd::Context => "context",
-            TurnEnd::Interrupted => "interrupt",
+            AnswerEnd::Complete => "complete",
+            AnswerEnd::MaxTokens => "max_tokens",
+            AnswerEnd::Context => "context",
+            AnswerEnd::Interrupted => "interrupt",
         }
     }
 }
@@ -91,12 +93,12 @@ impl Dialogue {
             )
         })?;
         let read = tokenizer.get()?;
-        let format = Format::of(read, loaded.engine.chat_template(), end_tokens)?;
-        let (stop_tokens, stop) = (format.stop_tokens(read, end_tokens), format.stop_strings());
+        let format = format_of(read, loaded.engine.chat_template(), end_tokens)?;
         Ok(Dialogue {
-            params: GenerateParams { stop_tokens, stop, ..params },
+            params,
             format,
             tokenizer,
+            end_tokens: end_tokens.to_vec(),
             conversation: Conversation::default(),
             answers: BTreeMap::new(),
             retries: 0,
@@ -145,7 +147,7 @@ impl Dialogue {
     /// Sets how long the model shall reason. A sentence that says so if it changes nothing.
     pub fn set_effort(&mut self, effort: Effort) -> Option<&'static str> {
         self.conversation.effort = effort;
-        matches!(self.format, Format::Plain)
+        matches!(self.format, Format::Plain { .. })
             .then_some("this model has no format that says how long to reason: the effort changes nothing")
     }
 
@@ -178,7 +180,7 @@ impl Dialogue {
         text: &str,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
-    ) -> Result<Turn> {
+    ) -> Result<Answered> {
         self.give_up_calls();
         let at = self.conversation.items.len();
         self.retries = 0;
@@ -199,7 +201,7 @@ impl Dialogue {
         loaded: &mut Loaded,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
-    ) -> Result<Turn> {
+    ) -> Result<Answered> {
         let at = self.last_user()?;
         self.retries += 1;
         self.instead(at + 1, |dialogue| dialogue.answer(loaded, interrupt, on_event))
@@ -215,7 +217,7 @@ impl Dialogue {
         text: &str,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
-    ) -> Result<Turn> {
+    ) -> Result<Answered> {
         let at = self.last_user()?;
         self.instead(at, |dialogue| dialogue.say(loaded, text, interrupt, on_event))
     }
@@ -228,7 +230,7 @@ impl Dialogue {
     /// Sets the functions that the model may call. A sentence that says so if it changes nothing.
     pub fn set_tools(&mut self, tools: Vec<Tool>) -> Option<&'static str> {
         self.conversation.tools = tools;
-        matches!(self.format, Format::Plain)
+        matches!(self.format, Format::Plain { .. })
             .then_some("this model has no format that tells it of functions: it will call none")
     }
 
@@ -254,7 +256,7 @@ impl Dialogue {
         results: Vec<String>,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
-    ) -> Result<Turn> {
+    ) -> Result<Answered> {
         let at = self.conversation.items.len();
         self.put_results(results);
         let turn = self.answer(loaded, interrupt, on_event);
@@ -336,7 +338,11 @@ impl Dialogue {
     }
 
     /// Another turn instead of the items from one on. They come back where it has no answer.
-    fn instead(&mut self, at: usize, turn: impl FnOnce(&mut Dialogue) -> Result<Turn>) -> Result<Turn> {
+    fn instead(
+        &mut self,
+        at: usize,
+        turn: impl FnOnce(&mut Dialogue) -> Result<Answered>,
+    ) -> Result<Answered> {
         let (old, answers) = (self.conversation.items.clone(), self.answers.clone());
         self.cut(at);
         let turn = turn(self);
@@ -352,76 +358,83 @@ impl Dialogue {
         loaded: &mut Loaded,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
-    ) -> Result<Turn> {
+    ) -> Result<Answered> {
         let handle = self.tokenizer.clone();
-        let tokenizer = handle.get()?;
-        let prompt = self.format.prompt(tokenizer, &self.conversation, &self.answers)?;
+        let vocabulary = handle.get()?;
+        let options = TurnOptions { stop: self.params.stop.clone(), ..TurnOptions::default() };
+        let (said, ends) = (&self.conversation, &self.end_tokens);
+        let mut turn = Turn::new(vocabulary, &self.format, said, &self.answers, options, ends)?;
+        let prompt = std::mem::take(&mut turn.prompt);
         check_room(loaded, prompt.len())?;
-        let mut params = self.params.clone();
+        let (stop, stop_tokens) = (Vec::new(), turn.stop_tokens.clone());
+        let mut params = GenerateParams { stop, stop_tokens, ..self.params.clone() };
         let seed = params.sampler.seed.unwrap_or_default().wrapping_add(self.retries);
         params.sampler.seed = Some(seed);
         interrupt.clear();
         interrupt.watch();
         let start = Instant::now();
         let cached = self.prefill(loaded, &prompt, &params, interrupt)?;
-        let mut turn = Turn {
+        let mut answered = Answered {
             prompt_tokens: prompt.len(),
             cached_tokens: 0,
             tokens: Vec::new(),
-            end: TurnEnd::Interrupted,
+            end: AnswerEnd::Interrupted,
             seed,
             prefill_seconds: 0.0,
             decode_seconds: 0.0,
             decoded: 0,
         };
         if interrupt.came() {
-            turn.cached_tokens = cached.unwrap_or_default();
-            turn.prefill_seconds = start.elapsed().as_secs_f64();
-            return Ok(turn);
+            answered.cached_tokens = cached.unwrap_or_default();
+            answered.prefill_seconds = start.elapsed().as_secs_f64();
+            return Ok(answered);
         }
-        let mut events = Vec::new();
-        let mut reader = self.format.reader(tokenizer, &self.conversation, &mut events)?;
         let mut generation = loaded.engine.start_generation(&prompt, &params)?;
-        turn.prefill_seconds = start.elapsed().as_secs_f64();
+        answered.prefill_seconds = start.elapsed().as_secs_f64();
         let mut parts = Parts::new(&self.conversation);
         let mut seen = 0;
-        let mut give = |events: &mut Vec<Event>| {
-            events.drain(..).try_for_each(|event| {
-                let flow = on_event(&event);
-                parts.push(event);
+        let mut give = |turn: &mut Turn| {
+            std::iter::from_fn(|| turn.pop()).try_for_each(|piece| {
+                let flow = on_event(&piece.event);
+                parts.push(piece.event);
                 flow
             })
         };
-        while let Some(piece) = generation.next_piece()? {
-            for id in &generation.tokens()[seen..] {
-                reader.push(tokenizer, *id, &mut events);
+        while let Some(text) = generation.next_piece()? {
+            let new = &generation.tokens()[seen..];
+            for (at, id) in new.iter().enumerate() {
+                let is_last = at + 1 == new.len();
+                turn.push(vocabulary, *id, if is_last { &text } else { "" });
             }
-            seen = generation.tokens().len();
-            reader.text(&piece, &mut events);
-            if give(&mut events).is_break() || interrupt.came() {
+            if new.is_empty() && !text.is_empty() {
+                turn.push_text(&text);
+            }
+            seen += new.len();
+            if give(&mut turn).is_break() || interrupt.came() || turn.has_ended() {
                 generation.stop();
             }
         }
         let summary = generation.into_summary();
         let end = match summary.stop {
             StopReason::Token(id) => {
-                reader.push(tokenizer, id, &mut events);
-                TurnEnd::Complete
+                turn.push(vocabulary, id, "");
+                AnswerEnd::Complete
             }
-            StopReason::Text(_) | StopReason::Complete => TurnEnd::Complete,
-            StopReason::MaxTokens => TurnEnd::MaxTokens,
-            StopReason::Context => TurnEnd::Context,
-            StopReason::Caller => TurnEnd::Interrupted,
+            StopReason::Text(_) | StopReason::Complete => AnswerEnd::Complete,
+            StopReason::Caller if turn.has_ended() => AnswerEnd::Complete,
+            StopReason::MaxTokens => AnswerEnd::MaxTokens,
+            StopReason::Context => AnswerEnd::Context,
+            StopReason::Caller => AnswerEnd::Interrupted,
         };
-        reader.finish(end == TurnEnd::Complete, &mut events);
+        turn.finish(end == AnswerEnd::Complete);
         // Where nobody listens any more, there is nobody to tell.
-        let _ = give(&mut events);
+        let _ = give(&mut turn);
         self.known = [prompt, summary.tokens.clone()].concat();
-        self.keep(parts, &summary.tokens, matches!(summary.stop, StopReason::Text(_)));
-        turn.cached_tokens = cached.unwrap_or(summary.cached_tokens);
-        (turn.tokens, turn.end) = (summary.tokens, end);
-        (turn.decode_seconds, turn.decoded) = (summary.decode_seconds, summary.decoded);
-        Ok(turn)
+        self.keep(parts, &summary.tokens, turn.has_ended());
+        answered.cached_tokens = cached.unwrap_or(summary.cached_tokens);
+        (answered.tokens, answered.end) = (summary.tokens, end);
+        (answered.decode_seconds, answered.decoded) = (summary.decode_seconds, summary.decoded);
+        Ok(answered)
     }
 
     /// Runs the new part of a long prompt chunk by chunk, but for the last one, so that Ctrl-C need not wait
@@ -448,7 +461,7 @@ impl Dialogue {
     /// Makes an answer part of the conversation. `is_cut` says that the tokens have a stop string at the end.
     fn keep(&mut self, parts: Parts, tokens: &[u32], is_cut: bool) {
         let items = parts.into_items();
-        if matches!(self.format, Format::Plain) && !is_cut {
+        if matches!(self.format, Format::Plain { .. }) && !is_cut {
             self.answers.insert(self.conversation.items.len(), tokens.to_vec());
         }
         self.conversation.items.extend(items);
@@ -456,8 +469,8 @@ impl Dialogue {
 }
 
 /// Whether a turn got so far that it is part of the conversation.
-fn has_answer(turn: &Turn) -> bool {
-    turn.end != TurnEnd::Interrupted || !turn.tokens.is_empty()
+fn has_answer(turn: &Answered) -> bool {
+    turn.end != AnswerEnd::Interrupted || !turn.tokens.is_empty()
 }
 
 /// Checks that a prompt of `tokens` tokens leaves room for an answer.

@@ -1,6 +1,6 @@
 //! Events of an answer, as text for people or as JSON lines.
 
-use super::dialogue::Turn;
+use super::dialogue::Answered;
 use super::markdown::{DIM, Markdown, NORMAL};
 use kernmill_chat::{Event, Part};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn json_of(event: &Event) -> Value {
     }
 }
 
-impl Turn {
+impl Answered {
     /// The turn as an object of JSON.
     pub fn json(&self) -> Value {
         json!({

@@ -1,5 +1,4 @@
-//! Conversations: the crate `kernmill-chat`, the engine's tokenizer as it needs one, and talking with a
-//! model: [`Dialogue`] has the turns, [`Talk`] what is typed.
+//! Conversations: the crate `kernmill-chat`, the format of a model, and talking with one: [`Dialogue`] has the turns, [`Talk`] what is typed.
 
 mod commands;
 mod console;
@@ -11,14 +10,12 @@ mod parts;
 mod saved;
 mod talk;
 mod tools;
-mod vocabulary;
 
 pub use commands::HELP;
 pub use console::{Console, Line};
-pub use dialogue::{Dialogue, Turn, TurnEnd};
+pub use dialogue::{AnswerEnd, Answered, Dialogue};
 pub use events::{Look, Shown};
-pub use format::{Format, Reader};
+pub use format::format_of;
 pub use kernmill_chat::*;
 pub use saved::SavedConversation;
 pub use talk::Talk;
-pub use vocabulary::ChatVocabulary;

@@ -2,15 +2,15 @@
 
 use super::commands::{Command, HELP};
 use super::console::{Console, Line, Typed, asked, typed, unread};
-use super::dialogue::{Dialogue, OnEvent, Turn, TurnEnd};
+use super::dialogue::{AnswerEnd, Answered, Dialogue, OnEvent};
 use super::events::{Look, Shown, line};
-use super::format::Format;
 use super::saved::SavedConversation;
 use super::tools::read_tools;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Loaded;
 use crate::tools::engine_figures::EngineFigures;
+use kernmill_chat::Format;
 use kernmill_os::files::read_named_text;
 use kernmill_os::output::NewFile;
 use kernmill_plan::limit;
@@ -33,7 +33,7 @@ pub struct Talk<'l> {
     folds: bool,
     /// Files that go before the next message.
     attached: String,
-    last: Option<Turn>,
+    last: Option<Answered>,
     /// Lines that were refused.
     refused: usize,
 }
@@ -104,7 +104,7 @@ impl<'l> Talk<'l> {
                 return Ok(self.refused);
             }
         }
-        if matches!(self.dialogue.format(), Format::Plain) {
+        if matches!(self.dialogue.format(), Format::Plain { .. }) {
             console.note(
                 "note: this model has neither Harmony nor a chat template: turns are lines with `User:` and `Assistant:`",
             );
@@ -228,7 +228,7 @@ impl<'l> Talk<'l> {
                 self.reply(console, &format!("{path}: {items} items loaded"))
             }
             Command::Stats => {
-                let last = self.last.as_ref().map_or("no answer yet".to_owned(), Turn::line);
+                let last = self.last.as_ref().map_or("no answer yet".to_owned(), Answered::line);
                 let engine = EngineFigures::of(&self.loaded.engine).lines();
                 self.reply(console, &format!("{last}\n{engine}"))
             }
@@ -302,7 +302,7 @@ impl<'l> Talk<'l> {
     fn turn(
         &mut self,
         console: &mut dyn Console,
-        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Turn>,
+        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Answered>,
     ) -> Result<ControlFlow<(), Next>> {
         let mut flow = self.part_of_turn(console, make)?;
         while let ControlFlow::Continue(Next::GoOn) = flow
@@ -327,7 +327,7 @@ impl<'l> Talk<'l> {
     fn part_of_turn(
         &mut self,
         console: &mut dyn Console,
-        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Turn>,
+        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Answered>,
     ) -> Result<ControlFlow<(), Next>> {
         let mut shown = Shown::new(self.look, self.folds);
         let mut flow = ControlFlow::Continue(());
@@ -374,20 +374,20 @@ impl<'l> Talk<'l> {
     }
 
     /// What a user should know of how an answer ended.
-    fn about(&self, turn: &Turn) -> Option<String> {
+    fn about(&self, turn: &Answered) -> Option<String> {
         let (written, context) = (turn.tokens.len(), self.loaded.engine.context());
         match turn.end {
-            TurnEnd::Complete => None,
-            TurnEnd::MaxTokens => Some(format!("the answer is cut off at -n {written}")),
-            TurnEnd::Context => Some(format!(
+            AnswerEnd::Complete => None,
+            AnswerEnd::MaxTokens => Some(format!("the answer is cut off at -n {written}")),
+            AnswerEnd::Context => Some(format!(
                 "the context is full: {} tokens of the conversation and {written} of the answer, the context holds {context}; \
                  the answer is cut off",
                 turn.prompt_tokens
             )),
-            TurnEnd::Interrupted if written == 0 => {
+            AnswerEnd::Interrupted if written == 0 => {
                 Some("Ctrl-C came before the answer: the message is not part of the conversation".to_owned())
             }
-            TurnEnd::Interrupted => Some(format!("Ctrl-C ended the answer after {written} tokens")),
+            AnswerEnd::Interrupted => Some(format!("Ctrl-C ended the answer after {written} tokens")),
         }
     }
 }

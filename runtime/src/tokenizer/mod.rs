@@ -9,8 +9,9 @@ mod spelt;
 mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
+mod vocabulary;
 
-pub use spelt::AddedToken;
+pub use kernmill_text::AddedToken;
 pub use stream::TextStream;
 
 use decode::Step;

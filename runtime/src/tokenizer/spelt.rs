@@ -3,18 +3,8 @@
 use super::Tokenizer;
 use super::bytes::{fallback_byte, push_byte_level};
 use super::decode::Step;
+use kernmill_text::AddedToken;
 use tokenizers::Decoder;
-
-/// A token that is looked for in a text before anything else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddedToken {
-    /// Text of the token.
-    pub text: String,
-    /// Id of the token.
-    pub id: u32,
-    /// Whether the token is left out of decoded texts.
-    pub is_special: bool,
-}
 
 impl Tokenizer {
     /// The added tokens that the model's vocabulary has, by their ids.

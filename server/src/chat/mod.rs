@@ -5,7 +5,6 @@ pub mod messages;
 pub mod pieces;
 pub mod request;
 pub mod response;
-mod stops;
 pub mod turn;
 
 pub use response::answer;

@@ -1,12 +1,10 @@
 //! The pieces of an answer, made of its tokens one after another.
 
-use super::stops::StopFilter;
 use crate::error::ApiError;
-use kernmill::Logprobs;
-use kernmill::chat::{Anomalies, Event, Part, Reader};
-use kernmill::runtime::{DraftStats, StopReason, Tokenizer};
+use kernmill::chat::{Anomalies, Part, Turn, Vocabulary};
+use kernmill::runtime::{DraftStats, StopReason};
 use kernmill::serve::{Answer, EndReason, Finish, Token};
-use std::collections::VecDeque;
+use kernmill::{Logprobs, chat};
 use std::time::Duration;
 
 /// A piece of an answer.
@@ -112,51 +110,39 @@ impl Outcome {
 
 /// An answer that is being made of its tokens.
 pub struct Pieces {
-    reader: Reader,
-    filter: StopFilter,
-    /// The part that has begun.
-    part: Option<Part>,
-    /// Tokens whose text has not been given out.
-    scored: Vec<Scored>,
-    ready: VecDeque<Piece>,
-    calls: u32,
+    turn: Turn,
+    /// Whether the part that has begun is the answer.
+    is_answer: bool,
+    /// By token, its logarithms, where they were asked for and not given out.
+    scored: Vec<Option<Scored>>,
     tokens: Vec<u32>,
-    reasoning_tokens: u32,
-    /// Whether a stop string was found.
-    has_stopped: bool,
+    /// The last piece.
+    done: Option<Piece>,
     prompt_tokens: u32,
     seed: u64,
 }
 
 impl Pieces {
-    /// An answer that begins. `events` are those that the reader gave of the prompt.
-    pub fn new(
-        reader: Reader,
-        events: Vec<Event>,
-        stop: Vec<String>,
-        prompt_tokens: u32,
-        seed: u64,
-    ) -> Pieces {
-        let mut pieces = Pieces {
-            reader,
-            filter: StopFilter::new(stop),
-            part: None,
-            scored: Vec::new(),
-            ready: VecDeque::new(),
-            calls: 0,
-            tokens: Vec::new(),
-            reasoning_tokens: 0,
-            has_stopped: false,
-            prompt_tokens,
-            seed,
-        };
-        pieces.give(events);
-        pieces
+    /// An answer that begins.
+    pub fn new(turn: Turn, prompt_tokens: u32, seed: u64) -> Pieces {
+        let (scored, tokens) = (Vec::new(), Vec::new());
+        Pieces { turn, is_answer: false, scored, tokens, done: None, prompt_tokens, seed }
     }
 
     /// The next piece that is ready.
     pub fn pop(&mut self) -> Option<Piece> {
-        self.ready.pop_front()
+        let Some(chat::Piece { event, tokens }) = self.turn.pop() else { return self.done.take() };
+        Some(match event {
+            chat::Event::Begin(part) => {
+                self.is_answer = part == Part::Answer;
+                Piece::Begin(part)
+            }
+            chat::Event::Delta(text) => {
+                let own = self.scored.get_mut(tokens).filter(|_| self.is_answer).unwrap_or_default();
+                Piece::Delta(text, own.iter_mut().filter_map(Option::take).collect())
+            }
+            chat::Event::End { is_complete } => Piece::End(is_complete),
+        })
     }
 
     /// Ids that have come so far.
@@ -164,31 +150,19 @@ impl Pieces {
         &self.tokens
     }
 
-    /// Whether a stop string was found, so that no more tokens are needed.
-    pub fn has_stopped(&self) -> bool {
-        self.has_stopped
+    /// Whether no more tokens are needed.
+    pub fn has_ended(&self) -> bool {
+        self.turn.has_ended()
     }
 
-    /// Takes the next token. What was on its way when a stop string was found is not part of the answer.
-    pub fn take(&mut self, tokenizer: &Tokenizer, token: Token) {
-        if self.has_stopped {
+    /// Takes the next token. What was on its way when the turn ended is not part of the answer.
+    pub fn take(&mut self, vocabulary: &dyn Vocabulary, token: Token) {
+        if self.has_ended() {
             return;
         }
-        let was_answer = self.part == Some(Part::Answer);
-        let is_reasoning = self.part == Some(Part::Reasoning);
         self.tokens.push(token.id);
-        self.reasoning_tokens += u32::from(is_reasoning);
-        let mut events = Vec::new();
-        self.reader.push(tokenizer, token.id, &mut events);
-        self.reader.text(&token.text, &mut events);
-        let has_ended = events.iter().any(|event| matches!(event, Event::End { .. }));
-        let has_text = events.iter().any(|event| matches!(event, Event::Delta(_)));
-        let is_answer =
-            was_answer || (has_text && matches!(events.first(), Some(Event::Begin(Part::Answer))));
-        if let Some(logprobs) = token.logprobs.filter(|_| is_answer && !has_ended) {
-            self.scored.push(Scored { id: token.id, logprobs });
-        }
-        self.give(events);
+        self.scored.push(token.logprobs.map(|logprobs| Scored { id: token.id, logprobs }));
+        self.turn.push(vocabulary, token.id, &token.text);
     }
 
     /// Figures of an answer that this side ends.
@@ -208,54 +182,14 @@ impl Pieces {
         }
     }
 
-    /// Makes pieces of events.
-    fn give(&mut self, events: Vec<Event>) {
-        for event in events {
-            if self.has_stopped {
-                return;
-            }
-            match event {
-                Event::Begin(part) => {
-                    self.calls += u32::from(matches!(part, Part::Call { .. }));
-                    self.part = Some(part.clone());
-                    self.ready.push_back(Piece::Begin(part));
-                }
-                Event::Delta(text) if self.part == Some(Part::Answer) => {
-                    let (text, has_stopped) = self.filter.push(&text);
-                    self.has_stopped = has_stopped;
-                    if !text.is_empty() {
-                        let scored = std::mem::take(&mut self.scored);
-                        self.ready.push_back(Piece::Delta(text, scored));
-                    }
-                }
-                Event::Delta(text) => self.ready.push_back(Piece::Delta(text, Vec::new())),
-                Event::End { is_complete } => {
-                    self.flush();
-                    self.part = None;
-                    self.ready.push_back(Piece::End(is_complete));
-                }
-            }
-        }
-    }
-
-    /// Gives out what was held back of the answer.
-    fn flush(&mut self) {
-        if self.part == Some(Part::Answer) {
-            let (text, scored) = (self.filter.finish(), std::mem::take(&mut self.scored));
-            if !text.is_empty() || !scored.is_empty() {
-                self.ready.push_back(Piece::Delta(text, scored));
-            }
-        }
-    }
-
     /// Ends the answer as the backend did. A stop string that was found has cancelled it.
     pub fn done(&mut self, mut answer: Answer) -> &'static str {
-        if self.has_stopped {
+        if self.has_ended() {
             answer.finish = Finish::Stop(StopReason::Caller);
         }
         let end = match &answer.finish {
             Finish::Stop(StopReason::MaxTokens | StopReason::Context) => End::Length,
-            Finish::Stop(_) if self.calls > 0 => End::Calls,
+            Finish::Stop(_) if self.turn.calls() > 0 => End::Calls,
             Finish::Stop(_) => End::Stop,
             Finish::Ended(EndReason::Draining) if self.tokens.is_empty() => {
                 End::Refused(Box::new(ApiError::drained()))
@@ -273,24 +207,16 @@ impl Pieces {
 
     /// Ends the answer for a reason.
     pub fn end(&mut self, end: End, answer: Answer) {
-        let is_complete = matches!(end, End::Stop | End::Calls);
-        if self.has_stopped {
-            self.part = None;
-            self.ready.push_back(Piece::End(true));
-        } else {
-            let mut events = Vec::new();
-            self.reader.finish(is_complete, &mut events);
-            self.give(events);
-        }
-        self.ready.push_back(Piece::Done(Box::new(Outcome {
+        self.turn.finish(matches!(end, End::Stop | End::Calls));
+        self.done = Some(Piece::Done(Box::new(Outcome {
             end,
-            stop: self.filter.found().map(str::to_owned),
+            stop: self.turn.stop().map(str::to_owned),
             prompt_tokens: answer.prompt_tokens,
             cached_tokens: answer.cached_tokens,
             tokens: std::mem::take(&mut self.tokens),
-            reasoning_tokens: self.reasoning_tokens,
+            reasoning_tokens: self.turn.reasoning_tokens(),
             drafts: answer.drafts,
-            anomalies: self.reader.anomalies(),
+            anomalies: self.turn.anomalies(),
             seed: self.seed,
             queued: answer.queued,
             first_token: answer.first_token,

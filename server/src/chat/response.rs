@@ -32,11 +32,8 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let mut turns = Vec::new();
     for n in 0..request.n {
         let seed = prepared.seed().wrapping_add(n);
-        turns.push(
-            prepared
-                .with_seed(seed)
-                .start(state.backend.clone(), |request| state.submit(request, &record))?,
-        );
+        let submit = |request| state.submit(request, &record);
+        turns.push(prepared.with_seed(seed).start(state.backend.clone(), submit));
     }
     let head = Head::new("chatcmpl-", &request.model, state.backend.facts());
     let effort = request.ask.conversation.effort.name();

@@ -3,7 +3,7 @@
 use super::pieces::{End, Piece, Pieces};
 use crate::backend::{Backend, Facts, Running};
 use crate::error::ApiError;
-use kernmill::chat::{Conversation, ToolChoice, TurnGrammar};
+use kernmill::chat::{Conversation, ToolChoice, TurnError, TurnOptions};
 use kernmill::constrain::{Constraint, Rule};
 use kernmill::runtime::{AdapterUse, Tokenizer};
 use kernmill::serve::{Answer, Class, Event, Finish, Request};
@@ -52,10 +52,7 @@ pub struct Ask {
 /// A turn that is ready to be run.
 pub struct Prepared {
     request: Request,
-    conversation: Conversation,
-    stop: Vec<String>,
-    /// Whether what comes is a text and nothing else.
-    is_raw: bool,
+    turn: chat::Turn,
 }
 
 impl Prepared {
@@ -65,9 +62,12 @@ impl Prepared {
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
     pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
-        let prompt = facts.format.prompt(tokenizer(facts)?, &ask.conversation, &ask.known);
-        let prompt = prompt.map_err(|error| ApiError::field("messages", error.to_string()))?;
-        Prepared::of(facts, ask, prompt, false)
+        let (form, choice) = (ask.form.clone(), ask.choice.clone());
+        let options = TurnOptions { choice, form, stop: ask.stop.clone(), ..TurnOptions::default() };
+        let (tokenizer, ends) = (tokenizer(facts)?, &facts.end_tokens);
+        let turn = chat::Turn::new(tokenizer, &facts.format, &ask.conversation, &ask.known, options, ends);
+        let turn = turn.map_err(|error| refused(&ask, &error))?;
+        Prepared::of(facts, ask, turn)
     }
 
     /// Makes ready a text that goes on from a prompt as it stands: the model's format is neither put around
@@ -81,34 +81,31 @@ impl Prepared {
         if prompt.is_empty() {
             return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
         }
-        Prepared::of(facts, ask, prompt, true)
+        let schema = ask.conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
+        let form = ask.form.clone().or(schema);
+        let turn = chat::Turn::raw(tokenizer(facts)?, prompt, form, ask.stop.clone(), &facts.end_tokens);
+        Prepared::of(facts, ask, turn)
     }
 
-    fn of(facts: &Facts, ask: Ask, prompt: Vec<u32>, is_raw: bool) -> Result<Prepared, ApiError> {
-        let tokenizer = tokenizer(facts)?;
+    fn of(facts: &Facts, ask: Ask, mut turn: chat::Turn) -> Result<Prepared, ApiError> {
+        let prompt = std::mem::take(&mut turn.prompt);
         let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
         if room == 0 || ask.max_tokens.is_some_and(|asked| asked > room) {
             return Err(ApiError::context(ask.param, prompt.len(), ask.max_tokens, facts.context));
         }
-        let constraint = constraint(facts, &ask, is_raw)?;
-        let is_plain = matches!(facts.format, chat::Format::Plain) && !is_raw;
-        let stop_tokens = match is_raw {
-            true => facts.end_tokens.clone(),
-            false => facts.format.stop_tokens(tokenizer, &facts.end_tokens),
-        };
-        let mut stop = ask.stop;
+        let constraint = turn.constraint(&facts.lexicon, &ask.conversation.tools);
+        let constraint = constraint.map_err(|error| refused(&ask, &error))?;
         // A prediction that cannot be read is none: it changes nothing of the answer.
-        let prediction = ask.prediction.filter(|_| ask.drafts).map(|text| tokenizer.encode_ordinary(&text));
-        let prediction = prediction.and_then(Result::ok).unwrap_or_default();
+        let prediction = ask.prediction.filter(|_| ask.drafts);
+        let tokenizer = tokenizer(facts)?;
+        let prediction = prediction.and_then(|text| tokenizer.encode_ordinary(&text).ok());
         let request = Request {
-            prediction,
+            prediction: prediction.unwrap_or_default(),
             drafts: ask.drafts,
             max_tokens: ask.max_tokens.unwrap_or(room),
             sampler: ask.sampler,
             logprobs: ask.logprobs,
-            stop: if is_plain { facts.format.stop_strings() } else { Vec::new() },
-            stop_tokens,
-            shows_special: false,
+            stop_tokens: turn.stop_tokens.clone(),
             adapters: ask.adapters,
             tenant: ask.tenant,
             salt: ask.salt,
@@ -117,8 +114,7 @@ impl Prepared {
             constraint,
             ..Request::greedy(prompt, 1)
         };
-        stop.retain(|stop| !stop.is_empty());
-        Ok(Prepared { request, conversation: ask.conversation, stop, is_raw })
+        Ok(Prepared { request, turn })
     }
 
     /// Tokens of the prompt.
@@ -135,8 +131,7 @@ impl Prepared {
     pub fn with_seed(&self, seed: u64) -> Prepared {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);
-        let (conversation, stop) = (self.conversation.clone(), self.stop.clone());
-        Prepared { request, conversation, stop, is_raw: self.is_raw }
+        Prepared { request, turn: self.turn.clone() }
     }
 
     /// The seed of the choices.
@@ -145,33 +140,15 @@ impl Prepared {
     }
 
     /// The request for the engine, and what makes pieces of its tokens.
-    ///
-    /// # Errors
-    /// When the format refuses the conversation.
-    pub fn parts(self, facts: &Facts) -> Result<(Request, Pieces), ApiError> {
+    pub fn parts(self) -> (Request, Pieces) {
         let (seed, prompt_tokens) = (self.seed(), self.request.prompt.len() as u32);
-        let mut events = Vec::new();
-        let reader = if self.is_raw {
-            events.push(chat::Event::Begin(chat::Part::Answer));
-            Ok(chat::Reader::Plain(true))
-        } else {
-            facts.format.reader(tokenizer(facts)?, &self.conversation, &mut events)
-        };
-        let reader = reader.map_err(|error| ApiError::internal(error.to_string()))?;
-        Ok((self.request, Pieces::new(reader, events, self.stop, prompt_tokens, seed)))
+        (self.request, Pieces::new(self.turn, prompt_tokens, seed))
     }
 
     /// Hands the turn to a backend by `submit`.
-    ///
-    /// # Errors
-    /// When the format refuses the conversation.
-    pub fn start(
-        self,
-        backend: Arc<dyn Backend>,
-        submit: impl FnOnce(Request) -> Running,
-    ) -> Result<Turn, ApiError> {
-        let (request, pieces) = self.parts(backend.facts())?;
-        Ok(Turn { running: Some(submit(request)), backend, pieces })
+    pub fn start(self, backend: Arc<dyn Backend>, submit: impl FnOnce(Request) -> Running) -> Turn {
+        let (request, pieces) = self.parts();
+        Turn { running: Some(submit(request)), backend, pieces }
     }
 }
 
@@ -183,39 +160,16 @@ pub fn tokenizer(facts: &Facts) -> Result<&Tokenizer, ApiError> {
     facts.tokenizer.get().map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// What holds the text to the form that is asked for.
-fn constraint(facts: &Facts, ask: &Ask, is_raw: bool) -> Result<Option<Constraint>, ApiError> {
-    let is_harmony = matches!(facts.format, chat::Format::Harmony) && !is_raw;
-    let form = ask.form.clone();
-    let rule = if is_harmony {
-        let turn = TurnGrammar::of(&ask.conversation, ask.choice.clone());
-        let turn = TurnGrammar { answer: form.or(turn.answer.clone()), ..turn };
-        Some(turn.harmony().map_err(|error| ApiError::field("response_format", error.to_string()))?)
-    } else {
-        let schema = ask.conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
-        form.or(schema)
+/// The error of a request whose turn is refused: it names the field at fault.
+fn refused(ask: &Ask, error: &TurnError) -> ApiError {
+    let field = match error {
+        TurnError::Conversation(_) => "messages",
+        TurnError::Choice(_) => "tool_choice",
+        TurnError::Function(_) => "tools",
+        TurnError::Form(_) if ask.form.is_some() => "kernmill",
+        TurnError::Form(_) => "response_format",
     };
-    if !is_harmony && !matches!(ask.choice, ToolChoice::Auto | ToolChoice::None) {
-        let message =
-            "`tool_choice` is not \"auto\" or \"none\": this model's format cannot be held to a call";
-        return Err(ApiError::field("tool_choice", message));
-    }
-    let Some(rule) = rule else { return Ok(None) };
-    let param = if ask.form.is_some() { "kernmill" } else { "response_format" };
-    held_to(facts, &rule, param).map(Some).map_err(|error| function_at_fault(facts, ask).unwrap_or(error))
-}
-
-/// What is wrong with the first strict function of a turn whose schema cannot be followed.
-fn function_at_fault(facts: &Facts, ask: &Ask) -> Option<ApiError> {
-    ask.conversation.tools.iter().filter(|tool| tool.strict).find_map(|tool| {
-        let schema = Rule::JsonSchema(tool.parameters.clone()?);
-        let error = Constraint::new(&facts.lexicon, &schema).err()?;
-        let what = format!(
-            "the function `{}`: {error}; without `strict` it is followed as far as can be",
-            tool.name
-        );
-        Some(ApiError::field("tools", what))
-    })
+    ApiError::field(field, error.to_string())
 }
 
 /// What holds a text to a rule, which the field `param` gives.
@@ -266,12 +220,12 @@ impl Turn {
             let running = self.running.as_mut()?;
             match running.next().await {
                 Some(Event::Token(token)) => {
-                    let had_stopped = self.pieces.has_stopped();
+                    let had_ended = self.pieces.has_ended();
                     // The backend's tokenizer was read before the turn began.
-                    if let Ok(tokenizer) = self.backend.facts().tokenizer.get() {
+                    if let Ok(tokenizer) = tokenizer(self.backend.facts()) {
                         self.pieces.take(tokenizer, token);
                     }
-                    if self.pieces.has_stopped() && !had_stopped {
+                    if self.pieces.has_ended() && !had_ended {
                         // The figures come with the end.
                         running.cancel();
                     }

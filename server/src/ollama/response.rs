@@ -49,7 +49,7 @@ async fn respond(
     let Some(prepared) = prepared else {
         return Ok(reply::with_warnings(reply::json(&answer.loaded()), &request.unknown));
     };
-    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     reply::soon(request.streams, turn.accepted()).await?;
     let response = if request.streams {
         let (stream, response) = Stream::lines();

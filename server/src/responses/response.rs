@@ -40,7 +40,7 @@ pub async fn answer(
         Ok((request, prepared))
     })
     .await?;
-    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     reply::soon(request.streams, turn.accepted()).await?;
     let mut events = Events::new(request.echo, request.ask.conversation.effort.name(), is_open);
     if request.seals {
@@ -96,7 +96,7 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
         Ok((request.input, request.unknown, prepared))
     })
     .await?;
-    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record))?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     let (mut summary, mut part, mut outcome) = (String::new(), None, None);
     while let Some(piece) = turn.next().await {
         match piece {

@@ -47,8 +47,9 @@ impl StopMatcher {
         Released { text: std::mem::replace(&mut self.held, rest), stop: None }
     }
 
-    /// Takes what is still held back when the stream ends.
+    /// Takes what is still held back when the stream ends. A text that follows is another one.
     pub fn finish(&mut self) -> String {
+        self.stops.iter_mut().for_each(|stop| stop.matched = 0);
         std::mem::take(&mut self.held)
     }
 
@@ -149,6 +150,13 @@ mod tests {
             shown += matcher.push(&text[..30_000]).text.len();
         }
         assert_eq!((shown, matcher.finish().len()), (200_000, 100_000));
+    }
+
+    #[test]
+    fn a_stop_string_lies_within_one_text() {
+        let mut matcher = StopMatcher::new(&["ab".to_owned()]);
+        assert_eq!((matcher.push("a").text, matcher.finish()), (String::new(), "a".to_owned()));
+        assert_eq!(matcher.push("b"), Released { text: "b".to_owned(), stop: None });
     }
 
     #[test]

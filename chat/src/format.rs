@@ -1,0 +1,267 @@
+//! How a model wants its conversations: Harmony, a template, or neither.
+
+use crate::calls::{CallFormat, TextParser};
+use crate::conversation::{Conversation, Item};
+use crate::event::{Anomalies, Event, Part};
+use crate::harmony::{self, Tokens};
+use crate::template::{Template, TemplateError};
+use kernmill_text::{Vocabulary, VocabularyError};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// Beginning of a user's turn, for models without a format.
+const USER: &str = "User:";
+/// Beginning of a model's turn, for models without a format.
+const MODEL: &str = "Assistant:";
+
+/// A conversation that a format refuses. The message says why, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl Refused {
+    fn of(error: impl Display) -> Refused {
+        Refused(error.to_string())
+    }
+}
+
+/// A model's format of conversations.
+#[derive(Debug)]
+pub enum Format {
+    /// The format of GPT-OSS.
+    Harmony,
+    /// The template that the model brings along, and how the model then writes calls, if the template tells.
+    Template(Box<Template>, Option<&'static CallFormat>),
+    /// Turns as lines of text, for models that know nothing of conversations.
+    Plain {
+        /// Ids before the first turn.
+        begin: Vec<u32>,
+    },
+}
+
+/// The files' account of a model, as far as it decides about conversations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FormatSource<'a> {
+    /// The chat template.
+    pub template: Option<&'a str>,
+    /// Ids that the tokenizer puts before a text.
+    pub begin: &'a [u32],
+    /// Text of the token that begins a text, as templates write it.
+    pub bos: Option<&'a str>,
+    /// Text of the token that ends a text, as templates write it.
+    pub eos: Option<&'a str>,
+}
+
+impl Format {
+    /// The format of a model: Harmony where the vocabulary has its tokens, else the template, else lines of
+    /// text.
+    ///
+    /// # Errors
+    /// When the template is none.
+    pub fn of(vocabulary: &dyn Vocabulary, source: FormatSource<'_>) -> Result<Format, TemplateError> {
+        if Tokens::of(vocabulary).is_ok() {
+            return Ok(Format::Harmony);
+        }
+        let Some(template) = source.template else {
+            return Ok(Format::Plain { begin: source.begin.to_vec() });
+        };
+        let calls = CallFormat::of_template(template);
+        let template = Template::new(template, vocabulary, source.bos, source.eos)?;
+        Ok(Format::Template(Box::new(template), calls))
+    }
+
+    /// Name of the format: `harmony`, `template` or `plain`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Format::Harmony => "harmony",
+            Format::Template(..) => "template",
+            Format::Plain { .. } => "plain",
+        }
+    }
+
+    /// Ids of a prompt: the conversation, and what comes before the model's answer. `known` are ids that the
+    /// model generated, by the place of their item: of whole messages in Harmony ([`Format::messages`]), of
+    /// answers where a conversation is plain text. A template has no place for them.
+    ///
+    /// # Errors
+    /// When the format refuses the conversation.
+    pub fn prompt(
+        &self,
+        vocabulary: &dyn Vocabulary,
+        conversation: &Conversation,
+        known: &BTreeMap<usize, Vec<u32>>,
+    ) -> Result<Vec<u32>, Refused> {
+        match self {
+            Format::Harmony => {
+                let options = harmony::Options::default();
+                let prompt = harmony::prompt_with(vocabulary, conversation, &options, known);
+                Ok(prompt.map_err(Refused::of)?.ids)
+            }
+            Format::Template(template, _) => {
+                Ok(template.prompt(vocabulary, conversation).map_err(Refused::of)?.ids)
+            }
+            Format::Plain { begin } => plain(vocabulary, begin, conversation, known).map_err(Refused::of),
+        }
+    }
+
+    /// The messages in ids that a model generated behind the prompt of a conversation: what part each is, its
+    /// text, and its ids as a later prompt has them. A message without an end is left out, and so is all
+    /// that is no Harmony.
+    ///
+    /// # Errors
+    /// When the format refuses the conversation.
+    pub fn messages(
+        &self,
+        vocabulary: &dyn Vocabulary,
+        conversation: &Conversation,
+        generated: &[u32],
+    ) -> Result<Vec<(Part, String, Vec<u32>)>, Refused> {
+        if !matches!(self, Format::Harmony) {
+            return Ok(Vec::new());
+        }
+        let tokens = Tokens::of(vocabulary).map_err(Refused::of)?;
+        let mut begin = vec![tokens.start];
+        begin.extend(vocabulary.encode_ordinary("assistant").map_err(Refused::of)?);
+        let mut events = Vec::new();
+        let mut reader = self.reader(vocabulary, conversation, true, &mut events)?;
+        let (mut messages, mut open, mut ids) = (Vec::new(), None, begin.clone());
+        for id in generated {
+            // The first message begins in the prompt, the others with their own token.
+            if *id == tokens.start {
+                ids.clear();
+            }
+            ids.push(*id);
+            reader.push(vocabulary, *id, &mut events);
+            for event in events.drain(..) {
+                match event {
+                    Event::Begin(part) => open = Some((part, String::new())),
+                    Event::Delta(text) => open.iter_mut().for_each(|(_, whole)| whole.push_str(&text)),
+                    Event::End { .. } => {
+                        let ids = std::mem::take(&mut ids);
+                        messages.extend(open.take().map(|(part, text)| (part, text, ids)));
+                    }
+                }
+            }
+        }
+        Ok(messages)
+    }
+
+    /// A parser of what follows the prompt of a conversation. Unless it `has_calls`, nothing is read as a
+    /// call of a function. Events of what the prompt has begun are appended to `events`.
+    pub(crate) fn reader(
+        &self,
+        vocabulary: &dyn Vocabulary,
+        conversation: &Conversation,
+        has_calls: bool,
+        events: &mut Vec<Event>,
+    ) -> Result<Reader, Refused> {
+        Ok(match self {
+            Format::Harmony => {
+                let parser = harmony::Parser::new(vocabulary, conversation, events);
+                Reader::Harmony(Box::new(parser.map_err(Refused::of)?))
+            }
+            Format::Template(template, calls) => {
+                let text = template.text(conversation).map_err(Refused::of)?;
+                let is_thinking = text.trim_end().ends_with("<think>");
+                let names = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+                let calls = calls.filter(|_| has_calls);
+                Reader::Text(Box::new(TextParser::new(vocabulary, calls, names, is_thinking)))
+            }
+            Format::Plain { .. } => Reader::Plain { has_begun: false },
+        })
+    }
+
+    /// Tokens that end an answer, where `end_tokens` end a text.
+    pub fn stop_tokens(&self, vocabulary: &dyn Vocabulary, end_tokens: &[u32]) -> Vec<u32> {
+        match (self, Tokens::of(vocabulary)) {
+            (Format::Harmony, Ok(tokens)) => tokens.stops(),
+            _ => end_tokens.to_vec(),
+        }
+    }
+
+    /// A string that ends an answer whatever is asked for: the next turn of the user, in plain text.
+    pub(crate) fn stop(&self) -> Option<String> {
+        matches!(self, Format::Plain { .. }).then(|| format!("\n{USER}"))
+    }
+}
+
+/// A parser of what a model generates.
+#[derive(Clone, Debug)]
+pub(crate) enum Reader {
+    /// Harmony.
+    Harmony(Box<harmony::Parser>),
+    /// Text with thoughts and calls in it.
+    Text(Box<TextParser>),
+    /// Text is text.
+    Plain {
+        /// Whether the answer has begun.
+        has_begun: bool,
+    },
+}
+
+impl Reader {
+    /// Takes one more token.
+    pub(crate) fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, events: &mut Vec<Event>) {
+        match self {
+            Reader::Harmony(parser) => parser.push(vocabulary, id, events),
+            Reader::Text(parser) => parser.push(vocabulary, id, events),
+            Reader::Plain { .. } => {}
+        }
+    }
+
+    /// Takes more text, which only counts where text is text.
+    pub(crate) fn text(&mut self, text: &str, events: &mut Vec<Event>) {
+        let Reader::Plain { has_begun } = self else { return };
+        let text = if *has_begun { text } else { text.trim_start() };
+        if text.is_empty() {
+            return;
+        }
+        if !std::mem::replace(has_begun, true) {
+            events.push(Event::Begin(Part::Answer));
+        }
+        events.push(Event::Delta(text.to_owned()));
+    }
+
+    /// Deviations from the format that were seen.
+    pub(crate) fn anomalies(&self) -> Anomalies {
+        match self {
+            Reader::Harmony(parser) => parser.anomalies().clone(),
+            Reader::Text(parser) => parser.anomalies().clone(),
+            Reader::Plain { .. } => Anomalies::default(),
+        }
+    }
+
+    /// Ends the answer.
+    pub(crate) fn finish(&mut self, is_complete: bool, events: &mut Vec<Event>) {
+        match self {
+            Reader::Harmony(parser) => parser.finish(events),
+            Reader::Text(parser) => parser.finish(events),
+            Reader::Plain { has_begun: true } => events.push(Event::End { is_complete }),
+            Reader::Plain { has_begun: false } => {}
+        }
+    }
+}
+
+/// A conversation as lines of text. Each turn is encoded by itself, so that a longer conversation begins with
+/// the ids of a shorter one.
+fn plain(
+    vocabulary: &dyn Vocabulary,
+    begin: &[u32],
+    conversation: &Conversation,
+    answers: &BTreeMap<usize, Vec<u32>>,
+) -> Result<Vec<u32>, VocabularyError> {
+    let mut ids = begin.to_vec();
+    for (at, item) in conversation.items.iter().enumerate() {
+        match (item, answers.get(&at)) {
+            (Item::Answer(_), Some(answer)) => ids.extend(answer),
+            (Item::Answer(text), None) => ids.extend(vocabulary.encode_ordinary(&format!(" {text}"))?),
+            (Item::User { text, .. }, _) => {
+                let break_ = if at == 0 { "" } else { "\n" };
+                ids.extend(vocabulary.encode_ordinary(&format!("{break_}{USER} {text}\n{MODEL}"))?);
+            }
+            (Item::Instructions(text), _) => ids.extend(vocabulary.encode_ordinary(&format!("{text}\n"))?),
+            _ => {}
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,421 @@
+//! A model's turn: the prompt, what holds the text to its form, and what the generated tokens are.
+
+use crate::conversation::{Conversation, Tool};
+use crate::event::{Anomalies, Event, Part};
+use crate::format::{Format, Reader, Refused};
+use crate::grammar::{ToolChoice, TurnGrammar};
+use kernmill_constrain::{Constraint, Lexicon, Rule};
+use kernmill_text::{StopMatcher, Vocabulary};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+/// Wishes about a turn, besides the conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnOptions {
+    /// Whether tools are called.
+    pub choice: ToolChoice,
+    /// Whether the turn ends behind its first call.
+    pub one_call: bool,
+    /// Form of the answer, in place of that of the conversation.
+    pub form: Option<Rule>,
+    /// Strings that end the answer. They do not end reasoning, and are not part of the answer.
+    pub stop: Vec<String>,
+}
+
+/// Why there is no turn. Every message is one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TurnError {
+    /// The format refuses the conversation.
+    #[error(transparent)]
+    Conversation(#[from] Refused),
+    /// The choice of tools cannot be followed.
+    #[error("{0}")]
+    Choice(String),
+    /// The form of the answer cannot be followed.
+    #[error("{0}")]
+    Form(String),
+    /// The schema of a strict function cannot be followed.
+    #[error("{0}")]
+    Function(String),
+}
+
+/// A turn of a model: all that lies between a conversation and the pieces of an answer.
+///
+/// The caller has an engine continue `prompt` until a token of `stop_tokens`, held to the constraint of
+/// [`Turn::constraint`], gives every token to [`Turn::push`], and stops the engine when [`Turn::has_ended`].
+/// How the tokens cut the text does not change the answer.
+///
+/// ```
+/// use kernmill_chat::{Conversation, Event, Format, Item, Turn, TurnError, TurnOptions, Vocabulary};
+///
+/// fn answer(
+///     vocabulary: &dyn Vocabulary,
+///     format: &Format,
+///     mut generate: impl FnMut(&[u32]) -> u32,
+/// ) -> Result<String, TurnError> {
+///     let user = Item::User { name: None, text: "Hello".to_owned() };
+///     let conversation = Conversation { items: vec![user], ..Conversation::default() };
+///     let options = TurnOptions { stop: vec!["\n\n".to_owned()], ..TurnOptions::default() };
+///     let mut turn = Turn::new(vocabulary, format, &conversation, &Default::default(), options, &[])?;
+///     let mut ids = turn.prompt.clone();
+///     while !turn.has_ended() {
+///         let id = generate(&ids);
+///         turn.push(vocabulary, id, "");
+///         ids.push(id);
+///         if turn.stop_tokens.contains(&id) {
+///             break;
+///         }
+///     }
+///     turn.finish(true);
+///     let texts = std::iter::from_fn(|| turn.pop()).filter_map(|piece| match piece.event {
+///         Event::Delta(text) => Some(text),
+///         _ => None,
+///     });
+///     Ok(texts.collect())
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Ids of the prompt.
+    pub prompt: Vec<u32>,
+    /// Rule that the text is held to, if there is one.
+    pub rule: Option<Rule>,
+    /// Tokens that end the text.
+    pub stop_tokens: Vec<u32>,
+    reader: Reader,
+    stops: StopMatcher,
+    /// Special tokens that a stop string is the text of.
+    stop_ids: Vec<(u32, String)>,
+    /// The stop string that the format has itself.
+    own_stop: Option<String>,
+    one_call: bool,
+    end: Option<TurnEnd>,
+    /// The part that has begun.
+    part: Option<Part>,
+    ready: VecDeque<Piece>,
+    calls: u32,
+    reasoning_tokens: u32,
+    sources: Sources,
+}
+
+/// A piece of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The piece itself.
+    pub event: Event,
+    /// Places of the tokens that the text of a delta came of, counted from the turn's first token; empty for
+    /// other events. A token whose text is in two deltas belongs to the first.
+    pub tokens: Range<usize>,
+}
+
+/// Why a turn ended before its tokens did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TurnEnd {
+    /// A stop string was found.
+    Stop(String),
+    /// The one call is complete.
+    Call,
+}
+
+impl Turn {
+    /// The turn that answers a conversation. `known` are as [`Format::prompt`] takes them, `end_tokens` end
+    /// the model's texts.
+    ///
+    /// # Errors
+    /// When the format refuses the conversation, or cannot be held to what is asked for.
+    pub fn new(
+        vocabulary: &dyn Vocabulary,
+        format: &Format,
+        conversation: &Conversation,
+        known: &BTreeMap<usize, Vec<u32>>,
+        options: TurnOptions,
+        end_tokens: &[u32],
+    ) -> Result<Turn, TurnError> {
+        let prompt = format.prompt(vocabulary, conversation, known)?;
+        let has_calls = options.choice != ToolChoice::None;
+        let mut events = Vec::new();
+        let reader = format.reader(vocabulary, conversation, has_calls, &mut events)?;
+        let rule = rule(format, conversation, &options)?;
+        let own_stop = format.stop();
+        let stops: Vec<String> = options.stop.into_iter().chain(own_stop.clone()).collect();
+        let stop_tokens = format.stop_tokens(vocabulary, end_tokens);
+        let turn = Turn::of(vocabulary, prompt, rule, stop_tokens, reader, stops);
+        let mut turn = Turn { own_stop, one_call: options.one_call, ..turn };
+        turn.give(events);
+        Ok(turn)
+    }
+
+    /// A turn that goes on from a prompt as it stands: all that comes is the answer, up to one of the strings
+    /// `stop` or a token of `end_tokens`.
+    pub fn raw(
+        vocabulary: &dyn Vocabulary,
+        prompt: Vec<u32>,
+        form: Option<Rule>,
+        stop: Vec<String>,
+        end_tokens: &[u32],
+    ) -> Turn {
+        let reader = Reader::Plain { has_begun: true };
+        let mut turn = Turn::of(vocabulary, prompt, form, end_tokens.to_vec(), reader, stop);
+        turn.give(vec![Event::Begin(Part::Answer)]);
+        turn
+    }
+
+    fn of(
+        vocabulary: &dyn Vocabulary,
+        prompt: Vec<u32>,
+        rule: Option<Rule>,
+        stop_tokens: Vec<u32>,
+        reader: Reader,
+        stops: Vec<String>,
+    ) -> Turn {
+        let special = vocabulary.added_tokens().into_iter().filter(|token| token.is_special);
+        let stop_ids =
+            special.filter(|token| stops.contains(&token.text)).map(|token| (token.id, token.text));
+        Turn {
+            prompt,
+            rule,
+            stop_tokens,
+            reader,
+            stop_ids: if stops.is_empty() { Vec::new() } else { stop_ids.collect() },
+            stops: StopMatcher::new(&stops),
+            own_stop: None,
+            one_call: false,
+            end: None,
+            part: None,
+            ready: VecDeque::new(),
+            calls: 0,
+            reasoning_tokens: 0,
+            sources: Sources::default(),
+        }
+    }
+
+    /// The constraint of the text, if it has a rule. `tools` are those of the conversation: a function whose
+    /// schema is at fault is named.
+    ///
+    /// # Errors
+    /// When the rule cannot be followed.
+    pub fn constraint(&self, lexicon: &Lexicon, tools: &[Tool]) -> Result<Option<Constraint>, TurnError> {
+        let Some(rule) = &self.rule else { return Ok(None) };
+        let error = match Constraint::new(lexicon, rule) {
+            Ok(constraint) => return Ok(Some(constraint)),
+            Err(error) => error,
+        };
+        let wrong = |tool: &Tool| {
+            let schema = Rule::JsonSchema(tool.parameters.clone()?);
+            let error = Constraint::new(lexicon, &schema).err()?;
+            let (name, help) = (&tool.name, "without `strict` it is followed as far as can be");
+            Some(TurnError::Function(format!("the function `{name}`: {error}; {help}")))
+        };
+        // The error of the whole turn points into a grammar that nobody wrote.
+        let of_function = match rule {
+            Rule::Composed(_) => tools.iter().filter(|tool| tool.strict).find_map(wrong),
+            _ => None,
+        };
+        Err(of_function.unwrap_or_else(|| TurnError::Form(error.to_string())))
+    }
+
+    /// Takes the next token, and the text that the tokenizer releases with it, which counts in a format where
+    /// text is text. Tokens behind the end are no part of the answer.
+    pub fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, text: &str) {
+        if self.has_ended() {
+            return;
+        }
+        self.reasoning_tokens += u32::from(self.part == Some(Part::Reasoning));
+        let is_end = self.stop_tokens.contains(&id);
+        let bytes = if is_end { None } else { vocabulary.bytes(id).map(|bytes| bytes.len()) };
+        self.sources.push(bytes);
+        let stop = self.stop_ids.iter().find(|(stop, _)| *stop == id);
+        if let Some((_, stop)) = stop.filter(|_| self.part == Some(Part::Answer)) {
+            self.end = Some(TurnEnd::Stop(stop.clone()));
+            self.flush();
+            return;
+        }
+        let mut events = Vec::new();
+        self.reader.push(vocabulary, id, &mut events);
+        self.reader.text(text, &mut events);
+        self.give(events);
+    }
+
+    /// Takes text that the tokens release at their end: that of an unfinished character, in a format where
+    /// text is text.
+    pub fn push_text(&mut self, text: &str) {
+        let mut events = Vec::new();
+        self.reader.text(text, &mut events);
+        self.give(events);
+    }
+
+    /// Ends the answer. `is_complete` says that the model or a stop string ended it, and no limit did.
+    pub fn finish(&mut self, is_complete: bool) {
+        let mut events = Vec::new();
+        if !self.has_ended() {
+            self.reader.finish(is_complete, &mut events);
+            self.give(events);
+        }
+        if self.part.take().is_some() {
+            self.ready.push_back(Piece { event: Event::End { is_complete: true }, tokens: 0..0 });
+        }
+    }
+
+    /// The next piece that is ready.
+    pub fn pop(&mut self) -> Option<Piece> {
+        self.ready.pop_front()
+    }
+
+    /// Whether no more tokens are needed: a stop string was found, or the one call is complete.
+    pub fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The stop string that ended the answer, of those that were asked for.
+    pub fn stop(&self) -> Option<&str> {
+        match &self.end {
+            Some(TurnEnd::Stop(stop)) if self.own_stop.as_ref() != Some(stop) => Some(stop),
+            _ => None,
+        }
+    }
+
+    /// Calls that have begun.
+    pub fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// Tokens of the reasoning so far.
+    pub fn reasoning_tokens(&self) -> u32 {
+        self.reasoning_tokens
+    }
+
+    /// Deviations of the text from its format.
+    pub fn anomalies(&self) -> Anomalies {
+        self.reader.anomalies()
+    }
+
+    /// Makes pieces of events.
+    fn give(&mut self, events: Vec<Event>) {
+        let mut events = events.into_iter().peekable();
+        while let Some(event) = events.next() {
+            if self.has_ended() {
+                return;
+            }
+            match event {
+                Event::Begin(part) => {
+                    let begun = events.peek().and_then(|next| match next {
+                        Event::Delta(text) => Some(text.len()),
+                        _ => None,
+                    });
+                    self.sources.begin(begun.unwrap_or(0));
+                    self.calls += u32::from(matches!(part, Part::Call { .. }));
+                    self.part = Some(part.clone());
+                    self.ready.push_back(Piece { event: Event::Begin(part), tokens: 0..0 });
+                }
+                Event::Delta(text) => {
+                    self.sources.take(text.len());
+                    if self.part != Some(Part::Answer) {
+                        self.release(text);
+                        continue;
+                    }
+                    let released = self.stops.push(&text);
+                    self.end = released.stop.map(TurnEnd::Stop);
+                    self.release(released.text);
+                }
+                Event::End { is_complete } => {
+                    self.flush();
+                    self.sources.begin(0);
+                    let is_call = matches!(self.part.take(), Some(Part::Call { .. }));
+                    self.ready.push_back(Piece { event: Event::End { is_complete }, tokens: 0..0 });
+                    self.end = (self.one_call && is_call).then_some(TurnEnd::Call);
+                }
+            }
+        }
+    }
+
+    /// Gives out what was held back of the answer.
+    fn flush(&mut self) {
+        if self.part == Some(Part::Answer) {
+            let text = self.stops.finish();
+            self.release(text);
+        }
+    }
+
+    fn release(&mut self, text: String) {
+        if !text.is_empty() {
+            let tokens = self.sources.release();
+            self.ready.push_back(Piece { event: Event::Delta(text), tokens });
+        }
+    }
+}
+
+/// What the answer is held to.
+fn rule(
+    format: &Format,
+    conversation: &Conversation,
+    options: &TurnOptions,
+) -> Result<Option<Rule>, TurnError> {
+    let turn = TurnGrammar::of(conversation, options.choice.clone());
+    let turn = TurnGrammar { answer: options.form.clone().or(turn.answer.clone()), ..turn };
+    if matches!(format, Format::Harmony) {
+        let wrong = |error: kernmill_constrain::Error| match options.choice.is_required() {
+            true => TurnError::Choice(error.to_string()),
+            false => TurnError::Form(error.to_string()),
+        };
+        return turn.harmony().map(Some).map_err(wrong);
+    }
+    if options.choice.is_required() {
+        let what = "`tool_choice` is not \"auto\" or \"none\": this model's format cannot be held to a call";
+        return Err(TurnError::Choice(what.to_owned()));
+    }
+    Ok(turn.answer)
+}
+
+/// Which tokens the text that comes out of a reader was made of. A reader leaves marks and space around parts
+/// out, and holds back what may become a mark; the bytes that are left come in the tokens' order.
+#[derive(Clone, Debug, Default)]
+struct Sources {
+    /// Tokens that have come.
+    count: usize,
+    /// Bytes of the last tokens, whose text has not come out.
+    pending: VecDeque<usize>,
+    /// Bytes of the last token that came out, which are still to come.
+    rest: usize,
+    /// Tokens whose text came out and waits for the end of what may be a stop string.
+    held: Range<usize>,
+}
+
+impl Sources {
+    /// Adds a token of so many bytes; `None` for one that ends the text.
+    fn push(&mut self, bytes: Option<usize>) {
+        self.count += 1;
+        self.pending.extend(bytes);
+    }
+
+    /// A part begins with `bytes` bytes of text: only the last tokens that have as many can belong to it.
+    fn begin(&mut self, bytes: usize) {
+        let (mut kept, mut known) = (0, 0);
+        for size in self.pending.iter().rev() {
+            if known >= bytes {
+                break;
+            }
+            known += size;
+            kept += 1;
+        }
+        self.pending.drain(..self.pending.len() - kept);
+        self.rest = 0;
+        let first = self.count - kept;
+        self.held = first..first;
+    }
+
+    /// So many bytes of text have come out.
+    fn take(&mut self, bytes: usize) {
+        while self.rest < bytes {
+            let Some(size) = self.pending.pop_front() else { break };
+            self.rest += size;
+            self.held.end += 1;
+        }
+        self.rest = self.rest.saturating_sub(bytes);
+    }
+
+    /// The tokens of all text that has come out since the last time.
+    fn release(&mut self) -> Range<usize> {
+        let end = self.held.end;
+        std::mem::replace(&mut self.held, end..end)
+    }
+}
