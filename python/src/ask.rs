@@ -2,14 +2,15 @@
 
 use crate::error::Failure;
 use crate::model::Facts;
-use kernmill::chat::{Conversation, Format, Part, Turn, TurnOptions};
+use kernmill::chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
 use kernmill::constrain::Rule;
-use kernmill::runtime::AdapterUse;
+use kernmill::runtime::{AdapterUse, StopReason};
 use kernmill::SamplerParams;
-use kernmill::serve::{Class, Request};
+use kernmill::serve::{Answer, Class, Finish, Request, Token};
 use pyo3::FromPyObject;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// How a text is made; `SamplingParams` of the Python side makes a mapping of these, which it has checked the
 /// types of.
@@ -45,6 +46,55 @@ pub struct Place {
     pub is_interactive: bool,
     /// Claim within the class.
     pub priority: i32,
+}
+
+/// A conversation's answer in the making.
+pub struct Reading {
+    turn: Turn,
+    facts: Arc<Facts>,
+    /// Tokens that have come.
+    count: usize,
+}
+
+impl Reading {
+    /// The answer to a turn that begins.
+    pub fn new(turn: Turn, facts: Arc<Facts>) -> Reading {
+        Reading { turn, facts, count: 0 }
+    }
+
+    /// Takes a token; whether it is part of the answer, which may have ended before.
+    pub fn push(&mut self, token: &Token) -> bool {
+        if self.turn.has_ended() {
+            return false;
+        }
+        self.count += 1;
+        // The tokenizer was read before the conversation was.
+        if let Ok(tokenizer) = self.facts.tokenizer() {
+            self.turn.push(tokenizer, token.id, &token.text);
+        }
+        true
+    }
+
+    /// Whether no more tokens are needed.
+    pub fn has_ended(&self) -> bool {
+        self.turn.has_ended()
+    }
+
+    /// Ends the answer. One that a stop string has ended was cancelled, and may have run on.
+    pub fn end(&mut self, answer: &mut Answer) {
+        use StopReason::{Complete, Text, Token};
+        if self.turn.has_ended() {
+            answer.tokens.truncate(self.count);
+            let reason = self.turn.stop().map_or(Complete, |stop| Text(stop.to_owned()));
+            answer.finish = Finish::Stop(reason);
+        }
+        self.turn.finish(matches!(answer.finish, Finish::Stop(Complete | Text(_) | Token(_))));
+    }
+
+    /// Events since the last time.
+    pub fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.turn.pop()).map(|piece| piece.event).collect()
+    }
 }
 
 /// The request that continues `prompt`.

@@ -116,7 +116,9 @@ impl Loop {
             }
             let mut came = Came::new();
             let tick = self.serving.tick(&mut |id, event| note(&mut came, id, event))?;
-            tell(&mut self.running, came);
+            for id in tell(&mut self.running, came) {
+                self.serving.cancel(id);
+            }
             let Tick::Idle(wake) = tick else { continue };
             if self.is_ending && self.serving.is_empty() {
                 self.serving.save_cache();
@@ -175,15 +177,17 @@ fn note(came: &mut Came, id: RequestId, event: Event) {
     }
 }
 
-/// Tells those who asked.
-fn tell(running: &mut HashMap<RequestId, (u64, Mail)>, came: Came) {
+/// Tells those who asked; the requests of which no more is wanted.
+fn tell(running: &mut HashMap<RequestId, (u64, Mail)>, came: Came) -> Vec<RequestId> {
+    let mut complete = Vec::new();
     for (id, (tokens, end)) in came {
         let has_ended = end.is_some();
-        if let Some((_, mail)) = running.get(&id) {
-            mail.0.put(tokens, end);
-        }
+        let is_wanted = running.get(&id).is_none_or(|(_, mail)| mail.0.put(tokens, end));
         if has_ended {
             running.remove(&id);
+        } else if !is_wanted {
+            complete.push(id);
         }
     }
+    complete
 }

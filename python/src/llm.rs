@@ -9,7 +9,6 @@ use crate::mailbox::{Mailbox, Sender as Mail};
 use crate::model::{Facts, Loading, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
-use kernmill::chat::Turn;
 use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{self, SavedTokens, Serving};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
@@ -61,14 +60,15 @@ impl Engine {
     fn submitted(
         &self,
         request: serve::Request,
-        turn: Option<Turn>,
+        reading: Option<ask::Reading>,
         bell: Option<&PyBell>,
     ) -> Request {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        let mail = Arc::new(Mailbox::new(bell.map(|bell| (bell.0.clone(), ticket))));
+        let bell = bell.map(|bell| (bell.0.clone(), ticket));
+        let mail = Arc::new(Mailbox::new(bell, reading));
         let prompt = request.prompt.clone();
         self.thread.submit(ticket, request, Mail(mail.clone()));
-        Request::new(self.thread.clone(), self.facts.clone(), ticket, prompt, mail, turn)
+        Request::new(self.thread.clone(), ticket, prompt, mail)
     }
 
     fn ended(&self) {
@@ -221,7 +221,8 @@ impl Engine {
         self.check()?;
         let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
         let (request, turn) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
-        Ok(self.submitted(request, Some(turn), bell.map(Bound::get)))
+        let reading = ask::Reading::new(turn, self.facts.clone());
+        Ok(self.submitted(request, Some(reading), bell.map(Bound::get)))
     }
 
     /// Logits after every token, or after the last.

@@ -1,7 +1,9 @@
 //! What has come of a request: the engine's thread puts it in, any other takes it out.
 
+use crate::ask::Reading;
 use crate::bell::Bell;
 use crate::error::Failure;
+use kernmill::chat::Event;
 use kernmill::serve::{Answer, Token};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,28 +22,46 @@ pub struct Mailbox {
 struct Inner {
     tokens: Vec<Token>,
     end: Option<Result<Answer, Failure>>,
+    /// Makes parts of the tokens, where they answer a conversation.
+    reading: Option<Reading>,
 }
 
 impl Mailbox {
-    /// An empty one. `bell` is rung for this ticket when something comes.
-    pub fn new(bell: Option<(Arc<Bell>, u64)>) -> Mailbox {
-        Mailbox { inner: Mutex::default(), news: Condvar::new(), end: Condvar::new(), bell }
+    /// An empty one. `bell` is rung for this ticket when something comes, and `reading` makes parts of an
+    /// answer of it.
+    pub fn new(bell: Option<(Arc<Bell>, u64)>, reading: Option<Reading>) -> Mailbox {
+        let inner = Mutex::new(Inner { reading, ..Inner::default() });
+        Mailbox { inner, news: Condvar::new(), end: Condvar::new(), bell }
     }
 
-    /// Adds the tokens of a step, and the end if it came with them.
-    pub fn put(&self, tokens: Vec<Token>, end: Option<Result<Answer, Failure>>) {
+    /// Adds the tokens of a step, and the end if it came with them; whether more of them are wanted.
+    pub fn put(&self, tokens: Vec<Token>, mut end: Option<Result<Answer, Failure>>) -> bool {
         let has_ended = end.is_some();
         let mut inner = self.lock();
-        inner.tokens.extend(tokens);
+        for token in tokens {
+            if inner.reading.as_mut().is_none_or(|reading| reading.push(&token)) {
+                inner.tokens.push(token);
+            }
+        }
         if inner.end.is_none() {
+            if let (Some(Ok(answer)), Some(reading)) = (&mut end, &mut inner.reading) {
+                reading.end(answer);
+            }
             inner.end = end;
         }
+        let is_wanted = inner.reading.as_ref().is_none_or(|reading| !reading.has_ended());
         drop(inner);
         self.news.notify_all();
         if has_ended {
             self.end.notify_all();
         }
         self.ring();
+        is_wanted
+    }
+
+    /// Events of an answer since the last time; `None` where none is read.
+    pub fn events(&self) -> Option<Vec<Event>> {
+        self.lock().reading.as_mut().map(Reading::events)
     }
 
     /// Notes the end, unless there is one.

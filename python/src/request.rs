@@ -1,11 +1,10 @@
 //! A request on its way, as Python holds it. Dropping it cancels it.
 
-use crate::ask::{Reading, part_name};
+use crate::ask::part_name;
 use crate::bell::Bell;
 use crate::engine::EngineThread;
 use crate::error::Failure;
 use crate::mailbox::Mailbox;
-use crate::model::Facts;
 use crate::wait;
 use kernmill::chat::Event;
 use kernmill::runtime::{Logprobs, StopReason};
@@ -54,7 +53,6 @@ impl PyBell {
 #[pyclass(frozen, module = "kernmill._kernmill")]
 pub struct Request {
     engine: Arc<EngineThread>,
-    facts: Arc<Facts>,
     /// The process that the engine is in.
     process: u32,
     /// Name of the request, by which bells tell of it.
@@ -64,32 +62,23 @@ pub struct Request {
     #[pyo3(get)]
     prompt_token_ids: Vec<u32>,
     mail: Arc<Mailbox>,
-    state: Mutex<State>,
-}
-
-/// How far the request was read.
-struct State {
-    seen: usize,
-    reading: Option<Reading>,
-    has_ended: bool,
+    /// Tokens that were taken.
+    seen: Mutex<usize>,
 }
 
 impl Request {
-    /// A request whose tokens come by `mail`; `reading` makes parts of an answer of them.
+    /// A request whose tokens come by `mail`.
     pub fn new(
         engine: Arc<EngineThread>,
-        facts: Arc<Facts>,
         ticket: u64,
         prompt_token_ids: Vec<u32>,
         mail: Arc<Mailbox>,
-        reading: Option<Reading>,
     ) -> Request {
-        let state = Mutex::new(State { seen: 0, reading, has_ended: false });
-        Request { engine, facts, process: std::process::id(), ticket, prompt_token_ids, mail, state }
+        Request { engine, process: std::process::id(), ticket, prompt_token_ids, mail, seen: Mutex::new(0) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, usize> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A child of a fork has a copy of this, without the engine's thread and perhaps with locked locks.
@@ -99,38 +88,24 @@ impl Request {
 
     /// What has come since the last time; whether the end is among it.
     fn take(&self) -> Result<(Vec<Piece>, Vec<u32>, bool), Failure> {
-        let mut state = self.state();
-        let (tokens, has_ended) = self.mail.after(state.seen);
-        state.seen += tokens.len();
+        let mut seen = self.seen();
+        let (tokens, has_ended) = self.mail.after(*seen);
+        *seen += tokens.len();
         let answer = if has_ended { Some(self.answer()?) } else { None };
         let mut ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         if let Some(answer) = &answer {
             // A token that ends the text is not part of it.
-            let beyond = state.seen.saturating_sub(answer.tokens.len());
+            let beyond = seen.saturating_sub(answer.tokens.len());
             ids.truncate(ids.len().saturating_sub(beyond));
         }
-        let mut pieces = Vec::new();
-        match &mut state.reading {
+        let pieces = match self.mail.events() {
+            Some(events) => events.into_iter().map(piece).collect(),
             None => {
                 let text: String = tokens.into_iter().map(|token| token.text).collect();
-                if !text.is_empty() {
-                    pieces.push(("delta", None, None, text));
-                }
+                let delta = (!text.is_empty()).then_some(("delta", None, None, text));
+                delta.into_iter().collect()
             }
-            Some(reading) => {
-                for token in tokens {
-                    pieces.extend(reading.push(&self.facts, token.id, &token.text)?.into_iter().map(piece));
-                }
-            }
-        }
-        if let Some(answer) = answer {
-            let is_first = !std::mem::replace(&mut state.has_ended, true);
-            if let Some(reading) = state.reading.as_mut().filter(|_| is_first) {
-                use StopReason::{Complete, Text, Token};
-                let is_complete = matches!(answer.finish, Finish::Stop(Complete | Text(_) | Token(_)));
-                pieces.extend(reading.finish(is_complete).into_iter().map(piece));
-            }
-        }
+        };
         Ok((pieces, ids, has_ended))
     }
 
@@ -153,7 +128,7 @@ impl Request {
     /// Waits until something has come, and gives it.
     fn step(&self, py: Python<'_>) -> PyResult<(Vec<Piece>, Vec<u32>, bool)> {
         self.check()?;
-        let seen = self.state().seen;
+        let seen = *self.seen();
         wait::until(py, None, |until| {
             self.mail.wait_more(seen, until.saturating_duration_since(std::time::Instant::now()))
         })?;
