@@ -5,16 +5,30 @@
 //! regular expressions, would take all memory, so the lists are counted before anything is built.
 
 use super::parts::{Part, parts};
+use fancy_regex::Expr;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use tokenizers::{ModelWrapper, NormalizedString};
 
-/// How many times as long a text may become by normalising it, or by decoding it.
+/// How many times as long a text may become by normalising it, or by decoding it. What Unicode's normal forms
+/// add to characters that the text itself has comes on top.
 const MOST_GROWTH: f64 = 4.0;
+/// How many times as long a text may become by cutting it into words: a byte-level alphabet doubles it, and a
+/// mark for the space before each word may make it four times as long.
+const MOST_SPLIT_GROWTH: f64 = 8.0;
 /// Bytes that normalising may put before a text.
 const MOST_PREPENDED: usize = 16;
+/// Bytes of what stands before or behind each piece of a word, such as `##`.
+const MOST_AFFIX: usize = 16;
+/// Bytes of the token for the unknown, which stands for single characters.
+const MOST_UNKNOWN: usize = 64;
+/// Characters of a word that WordPiece cuts: the time grows with their square and more.
+const MOST_WORD_CHARS: usize = 1000;
+/// Bytes of a token of Unigram, which are looked up from every character on.
+const MOST_UNIGRAM: usize = 512;
 
 const NORMALIZERS: [&str; 12] = [
     "BertNormalizer",
@@ -114,7 +128,7 @@ impl List {
         let mut components = Vec::new();
         self.collect(&value, &mut components)?;
         match self.key {
-            "pre_tokenizer" => check_splits(&components),
+            "pre_tokenizer" => check_splits(&components).and_then(|()| self.check_growth(&components)),
             "post_processor" => check_templates(&components),
             _ => self.check_growth(&components),
         }
@@ -149,19 +163,29 @@ impl List {
 
     /// How much longer a text becomes, at most.
     fn check_growth(&self, components: &[&Value]) -> Result<(), String> {
+        let most = if self.key == "pre_tokenizer" { MOST_SPLIT_GROWTH } else { MOST_GROWTH };
         let mut growth = 1.0;
         let mut prepended = 0;
         for component in components {
-            match kind(component) {
-                "Prepend" => prepended += text(component, "prepend").len(),
-                "Replace" => growth *= replace_growth(self.key, component)?,
-                _ => {}
-            }
+            growth *= match (kind(component), self.key) {
+                ("Replace", _) => replace_growth(self.key, component)?,
+                ("Prepend", _) => {
+                    prepended += text(component, "prepend").len();
+                    1.0
+                }
+                // A space on each side of a character of three bytes.
+                ("BertNormalizer", _) => 5.0 / 3.0,
+                // Words may be single letters, each with a space before it.
+                ("ByteLevel", "pre_tokenizer") if component["add_prefix_space"] != false => 4.0,
+                ("ByteLevel", "normalizer" | "pre_tokenizer") => 2.0,
+                ("Metaspace", "pre_tokenizer") => 1.0 + text(component, "replacement").len() as f64,
+                _ => 1.0,
+            };
         }
-        if growth > MOST_GROWTH || prepended > MOST_PREPENDED {
+        if growth > most || prepended > MOST_PREPENDED {
             return Err(format!(
                 "`{}` makes texts {growth} times as long and puts {prepended} bytes before them, expected at most \
-                 {MOST_GROWTH} times and {MOST_PREPENDED} bytes",
+                 {most} times and {MOST_PREPENDED} bytes",
                 self.key
             ));
         }
@@ -177,7 +201,8 @@ fn text<'a>(component: &'a Value, key: &str) -> &'a str {
     component.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How many times as long a text becomes by a `Replace`; a match of an expression may be a single byte.
+/// How many times as long a text becomes by a `Replace`; a match of an expression may be a single byte, or
+/// lie before and behind each byte.
 fn replace_growth(key: &str, component: &Value) -> Result<f64, String> {
     let pattern = component.get("pattern");
     let string = pattern.and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
@@ -185,14 +210,48 @@ fn replace_growth(key: &str, component: &Value) -> Result<f64, String> {
         return Err(format!("`{key}` replaces an empty text"));
     }
     check_regex(key, component)?;
-    let content = text(component, "content").len() as f64;
-    Ok((content / string.map_or(1.0, |string| string.len() as f64)).max(1.0))
+    let content = text(component, "content");
+    let bytes = if key == "normalizer" { longest_form(content) } else { content.len() } as f64;
+    Ok(match (string, regex(component)) {
+        (Some(string), _) => (bytes / string.len() as f64).max(1.0),
+        (None, Some(regex)) if matches_nothing(regex) => 2.0 * bytes + 1.0,
+        (None, _) => bytes.max(1.0),
+    })
+}
+
+/// Bytes of a text after whatever normal form follows.
+fn longest_form(text: &str) -> usize {
+    let mut form = NormalizedString::from(text);
+    let decomposed = form.nfkd().get().len();
+    decomposed.max(form.lowercase().get().len()).max(text.len())
+}
+
+/// Whether a regular expression may match without a character. One that the library cannot read is refused
+/// later, with its reason.
+fn matches_nothing(regex: &str) -> bool {
+    fn is_empty(expr: &Expr) -> bool {
+        match expr {
+            Expr::Any { .. } => false,
+            Expr::Delegate { size, .. } => *size == 0,
+            Expr::Literal { val, .. } => val.is_empty(),
+            Expr::Concat(parts) => parts.iter().all(is_empty),
+            Expr::Alt(branches) => branches.iter().any(is_empty),
+            Expr::Group(inner) | Expr::AtomicGroup(inner) => is_empty(inner),
+            Expr::Repeat { child, lo, .. } => *lo == 0 || is_empty(child),
+            _ => true,
+        }
+    }
+    // \K takes what is before it out of the match.
+    regex.contains(r"\K") || Expr::parse_tree(regex).is_ok_and(|tree| is_empty(&tree.expr))
+}
+
+fn regex(component: &Value) -> Option<&str> {
+    component.get("pattern")?.get("Regex")?.as_str()
 }
 
 /// The bytes of a component's regular expression, if it has one.
 fn check_regex(key: &str, component: &Value) -> Result<usize, String> {
-    let regex = component.get("pattern").and_then(|pattern| pattern.get("Regex")).and_then(Value::as_str);
-    let (bytes, most) = (regex.map_or(0, str::len), limit::TOKENIZER_REGEX_BYTES);
+    let (bytes, most) = (regex(component).map_or(0, str::len), limit::TOKENIZER_REGEX_BYTES);
     match bytes > most {
         true => Err(format!("`{key}` has a regular expression of {bytes} bytes, expected at most {most}")),
         false => Ok(bytes),
@@ -210,6 +269,47 @@ fn check_splits(components: &[&Value]) -> Result<(), String> {
         true => Err(format!("`pre_tokenizer` has {splits} of type Split, expected at most {most}")),
         false => Ok(()),
     }
+}
+
+/// Checks what a model makes of single characters and words.
+///
+/// # Errors
+/// What is not accepted, and what would be.
+pub(super) fn accept_model(model: &ModelWrapper) -> Result<(), String> {
+    let within = |name: &str, found: usize, most: usize| match found > most {
+        true => Err(format!("`model`: {name} has {found} bytes, expected at most {most}")),
+        false => Ok(()),
+    };
+    let [mut prefix, mut suffix, mut unknown] = [0; 3];
+    match model {
+        ModelWrapper::BPE(bpe) => {
+            [prefix, suffix, unknown] =
+                [&bpe.continuing_subword_prefix, &bpe.end_of_word_suffix, &bpe.unk_token]
+                    .map(|text| text.as_ref().map_or(0, String::len));
+            if bpe.byte_fallback && prefix + suffix > 0 {
+                return Err(
+                    "`model` has `byte_fallback`, and a prefix or suffix for pieces of words, which \
+                            would become bytes with each of them"
+                        .to_owned(),
+                );
+            }
+        }
+        ModelWrapper::WordPiece(pieces) => {
+            (prefix, unknown) = (pieces.continuing_subword_prefix.len(), pieces.unk_token.len());
+            let (found, most) = (pieces.max_input_chars_per_word, MOST_WORD_CHARS);
+            if found > most {
+                return Err(format!("`max_input_chars_per_word` is {found}, expected at most {most}"));
+            }
+        }
+        ModelWrapper::WordLevel(words) => unknown = words.unk_token.len(),
+        ModelWrapper::Unigram(pieces) => {
+            let longest = pieces.iter().map(|(token, _)| token.len()).max().unwrap_or(0);
+            within("a token", longest, MOST_UNIGRAM)?;
+        }
+    }
+    within("`continuing_subword_prefix`", prefix, MOST_AFFIX)?;
+    within("`end_of_word_suffix`", suffix, MOST_AFFIX)?;
+    within("`unk_token`", unknown, MOST_UNKNOWN)
 }
 
 /// A template puts few tokens around a text, and the text itself once.

@@ -116,6 +116,7 @@ impl Tokenizer {
         }
         let accepted = accept::accept(json).map_err(wrong)?;
         let mut inner = contained(|| parse(&accepted.json)).map_err(wrong)?;
+        accept::accept_model(inner.get_model()).map_err(wrong)?;
         // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|e| wrong(e.to_string()))?;

@@ -113,6 +113,10 @@ fn lists_that_would_make_texts_grow_are_refused() {
         json!({"type": "Split", "pattern": {"Regex": "a".repeat(bytes)}, "behavior": "Isolated",
                                       "invert": false})
     };
+    let expression =
+        |regex: &str, to: &str| json!({"type": "Replace", "pattern": {"Regex": regex}, "content": to});
+    let level = |space: bool| json!({"type": "ByteLevel", "add_prefix_space": space, "trim_offsets": true});
+    let metaspace = json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always"});
     let cases = [
         (
             with("normalizer", sequence("normalizers", vec![replace("a", "aa"); 3])),
@@ -124,6 +128,20 @@ fn lists_that_would_make_texts_grow_are_refused() {
         ),
         (with("normalizer", replace("a", "aaaaa")), "5 times as long"),
         (with("normalizer", replace("", "x")), "replaces an empty text"),
+        (with("normalizer", sequence("normalizers", vec![expression("", "b"); 2])), "9 times as long"),
+        (with("decoder", sequence("decoders", vec![expression("(?=.)", "b"); 16])), "43046721 times as long"),
+        (with("normalizer", expression(r"x?\b", "bb")), "5 times as long"),
+        (with("normalizer", expression(r"a\K", "bb")), "5 times as long"),
+        // Characters that a normal form makes longer.
+        (with("normalizer", replace("a", "\u{fdfa}")), "33 times as long"),
+        (
+            with("normalizer", sequence("normalizers", vec![json!({"type": "ByteLevel"}); 3])),
+            "8 times as long",
+        ),
+        (with("normalizer", sequence("normalizers", vec![json!({"type": "BertNormalizer"}); 3])), "4.6"),
+        (with("pre_tokenizer", sequence("pretokenizers", vec![level(false); 4])), "16 times as long"),
+        (with("pre_tokenizer", sequence("pretokenizers", vec![level(true); 2])), "16 times as long"),
+        (with("pre_tokenizer", sequence("pretokenizers", vec![metaspace; 2])), "16 times as long"),
         (with("normalizer", json!({"type": "Prepend", "prepend": "x".repeat(17)})), "puts 17 bytes before"),
         (
             with("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": ""})),
@@ -157,6 +175,7 @@ fn lists_that_would_make_texts_grow_are_refused() {
         assert!(error.contains(says), "{says}: {error}");
     }
     // As many as published ones have.
+    read(&with("normalizer", sequence("normalizers", vec![expression(r"(?:\s|b)+", " "); 16])));
     read(&with("normalizer", nested));
     read(&with("pre_tokenizer", sequence("pretokenizers", vec![split; 8])));
     read(&with("post_processor", template(vec![text], 64)));
@@ -168,4 +187,95 @@ fn a_part_that_is_there_twice_is_refused() {
     let twice = json.replacen('{', r#"{"norm\u0061lizer":null,"#, 1);
     let error = Tokenizer::from_json(twice.as_bytes(), 300).unwrap_err().to_string();
     assert!(error.contains("`normalizer` is there twice"), "{error}");
+}
+
+#[test]
+fn models_that_do_much_for_a_character_are_refused() {
+    let model = |value: Value| {
+        let mut json = sentencepiece(&WORDS, sentencepiece_decoder(true));
+        json["model"] = value;
+        json["post_processor"] = Value::Null;
+        json["added_tokens"] = json!([]);
+        json
+    };
+    let piece = |chars: usize, prefix: usize, unknown: usize| {
+        model(json!({"type": "WordPiece", "unk_token": "u".repeat(unknown), "vocab": {"u": 0},
+                     "continuing_subword_prefix": "#".repeat(prefix), "max_input_chars_per_word": chars}))
+    };
+    let pairs = |fallback: bool, prefix: usize, suffix: usize, unknown: usize| {
+        model(json!({"type": "BPE", "dropout": null, "fuse_unk": false, "byte_fallback": fallback,
+                     "unk_token": "u".repeat(unknown), "continuing_subword_prefix": "#".repeat(prefix),
+                     "end_of_word_suffix": "#".repeat(suffix), "vocab": {"u": 0}, "merges": []}))
+    };
+    let words = |unknown: usize| {
+        model(json!({"type": "WordLevel", "unk_token": "u".repeat(unknown), "vocab": {"u": 0}}))
+    };
+    let unigram =
+        |bytes: usize| model(json!({"type": "Unigram", "unk_id": 0, "vocab": [["u".repeat(bytes), 0.0]]}));
+    for (json, says) in [
+        (piece(1_000_000_000, 2, 5), "`max_input_chars_per_word` is 1000000000, expected at most 1000"),
+        (piece(100, 17, 5), "`continuing_subword_prefix` has 17 bytes, expected at most 16"),
+        (piece(100, 2, 65), "`unk_token` has 65 bytes, expected at most 64"),
+        (pairs(false, 17, 0, 5), "`continuing_subword_prefix` has 17 bytes"),
+        (pairs(false, 0, 17, 5), "`end_of_word_suffix` has 17 bytes"),
+        (pairs(false, 0, 0, 65), "`unk_token` has 65 bytes"),
+        (pairs(true, 2, 0, 5), "`byte_fallback`, and a prefix or suffix"),
+        (words(65), "`unk_token` has 65 bytes"),
+        (unigram(513), "a token has 513 bytes, expected at most 512"),
+    ] {
+        let error = refusal(&json);
+        assert!(error.contains(says), "{says}: {error}");
+    }
+    // What published ones have.
+    for json in [piece(200, 2, 5), pairs(false, 2, 4, 13), pairs(true, 0, 0, 5), words(5), unigram(48)] {
+        read(&json);
+    }
+}
+
+/// Whatever lists of components are accepted, a text of twice the length makes at most twice the tokens, and
+/// each byte of it a few.
+#[test]
+fn accepted_components_let_texts_grow_little() {
+    let replace = |pattern: Value, to: &str| json!({"type": "Replace", "pattern": pattern, "content": to});
+    let regexes = ["", "a", "a*", "a+", "(?=.)", r"\b", r"a\K", "(a|)", "^", "(?<=a)", "a{0,2}", r"\z"];
+    let mut normalizers: Vec<Value> =
+        regexes.iter().flat_map(|r| ["b", "aa"].map(|to| replace(json!({"Regex": r}), to))).collect();
+    normalizers.extend(["aaa", "\u{fdfa}", "\u{390}", "ab a"].map(|to| replace(json!({"String": "a"}), to)));
+    normalizers.push(replace(json!({"String": "\u{644}"}), "\u{fdfa}"));
+    normalizers.extend(["NFKD", "NFC", "ByteLevel", "Lowercase"].map(|kind| json!({"type": kind})));
+    normalizers.push(json!({"type": "BertNormalizer"}));
+    normalizers.push(json!({"type": "Prepend", "prepend": "aaa"}));
+    let split = json!({"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false});
+    let spaces = ["\u{2581}", "\u{2582}"]
+        .map(|mark| json!({"type": "Metaspace", "replacement": mark, "prepend_scheme": "always"}));
+    let level = [true, false].map(
+        |space| json!({"type": "ByteLevel", "add_prefix_space": space, "trim_offsets": true, "use_regex": false}),
+    );
+    let words: Vec<Value> = [&[split][..], &spaces, &level].concat();
+    let mut compared = 0;
+    for (part, list, components) in
+        [("normalizer", "normalizers", &normalizers), ("pre_tokenizer", "pretokenizers", &words)]
+    {
+        for (one, other) in components.iter().flat_map(|one| components.iter().map(move |other| (one, other)))
+        {
+            for rounds in [1, 2, 4, 8] {
+                let components: Vec<&Value> = (0..rounds).flat_map(|_| [one, other]).collect();
+                let mut json = sentencepiece(&WORDS, sentencepiece_decoder(true));
+                json["normalizer"] = Value::Null;
+                json[part] = json!({"type": "Sequence", list: components});
+                let Ok(tokenizer) = Tokenizer::from_json(&serde_json::to_vec(&json).unwrap(), 1 << 20) else {
+                    continue;
+                };
+                for text in ["a", "a b", "\u{4e16}a \u{e9}"] {
+                    let text = text.repeat(8);
+                    let ids = |text: &str| tokenizer.encode_ordinary(text).map(|ids| ids.len());
+                    // The library fails at some expressions that match nothing.
+                    let (Ok(once), Ok(twice)) = (ids(&text), ids(&text.repeat(2))) else { continue };
+                    compared += 1;
+                    assert!(once <= 8 * text.len() + 16 && twice <= 2 * once + 8, "{once} {twice}: {json}");
+                }
+            }
+        }
+    }
+    assert!(compared > 1000, "{compared}");
 }
