@@ -78,11 +78,11 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
 }
 
 /// Bytes rounded up to whole pages.
-pub(crate) fn whole_pages(bytes: u64) -> u64 {
+pub(crate) const fn whole_pages(bytes: u64) -> u64 {
     bytes.saturating_add(PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES
 }
 
 /// Bytes of the slot of a record with a payload of so many: its header and the payload in whole pages.
-pub(crate) fn slot_bytes(payload_bytes: usize) -> u64 {
+pub(crate) const fn slot_bytes(payload_bytes: usize) -> u64 {
     PAGE_BYTES + whole_pages(payload_bytes as u64)
 }

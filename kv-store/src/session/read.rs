@@ -3,7 +3,9 @@
 use super::{BlockRef, Session, SessionError, check_sizes};
 use crate::block::{BlockId, Found, Key, Layout};
 use crate::decode::{Damage, Header, array_at, check_page, field, record_header, u32_at, u64_at};
-use crate::format::{PAGE, PAGE_BYTES, SESSION_MAGIC, checksum, session_at, slot_bytes, whole_pages};
+use crate::format::{
+    MAX_PAYLOAD_BYTES, PAGE, PAGE_BYTES, SESSION_MAGIC, checksum, session_at, slot_bytes, whole_pages,
+};
 use kernmill_os::files::open_regular;
 use kernmill_os::source::Source;
 use std::collections::BTreeMap;
@@ -65,6 +67,11 @@ impl<S: Source> SessionFile<S> {
         let expected = u32_at(&page, session_at::RECORDS);
         let records = records(&source, whole_pages(end), expected).map_err(SessionError::Read)?;
         Ok(SessionFile { source, session, records, expected })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn source(&self) -> &S {
+        &self.source
     }
 
     /// The session.
@@ -131,6 +138,12 @@ fn session(layout: Layout, body: &[u8], parts: [usize; 4]) -> Result<Session, Se
     Ok(Session { name, layout, tokens, blocks, state: state.to_vec() })
 }
 
+/// Bytes that are searched for a record behind one that is damaged: the largest one is passed over, but not all
+/// that a sparse file says to have.
+const SEARCHED: u64 = slot_bytes(MAX_PAYLOAD_BYTES);
+/// Bytes that are searched for records in a whole file.
+const SEARCHED_IN_ALL: u64 = 4 * SEARCHED;
+
 /// The records from `offset` on, at most so many. Behind a damaged one, the next is looked for page by page.
 fn records(
     source: &impl Source,
@@ -140,7 +153,12 @@ fn records(
     let bytes = source.bytes()?;
     let mut records = BTreeMap::new();
     let mut page = [0; PAGE];
-    while records.len() < expected as usize && offset.saturating_add(PAGE_BYTES) < bytes {
+    let (mut here, mut in_all) = (0, 0);
+    while records.len() < expected as usize
+        && offset.saturating_add(PAGE_BYTES) < bytes
+        && here <= SEARCHED
+        && in_all <= SEARCHED_IN_ALL
+    {
         match source.read_at(offset, &mut page) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             other => other?,
@@ -149,9 +167,14 @@ fn records(
         match record_header(&page) {
             Ok(Some(header)) if payload_at + header.payload_bytes as u64 <= bytes => {
                 offset += slot_bytes(header.payload_bytes);
+                here = 0;
                 records.insert(header.id, (payload_at, header));
             }
-            Ok(_) | Err(_) => offset += PAGE_BYTES,
+            Ok(_) | Err(_) => {
+                offset += PAGE_BYTES;
+                here += PAGE_BYTES;
+                in_all += PAGE_BYTES;
+            }
         }
     }
     Ok(records)

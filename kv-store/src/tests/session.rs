@@ -3,6 +3,9 @@
 use super::{Place, SMALL, block, files, holds, id, open, place, put};
 use crate::block::{BlockId, Layout, Part};
 use crate::session::{BlockRef, Session, SessionError, SessionFile, SessionWriter, export, import};
+use kernmill_os::source::Source;
+use std::cell::Cell;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -81,6 +84,66 @@ fn damaged_records_are_counted_and_the_others_imported() {
     let store = open(&to.dir, 1 << 20);
     let imported = import(&saved, &store).unwrap();
     assert_eq!((imported.records, imported.damaged, imported.refused), (4, 2, 0));
+}
+
+/// A file that says to have terabytes, of which few are there; how often it was read.
+struct Sparse {
+    bytes: Vec<u8>,
+    /// Where a copy of the last record is, again and again, if it is anywhere.
+    repeats: Option<u64>,
+    reads: Cell<u64>,
+}
+
+impl Source for Sparse {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(1 << 40)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.reads.set(self.reads.get() + 1);
+        let end = self.bytes.len() as u64;
+        let at = match self.repeats {
+            Some(every) if offset >= end && offset % every < 8192 => end - 8192 + offset % every,
+            _ => offset,
+        };
+        let from = self.bytes.get(at as usize..).unwrap_or_default();
+        let have = out.len().min(from.len());
+        out[..have].copy_from_slice(&from[..have]);
+        out[have..].fill(0);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_sparse_file_says_to_have_is_not_searched() {
+    let [from, file] = [place(), place()];
+    let store = open(&from.dir, 1 << 20);
+    (0..6).for_each(|n| put(&store, block(n, SMALL)));
+    export(&store, &session(6), &file.dir).unwrap();
+    let mut bytes = std::fs::read(&file.dir).unwrap();
+    bytes.resize(bytes.len().next_multiple_of(4096), 0);
+    let last = bytes.len() - 8192;
+    let mut damaged = bytes.clone();
+    damaged[last] ^= 1;
+    // A header that asks for more records than there are.
+    let mut many = bytes.clone();
+    many[28..32].fill(0xff);
+    let sum = crate::format::checksum(&many[..4088]);
+    many[4088..4096].copy_from_slice(&sum.to_le_bytes());
+    for (bytes, repeats, records) in [(damaged, None, 5), (many.clone(), None, 6), (many, Some(60 << 20), 6)]
+    {
+        let sparse = Sparse { bytes, repeats, reads: Cell::new(0) };
+        let saved = SessionFile::read_from(sparse).unwrap();
+        assert_eq!(saved.records().count(), records);
+        let reads = saved.source().reads.get();
+        assert!(reads < 4 * 20_000, "{reads} reads");
+    }
+    // The largest record may be damaged all over.
+    let gap = (64 << 20) - 4096;
+    let mut moved = bytes.clone();
+    moved[last - 8192] ^= 1;
+    moved.splice(last..last, vec![0; gap]);
+    assert_eq!(SessionFile::read_from(&moved[..]).unwrap().records().count(), 5);
 }
 
 #[test]
