@@ -21,8 +21,8 @@ pub fn inv_freq(rope: &Rope) -> (Vec<f32>, f64) {
             if truncate {
                 (low, high) = (low.floor(), high.ceil());
             }
-            low = low.clamp(0.0, d - 1.0);
-            high = high.clamp(0.0, d - 1.0);
+            // One-sided, as published: a ramp may end before the first frequency, or begin behind the last.
+            (low, high) = (low.max(0.0), high.min(d - 1.0));
             if low == high {
                 high += 0.001;
             }
@@ -86,6 +86,60 @@ mod tests {
         assert_eq!(freq[31], plain[31] / 32.0);
         assert!((factor - 1.346_573_59).abs() < 1e-8);
         assert!(freq.windows(2).all(|pair| pair[1] < pair[0]));
+    }
+
+    /// The expected values come from the published formula in Python's floats. In the first three cases the ramp
+    /// lies outside of the frequencies.
+    #[test]
+    fn yarn_is_bounded_as_published() {
+        let plain = [1.0, 0.316227766, 0.1, 0.0316227766, 0.01, 0.00316227766, 0.001, 0.000316227766];
+        let cases = [
+            (
+                2.0,
+                4096.0,
+                true,
+                [
+                    0.125,
+                    0.114625505,
+                    0.105112052,
+                    0.0963881766,
+                    0.0883883476,
+                    0.0810524722,
+                    0.0743254447,
+                    0.0681567333,
+                ],
+            ),
+            (10000.0, 1.0, true, plain),
+            (10000.0, 6.0, false, plain),
+            (
+                10000.0,
+                4096.0,
+                true,
+                [1.0, 0.316227766, 0.1, 0.0247052942, 0.005625, 0.00108703295, 0.000125, 3.95284708e-05],
+            ),
+            (
+                150_000.0,
+                4096.0,
+                false,
+                [
+                    1.0,
+                    0.225418,
+                    0.0508132748,
+                    0.00724585633,
+                    0.000662177949,
+                    7.27533467e-05,
+                    1.63999139e-05,
+                    3.6968358e-06,
+                ],
+            ),
+        ];
+        for (theta, original_context, truncate, expected) in cases {
+            let (factor, beta_fast, beta_slow) = (8.0, 32.0, 1.0);
+            let scaling = RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate };
+            let (freq, _) = inv_freq(&Rope { head_dim: 16, theta, scaling });
+            let close = |(found, expected): (&f32, &f64)| (f64::from(*found) / expected - 1.0).abs() < 1e-7;
+            assert!(freq.iter().zip(&expected).all(close), "{theta} {original_context}: {freq:?}");
+        }
     }
 
     #[test]

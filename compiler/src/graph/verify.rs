@@ -148,7 +148,11 @@ fn verify_rope(rope: &Rope) -> Result<(), String> {
             positive("factor", factor)?;
             positive("beta_fast", beta_fast)?;
             positive("beta_slow", beta_slow)?;
-            positive("original_context", original_context)
+            positive("original_context", original_context)?;
+            match rope.theta == 1.0 {
+                true => Err("theta = 1, expected another number: YaRN divides by its logarithm".to_owned()),
+                false => Ok(()),
+            }
         }
         RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
             positive("factor", factor)?;
