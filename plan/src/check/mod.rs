@@ -14,6 +14,7 @@ use crate::program::{Buffer, CodeBlob, ModelInfo, Operand, Program, Step, TokenC
 
 mod adapters;
 mod contracts;
+mod overlaps;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -263,7 +264,7 @@ fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> 
     check_first_writes(class)?;
     check_logits(program, class)?;
     check_routings(program, class)?;
-    check_overlaps(class)
+    overlaps::check_overlaps(class)
 }
 
 /// Routings are read by the runtime itself, right after their step.
@@ -295,17 +296,6 @@ fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckErro
         }
     }
     Ok(())
-}
-
-/// The last step at which a buffer's contents matter. The logits steps repeat slab by slab, so what they read
-/// of the steps before must outlive all of them. (So must the slab itself, which [`check_logits`] sees to.)
-fn live_until(class: &TokenClass, buffer: &Buffer) -> u32 {
-    let before_slabs = class.steps.len() as u32;
-    if buffer.first < before_slabs && buffer.last >= before_slabs {
-        before_slabs + class.logit_steps.len() as u32 - 1
-    } else {
-        buffer.last
-    }
 }
 
 fn check_buffer(program: &Program, class: &TokenClass, buffer: &Buffer) -> Result<(), CheckError> {
@@ -470,24 +460,6 @@ fn check_logits(program: &Program, class: &TokenClass) -> Result<(), CheckError>
     };
     if !class.logit_steps.iter().any(|step| step.writes.contains(&(id as u32))) {
         return wrong(format!("no logits step writes `{}`", class.buffers[id].name));
-    }
-    Ok(())
-}
-
-fn check_overlaps(class: &TokenClass) -> Result<(), CheckError> {
-    let mut live: Vec<(&Buffer, u32)> = class.buffers.iter().map(|b| (b, live_until(class, b))).collect();
-    live.sort_by_key(|(b, _)| b.first);
-    for (i, (a, a_last)) in live.iter().enumerate() {
-        for (b, _) in live[i + 1..].iter().take_while(|(b, _)| b.first <= *a_last) {
-            if a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes {
-                return Err(CheckError::Overlap {
-                    class: class.max_tokens,
-                    first: a.name.clone(),
-                    second: b.name.clone(),
-                    step: b.first,
-                });
-            }
-        }
     }
     Ok(())
 }
