@@ -11,6 +11,9 @@ use kernmill_runtime::Plan;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// Bytes of a listing of a plan after which lists are cut off: a plan of a stranger may list a million buffers.
+const MOST_TEXT: usize = 4 << 20;
+
 /// Index of a plan's target to show: the one asked for; or the one that runs here, or the first.
 ///
 /// # Errors
@@ -31,26 +34,51 @@ pub fn shown(plan: &Plan, target: Target) -> Result<usize> {
 
 /// A program's classes, buffers, steps and symbols.
 pub fn program(program: &Program) -> String {
-    let mut text = format!(
-        "program for {}: arena {} bytes, scratch {} bytes per worker, code {} bytes\n",
+    let mut text = String::new();
+    push_program(&mut text, program, usize::MAX);
+    text
+}
+
+/// Adds a line for each of a list, without those that begin behind `most` bytes of the text.
+fn push_list<T>(
+    text: &mut String,
+    most: usize,
+    list: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    mut push: impl FnMut(&mut String, T),
+) {
+    let mut list = list.into_iter();
+    while text.len() < most {
+        let Some(next) = list.next() else { return };
+        push(text, next);
+    }
+    if list.len() > 0 {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  ... and {} more", list.len());
+    }
+}
+
+/// Adds a program, whose lists end at `most` bytes of the text.
+fn push_program(text: &mut String, program: &Program, most: usize) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "program for {}: arena {} bytes, scratch {} bytes per worker, code {} bytes",
         program.level.name(),
         program.arena_bytes,
         program.scratch_bytes,
         program.code.bytes.len()
     );
     for class in &program.classes {
-        push_class(&mut text, program, class);
+        push_class(text, program, class, most);
     }
     text.push_str("\nsymbols\n");
-    for symbol in &program.code.symbols {
+    push_list(text, most, &program.code.symbols, |text, symbol| {
         let kind = if symbol.contract.is_some() { "kernel" } else { "micro-kernel" };
-        // Writing to a String cannot fail.
         let _ = writeln!(text, "  {:>8} {:>7} {kind:6} {}", symbol.offset, symbol.size, symbol.name);
         if let Some(contract) = &symbol.contract {
-            push_contract(&mut text, contract);
+            push_contract(text, contract);
         }
-    }
-    text
+    });
 }
 
 /// What a kernel asks of the steps that call it, as the program checker holds them to it.
@@ -95,25 +123,33 @@ fn need(need: &Need) -> String {
     }
 }
 
-fn push_class(text: &mut String, program: &Program, class: &TokenClass) {
+fn push_class(text: &mut String, program: &Program, class: &TokenClass, most: usize) {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
         "\nclass of up to {} tokens, logits at arena offset {}",
         class.max_tokens, class.logits
     );
-    for (index, buffer) in class.buffers.iter().enumerate() {
+    push_list(text, most, class.buffers.iter().enumerate(), |text, (index, buffer)| {
         let _ = writeln!(
             text,
             "  b{index:<4} {:>10} +{:<10} steps {}..={}  {}",
             buffer.offset, buffer.bytes, buffer.first, buffer.last, buffer.name
         );
-    }
-    let logit_steps = class.logit_steps.iter().map(|step| ("logits", step));
-    for (index, (kind, step)) in class.steps.iter().map(|step| ("step", step)).chain(logit_steps).enumerate()
+    });
+    for (kind, steps, before) in
+        [("step", &class.steps, 0), ("logits", &class.logit_steps, class.steps.len())]
     {
-        let kernel = program.code.symbols.get(step.kernel as usize).map_or("?", |symbol| &symbol.name);
-        let _ = writeln!(text, "  {kind} {index:<4} {:24} {kernel} ({})", step.label, operands(step));
+        push_list(text, most, steps.iter().enumerate(), |text, (index, step)| {
+            let kernel = program.code.symbols.get(step.kernel as usize).map_or("?", |symbol| &symbol.name);
+            let _ = writeln!(
+                text,
+                "  {kind} {:<4} {:24} {kernel} ({})",
+                before + index,
+                step.label,
+                operands(step)
+            );
+        });
     }
 }
 
@@ -154,17 +190,17 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
     );
     let _ = writeln!(text, "keys and values {}", kv_text(&model.kv));
     text.push_str("\nsection               offset          bytes  blake3\n");
-    for section in file.sections() {
+    push_list(&mut text, MOST_TEXT, file.sections(), |text, section| {
         let hash = blake3_text(&section.hash);
         let _ = writeln!(text, "{:16} {:>11} {:>14}  {hash}", section.name(), section.offset, section.bytes);
-    }
+    });
     let width = metadata.tensors.iter().map(|tensor| tensor.name.len()).max().unwrap_or(0).max(6);
     let _ = writeln!(
         text,
         "\n{:width$}  {:18} format  {:>14} {:>14}  error at 4 bits",
         "tensor", "shape", "offset", "bytes"
     );
-    for tensor in &metadata.tensors {
+    push_list(&mut text, MOST_TEXT, &metadata.tensors, |text, tensor| {
         let shape = format!("{:?}", tensor.shape);
         let error = tensor.int4_error.map_or_else(String::new, |error| format!("  {error:.4}"));
         let _ = writeln!(
@@ -172,7 +208,7 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
             "{:width$}  {shape:18} {:6}  {:>14} {:>14}{error}",
             tensor.name, tensor.format, tensor.offset, tensor.bytes
         );
-    }
+    });
     text.push_str("\ntargets\n");
     for (index, target) in plan.targets().iter().enumerate() {
         let _ = writeln!(text, "  {index} {}: {}", target.name, target.fit);
@@ -190,7 +226,8 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
     }
     if let Some(target) = shown {
         let (shown, _) = file.program(target).map_err(|source| Error::in_plan(plan, source))?;
-        let _ = write!(text, "\n{}", program(&shown));
+        text.push('\n');
+        push_program(&mut text, &shown, MOST_TEXT);
     }
     Ok(text)
 }

@@ -48,7 +48,7 @@ impl Memory {
             ropes.push(region);
         }
         let blocks = shape.blocks(&program.model.kv);
-        let mut end = 0;
+        let mut end = 0usize;
         let mut kv_offsets = Vec::new();
         for (number, layer) in program.model.kv.layers.iter().enumerate() {
             if !own.contains(&number) {
@@ -56,7 +56,10 @@ impl Memory {
                 continue;
             }
             kv_offsets.push(Some(end));
-            end += blocks[layer.kind.index()] as usize * program.model.kv.geometry(layer.kind).block_bytes();
+            let block_bytes = program.model.kv.geometry(layer.kind).block_bytes();
+            let bytes = (blocks[layer.kind.index()] as usize).checked_mul(block_bytes);
+            // More than there are addresses is refused by the system, as all that is too much.
+            end = bytes.and_then(|bytes| end.checked_add(bytes)).unwrap_or(usize::MAX);
         }
         let stride = scratch_stride(program.scratch_bytes) as usize;
         let memory = Memory {

@@ -56,8 +56,8 @@ struct PartReads {
     items: u64,
     run: u64,
     runs: u64,
-    /// Address of the first item, and what items read.
-    operands: Vec<(u64, OperandReads)>,
+    /// Address of the first item, how many pieces there can be, and what items read.
+    operands: Vec<(u64, u64, OperandReads)>,
 }
 
 impl Replay {
@@ -102,7 +102,11 @@ impl StepReads {
             _ => None,
         };
         let whole = |operand: &u32| weights(*operand).map(|(start, bytes)| start..start + bytes);
-        let of_operand = |reads: &OperandReads| weights(reads.operand).map(|(start, _)| (start, *reads));
+        let of_operand = |reads: &OperandReads| {
+            let (start, bytes) = weights(reads.operand)?;
+            // A plan may claim any number of items: loops end with what the operand holds.
+            Some((start, bytes.div_ceil(reads.stride.max(reads.bytes).max(1)), *reads))
+        };
         let part = |part: &ItemReads| PartReads {
             items: part.items.into(),
             run: part.run.max(1).into(),
@@ -164,12 +168,12 @@ impl StepReads {
                 let of_part =
                     |run: u64| (run.saturating_sub(before).min(part.runs) * part.run).min(part.items);
                 let (first, behind) = (of_part(range.start), of_part(range.end));
-                for (start, reads) in part.operands.iter().filter(|_| first < behind) {
+                for (start, pieces, reads) in part.operands.iter().filter(|_| first < behind) {
                     // A plan's figures are not checked: what is outside of the weights is not read.
                     let start = start.saturating_add(expert.saturating_mul(reads.expert_stride));
                     let at = |piece: u64| start.saturating_add(piece.saturating_mul(reads.stride));
                     let [first, behind] =
-                        [first, behind].map(|item| item.saturating_mul(reads.pieces.into()));
+                        [first, behind].map(|item| item.saturating_mul(reads.pieces.into()).min(*pieces));
                     if reads.stride == reads.bytes {
                         bytes += replay.read(reader, at(first)..at(behind));
                         continue;
