@@ -1,7 +1,7 @@
 //! The secret that stages share.
 
+use kernmill_os::files::read_named_text;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,11 +59,7 @@ impl StageKey {
     /// When the file cannot be read, or its text has less than 16 characters or more than 4096.
     pub fn read(path: &Path) -> Result<StageKey, KeyError> {
         let failed = |source| KeyError::Read { path: path.to_owned(), source };
-        let bytes = fs::metadata(path).map_err(failed)?.len();
-        if bytes > MOST {
-            return Err(KeyError::Length { path: path.to_owned(), found: bytes });
-        }
-        let text = fs::read_to_string(path).map_err(failed)?;
+        let text = read_named_text(path, MOST).map_err(failed)?;
         match text.trim() {
             short if short.len() < LEAST => {
                 Err(KeyError::Length { path: path.to_owned(), found: short.len() as u64 })

@@ -156,8 +156,6 @@ impl StageServer {
     ) -> Result<(), StageError> {
         let mut caller: Option<Caller> = None;
         let mut callers = 0;
-        // Memory is kept from one caller to the next that wants the same.
-        let mut idle: Option<Work> = None;
         while !has_ended.load(Ordering::Relaxed) {
             let event = match inbox.recv_timeout(Duration::from_millis(100)) {
                 Ok(event) => event,
@@ -168,9 +166,8 @@ impl StageServer {
                 Event::Caller(mut stream, agreeing, wish) => {
                     if let Some(before) = caller.take() {
                         before.end("another stage has called");
-                        idle = Some(before.at_work);
                     }
-                    let ready = self.ready(wish, idle.take());
+                    let ready = self.ready(wish);
                     let said = match &ready {
                         Ok(_) => word(&mut stream, &self.config.key, &agreeing, Ok(())),
                         Err(why) => word(&mut stream, &self.config.key, &agreeing, Err(why)),
@@ -200,13 +197,13 @@ impl StageServer {
                     if let Err(why) = outcome {
                         tracing::warn!("{why}");
                         own.end(&why);
-                        idle = caller.take().map(|caller| caller.at_work);
+                        caller = None;
                     }
                 }
                 Event::Gone(number, why) => {
                     if caller.as_ref().is_some_and(|caller| caller.number == number) {
                         tracing::warn!("the stage before has gone: {why}");
-                        idle = caller.take().map(|caller| caller.at_work);
+                        caller = None;
                     }
                 }
             }
@@ -218,7 +215,7 @@ impl StageServer {
     }
 
     /// What a caller's wish takes, or why it is not granted.
-    fn ready(&self, wish: Wish, idle: Option<Work>) -> Result<(Work, Option<Next>), String> {
+    fn ready(&self, wish: Wish) -> Result<(Work, Option<Next>), String> {
         if Some(wish.identity) != self.image.identity() {
             return Err("it has another model, preset or version of kernmill".to_owned());
         }
@@ -229,10 +226,8 @@ impl StageServer {
                 self.config.number, self.config.stages, wish.stage
             ));
         }
-        let at_work = match idle.filter(|idle| idle.wish == wish) {
-            Some(idle) => idle.anew(),
-            None => self.work(&wish)?,
-        };
+        // In memory of its own: a caller may map any block, and what another one wrote is none of its business.
+        let at_work = self.work(&wish)?;
         let next = match &self.config.peer {
             None => None,
             Some(peer) => {
@@ -406,12 +401,6 @@ impl Caller {
 }
 
 impl Work {
-    /// Work for another caller in the same memory.
-    fn anew(mut self) -> Work {
-        self.tables.clear();
-        self
-    }
-
     /// Runs a batch over this stage's layers. Nothing of the order is trusted.
     fn run(&mut self, number: u32, stages: u32, contents: &[u8]) -> Result<(), String> {
         let (order, rows) = Order::read(contents).ok_or("a damaged batch came")?;

@@ -2,7 +2,7 @@
 //! its way, and whatever happens to a stage.
 
 use super::hello::{Wish, call, prepare};
-use super::wire::{Order, STEP, Update, send};
+use super::wire::{ALIVE, Order, ROWS, STEP, Update, send};
 use super::*;
 use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow};
 use crate::image::PlanImage;
@@ -10,6 +10,7 @@ use crate::kv::KvBudget;
 use crate::pool::PoolConfig;
 use crate::toy::{VOCAB, expected, image};
 use proptest::prelude::*;
+use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -307,14 +308,61 @@ proptest! {
     }
 }
 
+fn wish() -> Wish {
+    let cuts = Cuts::even(named().program(), 2).unwrap();
+    let shape = KvShape { context: 64, sequences: 2, chunk: 8, budget: KvBudget::WorstCase };
+    let token_bytes = (1..=2).map(|stage| cuts.token_bytes(stage) as u32).collect();
+    Wish { identity: [7; 32], stage: 2, bounds: cuts.bounds().to_vec(), token_bytes, shape }
+}
+
+/// The last row that comes of tokens at these positions, which a new caller sends for block 0.
+fn row_of(second: &Second, positions: std::ops::Range<u32>) -> Vec<u8> {
+    let mut stream = TcpStream::connect(second.address).unwrap();
+    prepare(&stream).unwrap();
+    call(&mut stream, &StageKey::none(), &wish()).unwrap();
+    let count = positions.len();
+    let order = Order {
+        copies: Vec::new(),
+        updates: [0, 1].map(|kind| Update { kind, at: 0, ids: vec![0] }).to_vec(),
+        tokens: vec![3; count],
+        positions: positions.clone().collect(),
+        sequences: vec![0; count],
+        wanted: vec![count as u32 - 1],
+    };
+    let mut bytes = Vec::new();
+    order.write(&mut bytes);
+    let floats = wish().token_bytes[0] as usize / 4;
+    let rows: Vec<u8> =
+        positions.flat_map(|at| vec![1.0 + at as f32; floats]).flat_map(f32::to_le_bytes).collect();
+    send(&mut stream, STEP, &[&bytes, &rows]).unwrap();
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).unwrap();
+        let [length @ .., kind] = head;
+        let mut contents = vec![0; u32::from_le_bytes(length) as usize];
+        stream.read_exact(&mut contents).unwrap();
+        assert!([ALIVE, ROWS].contains(&kind), "{kind}: {}", String::from_utf8_lossy(&contents));
+        if kind == ROWS {
+            return contents;
+        }
+    }
+}
+
+/// A caller may map blocks that it has not written: they hold nothing of the caller before.
+#[test]
+fn blocks_of_one_caller_are_not_read_by_the_next() {
+    let fresh = row_of(&Second::any(), 7..8);
+    let second = Second::any();
+    let whole = row_of(&second, 0..8);
+    assert!(whole != fresh, "what is cached shows in the rows");
+    assert_eq!(row_of(&second, 7..8), fresh);
+}
+
 /// A caller that knows the key may still send nonsense: its connection ends, and the next one is served.
 #[test]
 fn nonsense_from_a_caller_ends_its_connection_alone() {
     let second = Second::any();
-    let cuts = Cuts::even(named().program(), 2).unwrap();
-    let shape = KvShape { context: 64, sequences: 2, chunk: 8, budget: KvBudget::WorstCase };
-    let token_bytes = (1..=2).map(|stage| cuts.token_bytes(stage) as u32).collect();
-    let wish = Wish { identity: [7; 32], stage: 2, bounds: cuts.bounds().to_vec(), token_bytes, shape };
+    let wish = wish();
     let mut rng = fastrand::Rng::with_seed(11);
     for round in 0..60 {
         let mut stream = TcpStream::connect(second.address).unwrap();
