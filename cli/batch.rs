@@ -36,7 +36,7 @@ pub struct Batch {
     /// File with a request on every line; - is standard input. If MODEL is left out, its place is the first
     #[arg(value_name = "REQUESTS")]
     requests: Option<PathBuf>,
-    /// File of answers. One that is there is gone on with
+    /// File of answers; - is standard output. One that is there is gone on with
     #[arg(short = 'o', long, value_name = "ANSWERS")]
     out: PathBuf,
     /// Requests that run at once
@@ -69,19 +69,21 @@ impl Batch {
         let requests = self.requests.take().or_else(|| self.model.given.model.take());
         let missing = "REQUESTS is missing: a file with a request on every line";
         let requests = &requests.ok_or_else(|| Failure::BadInput(missing.to_owned()))?;
+        if self.json && output::is_stdout(&self.out) {
+            return Err(Failure::BadInput("--json: standard output takes the answers (--out)".to_owned()));
+        }
         let mut input = open_requests(requests)?;
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
-        options.kv_yields = true;
+        (options.kv_yields, options.identity) = (true, true);
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, 0)?;
-        let mut answers = Answers::open(&self.out)?;
+        let mut answers = Answers::open(output::go_on(&self.out)?, &self.out, requests)?;
         let found = format_args!("{}: {} answers are there already", self.out.display(), answers.len());
         output::note_if(!answers.is_empty() && !self.model.compile.quiet, found);
-        let (parallel, max_tokens, verify_cache) =
-            (self.parallel, self.max_tokens, f64::from(self.verify_cache));
-        let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens };
+        let (max_tokens, verify_cache) = (self.max_tokens, f64::from(self.verify_cache));
+        let batch = BatchOptions { parallel: self.parallel, max_tokens, verify_cache, end_tokens };
         let mut loaded = model::load(model, &options, &emit, context, batch.sequences())?;
         loaded.load_adapters(&options)?;
         let bar = progress::count("answering", 0, self.model.compile.quiet);
@@ -97,10 +99,9 @@ impl Batch {
         let stats =
             run(loaded.engine, &mut *input, requests, &mut answers, &batch, Some(&form), on_progress)?;
         bar.finish_and_clear();
-        if self.json {
-            output::print(version::report("kernmill.batch/1", stats.json()))?;
-        } else if !self.model.compile.quiet {
-            output::note(stats.line());
+        match self.json {
+            true => output::print(version::report("kernmill.batch/1", stats.json()))?,
+            false => output::note_if(!self.model.compile.quiet, stats.line()),
         }
         if self.stats {
             output::styled(stats.lines());

@@ -70,7 +70,7 @@ impl Emit {
         wanted.sort_unstable();
         wanted.dedup();
         if let Some(dir) = &self.emit_dir {
-            std::fs::create_dir_all(dir).map_err(|error| Failure::input(dir, error))?;
+            std::fs::create_dir_all(dir).map_err(Failure::read(dir))?;
         }
         for stage in &wanted {
             let contents = contents(*stage)?;
@@ -92,9 +92,8 @@ impl Emit {
 
 /// Prints a stage; to a terminal, names from files without their control characters.
 fn print(contents: &[u8]) -> Result<()> {
-    if std::io::stdout().is_terminal() {
-        output::show(String::from_utf8_lossy(contents))
-    } else {
-        output::print(contents)
+    match std::io::stdout().is_terminal() {
+        true => output::show(String::from_utf8_lossy(contents)),
+        false => output::print(contents),
     }
 }

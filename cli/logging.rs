@@ -54,7 +54,7 @@ impl LogArgs {
             None => self.lines(std::io::stderr),
             Some(path) => {
                 let file = File::options().create(true).append(true).open(path);
-                self.lines(Mutex::new(file.map_err(|error| Failure::input(path, error))?))
+                self.lines(Mutex::new(file.map_err(Failure::read(path))?))
             }
         };
         registry().with(lines.with_filter(filter)).init();

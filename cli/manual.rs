@@ -46,7 +46,7 @@ impl Manual {
     pub fn execute(self, mut program: Command) -> Result<()> {
         program.build();
         let Some(dir) = &self.output else { return output::print(page(program)?) };
-        std::fs::create_dir_all(dir).map_err(|error| Failure::input(dir, error))?;
+        std::fs::create_dir_all(dir).map_err(Failure::read(dir))?;
         for command in pages(program) {
             let name = format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name()));
             output::write_regular(&dir.join(name), page(command)?)?;

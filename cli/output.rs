@@ -6,7 +6,7 @@
 //! what else is said.
 
 use crate::failure::{Failure, Result};
-use kernmill_os::output::NewFile;
+use kernmill_os::output::{GoneOnWith, NewFile};
 use kernmill_os::text::{message, visible};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -85,6 +85,12 @@ pub fn create(path: &Path) -> Result<NewFile> {
         return NewFile::through(open_stdout()?, path).map_err(lost);
     }
     NewFile::create(path).map_err(Failure::read(path))
+}
+
+/// Opens an output that goes on where it ended. `-` is standard output.
+pub fn go_on(path: &Path) -> Result<GoneOnWith> {
+    let stream = is_stdout(path).then(|| create(path).map(GoneOnWith::Stream));
+    stream.unwrap_or_else(|| GoneOnWith::open(path).map_err(Failure::read(path)))
 }
 
 /// Starts a file that is written at several places at once.

@@ -140,7 +140,7 @@ impl Serve {
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
         options.kv_yields = true;
-        options.sessions = config.sessions.is_some();
+        (options.sessions, options.identity) = (config.sessions.is_some(), true);
         options.stage = stage;
         if let Some(stage) = options.stage.as_ref().filter(|stage| stage.waits()) {
             let greet = |greeting: &str| output::note_if(!quiet, greeting);

@@ -87,11 +87,10 @@ impl Synth {
         let Some(has_config) = result? else { return Ok(()) };
         // By it the directory is a model without --spec.
         output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
-        if !has_config && !self.quiet {
-            output::note(format_args!(
-                "note: only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
-            ));
-        }
+        let note = format_args!(
+            "note: only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
+        );
+        output::note_if(!has_config && !self.quiet, note);
         Ok(())
     }
 }

@@ -147,12 +147,9 @@ impl Compile {
             Some(file) => {
                 let path = file.path().to_owned();
                 write_plan(file, &writer, &weights, threads, &*self.observer())?;
-                if !self.compile.quiet {
-                    if let Some(note) = merge.note(&model, writer.weight_bytes()) {
-                        output::note(note);
-                    }
-                    output::note(closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64()));
-                }
+                let closing = closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64());
+                let notes = merge.note(&model, writer.weight_bytes()).into_iter().chain([closing]);
+                notes.for_each(|note| output::note_if(!self.compile.quiet, note));
                 Ok(())
             }
         }

@@ -36,7 +36,7 @@ impl Failure {
 
     /// Reading an input file failed.
     pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
-        move |error| Failure::input(path, error)
+        move |error| Error::read(path)(error).into()
     }
 
     /// Writing a result failed.

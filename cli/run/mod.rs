@@ -166,10 +166,9 @@ impl Run {
             seed,
             ready_seconds,
         };
-        if self.json {
-            output::print(version::report("kernmill.run/1", figures.json(&text)))?;
-        } else if !self.model.compile.quiet {
-            output::note(figures.line());
+        match self.json {
+            true => output::print(version::report("kernmill.run/1", figures.json(&text)))?,
+            false => output::note_if(!self.model.compile.quiet, figures.line()),
         }
         if self.stats {
             output::styled(figures.lines());

@@ -22,7 +22,7 @@ pub(crate) fn open(options: &Options) -> Result<Option<Store>> {
     let Some(dir) = &options.kv_disk else { return Ok(None) };
     let limits = kernmill_kv_store::Options { limit: options.kv_disk_limit, ..Default::default() };
     let opened = Store::open(dir, limits);
-    opened.map(Some).map_err(|error| Error::BadInput(format!("--kv-disk: {error}")))
+    opened.map(Some).map_err(|error| Error::of(&error, format!("--kv-disk: {error}")))
 }
 
 /// Writes what the cache has to the store, if there is one.
@@ -35,7 +35,7 @@ pub(crate) fn save(engine: &mut Engine) {
 }
 
 /// The identity of a model that was compiled here: that of the plan which `kernmill compile` would write.
-/// `None`, and no time spent on hashing weights, unless a session, a store or a stage is asked for.
+/// `None`, and no time spent on hashing weights, unless it, a session, a store or a stage is asked for.
 #[cfg(feature = "compiler")]
 pub(crate) fn identity(
     model: &SourceModel,
@@ -43,7 +43,8 @@ pub(crate) fn identity(
     weights: &WeightRegion,
     options: &Options,
 ) -> Option<[u8; 32]> {
-    if options.kv_disk.is_none() && !options.sessions && options.stage.is_none() {
+    let is_wanted = options.identity || options.sessions;
+    if options.kv_disk.is_none() && !is_wanted && options.stage.is_none() {
         return None;
     }
     let mut pieces = Vec::new();

@@ -10,6 +10,7 @@ use kernmill_compiler::{
 };
 #[cfg(feature = "compiler")]
 use kernmill_kernels_gen::generate::GenerateError;
+use kernmill_os::files::failed_by_system;
 use kernmill_plan::file::check::FileError;
 #[cfg(feature = "compiler")]
 use kernmill_runtime::measure::MeasureError;
@@ -17,6 +18,7 @@ use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError, ThreadError};
 use kernmill_scheduler::Refusal;
+use std::error::Error as StdError;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -56,9 +58,14 @@ impl Error {
         Error::BadInput(format!("{}: {what}", path.display()))
     }
 
-    /// Reading an input file failed.
-    pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-        move |error| Error::input(path, error)
+    /// Reading an input file failed: the input is wrong, or the system fails.
+    pub fn read<E: StdError + 'static>(path: &Path) -> impl FnOnce(E) -> Error + '_ {
+        move |error| Error::of(&error, format!("{}: {error}", path.display()))
+    }
+
+    /// What says `message`: the input is wrong, or the system fails.
+    pub(crate) fn of(error: &(dyn StdError + 'static), message: String) -> Error {
+        if failed_by_system(error) { Error::Work(message) } else { Error::BadInput(message) }
     }
 
     /// Writing a result failed.
@@ -112,7 +119,7 @@ impl From<PlanError> for Error {
             PlanError::Map { .. } | PlanError::File { source: FileError::Read(_), .. } => {
                 Error::Work(error.to_string())
             }
-            _ => Error::BadInput(error.to_string()),
+            _ => Error::of(&error, error.to_string()),
         }
     }
 }
@@ -123,7 +130,7 @@ impl From<EngineError> for Error {
             (_, EngineError::Stage(lost)) => Error::Unavailable(lost.to_string()),
             (ErrorKind::Bug, _) => Error::defect(error),
             (ErrorKind::BadInput, _) | (_, EngineError::Load(LoadError::Cpu { .. })) => {
-                Error::BadInput(error.to_string())
+                Error::of(&error, error.to_string())
             }
             (ErrorKind::Unsupported, _) => Error::Work(error.to_string()),
         }
@@ -153,7 +160,7 @@ impl From<PeftError> for Error {
 
 impl From<CheckpointError> for Error {
     fn from(error: CheckpointError) -> Error {
-        Error::BadInput(error.to_string())
+        Error::of(&error, error.to_string())
     }
 }
 
@@ -167,7 +174,7 @@ impl From<SpecError> for Error {
 #[cfg(feature = "compiler")]
 impl From<ImportError> for Error {
     fn from(error: ImportError) -> Error {
-        Error::BadInput(error.to_string())
+        Error::of(&error, error.to_string())
     }
 }
 
@@ -201,7 +208,7 @@ impl From<PackWeightsError<CheckpointError>> for Error {
     fn from(error: PackWeightsError<CheckpointError>) -> Error {
         match error {
             PackWeightsError::Source(_) | PackWeightsError::Weight { .. } => {
-                Error::BadInput(error.to_string())
+                Error::of(&error, error.to_string())
             }
         }
     }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::Path;
 
 /// Bytes of a line at most: a prompt of the longest context takes less.
-const LONGEST_LINE: u64 = 64 << 20;
+pub(crate) const LONGEST_LINE: u64 = 64 << 20;
 
 /// Opens a file of requests; `-` is standard input.
 ///
@@ -16,7 +16,10 @@ pub fn open_requests(path: &Path) -> Result<Box<dyn BufRead>> {
         return Ok(Box::new(stdin().lock()));
     }
     let opened = std::fs::File::open(path);
-    let what = |error| Error::input(path, format!("{error}: give a file with a request on every line"));
+    let what = |error: std::io::Error| {
+        let help = "give a file with a request on every line";
+        Error::of(&error, format!("{}: {error}: {help}", path.display()))
+    };
     Ok(Box::new(BufReader::new(opened.map_err(what)?)))
 }
 

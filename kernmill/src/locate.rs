@@ -170,7 +170,7 @@ pub fn look(path: &Path) -> Result<Content> {
     match FileKind::of_file(path) {
         Ok(kind) => Ok(Content::File(kind)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(not_there(path, &error)),
-        Err(error) => Err(Error::input(path, error)),
+        Err(error) => Err(Error::read(path)(error)),
     }
 }
 

@@ -191,7 +191,7 @@ fn not_locked(bytes: u64, because: &str) -> Error {
 /// When it has less room, or the directory of `path` cannot be looked at.
 pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
     let Some(dir) = &NewFile::directory_of(path).map_err(Error::read(path))? else { return Ok(()) };
-    let free = free_space(dir).map_err(|error| Error::input(dir, error))?;
+    let free = free_space(dir).map_err(Error::read(dir))?;
     if free >= bytes {
         return Ok(());
     }

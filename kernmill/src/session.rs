@@ -62,12 +62,12 @@ impl SavedText {
     pub fn open(path: Option<&Path>, vocab: usize, options: &mut Options) -> Result<SavedText> {
         let Some(path) = path else { return Ok(SavedText::default()) };
         options.sessions = true;
-        NewFile::check(path).map_err(|error| Error::input(path, error))?;
+        NewFile::check(path).map_err(Error::read(path))?;
         let new = SavedText { path: Some(path.to_owned()), ..SavedText::default() };
         let file = match SessionFile::open(path) {
             Ok(file) => file,
             Err(SessionError::Read(error)) if error.kind() == ErrorKind::NotFound => return Ok(new),
-            Err(error) => return Err(Error::input(path, error)),
+            Err(error) => return Err(Error::read(path)(error)),
         };
         let Session { tokens, state, name, .. } = file.session();
         let Some(state) = State::decode(state) else {

@@ -4,7 +4,8 @@
 //! is opened with [`open_regular`], which never waits, and read with [`read_regular`], which never reads more
 //! than its caller allows.
 
-use std::fs::{File, Metadata};
+use std::error::Error;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -15,14 +16,37 @@ use std::path::Path;
 /// # Errors
 /// When the file cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Without O_NONBLOCK, opening a named pipe waits for its writer.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    regular(File::options().read(true), path)
+}
+
+/// Opens a regular file for reading, and for writing behind its end, as [`open_regular`] does.
+///
+/// # Errors
+/// As [`open_regular`]; also when the file cannot be written.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    regular(File::options().read(true).append(true), path)
+}
+
+fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    // Without O_NONBLOCK, opening a named pipe waits for its other side.
+    let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);
     }
     let what = if kind.is_dir() { "it is a directory" } else { "it is a pipe or a device" };
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, expected a regular file")))
+}
+
+/// Whether an error, or what it is due to, is the system's failure, such as a lack of file descriptors or a
+/// broken disk: nothing is wrong with what was asked for.
+pub fn failed_by_system(error: &(dyn Error + 'static)) -> bool {
+    use libc::{EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC};
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.any(|cause| {
+        let code = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        matches!(code, Some(EDQUOT | EIO | EMFILE | ENFILE | ENOMEM | ENOSPC))
+    })
 }
 
 /// Whether the user that this process acts as owns what these metadata are of.

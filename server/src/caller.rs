@@ -4,10 +4,14 @@ use crate::error::ApiError;
 use crate::record::Record;
 use axum::http::HeaderMap;
 use blake3::Hash;
+use kernmill_os::files::read_named_text;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Bytes of a keys file at most: some ten thousand keys.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A key of a keys file. The key itself is not kept, only its hash.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +105,7 @@ impl Keys {
     /// # Errors
     /// When the file cannot be read, or a line is wrong.
     pub fn open(path: &Path) -> Result<Keys, kernmill::Error> {
-        let text = std::fs::read_to_string(path).map_err(kernmill::Error::read(path))?;
+        let text = read_named_text(path, MOST_BYTES).map_err(kernmill::Error::read(path))?;
         Keys::read(&text).map_err(|what| kernmill::Error::input(path, what))
     }
 

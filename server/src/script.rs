@@ -14,11 +14,15 @@ use kernmill::runtime::tokenizer::Tokenizer;
 use kernmill::runtime::{DraftStats, StopReason, TokenizerHandle};
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
 use kernmill::{Error, Logprobs};
+use kernmill_os::files::{read_named, read_regular};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+
+/// Bytes of a script, and of its tokenizer, at most.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// A model whose answers stand in a file.
 pub struct ScriptBackend {
@@ -42,7 +46,7 @@ impl ScriptBackend {
     /// # Errors
     /// When the file or its tokenizer cannot be read, or a field is wrong.
     pub fn open(path: &Path) -> Result<ScriptBackend, Error> {
-        let bytes = std::fs::read(path).map_err(Error::read(path))?;
+        let bytes = read_named(path, MOST_BYTES).map_err(Error::read(path))?;
         ScriptBackend::read(&bytes, path).map_err(|what| Error::input(path, what))
     }
 
@@ -53,7 +57,8 @@ impl ScriptBackend {
         let file =
             fields.text("tokenizer").map_err(say)?.ok_or("`tokenizer` is missing: a tokenizer.json")?;
         let file = path.parent().unwrap_or(Path::new(".")).join(file);
-        let json = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let json = read_regular(&file, MOST_BYTES);
+        let json = json.map_err(|error| format!("{}: {error}", file.display()))?;
         let vocab = fields.whole("vocab", 1..=1 << 24).map_err(say)?.unwrap_or(201_088) as u32;
         let fingerprint = format!("script-{}", blake3::hash(bytes).to_hex().split_at(16).0);
         let model = fields.text("model").map_err(say)?.unwrap_or_else(|| "script".to_owned());

@@ -26,6 +26,7 @@ pub use without::{Acceptor, accept};
 #[cfg(feature = "tls")]
 mod rustls {
     use super::{Tls, io};
+    use kernmill_os::files::read_named;
     use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
@@ -36,6 +37,9 @@ mod rustls {
     use tokio_rustls::rustls::pki_types::pem::PemObject;
     use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use tokio_rustls::server::TlsStream;
+
+    /// Bytes of a file at most: chains of certificates have a few thousand.
+    const MOST_BYTES: u64 = 1 << 20;
 
     /// Makes connections encrypted ones.
     #[derive(Clone)]
@@ -51,13 +55,14 @@ mod rustls {
             let wrong = |path: &Path, what: &dyn std::fmt::Display| {
                 io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {what}", path.display()))
             };
-            let chain: Result<Vec<_>, _> =
-                CertificateDer::pem_file_iter(&self.certificate).and_then(Iterator::collect);
+            let read = |path| read_named(path, MOST_BYTES).map_err(|error| wrong(path, &error));
+            let pem = read(&self.certificate)?;
+            let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
             let chain = chain.map_err(|error| wrong(&self.certificate, &error))?;
             if chain.is_empty() {
                 return Err(wrong(&self.certificate, &"expected a certificate as PEM"));
             }
-            let key = PrivateKeyDer::from_pem_file(&self.key);
+            let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?);
             let key = key.map_err(|error| {
                 wrong(&self.key, &format_args!("expected a private key as PEM without a passphrase: {error}"))
             })?;

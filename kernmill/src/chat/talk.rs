@@ -67,7 +67,7 @@ impl<'l> Talk<'l> {
     /// # Errors
     /// When the file is no conversation, or could not be written again.
     pub fn keep_in(&mut self, path: &Path) -> Result<Option<String>> {
-        NewFile::check(path).map_err(|error| Error::input(path, error))?;
+        NewFile::check(path).map_err(Error::read(path))?;
         self.session = Some(path.to_owned());
         if path.try_exists().is_ok_and(|exists| !exists) {
             return Ok(None);

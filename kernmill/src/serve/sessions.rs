@@ -25,7 +25,7 @@ pub struct SavedTokens {
 /// # Errors
 /// When there is no such file, or it is damaged.
 pub fn read_session(path: &Path) -> Result<(Vec<u32>, String)> {
-    let file = SessionFile::open(path).map_err(|error| Error::input(path, error))?;
+    let file = SessionFile::open(path).map_err(Error::read(path))?;
     let Session { tokens, state, .. } = file.session();
     let note = std::str::from_utf8(state).map_err(|error| Error::input(path, error))?;
     Ok((tokens.clone(), note.to_owned()))
@@ -63,7 +63,7 @@ impl Serving {
     /// When there is no such file, it is damaged, or an adapter is not loaded.
     pub fn restore_session(&mut self, path: &Path, adapters: &[AdapterUse], tenant: Tenant) -> Result<u32> {
         let layout = self.layout()?;
-        let file = SessionFile::open(path).map_err(|error| Error::input(path, error))?;
+        let file = SessionFile::open(path).map_err(Error::read(path))?;
         if file.session().layout != layout {
             return Ok(0);
         }

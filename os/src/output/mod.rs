@@ -8,6 +8,7 @@ mod tests;
 
 pub use place::directory;
 
+use crate::files::open_to_append;
 use place::Place;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek, SeekFrom};
@@ -42,6 +43,36 @@ enum State {
     Stream,
     /// A file that has its name.
     Done,
+}
+
+/// What is at the place of an output that goes on where it ended, instead of being replaced.
+#[derive(Debug)]
+pub enum GoneOnWith {
+    /// Nothing yet: the path of the file to make, links followed.
+    Nothing(PathBuf),
+    /// A regular file. What is written goes behind its end.
+    File(File),
+    /// A pipe or a character device: bytes go through it, and none come back.
+    Stream(NewFile),
+}
+
+impl GoneOnWith {
+    /// Opens what is at `path`. Nothing is made, changed or read. A pipe without a reader is waited for, as
+    /// every writer does.
+    ///
+    /// # Errors
+    /// When a new file could not be made there, or what is there can be neither read and gone on with nor
+    /// written through.
+    pub fn open(path: &Path) -> io::Result<GoneOnWith> {
+        match place::find(path)? {
+            Place::Stream => NewFile::create(path).map(GoneOnWith::Stream),
+            Place::File { path, old: None } => {
+                NewFile::check(&path)?;
+                Ok(GoneOnWith::Nothing(path))
+            }
+            Place::File { path, old: Some(_) } => open_to_append(&path).map(GoneOnWith::File),
+        }
+    }
 }
 
 impl NewFile {
