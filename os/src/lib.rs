@@ -6,6 +6,7 @@ pub mod bus;
 pub mod cpu;
 pub mod files;
 pub mod float_env;
+pub mod foreign;
 pub mod memory;
 pub mod output;
 pub mod perf;
