@@ -1,26 +1,29 @@
 //! Following one text.
 
-use crate::error::{Error, one_line};
+use crate::error::Error;
 use crate::lexicon::Lexicon;
 use crate::mask::Mask;
+use crate::parser::Parser;
 use crate::rule::Rule;
-use llguidance::Matcher;
-use llguidance::api::StopReason;
-use llguidance::panic_utils::catch_unwind;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// What may come next in one text.
 #[derive(Clone)]
 pub struct Constraint {
-    matcher: Matcher,
+    parser: Parser,
     mask: Mask,
     /// Whether `mask` is that of the text so far.
     is_fresh: bool,
     /// Whether the text has ended.
     is_done: bool,
     ends: Arc<[u32]>,
+    /// The token that came last.
+    last: Option<u32>,
+    /// Whether the tokenizer spells texts exactly. Without that no token must come.
+    is_exact: bool,
+    /// Tokens that must come next, once they were looked for.
+    forced: Option<Vec<u32>>,
 }
 
 impl fmt::Debug for Constraint {
@@ -35,27 +38,21 @@ impl Constraint {
     /// # Errors
     /// When the rule has a mistake, asks for what is not supported, or is too large.
     pub fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Constraint, Error> {
-        let wrong = |error: &dyn fmt::Display| {
-            let what = format!("{} cannot be followed", rule.name());
-            Error::Rule { what, reason: one_line(&error.to_string()) }
-        };
-        let grammar = rule.grammar()?;
-        // A mistake in a schema must not end the program, whatever the reader makes of it.
-        let parser = catch_unwind(AssertUnwindSafe(|| lexicon.factory.create_parser(grammar)));
-        let parser = parser.map_err(|error| wrong(&error))?;
         let mut constraint = Constraint {
-            matcher: Matcher::new(Ok(parser)),
+            parser: Parser::new(lexicon, rule)?,
             mask: Mask::new(lexicon.width),
             is_fresh: false,
             is_done: false,
             ends: lexicon.ends.as_slice().into(),
+            last: None,
+            is_exact: lexicon.is_exact,
+            forced: None,
         };
-        if let Some(error) = constraint.matcher.get_error() {
-            return Err(wrong(&error));
-        }
         // What can never be begun is found here.
         match constraint.mask() {
-            Err(Error::Stuck(reason)) => Err(wrong(&reason)),
+            Err(Error::Stuck(reason)) => {
+                Err(Error::Rule { what: format!("{} cannot be followed", rule.name()), reason })
+            }
             Err(error) => Err(error),
             Ok(_) => Ok(constraint),
         }
@@ -75,30 +72,22 @@ impl Constraint {
     }
 
     fn compute(&mut self) -> Result<(), Error> {
-        let may_end = self.is_done || self.may_end()?;
+        let must_come = self.forced().first().copied();
+        let may_end = self.is_done || self.parser.may_end()?;
         self.mask.clear();
-        if !self.is_done {
-            match self.matcher.compute_mask() {
-                Ok(bits) => self.mask.assign(bits.as_slice()),
-                // The matcher has failed with this, and only its message tells why.
-                Err(error) if error.to_string().contains(&format!("{:?}", StopReason::NoExtensionBias)) => {
-                    if !may_end {
-                        return Err(Error::Stuck("no token of the vocabulary may come next".to_owned()));
-                    }
-                    self.is_done = true;
-                }
-                Err(error) => return Err(stuck(&error)),
+        if let Some(id) = must_come {
+            self.mask.allow(id);
+        } else if !self.is_done {
+            match self.parser.mask()? {
+                Some(bits) => self.mask.assign(bits.as_slice()),
+                None if may_end => self.is_done = true,
+                None => return Err(Error::Stuck("no token of the vocabulary may come next".to_owned())),
             }
         }
         if may_end {
             self.ends.iter().for_each(|id| self.mask.allow(*id));
         }
         Ok(())
-    }
-
-    /// Whether the text may end here.
-    fn may_end(&mut self) -> Result<bool, Error> {
-        self.matcher.is_accepting().map_err(|error| stuck(&error))
     }
 
     /// Takes the next token of the text.
@@ -112,22 +101,34 @@ impl Constraint {
         if id as usize >= self.mask.width() {
             return Err(Error::NotAllowed { id });
         }
-        let taken = self.matcher.try_consume_tokens(&[id]).map_err(|error| stuck(&error))?;
-        if taken == 0 {
-            if !self.ends.contains(&id) || !self.may_end()? {
+        if !self.parser.accept(id)? {
+            if !self.ends.contains(&id) || !self.parser.may_end()? {
                 return Err(Error::NotAllowed { id });
             }
             self.is_done = true;
         }
-        self.is_done |= self.matcher.is_stopped();
+        self.is_done |= self.parser.is_stopped();
         self.is_fresh = false;
+        self.last = Some(id);
+        if self.is_exact {
+            // Behind a token that had to come, the others still have to.
+            self.forced.take_if(|ids| ids.len() < 2 || ids.remove(0) != id);
+        }
         Ok(())
     }
 
-    /// Tokens that must come next, in order, as the tokenizer writes them; none where there is a choice. The
-    /// caller gives those that it takes to [`Constraint::accept`].
+    /// Tokens that must come next, in order, as the tokenizer writes them; none where there is a choice. Of
+    /// a long text that must come, these are the first tokens. The caller gives those that it takes to
+    /// [`Constraint::accept`].
     pub fn forced(&mut self) -> Vec<u32> {
-        if self.is_done { Vec::new() } else { self.matcher.compute_ff_tokens() }
+        if self.is_done || !self.is_exact {
+            return Vec::new();
+        }
+        if self.forced.is_none() {
+            // A failure comes again with the mask.
+            self.forced = self.parser.forced(self.last).ok();
+        }
+        self.forced.clone().unwrap_or_default()
     }
 
     /// Number of the logits of the model that the constraint is for.
@@ -139,8 +140,4 @@ impl Constraint {
     pub fn is_done(&self) -> bool {
         self.is_done
     }
-}
-
-fn stuck(error: &dyn fmt::Display) -> Error {
-    Error::Stuck(one_line(&error.to_string()))
 }

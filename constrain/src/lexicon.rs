@@ -30,6 +30,8 @@ pub struct Lexicon {
     pub(crate) width: usize,
     /// Tokens that end a text.
     pub(crate) ends: Vec<u32>,
+    /// Whether the tokenizer spells a text within another one exactly.
+    pub(crate) is_exact: bool,
 }
 
 impl fmt::Debug for Lexicon {
@@ -62,7 +64,7 @@ impl Lexicon {
         }
         let trie = TokTrie::from(&TokRxInfo::new(width as u32, NO_TOKEN), &words);
         let is_exact = is_exact(&*vocabulary, &trie);
-        let env: TokEnv = Arc::new(Env { trie, vocabulary, is_exact });
+        let env: TokEnv = Arc::new(Env { trie, vocabulary });
         let slices = llguidance::earley::SlicedBiasComputer::general_slices();
         let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &slices)
             .map_err(|error| Error::Vocabulary(one_line(&error.to_string())))?;
@@ -71,7 +73,7 @@ impl Lexicon {
         let mut ends: Vec<u32> = ends.iter().copied().filter(|id| (*id as usize) < width).collect();
         ends.sort_unstable();
         ends.dedup();
-        Ok(Lexicon { factory, width, ends })
+        Ok(Lexicon { factory, width, ends, is_exact })
     }
 
     /// Number of the model's logits.
@@ -130,7 +132,6 @@ fn exact_ids(vocabulary: &dyn Vocabulary, trie: &TokTrie, text: &str) -> Option<
 struct Env {
     trie: TokTrie,
     vocabulary: Shared,
-    is_exact: bool,
 }
 
 impl TokenizerEnv for Env {
@@ -145,7 +146,8 @@ impl TokenizerEnv for Env {
         })
     }
 
+    /// Keeps the parser from walking along whatever must come next, which has no limit: `ahead` does that.
     fn tokenize_is_canonical(&self) -> bool {
-        self.is_exact
+        false
     }
 }

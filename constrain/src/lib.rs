@@ -25,12 +25,14 @@
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+mod ahead;
 mod constraint;
 mod error;
 mod json;
 mod lexicon;
 mod limits;
 mod mask;
+mod parser;
 mod rule;
 
 pub use constraint::Constraint;

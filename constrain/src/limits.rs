@@ -16,6 +16,12 @@ pub const GRAMMAR_BYTES: usize = 64 << 10;
 /// Bytes of all tools' schemas together.
 pub(crate) const TURN_BYTES: usize = 512 << 10;
 
+/// Most bytes that are looked ahead at once for tokens that must come.
+pub(crate) const FORCED_BYTES: usize = 256;
+
+/// As many tokens that must come are enough to stop looking for more.
+pub(crate) const FORCED_TOKENS: usize = 64;
+
 /// Limits of the work: about 20 ms to begin with, 15 ms for a mask, and 40 MB for the lexer's states.
 pub(crate) fn of_work() -> ParserLimits {
     ParserLimits {
