@@ -26,7 +26,7 @@ const NO_TOKEN: TokenId = u32::MAX;
 /// A model's vocabulary as constraints need it: the tree of its tokens' bytes. One is made for a model, which
 /// takes a moment, and serves all constraints.
 pub struct Lexicon {
-    pub(crate) factory: ParserFactory,
+    pub(crate) factory: Arc<ParserFactory>,
     pub(crate) width: usize,
     /// Tokens that end a text.
     pub(crate) ends: Vec<u32>,
@@ -73,7 +73,7 @@ impl Lexicon {
         let mut ends: Vec<u32> = ends.iter().copied().filter(|id| (*id as usize) < width).collect();
         ends.sort_unstable();
         ends.dedup();
-        Ok(Lexicon { factory, width, ends, is_exact })
+        Ok(Lexicon { factory: Arc::new(factory), width, ends, is_exact })
     }
 
     /// Number of the model's logits.

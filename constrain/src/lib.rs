@@ -32,6 +32,7 @@ mod json;
 mod lexicon;
 mod limits;
 mod mask;
+mod numbers;
 mod parser;
 mod rule;
 

@@ -1,8 +1,10 @@
 //! Limits of rules and of the work that they make.
 
 use crate::error::Error;
+use crate::numbers;
 use llguidance::api::ParserLimits;
 use serde_json::Value;
+use std::time::Duration;
 
 /// Bytes of the largest JSON schema, written without spaces.
 pub const SCHEMA_BYTES: usize = 128 << 10;
@@ -16,6 +18,10 @@ pub const GRAMMAR_BYTES: usize = 64 << 10;
 /// Bytes of all tools' schemas together.
 pub(crate) const TURN_BYTES: usize = 512 << 10;
 
+/// How long the making of a parser may take. Its work is counted, and ends far earlier: this is for machines
+/// that are much too slow.
+pub(crate) const MAKING_TIME: Duration = Duration::from_secs(10);
+
 /// Most bytes that are looked ahead at once for tokens that must come.
 pub(crate) const FORCED_BYTES: usize = 256;
 
@@ -26,7 +32,7 @@ pub(crate) const FORCED_TOKENS: usize = 64;
 pub(crate) fn of_work() -> ParserLimits {
     ParserLimits {
         max_items_in_row: 2000,
-        initial_lexer_fuel: 1_000_000,
+        initial_lexer_fuel: 500_000,
         step_lexer_fuel: 200_000,
         step_max_items: 50_000,
         max_lexer_states: 20_000,
@@ -36,7 +42,7 @@ pub(crate) fn of_work() -> ParserLimits {
     }
 }
 
-/// Checks size and depth of a schema, and gives its size in bytes. `what` names it in errors.
+/// Checks size, depth and numbers of a schema, and gives its size in bytes. `what` names it in errors.
 pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
     if !schema.is_object() {
         let found = match schema {
@@ -62,6 +68,7 @@ pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
         }
         level = level.into_iter().flat_map(inside).collect();
     }
+    numbers::check(what, schema)?;
     let bytes = schema.to_string().len();
     if bytes > SCHEMA_BYTES {
         return Err(too_large(bytes, "bytes", SCHEMA_BYTES));

@@ -3,8 +3,9 @@
 use crate::ahead;
 use crate::error::{Error, one_line};
 use crate::lexicon::Lexicon;
-use crate::limits::FORCED_TOKENS;
+use crate::limits::{FORCED_TOKENS, MAKING_TIME};
 use crate::rule::Rule;
+use kernmill_os::foreign::{self, Cancel, Watch};
 use llguidance::api::{GrammarInit, StopReason, TopLevelGrammar};
 use llguidance::earley::lexerspec::LexerSpec;
 use llguidance::panic_utils::catch_unwind;
@@ -22,15 +23,20 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// The parser of a rule, at the beginning of a text.
+    /// The parser of a rule, at the beginning of a text. It is made on a thread of its own, whose stack holds
+    /// rules that lead to other rules a few thousand times.
     ///
     /// # Errors
-    /// When the rule has a mistake, or is too much work.
-    pub(crate) fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Parser, Error> {
+    /// When the rule has a mistake or is too much work, or `cancel` is set.
+    pub(crate) fn new(lexicon: &Lexicon, rule: &Rule, cancel: &Cancel) -> Result<Parser, Error> {
         let grammar = rule.grammar()?;
-        // A mistake in a schema must not end the program, whatever the reader makes of it.
-        let made = catch_unwind(AssertUnwindSafe(|| Ok(compile(&lexicon.factory, grammar))));
-        let inner = made.unwrap_or_else(|panic| Err(panic.to_string())).map_err(|reason| {
+        let factory = lexicon.factory.clone();
+        let made = foreign::run("constraint", MAKING_TIME, cancel, move |watch| {
+            // A mistake in a schema must not end the program, whatever the reader makes of it.
+            catch_unwind(AssertUnwindSafe(|| Ok(compile(&factory, grammar, watch))))
+                .unwrap_or_else(|panic| Err(panic.to_string()))
+        });
+        let inner = made.unwrap_or_else(|stopped| Err(stopped.to_string())).map_err(|reason| {
             let what = format!("{} cannot be followed", rule.name());
             Error::Rule { what, reason: one_line(&reason) }
         })?;
@@ -126,11 +132,12 @@ fn only(set: &SimpleVob) -> Option<u32> {
 }
 
 /// The parser of a grammar.
-fn compile(factory: &ParserFactory, grammar: TopLevelGrammar) -> Result<TokenParser, String> {
+fn compile(factory: &ParserFactory, grammar: TopLevelGrammar, watch: &Watch) -> Result<TokenParser, String> {
     let made = GrammarInit::Serialized(grammar)
         .to_internal(Some(factory.tok_env().clone()), factory.limits().clone());
     let (grammar, lexemes) = made.map_err(reason)?;
-    try_first_bytes(factory, lexemes.clone())?;
+    watch.check().map_err(reason)?;
+    try_first_bytes(factory, lexemes.clone(), watch)?;
     let init = GrammarInit::Internal(grammar, lexemes);
     let mut parser = factory.create_parser_from_init_default(init).map_err(reason)?;
     parser.start_without_prompt();
@@ -139,15 +146,16 @@ fn compile(factory: &ParserFactory, grammar: TopLevelGrammar) -> Result<TokenPar
 
 /// Checks that a lexer with these lexemes can take a first byte. The lexer does the same when it is made,
 /// but counts no work there.
-fn try_first_bytes(factory: &ParserFactory, mut lexemes: LexerSpec) -> Result<(), String> {
+fn try_first_bytes(factory: &ParserFactory, mut lexemes: LexerSpec, watch: &Watch) -> Result<(), String> {
     lexemes.add_extra_lexemes(&factory.extra_lexemes());
     let mut limits = factory.limits().clone();
-    let fuel = limits.initial_lexer_fuel;
     let mut lexer = lexemes.to_regex_vec(&mut limits).map_err(reason)?;
-    lexer.set_fuel(fuel);
+    // What is left.
+    lexer.set_fuel(limits.initial_lexer_fuel);
     lexer.set_max_states(limits.max_lexer_states);
     let first = lexer.initial_state(&lexemes.all_lexemes());
     for byte in 0..=u8::MAX {
+        watch.check().map_err(reason)?;
         lexer.transition(first, byte);
         if let Some(error) = lexer.get_error() {
             return Err(error);

@@ -1,0 +1,119 @@
+//! Time and memory of random schemas, expressions and grammars, over the vocabulary of GPT-OSS: how long the
+//! slowest takes until it is refused or its text has begun, and what the largest needs.
+//!
+//! `KERNMILL_FORMS` is their number, `KERNMILL_SEED` the number of the first.
+
+#[path = "../tests/constrain/forms.rs"]
+mod forms;
+#[path = "../../chat/tests/chat/o200k.rs"]
+mod o200k;
+
+use fastrand::Rng;
+use kernmill_constrain::{Constraint, Error, Lexicon};
+use std::fs;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+const WIDTH: u32 = 201_088;
+
+/// Tokens of a text.
+const TOKENS: usize = 30;
+
+/// Heaviest forms that are shown.
+const SHOWN: usize = 10;
+
+fn given(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// Bytes of memory that the process had at most since the last call.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    // The kernel starts again from what there is now.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    kilobytes.unwrap_or(0) << 10
+}
+
+/// What one form cost.
+struct Cost {
+    seed: u64,
+    made: f64,
+    step: f64,
+    bytes: u64,
+    text: String,
+}
+
+fn main() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let vocabulary = Arc::new(o200k::O200k::new());
+    let lexicon =
+        Lexicon::new(vocabulary.clone(), WIDTH as usize, &[200_002, 199_999]).expect("a vocabulary");
+    let (first, count) = (given("KERNMILL_SEED", 0), given("KERNMILL_FORMS", 10_000));
+    let (mut taken, mut stuck) = (0, 0);
+    let mut costs = Vec::new();
+    for seed in first..first + count {
+        let mut rng = Rng::with_seed(seed);
+        let rule = forms::form(&mut rng);
+        if std::env::var_os("SHOW").is_some() { eprintln!("{seed} {}", format!("{rule:?}").chars().take(3000).collect::<String>()); }
+        peak();
+        let before = peak();
+        let start = Instant::now();
+        let constraint = Constraint::new(&lexicon, &rule);
+        let made = start.elapsed().as_secs_f64();
+        let mut step = 0f64;
+        if let Ok(mut constraint) = constraint {
+            taken += 1;
+            for _ in 0..TOKENS {
+                let start = Instant::now();
+                let outcome = follow(&mut constraint, &mut rng);
+                step = step.max(start.elapsed().as_secs_f64());
+                stuck += usize::from(outcome.is_err());
+                if !outcome.unwrap_or(false) {
+                    break;
+                }
+            }
+        }
+        let text: String = format!("{rule:?}").chars().take(400).collect();
+        costs.push(Cost { seed, made, step, bytes: peak().saturating_sub(before), text });
+    }
+    writeln!(out, "{count} forms: {taken} taken, {stuck} of them stuck within {TOKENS} tokens")?;
+    show(&mut out, "to make, ms", &mut costs, |cost| cost.made * 1e3)?;
+    show(&mut out, "for a token, ms", &mut costs, |cost| cost.step * 1e3)?;
+    show(&mut out, "of memory, MB", &mut costs, |cost| cost.bytes as f64 / 1e6)
+}
+
+/// Follows a text by what must come, or a token; whether it goes on.
+fn follow(constraint: &mut Constraint, rng: &mut Rng) -> Result<bool, Error> {
+    for id in constraint.forced() {
+        constraint.accept(id)?;
+    }
+    if constraint.is_done() {
+        return Ok(false);
+    }
+    let ids: Vec<u32> = constraint.mask()?.ids().collect();
+    let Some(id) = rng.choice(ids) else { return Ok(false) };
+    constraint.accept(id)?;
+    Ok(!constraint.is_done())
+}
+
+fn show(out: &mut impl Write, what: &str, costs: &mut [Cost], of: fn(&Cost) -> f64) -> io::Result<()> {
+    costs.sort_unstable_by(|a, b| of(b).total_cmp(&of(a)));
+    let sum: f64 = costs.iter().map(of).sum();
+    let at = |part: usize| of(&costs[costs.len() / part]);
+    writeln!(
+        out,
+        "{what}: mean {:.2}, median {:.2}, p99 {:.2}, p99.9 {:.2}, most {:.2}",
+        sum / costs.len() as f64,
+        at(2),
+        at(100),
+        at(1000),
+        of(&costs[0])
+    )?;
+    for cost in costs.iter().take(SHOWN) {
+        writeln!(out, "  {:9.1}  seed {:5}  {}", of(cost), cost.seed, cost.text)?;
+    }
+    Ok(())
+}
