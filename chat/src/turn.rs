@@ -4,7 +4,7 @@ use crate::conversation::{Conversation, Tool};
 use crate::event::{Anomalies, Event, Part};
 use crate::format::{Format, Reader, Refused};
 use crate::grammar::{ToolChoice, TurnGrammar};
-use kernmill_constrain::{Constraint, Lexicon, Rule};
+use kernmill_constrain::{Composed, Constraint, Lexicon, Rule};
 use kernmill_text::{StopMatcher, Vocabulary};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -80,6 +80,8 @@ pub struct Turn {
     pub prompt: Vec<u32>,
     /// Rule that the text is held to, if there is one.
     pub rule: Option<Rule>,
+    /// Form of the answer, which is part of the rule.
+    form: Option<Rule>,
     /// Tokens that end the text.
     pub stop_tokens: Vec<u32>,
     reader: Reader,
@@ -135,12 +137,13 @@ impl Turn {
         let has_calls = options.choice != ToolChoice::None;
         let mut events = Vec::new();
         let reader = format.reader(vocabulary, conversation, has_calls, &mut events)?;
-        let rule = rule(format, conversation, &options)?;
+        let form = options.form.clone().or_else(|| form_of(conversation));
+        let rule = rule(format, conversation, form.clone(), &options)?;
         let own_stop = format.stop();
         let stops: Vec<String> = options.stop.into_iter().chain(own_stop.clone()).collect();
         let stop_tokens = format.stop_tokens(vocabulary, end_tokens);
         let turn = Turn::of(vocabulary, prompt, rule, stop_tokens, reader, stops);
-        let mut turn = Turn { own_stop, one_call: options.one_call, ..turn };
+        let mut turn = Turn { own_stop, form, one_call: options.one_call, ..turn };
         turn.give(events);
         Ok(turn)
     }
@@ -173,6 +176,7 @@ impl Turn {
             special.filter(|token| stops.contains(&token.text)).map(|token| (token.id, token.text));
         Turn {
             prompt,
+            form: rule.clone(),
             rule,
             stop_tokens,
             reader,
@@ -200,18 +204,12 @@ impl Turn {
             Ok(constraint) => return Ok(Some(constraint)),
             Err(error) => error,
         };
-        let wrong = |tool: &Tool| {
-            let schema = Rule::JsonSchema(tool.parameters.clone()?);
-            let error = Constraint::new(lexicon, &schema).err()?;
-            let (name, help) = (&tool.name, "without `strict` it is followed as far as can be");
-            Some(TurnError::Function(format!("the function `{name}`: {error}; {help}")))
-        };
-        // The error of the whole turn points into a grammar that nobody wrote.
-        let of_function = match rule {
-            Rule::Composed(_) => tools.iter().filter(|tool| tool.strict).find_map(wrong),
-            _ => None,
-        };
-        Err(of_function.unwrap_or_else(|| TurnError::Form(error.to_string())))
+        // The error of a whole turn points into a grammar that nobody wrote: each part alone says it better.
+        if let Some(Err(error)) = self.form.as_ref().map(|form| Constraint::new(lexicon, form)) {
+            return Err(TurnError::Form(error.to_string()));
+        }
+        let of_function = tools.iter().find_map(|tool| fault(lexicon, tool));
+        Err(of_function.unwrap_or_else(|| TurnError::Choice(error.to_string())))
     }
 
     /// Takes the next token, and the text that the tokenizer releases with it, which counts in a format where
@@ -344,14 +342,30 @@ impl Turn {
     }
 }
 
+/// The form that a conversation asks for.
+fn form_of(conversation: &Conversation) -> Option<Rule> {
+    conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()))
+}
+
+/// The fault in a function's schema, if there is one.
+fn fault(lexicon: &Lexicon, tool: &Tool) -> Option<TurnError> {
+    let schema = tool.parameters.as_ref()?;
+    let mut alone = Composed::default();
+    let made = alone.schema("start", "the schema", schema, tool.strict);
+    let error = made.and_then(|()| Constraint::new(lexicon, &Rule::Composed(alone)).map(drop)).err()?;
+    let error = Constraint::new(lexicon, &Rule::JsonSchema(schema.clone())).err().unwrap_or(error);
+    let help = if tool.strict { "; without `strict` it is followed as far as can be" } else { "" };
+    Some(TurnError::Function(format!("the function `{}`: {error}{help}", tool.name)))
+}
+
 /// What the answer is held to.
 fn rule(
     format: &Format,
     conversation: &Conversation,
+    form: Option<Rule>,
     options: &TurnOptions,
 ) -> Result<Option<Rule>, TurnError> {
-    let turn = TurnGrammar::of(conversation, options.choice.clone());
-    let turn = TurnGrammar { answer: options.form.clone().or(turn.answer.clone()), ..turn };
+    let turn = TurnGrammar { answer: form, ..TurnGrammar::of(conversation, options.choice.clone()) };
     if matches!(format, Format::Harmony) {
         let wrong = |error: kernmill_constrain::Error| match options.choice.is_required() {
             true => TurnError::Choice(error.to_string()),

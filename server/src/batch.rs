@@ -106,7 +106,8 @@ impl Form for ChatForm {
         let prepared = Prepared::new(&facts, asked.ask).map_err(say)?;
         let (request, pieces) = prepared.parts();
         let head = Head::new("chatcmpl-", &asked.model, &facts);
-        let draft = ChatDraft { facts, pieces, message: Message::default(), head, effort };
+        let message = if asked.is_older { Message::older() } else { Message::default() };
+        let draft = ChatDraft { facts, pieces, message, head, effort };
         Ok((request, Box::new(draft)))
     }
 }

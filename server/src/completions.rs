@@ -2,10 +2,11 @@
 
 use crate::backend::{Facts, Running};
 use crate::caller::Caller;
-use crate::chat::request::{Own, PASSED_OVER, class};
+use crate::chat::request::{PASSED_OVER, class, has_usage};
 use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::form::Own;
 use crate::head::Head;
 use crate::reply::{self, Stream};
 use crate::scope::salt;
@@ -81,18 +82,18 @@ impl Completion {
             ));
         }
         let streams = fields.flag("stream")?.unwrap_or(false);
-        let has_usage = match fields.object("stream_options")? {
-            Some(mut options) => options.flag("include_usage")?.unwrap_or(false),
-            None => false,
-        };
+        let has_usage = has_usage(&mut fields)?;
         let sampler = sampling::sampler(&mut fields, facts.vocab)?;
         let stop = sampling::stops(&mut fields)?;
         let goes_on = fields.flag("ignore_eos")?.unwrap_or(false);
-        let stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
+        let mut stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
+        stop_tokens.extend(sampling::stop_tokens(&mut fields, facts.vocab)?);
         let class = class(&mut fields)?;
         let salt = salt(&mut fields)?;
-        let Own { form, drafts } = Own::take(&scope, &mut fields)?;
-        let rule = form;
+        let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
+        wanted.take(&mut fields, "response_format")?;
+        let rule = wanted.rule();
+        sampling::refuse(&mut fields)?;
         fields.pass_over(&PASSED_OVER);
         let mut requests = Vec::new();
         for prompt in &prompts {
@@ -105,7 +106,7 @@ impl Completion {
             for at in 0..n {
                 let mut sampler = sampler.clone();
                 sampler.seed = sampler.seed.map(|seed| seed.wrapping_add(at));
-                let constraint = rule.as_ref().map(|rule| held_to(facts, rule, "kernmill")).transpose()?;
+                let constraint = rule.as_ref().map(|rule| held_to(facts, rule, &wanted.field)).transpose()?;
                 requests.push(Request {
                     constraint,
                     drafts,

@@ -74,9 +74,25 @@ impl ApiError {
         ApiError { param: param.map(str::to_owned), ..ApiError::not_found(message) }
     }
 
+    /// There is no item of that name in a stored response, to which `param` refers.
+    pub fn item(id: &str, param: &str) -> ApiError {
+        let message = format!(
+            "`{param}` names the item `{id}`, which no stored response has: items are kept with the response \
+             that they are of, unless its `store` is false; send the item itself"
+        );
+        ApiError { param: Some(param.to_owned()), ..ApiError::not_found(message) }
+    }
+
     /// The caller has no session of that name.
     pub fn session(name: &str) -> ApiError {
         ApiError::not_found(format!("there is no session `{name}`: GET /v1/sessions lists those of this key"))
+    }
+
+    /// No answer is kept that a thread of Anthropic's API could go on from. Its clients know the code, and send
+    /// all messages again.
+    pub fn thread() -> ApiError {
+        let message = "`thread` is not served: send all messages of the conversation";
+        ApiError { code: Some("thread_unsupported_request"), ..ApiError::field("thread", message) }
     }
 
     /// The error with the name that an API has for the field `from`.
@@ -206,7 +222,11 @@ impl ApiError {
             status if status >= 500 => "api_error",
             _ => "invalid_request_error",
         };
-        json!({ "type": "error", "error": { "type": kind, "message": self.message } })
+        let mut error = json!({ "type": kind, "message": self.message });
+        if let Some(code) = self.code {
+            error["details"] = json!({ "error_code": code });
+        }
+        json!({ "type": "error", "error": error })
     }
 
     /// The error as Ollama's envelope, which has no place for the field but the message.

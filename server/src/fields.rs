@@ -3,12 +3,21 @@
 use crate::error::ApiError;
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// An object of a request. Its fields are taken one by one.
+/// An object of a request. Its fields are taken one by one. A copy reads the same object.
+#[derive(Clone)]
 pub struct Fields {
-    object: Map<String, Value>,
+    rest: Arc<Mutex<Rest>>,
     /// Where the object is, such as `messages[2].`; empty at the top.
     path: String,
+}
+
+/// What of an object was not taken yet.
+struct Rest {
+    members: Map<String, Value>,
+    /// Objects in it that were taken, to be read on their own.
+    inner: Vec<Fields>,
 }
 
 impl Fields {
@@ -28,7 +37,10 @@ impl Fields {
     /// When it is no object.
     pub fn of(value: Value, path: &str) -> Result<Fields, ApiError> {
         match value {
-            Value::Object(object) => Ok(Fields { object, path: path.to_owned() }),
+            Value::Object(object) => {
+                let rest = Rest { members: object, inner: Vec::new() };
+                Ok(Fields { rest: Arc::new(Mutex::new(rest)), path: path.to_owned() })
+            }
             other => {
                 let place = path.trim_end_matches('.');
                 let (what, name) = if place.is_empty() { ("the body", "") } else { (place, place) };
@@ -58,7 +70,16 @@ impl Fields {
 
     /// A field's value; `null` is the same as none.
     pub fn take(&mut self, field: &str) -> Option<Value> {
-        self.object.shift_remove(field).filter(|value| !value.is_null())
+        self.left().members.shift_remove(field).filter(|value| !value.is_null())
+    }
+
+    /// A copy of a field's value, which stays to be taken; `null` is the same as none.
+    pub fn look(&self, field: &str) -> Option<Value> {
+        self.left().members.get(field).filter(|value| !value.is_null()).cloned()
+    }
+
+    fn left(&self) -> MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A text.
@@ -141,27 +162,63 @@ impl Fields {
     pub fn object(&mut self, field: &str) -> Result<Option<Fields>, ApiError> {
         match self.take(field) {
             None => Ok(None),
-            Some(value) => Fields::of(value, &format!("{}.", self.name(field))).map(Some),
+            Some(value) => self.within(field, value).map(Some),
         }
+    }
+
+    /// An object that is the value of a field, or of a member of it such as `tools[2]`. What nobody takes of
+    /// it is part of [`Fields::rest`].
+    ///
+    /// # Errors
+    /// When the value is no object.
+    pub fn within(&mut self, field: &str, value: Value) -> Result<Fields, ApiError> {
+        let read = Fields::of(value, &format!("{}.", self.name(field)))?;
+        self.left().inner.push(read.clone());
+        Ok(read)
     }
 
     /// Forgets fields that mean nothing here.
     pub fn pass_over(&mut self, fields: &[&str]) {
+        let mut left = self.left();
         fields.iter().for_each(|field| {
-            self.object.shift_remove(*field);
+            left.members.shift_remove(*field);
         });
     }
 
     /// Forgets a field whose value means the same as none.
     pub fn pass_over_if(&mut self, field: &str, is_none: impl Fn(&Value) -> bool) {
-        if self.object.get(field).is_some_and(is_none) {
+        if self.look(field).is_some_and(|value| is_none(&value)) {
             self.pass_over(&[field]);
         }
     }
 
-    /// Names of the fields that nobody took.
+    /// Refuses a field that would change the answer, and that nothing is done about here, unless its value
+    /// asks for nothing. `help` is what to do in its place.
+    ///
+    /// # Errors
+    /// When the field asks for something.
+    pub fn refuse(
+        &mut self,
+        field: &str,
+        asks_nothing: impl Fn(&Value) -> bool,
+        help: &str,
+    ) -> Result<(), ApiError> {
+        match self.take(field).filter(|value| !asks_nothing(value)) {
+            None => Ok(()),
+            Some(value) => {
+                let name = self.name(field);
+                let message = format!("`{name}` is {}, which is not served here: {help}", shown(&value));
+                Err(ApiError::field(name, message))
+            }
+        }
+    }
+
+    /// Names of the fields that nobody took, of the objects in this one, too. Without a value they are none.
     pub fn rest(&self) -> Vec<String> {
-        self.object.keys().map(|field| self.name(field)).collect()
+        let left = self.left();
+        let own =
+            left.members.iter().filter(|(_, value)| !value.is_null()).map(|(field, _)| self.name(field));
+        own.chain(left.inner.iter().flat_map(Fields::rest)).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a request must be like before anything is done for it.
 
 use crate::error::ApiError;
+use crate::ollama;
 use crate::state::Config;
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, Uri};
@@ -17,7 +18,10 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
         let kind = value.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case("application/json")
     };
-    if method == Method::POST {
+    // Clients of Ollama name no type of a body, or that of forms, as curl does. A browser names where a request
+    // comes from.
+    let is_browser = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
+    if method == Method::POST && (is_browser || !uri.path().starts_with(ollama::PATH)) {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         // Without a body there is no type.
         let is_empty = headers.get("content-length").is_none_or(|length| length == "0")
@@ -79,11 +83,20 @@ mod tests {
     use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
     fn status(config: &Config, method: &Method, headers: &[(&'static str, &str)]) -> u16 {
+        status_of("/v1/models", config, method, headers)
+    }
+
+    fn status_of(
+        path: &'static str,
+        config: &Config,
+        method: &Method,
+        headers: &[(&'static str, &str)],
+    ) -> u16 {
         let headers: HeaderMap = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
             .collect();
-        let checked = check(config, method, &Uri::from_static("/v1/models"), &headers);
+        let checked = check(config, method, &Uri::from_static(path), &headers);
         checked.map_or_else(|error| error.status().as_u16(), |()| 200)
     }
 
@@ -122,5 +135,20 @@ mod tests {
         }
         assert_eq!(status(&config, &Method::POST, &[host, ("content-length", "2")]), 415);
         assert_eq!(status(&config, &Method::POST, &[host]), 200);
+    }
+
+    #[test]
+    fn clients_of_ollama_need_no_type_and_pages_do() {
+        let config = Config::default();
+        let (host, length) = (("host", "localhost:8080"), ("content-length", "2"));
+        let of = |more: &[(&'static str, &str)]| {
+            status_of("/api/chat", &config, &Method::POST, &[&[host, length], more].concat())
+        };
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        assert_eq!((of(&[]), of(&[form])), (200, 200));
+        for browser in [("sec-fetch-site", "cross-site"), ("origin", "http://localhost:8080")] {
+            assert_eq!((of(&[browser]), of(&[form, browser])), (415, 415), "{browser:?}");
+        }
+        assert_eq!(of(&[("origin", "https://evil.example")]), 403);
     }
 }

@@ -19,6 +19,7 @@ mod endpoint;
 mod engine;
 mod error;
 mod fields;
+mod form;
 #[cfg(feature = "grpc")]
 mod grpc;
 #[cfg(not(feature = "grpc"))]

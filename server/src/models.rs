@@ -12,13 +12,21 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// The model, its adapters and their other names: `/v1/models`.
-pub fn list(state: &State) -> Response {
+/// The model, its adapters and their other names: `/v1/models`, in the form of Anthropic's API or of OpenAI's.
+pub fn list(state: &State, is_anthropic: bool) -> Response {
     let adapters = state.backend.adapters();
     let own = std::iter::once(&state.backend.facts().model).chain(&adapters);
     let names = own.chain(state.config.aliases.keys());
-    let data: Vec<Value> = names.filter_map(|name| model(state, &adapters, name)).collect();
+    let mut data: Vec<Value> = names.filter_map(|name| model(state, &adapters, name)).collect();
+    if is_anthropic {
+        data = data.iter().map(anthropic).collect();
+        let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
+        let (first, last) = (id(data.first()), id(data.last()));
+        let page = json!({ "data": data, "has_more": false, "first_id": first, "last_id": last });
+        return reply::json(&page);
+    }
     // Codex reads `models`.
     reply::json(&json!({ "object": "list", "data": data, "models": [] }))
 }
@@ -27,9 +35,10 @@ pub fn list(state: &State) -> Response {
 ///
 /// # Errors
 /// When there is none of that name.
-pub fn one(state: &State, name: &str) -> Result<Response, ApiError> {
+pub fn one(state: &State, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
     let adapters = state.backend.adapters();
     match model(state, &adapters, name) {
+        Some(model) if is_anthropic => Ok(reply::json(&anthropic(&model))),
         Some(model) => Ok(reply::json(&model)),
         None => {
             let base = std::iter::once(state.backend.facts().model.clone());
@@ -56,6 +65,19 @@ fn model(state: &State, adapters: &[String], name: &str) -> Option<Value> {
             "parent": is_adapter.then_some(&facts.model),
             "max_model_len": facts.context,
         })
+    })
+}
+
+/// A model as Anthropic's API shows it.
+fn anthropic(model: &Value) -> Value {
+    let created = Duration::from_secs(model["created"].as_u64().unwrap_or_default());
+    json!({
+        "type": "model",
+        "id": model["id"],
+        "display_name": model["id"],
+        "created_at": ids::timestamp(created),
+        "max_input_tokens": model["max_model_len"],
+        "max_tokens": model["max_model_len"],
     })
 }
 

@@ -29,6 +29,7 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     let is_routine = ROUTINE.contains(&path.as_str()) || page::is_there(&path);
     let record = state.record(name(&path), is_routine, request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
+    let is_anthropic = path.starts_with("/v1/messages") || request.headers().contains_key(anthropic::VERSION);
     // A panic is one request's, and a client that goes away ends what it asked for.
     let mut task = JoinSet::new();
     task.spawn(route(state.clone(), request, record.clone()));
@@ -36,8 +37,8 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
     let mut response = result.unwrap_or_else(|error| {
         let mut body = match path.as_str() {
-            "/v1/messages" | "/v1/messages/count_tokens" => error.anthropic(),
             path if path.starts_with(ollama::PATH) => error.ollama(),
+            _ if is_anthropic => error.anthropic(),
             _ => error.json(),
         };
         body["request_id"] = record.id().into();
@@ -162,8 +163,9 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
         };
     }
     if is_get {
+        let is_anthropic = parts.headers.contains_key(anthropic::VERSION);
         return match path {
-            "/v1/models" => Ok(models::list(&state)),
+            "/v1/models" => Ok(models::list(&state, is_anthropic)),
             "/openapi.json" => Ok(reply::json(&openapi::document())),
             "/version" => Ok(reply::json(&json!({ "version": env!("CARGO_PKG_VERSION") }))),
             "/metrics" => Ok(metrics(&state)),
@@ -173,7 +175,7 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
             "/api/ps" => Ok(ollama::running(&state, &state.scope(&caller))),
             "/api/version" => Ok(ollama::version()),
             _ => match path.strip_prefix("/v1/models/") {
-                Some(name) => models::one(&state, name),
+                Some(name) => models::one(&state, name, is_anthropic),
                 None => Err(missing(&parts.method, path)),
             },
         };

@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use kernmill::SamplerParams;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The sampling fields of a request. The seed is a fresh one where none is given.
 ///
@@ -90,6 +90,46 @@ fn logit_bias(fields: &Fields, biases: Map<String, Value>, vocab: u32) -> Result
             }
         })
         .collect()
+}
+
+/// Tokens that end a text, besides those of the model: vLLM's field.
+///
+/// # Errors
+/// When the field is no list of token ids.
+pub fn stop_tokens(fields: &mut Fields, vocab: u32) -> Result<Vec<u32>, ApiError> {
+    let list = fields.list("stop_token_ids", limits::BIASES)?.unwrap_or_default();
+    let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|id| *id < vocab);
+    let ids: Option<Vec<u32>> = list.iter().map(id).collect();
+    ids.ok_or_else(|| {
+        let expected = format!("a list of token ids below {vocab}");
+        fields.wrong("stop_token_ids", &Value::Array(list), &expected)
+    })
+}
+
+/// Fields of other servers that would change the text, and that nothing is done about here; and what helps.
+pub const REFUSED: [(&str, &str); 8] = [
+    ("min_tokens", "a text ends where the model ends it"),
+    ("bad_words", "`logit_bias` with -100 forbids tokens"),
+    ("allowed_token_ids", "a form of the text, such as `response_format`, forbids all others"),
+    ("logits_processors", "`logit_bias` changes single logits"),
+    ("include_stop_str_in_output", "what ends a text is no part of it"),
+    ("use_beam_search", "texts are drawn one by one, and `n` gives several"),
+    ("truncate_prompt_tokens", "send less: nothing is cut"),
+    ("prompt_logprobs", "/v1/completions has them with `echo` and `logprobs`"),
+];
+
+/// Refuses [`REFUSED`] fields.
+///
+/// # Errors
+/// When one of them asks for something.
+pub fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
+    let is_none = |value: &Value| {
+        *value == json!(false)
+            || value.as_f64() == Some(0.0)
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty)
+    };
+    REFUSED.iter().try_for_each(|(field, help)| fields.refuse(field, is_none, help))
 }
 
 /// Strings that end a text.

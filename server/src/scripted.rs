@@ -2,7 +2,7 @@
 
 use crate::backend::{Backend, Facts, Load, Pending, Running};
 use crate::routes;
-use crate::script::facts;
+use crate::script::{ScriptBackend, facts};
 use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
@@ -44,6 +44,11 @@ impl Scripted {
         Arc::new(Scripted { facts, says, finish, prompts: Mutex::default(), requests: Mutex::default() })
     }
 
+    /// Ids of a text.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        self.facts.tokenizer.get().unwrap().encode_ordinary(text).unwrap()
+    }
+
     /// A backend that ends its answer by itself.
     pub fn stops(says: &[&str]) -> Arc<Scripted> {
         Scripted::new(says, Finish::Stop(StopReason::Token(0)))
@@ -75,6 +80,26 @@ pub async fn send(
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, 1 << 20).await.unwrap();
     (parts.status.as_u16(), parts.headers, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+/// A server whose model writes Harmony, and answers by the rules of a script.
+pub fn harmony(rules: Value) -> Arc<State> {
+    let script = serde_json::json!({
+        "tokenizer": "tokenizer.json", "vocab": 3072, "model": "nano", "context": 1024, "rules": rules,
+    });
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/script.json");
+    let backend = ScriptBackend::read(script.to_string().as_bytes(), &path).unwrap();
+    Arc::new(State::new(Arc::new(backend), Config { grammars: true, ..Config::default() }).unwrap())
+}
+
+/// The text of the prompt that a server makes of a request to `/v1/chat/completions`.
+pub async fn prompt(state: &Arc<State>, body: &Value) -> String {
+    let mut body = body.clone();
+    body["return_token_strs"] = true.into();
+    let (status, _, text) = send(state, "POST", "/tokenize", "", &body).await;
+    assert_eq!(status, 200, "{text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    answer["token_strs"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
 }
 
 /// A server with this backend.

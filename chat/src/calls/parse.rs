@@ -292,12 +292,13 @@ impl TextParser {
         let name = call.object.name.clone().filter(|name| !name.is_empty() && name.len() <= NAME_BYTES);
         let name = name.filter(|name| !call.is_bare || is_known(name));
         let is_done = end.is_some();
-        // Arguments in a string are given out when they are whole.
+        // Arguments in a string are given out when they are whole, and so is `null`, which means none.
         let is_text = call.arguments.starts_with('"') && !call.has_begun;
-        let waits = is_text && !is_done;
+        let waits = (is_text || (call.arguments.starts_with('n') && !call.has_begun)) && !is_done;
         match name {
             Some(name) if !waits && (is_done || !call.arguments.is_empty()) => {
-                if !call.has_begun {
+                let is_first = !call.has_begun;
+                if is_first {
                     call.has_begun = true;
                     if !self.declared.contains(&name) {
                         self.anomalies.add(Anomaly::UnknownTool);
@@ -306,6 +307,9 @@ impl TextParser {
                 }
                 let text = take(&mut call.arguments);
                 let text = if is_text { unquoted(&text).unwrap_or(text) } else { text };
+                // Models leave arguments out that are none. Clients read those of every call as an object.
+                let is_none = is_first && is_done && matches!(text.trim(), "" | "null");
+                let text = if is_none { "{}".to_owned() } else { text };
                 if !text.is_empty() {
                     events.push(Event::Delta(text));
                 }

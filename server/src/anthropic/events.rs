@@ -28,7 +28,7 @@ impl Open {
     fn block(&self, input: Value) -> Value {
         match &self.part {
             Part::Reasoning => json!({ "type": "thinking", "thinking": self.text, "signature": "" }),
-            Part::Preamble | Part::Answer => json!({ "type": "text", "text": self.text, "citations": null }),
+            Part::Preamble | Part::Answer => json!({ "type": "text", "text": self.text }),
             Part::Call { name, .. } => {
                 let caller = json!({ "type": "direct" });
                 json!({ "type": "tool_use", "id": self.id, "name": name, "input": input, "caller": caller })
@@ -38,7 +38,11 @@ impl Open {
 
     /// The arguments of a call as an object. Those that were cut are none: their text is in `partial_json`.
     fn input(&self) -> Value {
-        let read = serde_json::from_str(&self.text).ok().filter(Value::is_object);
+        let text = match self.text.trim() {
+            "" | "null" => "{}",
+            text => text,
+        };
+        let read = serde_json::from_str(text).ok().filter(Value::is_object);
         read.unwrap_or_else(|| json!({ "partial_json": self.text }))
     }
 }
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!(sent[10]["delta"], json!({ "stop_reason": "tool_use", "stop_sequence": null }));
         let message = events.message(&outcome);
         assert_eq!(message["content"][0], json!({ "type": "thinking", "thinking": "Hm.", "signature": "" }));
-        assert_eq!(message["content"][1], json!({ "type": "text", "text": "Wait.", "citations": null }));
+        assert_eq!(message["content"][1], json!({ "type": "text", "text": "Wait." }));
         assert_eq!(message["content"][2]["input"], json!({ "a": 1 }));
         assert_eq!(message["content"][2]["id"], sent[7]["content_block"]["id"]);
         assert!(message["content"][2]["id"].as_str().unwrap().starts_with("toolu_"));

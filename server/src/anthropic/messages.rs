@@ -1,6 +1,8 @@
 //! Messages of Anthropic's API as a conversation.
 
-use crate::chat::messages::{called, check_name};
+use super::tools::NAME;
+use crate::chat::messages::{called, order_results};
+use crate::chat::tools::check_name;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
@@ -11,11 +13,12 @@ use serde_json::Value;
 /// nothing after them.
 const VOLATILE: &str = "x-anthropic-";
 
-/// Appends the system text and the messages to a conversation.
+/// Appends the system text and the messages to a conversation. Whether its last message is the model's, which
+/// its answer goes on in.
 ///
 /// # Errors
 /// When one of them is wrong.
-pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<bool, ApiError> {
     if let Some(system) = text(fields, "system")? {
         let is_kept = |line: &&str| !line.starts_with(VOLATILE);
         let system = system.split('\n').filter(is_kept).collect::<Vec<&str>>().join("\n");
@@ -24,27 +27,50 @@ pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<(), 
         }
     }
     let list = fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
-    let mut last = None;
+    if list.is_empty() {
+        return Err(fields.wrong("messages", &Value::Array(list), "at least one message"));
+    }
+    // By the API, neighbours of one role are one turn.
+    let mut turns: Vec<(String, Vec<(String, Fields)>)> = Vec::new();
+    let mut last = String::new();
     for (at, message) in list.into_iter().enumerate() {
         let mut message = Fields::of(message, &format!("messages[{at}]."))?;
         let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
+        if !["user", "assistant", "system"].contains(&role.as_str()) {
+            return Err(message.wrong("role", &Value::String(role), "user, assistant or system"));
+        }
+        last = message.name("role");
+        let mut blocks = blocks(&mut message)?;
+        match turns.last_mut() {
+            Some((before, turn)) if *before == role => turn.append(&mut blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    let is_own = turns.last().is_some_and(|(role, _)| role == "assistant");
+    for (role, blocks) in turns {
         match role.as_str() {
-            "user" => user(&mut message, conversation)?,
-            "assistant" => assistant(&mut message, conversation)?,
-            _ => return Err(message.wrong("role", &Value::String(role), "user or assistant")),
+            "user" => user(blocks, conversation)?,
+            "assistant" => assistant(blocks, conversation)?,
+            _ => conversation.items.push(Item::Instructions(instructions(blocks)?)),
         }
-        last = Some((role, message.name("role")));
     }
-    match last {
-        None => Err(fields.wrong("messages", &Value::Array(Vec::new()), "at least one message")),
-        Some((role, name)) if role == "assistant" => {
-            let message = format!(
-                "`{name}` is \"assistant\" in the last message, expected \"user\": the model begins its answer itself"
-            );
-            Err(ApiError::field(name, message))
-        }
-        Some(_) => Ok(()),
+    if is_own && !matches!(conversation.items.last(), Some(Item::Answer(_))) {
+        let message = format!(
+            "`{last}` is \"assistant\" in the last message, which has no text to go on in, expected \"user\""
+        );
+        return Err(ApiError::field(last, message));
     }
+    order_results(&mut conversation.items);
+    Ok(is_own)
+}
+
+/// Text of the operator's among the messages.
+fn instructions(blocks: Vec<(String, Fields)>) -> Result<String, ApiError> {
+    let text = |(kind, mut block): (String, Fields)| match kind.as_str() {
+        "text" => block.text("text")?.ok_or_else(|| block.missing("text")),
+        _ => Err(no_text(&block, &kind)),
+    };
+    Ok(blocks.into_iter().map(text).collect::<Result<Vec<String>, ApiError>>()?.join("\n\n"))
 }
 
 /// Text of a field: a string, or blocks of text, between which there is an empty line.
@@ -92,7 +118,7 @@ fn blocks(message: &mut Fields) -> Result<Vec<(String, Fields)>, ApiError> {
     list.into_iter().enumerate().map(named).collect()
 }
 
-fn user(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+fn user(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> Result<(), ApiError> {
     let mut texts: Vec<String> = Vec::new();
     let said = |texts: &mut Vec<String>, conversation: &mut Conversation| {
         if !texts.is_empty() {
@@ -100,7 +126,7 @@ fn user(message: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
             conversation.items.push(Item::User { name: None, text });
         }
     };
-    for (kind, mut block) in blocks(message)? {
+    for (kind, mut block) in blocks {
         match kind.as_str() {
             "text" => texts.push(block.text("text")?.ok_or_else(|| block.missing("text"))?),
             "tool_result" => {
@@ -125,8 +151,7 @@ fn user(message: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
     Ok(())
 }
 
-fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
-    let blocks = blocks(message)?;
+fn assistant(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> Result<(), ApiError> {
     // What is said before a call is for the user, and is not the answer yet.
     let last_call = blocks.iter().rposition(|(kind, _)| kind == "tool_use");
     for (at, (kind, mut block)) in blocks.into_iter().enumerate() {
@@ -148,7 +173,7 @@ fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<()
             "tool_use" => {
                 let id = block.text("id")?.ok_or_else(|| block.missing("id"))?;
                 let name = block.text("name")?.ok_or_else(|| block.missing("name"))?;
-                check_name(&block.name("name"), &name)?;
+                check_name(&block.name("name"), &name, NAME)?;
                 let input = block.take("input").ok_or_else(|| block.missing("input"))?;
                 if !input.is_object() {
                     return Err(block.wrong("input", &input, "an object"));

@@ -4,5 +4,9 @@ mod events;
 mod messages;
 mod request;
 mod response;
+mod tools;
 
 pub use response::{answer, count};
+
+/// Header of clients of that API, which get models and errors in its form.
+pub const VERSION: &str = "anthropic-version";

@@ -1,18 +1,17 @@
 //! A request to `/v1/messages` or `/v1/messages/count_tokens`.
 
 use super::messages;
+use super::tools::{tool_choice, tools};
 use crate::caller::Caller;
-use crate::chat::messages::{check_names, tool_with};
-use crate::chat::request::{check_choice, class};
+use crate::chat::request::class;
 use crate::chat::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::limits;
+use crate::form::Wanted;
 use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
-use kernmill::chat::ToolChoice;
-use kernmill::chat::{Conversation, Effort, Tool};
+use kernmill::chat::{Conversation, Effort};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -53,15 +52,27 @@ impl MessagesRequest {
             return Err(fields.missing("max_tokens"));
         }
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
-        messages::read(&mut fields, &mut conversation)?;
+        // No answer is kept here. Where one would go on from it, clients then send all messages again.
+        if !counts_only && fields.take("thread").is_some() {
+            return Err(ApiError::thread());
+        }
+        let continues = messages::read(&mut fields, &mut conversation)?;
         conversation.tools = tools(&mut fields)?;
-        conversation.effort = effort(&mut fields)?;
-        let choice = tool_choice(&mut fields, &conversation)?;
+        let mut wanted = Wanted::default();
+        conversation.effort = effort(&mut fields, &mut wanted)?;
+        // The name that the field had before.
+        wanted.take(&mut fields, "output_format")?;
+        conversation.format = wanted.schema;
+        let (choice, one_call) = tool_choice(&mut fields, &conversation)?;
         let streams = fields.flag("stream")?.unwrap_or(false);
         let ask = Ask {
             known: BTreeMap::new(),
             choice,
+            one_call,
+            // The count of a prompt has no answer.
+            continues: continues && !counts_only,
             form: None,
+            form_field: wanted.field,
             drafts: true,
             prediction: None,
             // The count of a prompt needs no room for an answer.
@@ -69,6 +80,7 @@ impl MessagesRequest {
             param: "messages",
             sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
             stop: sampling::stops_of(&mut fields, "stop_sequences")?,
+            stop_tokens: Vec::new(),
             logprobs: None,
             adapters,
             tenant: caller.tenant,
@@ -82,43 +94,16 @@ impl MessagesRequest {
     }
 }
 
-/// Functions that the model may call. Tools of other types run at Anthropic alone, and are left out.
-fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
-    let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
-    let mut tools = Vec::new();
-    for (at, tool) in list.into_iter().enumerate() {
-        let mut tool = Fields::of(tool, &format!("{}[{at}].", fields.name("tools")))?;
-        if tool.text("type")?.is_none_or(|kind| kind == "custom") {
-            tools.push(tool_with(&mut tool, "input_schema")?);
-        }
-    }
-    check_names(&tools, &fields.name("tools"))?;
-    Ok(tools)
-}
-
-fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<ToolChoice, ApiError> {
-    let Some(mut given) = fields.object("tool_choice")? else { return Ok(ToolChoice::Auto) };
-    let kind = given.text("type")?.ok_or_else(|| given.missing("type"))?;
-    let choice = match kind.as_str() {
-        "auto" => ToolChoice::Auto,
-        "none" => ToolChoice::None,
-        "any" => ToolChoice::Required,
-        "tool" => ToolChoice::Function(given.text("name")?.ok_or_else(|| given.missing("name"))?),
-        _ => return Err(given.wrong("type", &Value::String(kind), "auto, any, tool or none")),
-    };
-    check_choice(&choice, conversation)?;
-    Ok(choice)
-}
-
-/// How long the model is to reason.
-fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
+/// How long the model is to reason. The form of the answer, which is beside it, goes to `wanted`.
+fn effort(fields: &mut Fields, wanted: &mut Wanted) -> Result<Effort, ApiError> {
     let mut effort = Effort::default();
-    if let Some(mut output) = fields.object("output_config")?
-        && let Some(name) = output.text("effort")?
-    {
-        let expected = "low, medium, high or max";
-        effort = Effort::named(&name)
-            .ok_or_else(|| output.wrong("effort", &Value::String(name.clone()), expected))?;
+    if let Some(mut output) = fields.object("output_config")? {
+        wanted.take(&mut output, "format")?;
+        if let Some(name) = output.text("effort")? {
+            let expected = "low, medium, high, xhigh or max";
+            effort =
+                Effort::named(&name).ok_or_else(|| output.wrong("effort", &Value::String(name), expected))?;
+        }
     }
     let Some(mut thinking) = fields.object("thinking")? else { return Ok(effort) };
     let kind = thinking.text("type")?.ok_or_else(|| thinking.missing("type"))?;

@@ -58,9 +58,7 @@ fn prepare(
     counts_only: bool,
 ) -> Result<(MessagesRequest, Prepared), ApiError> {
     let request = MessagesRequest::read(state, caller, body, counts_only)?;
-    let prepared = Prepared::new(state.backend.facts(), request.ask.clone())
-        // Schemas come with tools alone here.
-        .map_err(|error| error.renamed("response_format", "tools"))?;
+    let prepared = Prepared::new(state.backend.facts(), request.ask.clone())?;
     Ok((request, prepared))
 }
 
@@ -134,7 +132,7 @@ mod tests {
             send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({ "odd": 1 }))).await;
         let message: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((status, headers["x-kernmill-unknown-fields"].to_str().unwrap()), (200, "odd"));
-        assert_eq!(message["content"], json!([{ "type": "text", "text": "Hello", "citations": null }]));
+        assert_eq!(message["content"], json!([{ "type": "text", "text": "Hello" }]));
         for (name, value) in
             [("type", "message"), ("role", "assistant"), ("model", "nano"), ("stop_reason", "end_turn")]
         {
@@ -160,7 +158,7 @@ mod tests {
         let body = ask(json!("Count"), json!({ "stop_sequences": ["four", "two"] }));
         let (_, _, text) = send(&state, "POST", PATH, "", &body).await;
         let message: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(message["content"], json!([{ "type": "text", "text": "one, ", "citations": null }]));
+        assert_eq!(message["content"], json!([{ "type": "text", "text": "one, " }]));
         assert_eq!(
             (&message["stop_reason"], &message["stop_sequence"]),
             (&json!("stop_sequence"), &json!("two"))
@@ -178,7 +176,7 @@ mod tests {
         ]);
         let body = json!({
             "max_tokens": 20, "system": system, "thinking": { "type": "enabled", "budget_tokens": 1024 },
-            "tools": [{ "name": "look", "input_schema": { "type": "object" } }, { "type": "bash_20250124", "name": "bash" }],
+            "tools": [{ "name": "look", "input_schema": { "type": "object" } }, { "type": "bash_20250124", "name": "bash" }, { "type": "web_search_20250305", "name": "web_search" }],
             "messages": [
                 { "role": "user", "content": "Where?" },
                 { "role": "assistant", "content": [
@@ -210,10 +208,10 @@ mod tests {
             (json!({ "max_tokens": 5 }), "`messages`"),
             (json!({ "max_tokens": 5, "messages": [] }), "`messages`"),
             (
-                json!({ "max_tokens": 5, "messages": [{ "role": "system", "content": "" }] }),
+                json!({ "max_tokens": 5, "messages": [{ "role": "clown", "content": "" }] }),
                 "`messages[0].role`",
             ),
-            (json!({ "max_tokens": 5, "messages": assistant }), "`messages[1].role`"),
+            (json!({ "max_tokens": 5, "messages": assistant }), "`messages`"),
             (block(json!({ "type": "image" })), "`messages[0].content[0].type`"),
             (block(json!({ "type": "document" })), "`messages[0].content[0].type`"),
             (block(json!({ "type": "text" })), "`messages[0].content[0].text`"),

@@ -72,9 +72,16 @@ pub struct Message {
     reasoning: String,
     calls: Vec<[String; 3]>,
     scored: Vec<Scored>,
+    /// Whether a call has the form that it had before there were tools.
+    is_older: bool,
 }
 
 impl Message {
+    /// A message whose call has the form that it had before there were tools.
+    pub fn older() -> Message {
+        Message { is_older: true, ..Message::default() }
+    }
+
     /// Takes the next piece; how the answer ended, if it is the last one.
     pub fn take(&mut self, piece: Piece) -> Option<Outcome> {
         match piece {
@@ -112,11 +119,12 @@ impl Message {
             self.content.get_or_insert_default();
         }
         let scored = std::mem::take(&mut self.scored);
+        let reason = finish_reason(outcome, self.is_older);
         json!({
             "index": index,
             "message": self.json(),
             "logprobs": (!scored.is_empty()).then(|| logprobs(facts, &scored)),
-            "finish_reason": outcome.finish_reason(),
+            "finish_reason": reason,
         })
     }
 
@@ -130,11 +138,24 @@ impl Message {
             message.insert("reasoning".to_owned(), json!(self.reasoning));
             message.insert("reasoning_content".to_owned(), json!(self.reasoning));
         }
-        if !self.calls.is_empty() {
+        if self.is_older {
+            // There is one at most.
+            if let Some([_, name, arguments]) = self.calls.into_iter().next() {
+                message.insert("function_call".to_owned(), json!({ "name": name, "arguments": arguments }));
+            }
+        } else if !self.calls.is_empty() {
             let call = |[id, name, arguments]: [String; 3]| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } });
             message.insert("tool_calls".to_owned(), self.calls.into_iter().map(call).collect());
         }
         Value::Object(message)
+    }
+}
+
+/// Why an answer ended, in the words of the form that calls have.
+pub fn finish_reason(outcome: &Outcome, is_older: bool) -> &'static str {
+    match outcome.finish_reason() {
+        "tool_calls" if is_older => "function_call",
+        reason => reason,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Messages of OpenAI's chat API as a conversation.
 
+use super::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::{Call, Conversation, Item, Output, Tool};
+use kernmill::chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
 /// Appends messages to a conversation.
@@ -35,13 +36,79 @@ pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<(),
                 })?;
                 conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
             }
+            // The older name of a tool's message, which has no id.
+            "function" => {
+                let name = fields.text("name")?.ok_or_else(|| fields.missing("name"))?;
+                let text = content(&mut fields)?.unwrap_or_default();
+                let call = waiting(conversation, None, Some(&name)).ok_or_else(|| {
+                    let param = fields.name("name");
+                    let message = format!("`{param}` is \"{name}\", and no call of it waits for a result");
+                    ApiError::field(param, message)
+                })?;
+                let (id, name) = (call.id.clone(), call.name.clone());
+                conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+            }
             _ => {
                 let role = Value::String(role);
                 return Err(fields.wrong("role", &role, "system, developer, user, assistant or tool"));
             }
         }
     }
+    order_results(&mut conversation.items);
     Ok(())
+}
+
+/// The first call without a result that has this id and name, as far as these are given.
+pub fn waiting<'a>(conversation: &'a Conversation, id: Option<&str>, name: Option<&str>) -> Option<&'a Call> {
+    let items = &conversation.items;
+    let has_result =
+        |id: &str| items.iter().any(|item| matches!(item, Item::Output(output) if output.id == id));
+    items.iter().find_map(|item| match item {
+        Item::Call(call)
+            if id.is_none_or(|id| call.id == id)
+                && name.is_none_or(|name| call.name == name)
+                && !has_result(&call.id) =>
+        {
+            Some(call)
+        }
+        _ => None,
+    })
+}
+
+/// Puts results that follow each other into the order of their calls. A format without ids knows by the
+/// order alone which call a result belongs to.
+pub fn order_results(items: &mut [Item]) {
+    let mut from = 0;
+    while from < items.len() {
+        let is_result = |item: &&Item| matches!(item, Item::Output(_));
+        let count = items[from..].iter().take_while(is_result).count();
+        if count > 1 {
+            let (before, rest) = items.split_at_mut(from);
+            let call = |item: &Item| match item {
+                Item::Output(output) => {
+                    before.iter().rposition(|item| matches!(item, Item::Call(call) if call.id == output.id))
+                }
+                _ => None,
+            };
+            rest[..count].sort_by_cached_key(call);
+        }
+        from += count.max(1);
+    }
+}
+
+/// Arguments of a call as its API gives them: JSON of an object, as a text or itself. Models and clients
+/// write no arguments in several ways.
+///
+/// # Errors
+/// When they are something else.
+pub fn arguments(fields: &mut Fields, field: &str) -> Result<String, ApiError> {
+    match fields.take(field) {
+        None => Ok("{}".to_owned()),
+        Some(Value::String(text)) if matches!(text.trim(), "" | "null") => Ok("{}".to_owned()),
+        Some(Value::String(text)) => Ok(text),
+        Some(arguments @ Value::Object(_)) => Ok(arguments.to_string()),
+        Some(other) => Err(fields.wrong(field, &other, "an object, or the text of one")),
+    }
 }
 
 /// Name of the function that a call was of.
@@ -61,31 +128,38 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
     let text = content(fields)?;
     let refusal = fields.text("refusal")?;
     let calls = fields.list("tool_calls", limits::TOOLS)?.unwrap_or_default();
+    let older = fields.object("function_call")?;
+    let has_calls = !calls.is_empty() || older.is_some();
     if let Some(reasoning) = reasoning.filter(|text| !text.is_empty()) {
         conversation.items.push(Item::Reasoning(reasoning));
     }
-    let text = text.or(refusal).filter(|text| !text.is_empty() || calls.is_empty());
+    let text = text.or(refusal).filter(|text| !text.is_empty() || !has_calls);
     if let Some(text) = text {
         // What is said before a call is for the user, and is not the answer yet.
-        conversation.items.push(if calls.is_empty() { Item::Answer(text) } else { Item::Preamble(text) });
-    } else if calls.is_empty() {
+        conversation.items.push(if has_calls { Item::Preamble(text) } else { Item::Answer(text) });
+    } else if !has_calls {
         return Err(fields.missing("content"));
     }
     for (at, call) in calls.into_iter().enumerate() {
         let mut call = Fields::of(call, &format!("{}[{at}].", fields.name("tool_calls")))?;
         let id = call.text("id")?.ok_or_else(|| call.missing("id"))?;
         let mut function = call.object("function")?.ok_or_else(|| call.missing("function"))?;
-        let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
-        check_name(&function.name("name"), &name)?;
-        let arguments = match function.take("arguments") {
-            None => "{}".to_owned(),
-            Some(Value::String(arguments)) => arguments,
-            Some(arguments @ Value::Object(_)) => arguments.to_string(),
-            Some(other) => return Err(function.wrong("arguments", &other, "a string of JSON")),
-        };
-        conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+        conversation.items.push(called_function(&mut function, id)?);
+    }
+    // A message has a call of either kind; one that has both repeats it.
+    if let Some(mut function) = older.filter(|_| !matches!(conversation.items.last(), Some(Item::Call(_)))) {
+        let id = format!("call_{}", conversation.items.len());
+        conversation.items.push(called_function(&mut function, id)?);
     }
     Ok(())
+}
+
+/// A call of this id, of a function's name and arguments.
+fn called_function(function: &mut Fields, id: String) -> Result<Item, ApiError> {
+    let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
+    check_name(&function.name("name"), &name, NAME)?;
+    let arguments = arguments(function, "arguments")?;
+    Ok(Item::Call(Call { id, name, arguments, is_builtin: false }))
 }
 
 /// A message's text: a string, or parts of text.
@@ -125,79 +199,4 @@ pub fn text_of(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiEr
         }
     }
     Ok(Some(text))
-}
-
-/// Functions of OpenAI's chat API that a model may call.
-///
-/// # Errors
-/// When a tool is wrong.
-pub fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
-    let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
-    let mut tools = Vec::new();
-    for (at, tool) in list.into_iter().enumerate() {
-        let mut tool = Fields::of(tool, &format!("{}[{at}].", fields.name("tools")))?;
-        let kind = tool.text("type")?.unwrap_or_else(|| "function".to_owned());
-        if kind != "function" {
-            let kind = Value::String(kind);
-            return Err(tool.wrong("type", &kind, "\"function\""));
-        }
-        let mut function = tool.object("function")?.ok_or_else(|| tool.missing("function"))?;
-        tools.push(function_tool(&mut function)?);
-    }
-    check_names(&tools, &fields.name("tools"))?;
-    Ok(tools)
-}
-
-/// A function: its name, what it does, and the schema of its arguments.
-///
-/// # Errors
-/// When one of these is wrong.
-pub fn function_tool(function: &mut Fields) -> Result<Tool, ApiError> {
-    tool_with(function, "parameters")
-}
-
-/// A function whose schema is in the field `schema`.
-///
-/// # Errors
-/// As [`function_tool`].
-pub fn tool_with(function: &mut Fields, schema: &str) -> Result<Tool, ApiError> {
-    let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
-    check_name(&function.name("name"), &name)?;
-    let description = function.text("description")?.unwrap_or_default();
-    let parameters = match function.take(schema) {
-        Some(Value::Object(schema)) if schema.is_empty() => None,
-        Some(schema @ Value::Object(_)) => Some(schema),
-        None => None,
-        Some(other) => return Err(function.wrong(schema, &other, "a JSON schema of an object")),
-    };
-    let strict = function.flag("strict")?.unwrap_or(false);
-    Ok(Tool { name, description, parameters, strict })
-}
-
-/// Checks that no two functions have the same name.
-///
-/// # Errors
-/// When two have.
-pub fn check_names(tools: &[Tool], param: &str) -> Result<(), ApiError> {
-    let is_twice = |(at, tool): &(usize, &Tool)| tools[..*at].iter().any(|other| other.name == tool.name);
-    match tools.iter().enumerate().find(is_twice) {
-        None => Ok(()),
-        Some((_, tool)) => {
-            let message = format!("`{param}` has two functions with the name `{}`", tool.name);
-            Err(ApiError::field(param, message))
-        }
-    }
-}
-
-/// A function's name is part of the prompt's structure, so that it has no other characters.
-///
-/// # Errors
-/// When the name has others, or is too long.
-pub fn check_name(param: &str, name: &str) -> Result<(), ApiError> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
-        return Ok(());
-    }
-    let message = format!("`{param}` must have 1 to 64 letters, digits, `_`, `-` and `.`");
-    Err(ApiError::field(param, message))
 }

@@ -5,6 +5,10 @@ pub mod messages;
 pub mod pieces;
 pub mod request;
 pub mod response;
+pub mod tools;
 pub mod turn;
 
 pub use response::answer;
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,15 @@
 //! A request to `/v1/chat/completions`.
 
 use super::messages;
+use super::tools::{self, tool_choice};
 use super::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::form::Own;
 use crate::limits;
 use crate::sampling;
 use crate::scope::{Scope, salt};
-use kernmill::chat::{Conversation, Effort, ResponseFormat, ToolChoice};
-use kernmill::constrain::Rule;
+use kernmill::chat::{Conversation, Effort, Item};
 use kernmill::serve::Class;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct ChatRequest {
     pub streams: bool,
     /// Whether figures come at the end of a stream.
     pub has_usage: bool,
+    /// Whether functions came in the older field, so that a call is answered in the older form.
+    pub is_older: bool,
     /// Names of fields that mean nothing here.
     pub unknown: Vec<String>,
 }
@@ -51,12 +54,16 @@ impl ChatRequest {
         }
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         messages::read(messages, &mut conversation)?;
-        conversation.tools = messages::tools(&mut fields)?;
+        let continues = continues(&mut fields, &conversation)?;
+        let is_older;
+        (conversation.tools, is_older) = tools::tools(&mut fields)?;
         conversation.effort = effort(&mut fields)?;
-        let choice = tool_choice(&mut fields, &conversation)?;
-        response_format(&mut fields, &mut conversation)?;
-        let Own { form, drafts } = Own::take(scope, &mut fields)?;
-        check_form(&form, &conversation, "response_format")?;
+        let is_older_choice = is_older || fields.look("tool_choice").is_none();
+        let field = if is_older_choice { "function_call" } else { "tool_choice" };
+        let choice = tool_choice(&mut fields, field, &mut conversation)?;
+        let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
+        wanted.take(&mut fields, "response_format")?;
+        conversation.format = wanted.schema;
         let max_tokens = fields.whole("max_completion_tokens", 1..=u64::from(u32::MAX))?;
         let older = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
         let logprobs = fields.flag("logprobs")?.unwrap_or(false);
@@ -65,21 +72,21 @@ impl ChatRequest {
             return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
         }
         let streams = fields.flag("stream")?.unwrap_or(false);
-        let mut options = fields.object("stream_options")?;
-        let has_usage = match &mut options {
-            Some(options) => options.flag("include_usage")?.unwrap_or(false),
-            None => false,
-        };
+        let has_usage = has_usage(&mut fields)?;
         let ask = Ask {
             known: BTreeMap::new(),
             choice,
-            form,
+            one_call: is_older || fields.flag("parallel_tool_calls")? == Some(false),
+            continues,
+            form: wanted.text,
+            form_field: wanted.field,
             drafts,
             prediction: prediction(&mut fields)?,
             max_tokens: max_tokens.or(older).map(|tokens| tokens as u32),
             param: "messages",
             sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
             stop: sampling::stops(&mut fields)?,
+            stop_tokens: sampling::stop_tokens(&mut fields, scope.facts.vocab)?,
             logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
             adapters,
             tenant: scope.tenant,
@@ -89,27 +96,62 @@ impl ChatRequest {
             conversation,
         };
         let n = fields.whole("n", 1..=limits::ANSWERS)?.unwrap_or(1);
+        refuse(&mut fields)?;
         fields.pass_over(&PASSED_OVER);
-        Ok(ChatRequest { ask, model, n, streams, has_usage, unknown: fields.rest() })
+        Ok(ChatRequest { ask, model, n, streams, has_usage, is_older, unknown: fields.rest() })
     }
 }
 
 /// Fields of OpenAI's API that are taken and change nothing.
-pub const PASSED_OVER: [&str; 13] = [
-    "user",
-    "metadata",
-    "store",
-    "verbosity",
-    "parallel_tool_calls",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "modalities",
-    "web_search_options",
-    "function_call",
-    "functions",
-    "audio",
-];
+pub const PASSED_OVER: [&str; 6] =
+    ["user", "metadata", "store", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
+
+/// Whether the answer goes on in the last message, which is the model's: vLLM's fields.
+fn continues(fields: &mut Fields, conversation: &Conversation) -> Result<bool, ApiError> {
+    let field = "continue_final_message";
+    let continues = fields.flag(field)?.unwrap_or(false);
+    match (continues, fields.flag("add_generation_prompt")?) {
+        (true, Some(true)) => {
+            let message =
+                "`continue_final_message` and `add_generation_prompt` are true, expected one of them";
+            Err(ApiError::field(field, message))
+        }
+        (false, Some(false)) => {
+            let message = "`add_generation_prompt` is false, which needs `continue_final_message` to be true";
+            Err(ApiError::field("add_generation_prompt", message))
+        }
+        (true, _) if !matches!(conversation.items.last(), Some(Item::Answer(_))) => {
+            let expected = "false, since the last message is not the model's";
+            Err(fields.wrong(field, &json!(true), expected))
+        }
+        _ => Ok(continues),
+    }
+}
+
+/// Refuses fields that would change the answer, and that nothing is done about.
+fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
+    sampling::refuse(fields)?;
+    let is_text =
+        |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
+    fields.refuse("modalities", is_text, "this model answers with text")?;
+    let is_false = |value: &Value| *value == json!(false);
+    fields.refuse("ignore_eos", is_false, "/v1/completions has it")?;
+    fields.refuse("echo", is_false, "/v1/completions has it")?;
+    fields.refuse("chat_template", |_| false, "the model has its own")?;
+    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    fields.refuse("documents", is_empty, "write them into a message")
+}
+
+/// Whether figures come at the end of a stream, by `stream_options`.
+///
+/// # Errors
+/// When a field is wrong.
+pub fn has_usage(fields: &mut Fields) -> Result<bool, ApiError> {
+    let Some(mut options) = fields.object("stream_options")? else { return Ok(false) };
+    // Noise for the lengths of encrypted packets, which clients throw away.
+    options.pass_over(&["include_obfuscation"]);
+    Ok(options.flag("include_usage")?.unwrap_or(false))
+}
 
 /// Text that much of the answer is likely to repeat, such as a file that is to be edited.
 fn prediction(fields: &mut Fields) -> Result<Option<String>, ApiError> {
@@ -153,139 +195,6 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
         let message = format!("`{name}` is {value}, expected none, minimal, low, medium, high, xhigh or max");
         ApiError::field(name, message)
     })
-}
-
-/// Whether tools are called.
-///
-/// # Errors
-/// When the field is none of the choices, or names a function that is not declared.
-pub fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<ToolChoice, ApiError> {
-    let expected = "\"auto\", \"none\", \"required\" or a function";
-    let choice = match fields.take("tool_choice") {
-        None => return Ok(ToolChoice::Auto),
-        Some(Value::String(choice)) => match choice.as_str() {
-            "auto" => ToolChoice::Auto,
-            "none" => ToolChoice::None,
-            "required" | "any" => ToolChoice::Required,
-            _ => return Err(fields.wrong("tool_choice", &Value::String(choice), expected)),
-        },
-        Some(Value::Object(choice)) => {
-            let name =
-                choice.get("function").and_then(|function| function.get("name")).or(choice.get("name"));
-            match name.and_then(Value::as_str) {
-                Some(name) => ToolChoice::Function(name.to_owned()),
-                None => return Err(fields.wrong("tool_choice", &Value::Object(choice), expected)),
-            }
-        }
-        Some(other) => return Err(fields.wrong("tool_choice", &other, expected)),
-    };
-    check_choice(&choice, conversation)?;
-    Ok(choice)
-}
-
-/// Checks that the tools of a choice are declared.
-///
-/// # Errors
-/// When they are not.
-pub fn check_choice(choice: &ToolChoice, conversation: &Conversation) -> Result<(), ApiError> {
-    let what = match choice {
-        ToolChoice::Function(name) if !conversation.tools.iter().any(|tool| tool.name == *name) => {
-            format!("`tool_choice` is the function `{name}`, which `tools` does not declare")
-        }
-        ToolChoice::Required if conversation.tools.is_empty() => {
-            "`tool_choice` asks for a call, and `tools` declares no function".to_owned()
-        }
-        _ => return Ok(()),
-    };
-    Err(ApiError::field("tool_choice", what))
-}
-
-/// Fields that only this server has, in the object `kernmill`.
-pub struct Own {
-    /// A form of the text: `regex` or `lark`.
-    pub form: Option<Rule>,
-    /// Whether steps may check guesses of how the text goes on.
-    pub drafts: bool,
-}
-
-impl Own {
-    /// Reads the object `kernmill`.
-    ///
-    /// # Errors
-    /// When a field is wrong, there are two forms, or the server does not permit them.
-    pub fn take(scope: &Scope<'_>, fields: &mut Fields) -> Result<Own, ApiError> {
-        let Some(mut own) = fields.object("kernmill")? else { return Ok(Own { form: None, drafts: true }) };
-        let (regex, lark) = (own.text("regex")?, own.text("lark")?);
-        let drafts = own.flag("drafts")?.unwrap_or(true);
-        if let Some(unknown) = own.rest().first() {
-            let message = format!("`{unknown}` is not known, expected regex, lark or drafts");
-            return Err(ApiError::field(unknown, message));
-        }
-        let (name, form) = match (regex, lark) {
-            (None, None) => return Ok(Own { form: None, drafts }),
-            (Some(text), None) => ("regex", Rule::Regex(text)),
-            (None, Some(text)) => ("lark", Rule::Lark(text)),
-            (Some(_), Some(_)) => {
-                let message = "`kernmill` has `regex` and `lark`, expected one of them";
-                return Err(ApiError::field("kernmill", message));
-            }
-        };
-        if !scope.grammars {
-            let name = own.name(name);
-            let message = format!(
-                "`{name}` is not permitted: the option --allow-grammars permits regular expressions and grammars"
-            );
-            return Err(ApiError::field(name, message));
-        }
-        Ok(Own { form: Some(form), drafts })
-    }
-}
-
-/// Checks that a text has one form at most. `other` is the field of the conversation's.
-///
-/// # Errors
-/// When it has two.
-pub fn check_form(form: &Option<Rule>, conversation: &Conversation, other: &str) -> Result<(), ApiError> {
-    if form.is_none() || conversation.format.is_none() {
-        return Ok(());
-    }
-    let message = format!("the text has two forms: give `kernmill` or `{other}`, and not both");
-    Err(ApiError::field("kernmill", message))
-}
-
-/// Reads the schema that the answer shall have.
-fn response_format(fields: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
-    let Some(mut format) = fields.object("response_format")? else { return Ok(()) };
-    let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
-    match kind.as_str() {
-        "text" => Ok(()),
-        "json_object" => {
-            let schema = json!({ "type": "object" });
-            let name = "json_object".to_owned();
-            conversation.format = Some(ResponseFormat { name, description: None, schema });
-            Ok(())
-        }
-        "json_schema" => {
-            let mut inner = format.object("json_schema")?.ok_or_else(|| format.missing("json_schema"))?;
-            conversation.format = Some(schema_format(&mut inner)?);
-            Ok(())
-        }
-        _ => Err(format.wrong("type", &Value::String(kind), "\"text\", \"json_object\" or \"json_schema\"")),
-    }
-}
-
-/// A form by its schema: `name`, `description`, `schema`.
-///
-/// # Errors
-/// When a field is wrong, or there is no schema.
-pub fn schema_format(fields: &mut Fields) -> Result<ResponseFormat, ApiError> {
-    let name = fields.text("name")?.unwrap_or_else(|| "answer".to_owned());
-    let description = fields.text("description")?;
-    let schema = fields.take("schema").ok_or_else(|| fields.missing("schema"))?;
-    if !schema.is_object() {
-        return Err(fields.wrong("schema", &schema, "a JSON schema"));
-    }
-    Ok(ResponseFormat { name, description, schema })
 }
 
 /// The kind of work.

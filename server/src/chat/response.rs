@@ -1,6 +1,6 @@
 //! Answers of `/v1/chat/completions`, whole or in pieces.
 
-use super::message::{Message, completion, logprobs, own_figures, usage};
+use super::message::{Message, completion, finish_reason, logprobs, own_figures, usage};
 use super::pieces::{Outcome, Piece};
 use super::request::ChatRequest;
 use super::turn::{Prepared, Turn};
@@ -41,18 +41,25 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         reply::soon(request.streams, turn.accepted()).await?;
     }
     let response = if request.streams {
-        stream(state, turns, head, effort, request.has_usage)
+        stream(state, turns, head, effort, [request.has_usage, request.is_older])
     } else {
-        whole(&state, turns, &head, effort).await?
+        whole(&state, turns, &head, effort, request.is_older).await?
     };
     Ok(reply::with_warnings(response, &request.unknown))
 }
 
 /// Waits for all answers.
-async fn whole(state: &State, turns: Vec<Turn>, head: &Head, effort: &str) -> Result<Response, ApiError> {
+async fn whole(
+    state: &State,
+    turns: Vec<Turn>,
+    head: &Head,
+    effort: &str,
+    is_older: bool,
+) -> Result<Response, ApiError> {
     let (mut choices, mut outcomes) = (Vec::new(), Vec::new());
     for (index, mut turn) in turns.into_iter().enumerate() {
-        let (mut message, mut outcome) = (Message::default(), None);
+        let mut message = if is_older { Message::older() } else { Message::default() };
+        let mut outcome = None;
         while let Some(piece) = turn.next().await {
             outcome = message.take(piece);
         }
@@ -73,7 +80,7 @@ fn stream(
     turns: Vec<Turn>,
     head: Head,
     effort: &'static str,
-    has_usage: bool,
+    [has_usage, is_older]: [bool; 2],
 ) -> Response {
     let (stream, response) = Stream::new();
     let count = turns.len();
@@ -86,6 +93,7 @@ fn stream(
             stream: stream.clone(),
             index,
             has_usage,
+            is_older,
         };
         let outcomes = outcomes.clone();
         tokio::spawn(async move {
@@ -112,6 +120,8 @@ struct Choices {
     stream: Stream,
     index: usize,
     has_usage: bool,
+    /// Whether a call has the form that it had before there were tools.
+    is_older: bool,
 }
 
 impl Choices {
@@ -129,8 +139,7 @@ impl Choices {
                 Piece::Begin(begun) => {
                     if let Part::Call { name, .. } = &begun {
                         let function = json!({ "name": name, "arguments": "" });
-                        let call = json!({ "index": calls, "id": ids::new("call_"), "type": "function", "function": function });
-                        self.send(json!({ "tool_calls": [call] }), Value::Null, None)?;
+                        self.send(self.call(calls, Some(ids::new("call_")), function), Value::Null, None)?;
                         calls += 1;
                     }
                     part = begun;
@@ -138,9 +147,7 @@ impl Choices {
                 Piece::Delta(text, scored) => {
                     let delta = match part {
                         Part::Reasoning => json!({ "reasoning": text, "reasoning_content": text }),
-                        Part::Call { .. } => {
-                            json!({ "tool_calls": [{ "index": calls - 1, "function": { "arguments": text } }] })
-                        }
+                        Part::Call { .. } => self.call(calls - 1, None, json!({ "arguments": text })),
                         Part::Answer | Part::Preamble => json!({ "content": text }),
                     };
                     let facts = self.state.backend.facts();
@@ -154,11 +161,24 @@ impl Choices {
                         self.stream.done();
                         return None;
                     }
-                    self.send(json!({}), Value::Null, Some(outcome.finish_reason()))?;
+                    self.send(json!({}), Value::Null, Some(finish_reason(&outcome, self.is_older)))?;
                     return Some(*outcome);
                 }
             }
         }
+    }
+
+    /// A piece of the call `index`, which begins with its id.
+    fn call(&self, index: usize, id: Option<String>, function: Value) -> Value {
+        if self.is_older {
+            return json!({ "function_call": function });
+        }
+        let mut call = json!({ "index": index });
+        if let Some(id) = id {
+            (call["id"], call["type"]) = (json!(id), json!("function"));
+        }
+        call["function"] = function;
+        json!({ "tool_calls": [call] })
     }
 
     /// Sends a piece; `None` if nobody listens any more.

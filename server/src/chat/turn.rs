@@ -21,8 +21,14 @@ pub struct Ask {
     pub known: BTreeMap<usize, Vec<u32>>,
     /// Whether tools are called.
     pub choice: ToolChoice,
+    /// Whether the turn has one call at most.
+    pub one_call: bool,
+    /// Whether the turn goes on in the conversation's last item, an answer that is not finished.
+    pub continues: bool,
     /// A form that the answer has, in place of that of the conversation.
     pub form: Option<Rule>,
+    /// Field that the form came from, of the conversation's form too, for errors.
+    pub form_field: String,
     /// Whether steps may check guesses of how the answer goes on.
     pub drafts: bool,
     /// Text that much of the answer is likely to repeat.
@@ -35,6 +41,8 @@ pub struct Ask {
     pub sampler: SamplerParams,
     /// Strings that end the answer.
     pub stop: Vec<String>,
+    /// Tokens that end the answer, besides those of the model.
+    pub stop_tokens: Vec<u32>,
     /// How many of the likeliest tokens are listed at each token of the answer.
     pub logprobs: Option<u32>,
     /// Adapters of all tokens.
@@ -62,8 +70,17 @@ impl Prepared {
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
     pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
-        let (form, choice) = (ask.form.clone(), ask.choice.clone());
-        let options = TurnOptions { choice, form, stop: ask.stop.clone(), ..TurnOptions::default() };
+        if ask.continues {
+            let message = "`messages` ends with a message of the model, and this model's format cannot go on in it: \
+                end with a user's, or leave `continue_final_message` out";
+            return Err(ApiError::field("messages", message));
+        }
+        let options = TurnOptions {
+            choice: ask.choice.clone(),
+            one_call: ask.one_call,
+            form: ask.form.clone(),
+            stop: ask.stop.clone(),
+        };
         let (tokenizer, ends) = (tokenizer(facts)?, &facts.end_tokens);
         let turn = chat::Turn::new(tokenizer, &facts.format, &ask.conversation, &ask.known, options, ends);
         let turn = turn.map_err(|error| refused(&ask, &error))?;
@@ -88,6 +105,7 @@ impl Prepared {
     }
 
     fn of(facts: &Facts, ask: Ask, mut turn: chat::Turn) -> Result<Prepared, ApiError> {
+        turn.stop_tokens.extend(&ask.stop_tokens);
         let prompt = std::mem::take(&mut turn.prompt);
         let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
         if room == 0 || ask.max_tokens.is_some_and(|asked| asked > room) {
@@ -166,8 +184,7 @@ fn refused(ask: &Ask, error: &TurnError) -> ApiError {
         TurnError::Conversation(_) => "messages",
         TurnError::Choice(_) => "tool_choice",
         TurnError::Function(_) => "tools",
-        TurnError::Form(_) if ask.form.is_some() => "kernmill",
-        TurnError::Form(_) => "response_format",
+        TurnError::Form(_) => &ask.form_field,
     };
     ApiError::field(field, error.to_string())
 }

@@ -71,7 +71,8 @@ impl Answer {
                 Some(Part::Call { name, .. }) => {
                     let text = std::mem::take(&mut self.arguments);
                     // Arguments that were cut are none: their text is in `partial_json`.
-                    let read = serde_json::from_str(&text).ok().filter(Value::is_object);
+                    let whole = if matches!(text.trim(), "" | "null") { "{}" } else { &text };
+                    let read = serde_json::from_str(whole).ok().filter(Value::is_object);
                     let arguments = read.unwrap_or_else(|| json!({ "partial_json": text }));
                     let function = json!({ "index": self.calls.len(), "name": name, "arguments": arguments });
                     let call = json!({ "id": ids::new("call_"), "function": function });

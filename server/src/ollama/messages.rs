@@ -1,18 +1,19 @@
 //! Messages of Ollama's API as a conversation. Calls have no ids there: a result belongs to the first call of
 //! its function that has none yet.
 
-use crate::chat::messages::{check_name, content};
+use crate::chat::messages::{arguments, content, order_results, waiting};
+use crate::chat::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use kernmill::chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
-/// Appends messages to a conversation.
+/// Appends messages to a conversation. Whether the last one is the model's, which its answer goes on in.
 ///
 /// # Errors
-/// When a message is wrong, or the last one is the model's.
-pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<(), ApiError> {
+/// When a message is wrong.
+pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<bool, ApiError> {
     let mut last = None;
     for (at, message) in messages.into_iter().enumerate() {
         let mut message = Fields::of(message, &format!("messages[{at}]."))?;
@@ -35,14 +36,16 @@ pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<(),
         }
         last = Some((role, message.name("role")));
     }
-    match last {
-        Some((role, name)) if role == "assistant" => {
+    order_results(&mut conversation.items);
+    match (last, conversation.items.last()) {
+        (Some((role, _)), Some(Item::Answer(_))) if role == "assistant" => Ok(true),
+        (Some((role, name)), _) if role == "assistant" => {
             let message = format!(
-                "`{name}` is \"assistant\" in the last message, expected another: the model begins its answer itself"
+                "`{name}` is \"assistant\" in the last message, which has no text to go on in, expected another"
             );
             Err(ApiError::field(name, message))
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 
@@ -81,12 +84,8 @@ fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<()
         let id = id.unwrap_or_else(|| format!("call_{}", conversation.items.len()));
         let mut function = call.object("function")?.ok_or_else(|| call.missing("function"))?;
         let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
-        check_name(&function.name("name"), &name)?;
-        let arguments = match function.take("arguments") {
-            None => "{}".to_owned(),
-            Some(arguments @ Value::Object(_)) => arguments.to_string(),
-            Some(other) => return Err(function.wrong("arguments", &other, "an object")),
-        };
+        check_name(&function.name("name"), &name, NAME)?;
+        let arguments = arguments(&mut function, "arguments")?;
         conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
     }
     Ok(())
@@ -98,17 +97,7 @@ fn output(message: &mut Fields, conversation: &mut Conversation) -> Result<(), A
     let id = message.text("tool_call_id")?.filter(|id| !id.is_empty());
     let older = message.text("name")?;
     let name = message.text("tool_name")?.or(older).filter(|name| !name.is_empty());
-    let has_result = |call: &Call| {
-        conversation.items.iter().any(|item| matches!(item, Item::Output(output) if output.id == call.id))
-    };
-    let calls = conversation.items.iter().filter_map(|item| match item {
-        Item::Call(call) if !has_result(call) => Some(call),
-        _ => None,
-    });
-    let is_meant = |call: &&Call| {
-        id.as_ref().is_none_or(|id| *id == call.id) && name.as_ref().is_none_or(|name| *name == call.name)
-    };
-    let Some(call) = calls.into_iter().find(is_meant) else {
+    let Some(call) = waiting(conversation, id.as_deref(), name.as_deref()) else {
         let field = message.name(if id.is_some() { "tool_call_id" } else { "tool_name" });
         let message = match id.or(name) {
             Some(given) => format!("`{field}` is \"{given}\", and no call before it waits for its result"),

@@ -1,16 +1,16 @@
 //! A request to `/api/chat` or `/api/generate`.
 
 use super::messages::{self, no_images};
-use crate::chat::messages::tools;
 use crate::chat::request::class;
+use crate::chat::tools::tools;
 use crate::chat::turn::{Ask, Prepared};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::form::Wanted;
 use crate::limits;
 use crate::sampling;
 use crate::scope::Scope;
-use kernmill::chat::ToolChoice;
-use kernmill::chat::{Conversation, Effort, Item, ResponseFormat};
+use kernmill::chat::{Conversation, Effort, Item, ToolChoice};
 use kernmill::runtime::AdapterUse;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -68,31 +68,34 @@ impl OllamaRequest {
         let (model, adapters) = model(scope, name)?;
         let streams = fields.flag("stream")?.unwrap_or(true);
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
+        let mut continues = false;
         let (is_empty, raw) = match route {
             Route::Chat => {
                 let list = fields.list("messages", limits::MESSAGES)?.unwrap_or_default();
                 let is_empty = list.is_empty();
-                messages::read(list, &mut conversation)?;
-                conversation.tools = tools(&mut fields)?;
+                continues = messages::read(list, &mut conversation)?;
+                (conversation.tools, _) = tools(&mut fields)?;
                 (is_empty, None)
             }
             Route::Generate => prompt(&mut fields, &mut conversation)?,
         };
         conversation.effort = effort(&mut fields)?;
-        conversation.format = format(&mut fields)?;
+        let wanted = format(&mut fields)?;
+        conversation.format = wanted.schema;
         let logprobs = fields.flag("logprobs")?.unwrap_or(false);
         let top = fields.whole("top_logprobs", 0..=limits::TOP_LOGPROBS)?;
         if top.is_some() && !logprobs {
             return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
         }
-        let mut options = match fields.object("options")? {
-            Some(options) => options,
-            None => Fields::of(json!({}), "options.")?,
-        };
+        let options = fields.take("options").unwrap_or_else(|| json!({}));
+        let mut options = fields.within("options", options)?;
         let ask = Ask {
             known: BTreeMap::new(),
             choice: ToolChoice::Auto,
+            one_call: false,
+            continues,
             form: None,
+            form_field: wanted.field,
             drafts: true,
             prediction: None,
             max_tokens: max_tokens(&mut options)?,
@@ -103,6 +106,7 @@ impl OllamaRequest {
                 sampling::sampler_with(&mut options, scope.facts.vocab, "repeat_penalty")?
             },
             stop: sampling::stops(&mut options)?,
+            stop_tokens: Vec::new(),
             logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
             adapters,
             tenant: scope.tenant,
@@ -115,8 +119,7 @@ impl OllamaRequest {
         // A model that is served stays.
         fields.pass_over(&["keep_alive"]);
         options.pass_over(&OF_THE_MACHINE);
-        let unknown = [fields.rest(), options.rest()].concat();
-        Ok(OllamaRequest { ask: (!is_empty).then_some(ask), raw, model, streams, unknown })
+        Ok(OllamaRequest { ask: (!is_empty).then_some(ask), raw, model, streams, unknown: fields.rest() })
     }
 
     /// The turn that is asked for, if one is.
@@ -130,7 +133,6 @@ impl OllamaRequest {
             Some(text) => Prepared::raw(scope.facts, text, ask),
             None => Prepared::new(scope.facts, ask),
         };
-        let prepared = prepared.map_err(|error| error.renamed("response_format", "format"));
         prepared.map(Some).map_err(|error| error.renamed("messages", param))
     }
 }
@@ -210,13 +212,14 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
 }
 
 /// The form that the answer shall have.
-fn format(fields: &mut Fields) -> Result<Option<ResponseFormat>, ApiError> {
-    let (name, schema) = match fields.take("format") {
-        None => return Ok(None),
-        Some(Value::String(name)) if name.is_empty() => return Ok(None),
-        Some(Value::String(name)) if name == "json" => ("json_object", json!({ "type": "object" })),
-        Some(schema @ Value::Object(_)) => ("answer", schema),
-        Some(other) => return Err(fields.wrong("format", &other, "\"json\" or a JSON schema")),
-    };
-    Ok(Some(ResponseFormat { name: name.to_owned(), description: None, schema }))
+fn format(fields: &mut Fields) -> Result<Wanted, ApiError> {
+    let (mut wanted, field) = (Wanted::default(), "format");
+    match fields.take(field) {
+        None => {}
+        Some(Value::String(name)) if name.is_empty() => {}
+        Some(Value::String(name)) if name == "json" => wanted.any_object(field.to_owned())?,
+        Some(schema @ Value::Object(_)) => wanted.schema(field.to_owned(), "answer", None, schema)?,
+        Some(other) => return Err(fields.wrong(field, &other, "\"json\" or a JSON schema")),
+    }
+    Ok(wanted)
 }

@@ -183,7 +183,11 @@ async fn wrong_fields_are_named_in_the_envelope_of_the_api() {
         (chat(json!([{ "role": "user", "content": "a", "images": ["aGk="] }])), "`messages[0].images`"),
         (
             chat(json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": "b" }])),
-            "`messages[1].role`",
+            "`messages`",
+        ),
+        (
+            chat(json!([{ "role": "assistant", "tool_calls": [{ "function": { "name": "f" } }] }])),
+            "`messages[0].role`",
         ),
         (chat(json!([{ "role": "tool", "content": "4" }])), "`messages[0].tool_name`"),
         (after(json!({ "role": "tool", "tool_name": "other", "content": "4" })), "`messages[2].tool_name`"),

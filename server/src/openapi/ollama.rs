@@ -2,6 +2,7 @@
 
 use super::requests::{function, name, sampling, stops};
 use super::schema::{about, any, anything, flag, list, maybe, number, object, of, one_of, text, whole, with};
+use crate::chat::tools::NAME;
 use crate::limits;
 use crate::ollama::OF_THE_MACHINE;
 use serde_json::{Map, Value, json};
@@ -59,7 +60,7 @@ fn common() -> Vec<(&'static str, Value)> {
 
 fn message() -> Value {
     let function =
-        object(&["name"], [("name", name()), ("arguments", json!({ "type": ["object", "null"] }))]);
+        object(&["name"], [("name", name(NAME)), ("arguments", json!({ "type": ["object", "null"] }))]);
     let call = object(&["function"], [("id", text()), ("function", function)]);
     object(
         &["role"],
@@ -113,7 +114,7 @@ pub fn schemas() -> Map<String, Value> {
     let said = || [("thinking", string()), ("tool_calls", json!({ "type": "array" }))];
     let tool = object(
         &["function"],
-        [("type", json!({ "const": "function" })), ("function", function("parameters"))],
+        [("type", json!({ "const": "function" })), ("function", function("parameters", NAME))],
     );
     let chat = object(
         &["model"],

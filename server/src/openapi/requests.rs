@@ -4,7 +4,9 @@ use super::schema::{
     about, any, anything, flag, list, maybe, number, object, of, one_of, some, text, whole, with,
 };
 use crate::chat::request::PASSED_OVER;
+use crate::chat::tools::NAME;
 use crate::limits;
+use crate::sampling::REFUSED;
 use serde_json::{Map, Value, json};
 
 /// Most tokens that a request may ask for; the context may hold fewer.
@@ -13,9 +15,59 @@ const TOKENS: u64 = u32::MAX as u64;
 /// Efforts of reasoning.
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// A name that a function has.
-pub fn name() -> Value {
-    json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" })
+/// A name that a function has, of at most so many letters.
+pub fn name(most: usize) -> Value {
+    json!({ "type": "string", "pattern": format!("^[A-Za-z0-9_.-]{{1,{most}}}$") })
+}
+
+/// Fields of OpenAI's routes that other servers have for the form of an answer, and the tokens that end it.
+fn forms() -> Vec<(&'static str, Value)> {
+    let schema = json!({ "type": ["object", "string", "null"] });
+    let choice = json!({
+        "type": ["array", "null"],
+        "items": { "type": "string" },
+        "minItems": 1,
+        "maxItems": limits::MESSAGES,
+    });
+    let grammar = json!({ "type": ["string", "null"], "examples": ["start: \"yes\" | \"no\""] });
+    let permitted = |schema| about(schema, "Needs the option --allow-grammars");
+    let (regex, grammar) =
+        (permitted(text()), about(grammar, "Lark's syntax; needs the option --allow-grammars"));
+    let outputs = [
+        ("json", schema.clone()),
+        ("regex", regex.clone()),
+        ("choice", choice.clone()),
+        ("grammar", grammar.clone()),
+        ("json_object", flag()),
+    ];
+    let id = json!({ "type": "integer", "minimum": 0 });
+    let mut fields = vec![
+        ("structured_outputs", about(maybe(&[], outputs), "One of them")),
+        ("guided_json", schema.clone()),
+        ("guided_regex", regex.clone()),
+        ("guided_choice", choice),
+        ("guided_grammar", grammar.clone()),
+        ("json_schema", schema),
+        ("regex", regex),
+        ("grammar", grammar.clone()),
+        ("ebnf", grammar),
+        ("stop_token_ids", list(id, limits::BIASES)),
+    ];
+    fields.extend(REFUSED.map(|(name, help)| {
+        (name, about(json!({ "enum": [false, null] }), &format!("Is not served: {help}")))
+    }));
+    fields
+}
+
+/// A form of the answer, with a schema of its own or of one inside.
+fn format() -> Value {
+    let inner = maybe(&["schema"], schema_format());
+    let fields = [
+        ("type", json!({ "enum": ["text", "json_object", "json_schema"] })),
+        ("json_schema", inner),
+        ("value", json!({ "type": ["object", "null"] })),
+    ];
+    with(maybe(&["type"], fields), &schema_format())
 }
 
 /// Fields of sampling, of adapters and of the prefix cache, which all APIs have.
@@ -78,12 +130,16 @@ fn message() -> Value {
                 "function",
                 object(
                     &["name"],
-                    [("name", name()), ("arguments", any(vec![text(), json!({ "type": "object" })]))],
+                    [("name", name(NAME)), ("arguments", any(vec![text(), json!({ "type": "object" })]))],
                 ),
             ),
         ],
     );
-    let role = json!({ "enum": ["system", "developer", "user", "assistant", "tool"] });
+    let older = maybe(
+        &["name"],
+        [("name", name(NAME)), ("arguments", any(vec![text(), json!({ "type": "object" })]))],
+    );
+    let role = json!({ "enum": ["system", "developer", "user", "assistant", "tool", "function"] });
     object(
         &["role"],
         [
@@ -95,38 +151,49 @@ fn message() -> Value {
             ("thinking", text()),
             ("refusal", text()),
             ("tool_calls", list(call, limits::TOOLS)),
+            ("function_call", about(older, "The older form of tool_calls")),
             ("tool_call_id", about(text(), "Of a tool's message: the id of a call before it")),
         ],
     )
 }
 
-/// A function's fields, with the schema of its arguments under this name.
-pub fn function(parameters: &str) -> Value {
+/// A function's fields: a name of at most so many letters, and the schema of its arguments under this name.
+pub fn function(parameters: &str, most: usize) -> Value {
     let schema = json!({ "type": ["object", "null"] });
-    object(&["name"], [("name", name()), ("description", text()), (parameters, schema), ("strict", flag())])
+    object(
+        &["name"],
+        [("name", name(most)), ("description", text()), (parameters, schema), ("strict", flag())],
+    )
 }
 
 fn schema_format() -> [(&'static str, Value); 4] {
     [("name", text()), ("description", text()), ("schema", json!({ "type": "object" })), ("strict", flag())]
 }
 
+/// Fields of a choice among some of the functions.
+fn allowed() -> [(&'static str, Value); 2] {
+    [("mode", one_of(&["auto", "required"])), ("tools", list(json!({ "type": "object" }), limits::TOOLS))]
+}
+
 fn chat() -> Value {
     let tool = object(
         &["function"],
-        [("type", json!({ "const": "function" })), ("function", function("parameters"))],
+        [("type", json!({ "const": "function" })), ("function", function("parameters", NAME))],
     );
     let choice = any(vec![
         one_of(&["auto", "none", "required", "any"]),
-        object(&["function"], [("function", object(&["name"], [("name", name())]))]),
-        object(&["name"], [("name", name())]),
+        object(&["function"], [("function", object(&["name"], [("name", name(NAME))]))]),
+        object(&["name"], [("name", name(NAME))]),
+        object(
+            &["type"],
+            [
+                ("type", one_of(&["auto", "none", "required", "allowed_tools"])),
+                ("allowed_tools", maybe(&["tools"], allowed())),
+            ],
+        ),
     ]);
-    let format = maybe(
-        &["type"],
-        [
-            ("type", json!({ "enum": ["text", "json_object", "json_schema"] })),
-            ("json_schema", maybe(&["schema"], schema_format())),
-        ],
-    );
+    let older = any(vec![one_of(&["auto", "none"]), object(&["name"], [("name", name(NAME))])]);
+    let modalities = json!({ "type": ["array", "null"], "items": { "enum": ["text"] } });
     let kwargs = maybe(&[], [("reasoning_effort", effort()), ("enable_thinking", flag())]);
     let prediction =
         maybe(&["type", "content"], [("type", json!({ "enum": ["content"] })), ("content", content())]);
@@ -137,7 +204,19 @@ fn chat() -> Value {
             ("messages", some(of("ChatMessage"), limits::MESSAGES)),
             ("tools", list(tool, limits::TOOLS)),
             ("tool_choice", choice),
-            ("response_format", format),
+            ("parallel_tool_calls", about(flag(), "Without them, a turn has one call at most")),
+            (
+                "functions",
+                about(list(function("parameters", NAME), limits::TOOLS), "The older name of tools"),
+            ),
+            ("function_call", about(older, "The older name of tool_choice")),
+            ("continue_final_message", about(flag(), "Goes on in the last message, which is the model's")),
+            (
+                "add_generation_prompt",
+                about(json!({ "enum": [true, false, null] }), "Not so with continue_final_message"),
+            ),
+            ("modalities", modalities),
+            ("response_format", format()),
             ("reasoning_effort", effort()),
             ("reasoning", maybe(&[], [("effort", effort())])),
             ("chat_template_kwargs", kwargs),
@@ -153,7 +232,12 @@ fn chat() -> Value {
             ("kernmill", own()),
         ],
     );
-    with(with(fields, &sampling()), &passed_over(&PASSED_OVER))
+    let mut more = [sampling(), forms(), passed_over(&PASSED_OVER)].concat();
+    let nothing = |what: &str| about(json!({ "enum": [false, null] }), what);
+    more.extend(["ignore_eos", "echo"].map(|name| (name, nothing("Is not served: /v1/completions has it"))));
+    more.push(("chat_template", about(json!({ "type": "null" }), "Is not served")));
+    more.push(("documents", about(json!({ "enum": [[], null] }), "Is not served")));
+    with(fields, &more)
 }
 
 fn completion() -> Value {
@@ -180,21 +264,30 @@ fn completion() -> Value {
             ("stream", flag()),
             ("stream_options", maybe(&[], [("include_usage", flag())])),
             ("stop", stops()),
+            ("ignore_eos", flag()),
+            ("response_format", format()),
             ("kernmill", own()),
         ],
     );
-    with(with(fields, &sampling()), &passed_over(&PASSED_OVER))
+    with(fields, &[sampling(), forms(), passed_over(&PASSED_OVER)].concat())
 }
 
 fn responses() -> Value {
     let tool = any(vec![
-        with(function("parameters"), &[("type", json!({ "const": "function" }))]),
-        about(object(&["type"], [("type", json!({ "type": "string" }))]), "Of another type: is left out"),
+        with(function("parameters", NAME), &[("type", json!({ "const": "function" }))]),
+        object(
+            &["type", "name"],
+            [
+                ("type", json!({ "const": "namespace" })),
+                ("name", text()),
+                ("tools", list(json!({}), limits::TOOLS)),
+            ],
+        ),
+        about(
+            object(&["type"], [("type", json!({ "type": "string" }))]),
+            "One that OpenAI runs: is left out",
+        ),
     ]);
-    let format = with(
-        maybe(&["type"], schema_format()),
-        &[("type", json!({ "enum": ["text", "json_object", "json_schema"] }))],
-    );
     let input = any(vec![json!({ "type": "string" }), some(of("InputItem"), limits::MESSAGES)]);
     let include = list(json!({ "type": "string" }), limits::MESSAGES);
     let nothing = |what: &str| about(json!({ "type": "null" }), what);
@@ -210,7 +303,7 @@ fn responses() -> Value {
                 "tool_choice",
                 any(vec![one_of(&["auto", "none", "required", "any"]), json!({ "type": "object" })]),
             ),
-            ("text", maybe(&[], [("verbosity", text()), ("format", format)])),
+            ("text", maybe(&[], [("verbosity", text()), ("format", format())])),
             ("reasoning", maybe(&[], [("effort", effort())])),
             ("max_output_tokens", whole(1, TOKENS)),
             ("metadata", json!({ "type": ["object", "null"] })),
@@ -237,11 +330,12 @@ fn responses() -> Value {
         "context_management",
         "moderation",
     ];
-    with(with(fields, &sampling()), &passed_over(&passed))
+    with(fields, &[sampling(), forms(), passed_over(&passed)].concat())
 }
 
 fn input_item() -> Value {
-    let kinds = ["message", "reasoning", "function_call", "function_call_output", "compaction"];
+    let kinds =
+        ["message", "reasoning", "function_call", "function_call_output", "item_reference", "compaction"];
     let parts =
         list(object(&["text"], [("type", text()), ("text", json!({ "type": "string" }))]), limits::MESSAGES);
     object(
@@ -256,7 +350,8 @@ fn input_item() -> Value {
             ("summary", parts),
             ("encrypted_content", about(text(), "By this server, since its start, for the same key")),
             ("call_id", text()),
-            ("name", any(vec![name(), json!({ "type": "null" })])),
+            ("name", any(vec![name(128), json!({ "type": "null" })])),
+            ("namespace", text()),
             ("arguments", text()),
             ("output", any(vec![content(), json!({ "type": "null" })])),
         ],
@@ -264,11 +359,11 @@ fn input_item() -> Value {
 }
 
 fn messages(required: &[&str]) -> Value {
-    let tool = with(function("input_schema"), &[("type", text())]);
+    let tool = with(function("input_schema", 128), &[("type", text())]);
     let message = object(
         &["role", "content"],
         [
-            ("role", json!({ "enum": ["user", "assistant"] })),
+            ("role", json!({ "enum": ["user", "assistant", "system"] })),
             (
                 "content",
                 any(vec![
@@ -278,8 +373,8 @@ fn messages(required: &[&str]) -> Value {
             ),
         ],
     );
-    let choice =
-        maybe(&["type"], [("type", json!({ "enum": ["auto", "none", "any", "tool"] })), ("name", text())]);
+    let kinds = json!({ "enum": ["auto", "none", "any", "tool"] });
+    let choice = maybe(&["type"], [("type", kinds), ("name", text()), ("disable_parallel_tool_use", flag())]);
     let thinking = maybe(
         &["type"],
         [
@@ -297,7 +392,9 @@ fn messages(required: &[&str]) -> Value {
             ("tools", list(tool, limits::TOOLS)),
             ("tool_choice", choice),
             ("thinking", thinking),
-            ("output_config", maybe(&[], [("effort", effort())])),
+            ("output_config", maybe(&[], [("effort", effort()), ("format", format())])),
+            ("output_format", about(format(), "The older place of output_config.format")),
+            ("thread", about(json!({ "type": "null" }), "Is not served: send all messages")),
             ("stop_sequences", stops()),
             ("stream", flag()),
         ],

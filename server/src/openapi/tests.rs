@@ -67,7 +67,7 @@ fn value_of(schemas: &Map<String, Value>, schema: &Value) -> Value {
     if let Some(name) = schema["$ref"].as_str() {
         return value_of(schemas, &schemas[name.rsplit('/').next().unwrap()]);
     }
-    if let Some(values) = schema["enum"].as_array() {
+    if let Some(values) = schema["enum"].as_array().or(schema["examples"].as_array()) {
         return values[0].clone();
     }
     if let Some(any) = schema["anyOf"].as_array() {
@@ -81,7 +81,10 @@ fn value_of(schemas: &Map<String, Value>, schema: &Value) -> Value {
             schema.get("minimum").filter(|least| least.as_i64() > Some(0)).cloned().unwrap_or(json!(1))
         }
         Some("number") => json!(1),
-        Some("array") => json!([]),
+        Some("array") => {
+            let least = schema["minItems"].as_u64().unwrap_or(0) as usize;
+            Value::Array(vec![value_of(schemas, &schema["items"]); least])
+        }
         Some("object") => {
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             let field = |name: &Value| {

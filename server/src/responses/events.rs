@@ -7,6 +7,7 @@ use crate::ids;
 use crate::state::State;
 use kernmill::chat::{Call, Item, Part};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A response that comes into being.
@@ -27,6 +28,8 @@ pub struct Events {
     last: Value,
     /// What events of reasoning are called.
     reasoning_events: &'static str,
+    /// Functions in namespaces by the names that the model is told.
+    spaces: BTreeMap<String, [String; 2]>,
     /// Where the ids of reasoning are sealed, and whose they are.
     sealed: Option<(Arc<State>, u64)>,
     /// Ids that have come, and how many of them when the item began.
@@ -69,7 +72,7 @@ impl Open {
     }
 
     /// The item, with its content if it has ended.
-    fn item(&self, status: &str) -> Value {
+    fn item(&self, status: &str, spaces: &BTreeMap<String, [String; 2]>) -> Value {
         let content: Vec<Value> = self.content().filter(|_| status != "in_progress").into_iter().collect();
         match &self.part {
             Part::Reasoning => json!({
@@ -88,14 +91,20 @@ impl Open {
                 "phase": if self.part == Part::Answer { "final_answer" } else { "commentary" },
                 "content": content,
             }),
-            Part::Call { name, .. } => json!({
-                "type": "function_call",
-                "id": self.id,
-                "call_id": self.call,
-                "name": name,
-                "arguments": self.text,
-                "status": status,
-            }),
+            Part::Call { name, .. } => {
+                let mut item = json!({
+                    "type": "function_call",
+                    "id": self.id,
+                    "call_id": self.call,
+                    "name": name,
+                    "arguments": self.text,
+                    "status": status,
+                });
+                if let Some([space, name]) = spaces.get(name) {
+                    (item["name"], item["namespace"]) = (json!(name), json!(space));
+                }
+                item
+            }
         }
     }
 
@@ -126,12 +135,19 @@ impl Events {
             open: None,
             last: Value::Null,
             reasoning_events: if is_open { "reasoning" } else { "reasoning_text" },
+            spaces: BTreeMap::new(),
             sealed: None,
             tokens: Vec::new(),
             begun: 0,
             reasoning: Vec::new(),
             generated: Vec::new(),
         }
+    }
+
+    /// These events, with calls of these functions as those of their namespaces.
+    #[must_use]
+    pub fn spaced(self, spaces: BTreeMap<String, [String; 2]>) -> Events {
+        Events { spaces, ..self }
     }
 
     /// These events, with the ids of reasoning in its items, sealed for a tenant.
@@ -186,7 +202,7 @@ impl Events {
     }
 
     fn open(&mut self, open: Open, events: &mut Vec<Value>) {
-        let item = open.item("in_progress");
+        let item = open.item("in_progress", &self.spaces);
         let index = self.output.len();
         let added = json!({ "output_index": index, "item": item });
         events.push(self.event("response.output_item.added", added));
@@ -237,6 +253,7 @@ impl Events {
                 events.push(self.event("response.output_text.done", done));
             }
             Part::Call { name, .. } => {
+                let name = self.spaces.get(name).map_or(name, |[_, name]| name);
                 let done =
                     json!({ "item_id": id, "output_index": index, "name": name, "arguments": open.text });
                 events.push(self.event("response.function_call_arguments.done", done));
@@ -246,7 +263,7 @@ impl Events {
             let fields = json!({ "item_id": id, "output_index": index, "content_index": 0, "part": content });
             events.push(self.event("response.content_part.done", fields));
         }
-        let mut item = open.item(if is_complete { "completed" } else { "incomplete" });
+        let mut item = open.item(if is_complete { "completed" } else { "incomplete" }, &self.spaces);
         let begun = std::mem::replace(&mut self.begun, self.tokens.len());
         if open.part == Part::Reasoning {
             self.reasoning.push((index, begun));

@@ -5,6 +5,7 @@ mod request;
 mod response;
 pub mod seal;
 pub mod store;
+mod tools;
 
 pub use response::{answer, compact, count, stored};
 

@@ -1,20 +1,23 @@
 //! A request to `/v1/responses`.
 
 use super::store::Generated;
+use super::tools::{Declared, NAME};
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages;
-use crate::chat::request::{Own, check_form, class, schema_format, tool_choice};
+use crate::chat::request::class;
+use crate::chat::tools::{check_name, spaced, tool_choice};
 use crate::chat::turn::{Ask, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::form::{Own, Wanted};
 use crate::ids;
 use crate::limits;
 use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
 use kernmill::SamplerParams;
-use kernmill::chat::{Call, Conversation, Effort, Item, Output, Part, ResponseFormat, Tool};
+use kernmill::chat::{Call, Conversation, Effort, Item, Output, Part};
 use kernmill::serve::Class;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub struct ResponsesRequest {
     pub said: Vec<Item>,
     /// Ids of what the model said of it, as far as they are known.
     pub generated: Generated,
+    /// Functions in namespaces by the names that the model is told: their namespaces and names.
+    pub spaces: BTreeMap<String, [String; 2]>,
     /// Whether the answer comes in pieces.
     pub streams: bool,
     /// Whether the response can be asked for again.
@@ -78,14 +83,14 @@ impl ResponsesRequest {
         if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
             conversation.items.insert(0, Item::Instructions(text));
         }
-        let (tools, shown_tools) = tools(&mut fields)?;
+        let Declared { tools, shown: shown_tools, spaces } = Declared::take(&mut fields)?;
         conversation.tools = tools;
-        let choice = fields.take("tool_choice");
-        let shown_choice = choice.clone().unwrap_or_else(|| json!("auto"));
-        let choice = tool_choice(&mut Fields::of(json!({ "tool_choice": choice }), "")?, &conversation)?;
-        let text = text(&mut fields, &mut conversation)?;
-        let Own { form, drafts } = Own::take(&scope, &mut fields)?;
-        check_form(&form, &conversation, "text.format")?;
+        let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
+        let choice = tool_choice(&mut fields, "tool_choice", &mut conversation)?;
+        let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
+        let text = text(&mut fields, &mut wanted)?;
+        sampling::refuse(&mut fields)?;
+        conversation.format = wanted.schema;
         conversation.effort = effort(&mut fields)?;
         let max_tokens = fields.whole("max_output_tokens", 1..=u64::from(u32::MAX))?;
         let class = class(&mut fields)?;
@@ -96,6 +101,7 @@ impl ResponsesRequest {
         if !metadata.is_object() {
             return Err(fields.wrong("metadata", &metadata, "an object"));
         }
+        let is_parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
         let mut echo = Map::new();
         let mut put = |name: &str, value: Value| drop(echo.insert(name.to_owned(), value));
         put("background", json!(false));
@@ -104,7 +110,7 @@ impl ResponsesRequest {
         put("max_tool_calls", Value::Null);
         put("metadata", metadata);
         put("model", json!(model));
-        put("parallel_tool_calls", json!(fields.flag("parallel_tool_calls")?.unwrap_or(true)));
+        put("parallel_tool_calls", json!(is_parallel));
         put("previous_response_id", json!(previous));
         put("prompt_cache_key", json!(fields.text("prompt_cache_key")?));
         put("reasoning", json!({ "effort": conversation.effort.name(), "summary": null }));
@@ -124,13 +130,17 @@ impl ResponsesRequest {
         let ask = Ask {
             known,
             choice,
-            form,
+            one_call: !is_parallel,
+            continues: false,
+            form: wanted.text,
+            form_field: wanted.field,
             drafts,
             prediction: None,
             max_tokens: max_tokens.map(|tokens| tokens as u32),
             param: "input",
             sampler,
             stop: Vec::new(),
+            stop_tokens: sampling::stop_tokens(&mut fields, scope.facts.vocab)?,
             logprobs: None,
             adapters,
             tenant: caller.tenant,
@@ -146,6 +156,7 @@ impl ResponsesRequest {
             input,
             said,
             generated,
+            spaces,
             streams,
             stores,
             seals,
@@ -247,6 +258,8 @@ impl Reading<'_> {
         };
         let (mut input, mut sealed) = (Vec::new(), Vec::new());
         for (at, value) in list.into_iter().enumerate() {
+            let (value, ids) = self.resolved(value, &format!("{}[{at}]", fields.name("input")))?;
+            sealed.extend(ids.map(|ids| (conversation.items.len(), ids)));
             let mut item = Fields::of(value.clone(), &format!("{}[{at}].", fields.name("input")))?;
             let kind = item.text("type")?.unwrap_or_else(|| "message".to_owned());
             match kind.as_str() {
@@ -260,8 +273,9 @@ impl Reading<'_> {
                 "function_call" => {
                     let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
                     let name = item.text("name")?.ok_or_else(|| item.missing("name"))?;
-                    messages::check_name(&item.name("name"), &name)?;
-                    let arguments = item.text("arguments")?.unwrap_or_else(|| "{}".to_owned());
+                    let name = spaced(item.text("namespace")?.as_deref(), &name);
+                    check_name(&item.name("name"), &name, NAME)?;
+                    let arguments = messages::arguments(&mut item, "arguments")?;
                     // What is said before a call is for the user, and is not the answer yet.
                     if let Some(last) = conversation.items.last_mut()
                         && let Item::Answer(text) = last
@@ -282,13 +296,32 @@ impl Reading<'_> {
                     conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
                 }
                 _ => {
-                    let expected = "message, reasoning, function_call, function_call_output or compaction";
+                    let expected = "message, reasoning, function_call, function_call_output, item_reference or \
+                        compaction";
                     return Err(item.wrong("type", &Value::String(kind), expected));
                 }
             }
             input.push(shown(value, &kind));
         }
+        messages::order_results(&mut conversation.items);
         Ok((input, sealed))
+    }
+
+    /// The item that stands for a value of the input, with the ids of its reasoning where they are known: that
+    /// of a stored response, where the value only names it.
+    fn resolved(&self, value: Value, param: &str) -> Result<(Value, Option<Vec<u32>>), ApiError> {
+        let is_named = match value["type"].as_str() {
+            Some(kind) => kind == "item_reference",
+            None => value["role"].is_null() && value["id"].is_string(),
+        };
+        if !is_named {
+            return Ok((value, None));
+        }
+        let Some(id) = value["id"].as_str() else {
+            return Err(Fields::of(value, &format!("{param}."))?.missing("id"));
+        };
+        let found = self.state.responses.item(self.caller.tenant, id);
+        found.ok_or_else(|| ApiError::item(id, param))
     }
 
     /// Reads reasoning of an earlier answer: its content, or else its summary, or else what its ids say.
@@ -398,72 +431,28 @@ fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
     Ok(())
 }
 
-/// Functions that the model may call, and as they are shown. Clients send tools of other types to every
-/// server; those that only OpenAI runs are left out.
-fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, Vec<Value>), ApiError> {
-    let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
-    let (mut tools, mut shown) = (Vec::new(), Vec::new());
-    for (at, tool) in list.into_iter().enumerate() {
-        let mut tool = Fields::of(tool, &format!("{}[{at}].", fields.name("tools")))?;
-        let kind = tool.text("type")?.ok_or_else(|| tool.missing("type"))?;
-        if kind == "mcp" {
-            let field = tool.name("type");
-            let what =
-                "the server connects to nobody; have the client run the tools, and offer them as functions";
-            return Err(ApiError::field(&field, format!("`{field}` is mcp: {what}")));
-        }
-        // Tools that OpenAI runs itself: clients list them by habit, and the model is not told of them.
-        if kind != "function" {
-            continue;
-        }
-        let strict = tool.flag("strict")?;
-        let tool = Tool { strict: strict.unwrap_or(false), ..messages::function_tool(&mut tool)? };
-        shown.push(json!({
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters.clone().unwrap_or_else(|| json!({})),
-            "strict": strict.unwrap_or(true),
-        }));
-        tools.push(tool);
-    }
-    messages::check_names(&tools, &fields.name("tools"))?;
-    Ok((tools, shown))
-}
-
 /// Reads the form that the answer shall have, and gives it as it is shown.
-fn text(fields: &mut Fields, conversation: &mut Conversation) -> Result<Value, ApiError> {
-    let plain = json!({ "format": { "type": "text" }, "verbosity": "medium" });
-    let Some(mut text) = fields.object("text")? else { return Ok(plain) };
-    let mut shown = plain;
-    if let Some(verbosity) = text.text("verbosity")? {
-        shown["verbosity"] = json!(verbosity);
+fn text(fields: &mut Fields, wanted: &mut Wanted) -> Result<Value, ApiError> {
+    let mut shown = json!({ "format": { "type": "text" }, "verbosity": "medium" });
+    let Some(mut text) = fields.object("text")? else { return Ok(shown) };
+    // No other length than this one can be asked for.
+    text.pass_over_if("verbosity", |verbosity| verbosity == "medium");
+    if let Some(verbosity) = text.look("verbosity") {
+        shown["verbosity"] = verbosity;
     }
-    let Some(mut format) = text.object("format")? else { return Ok(shown) };
-    let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
-    match kind.as_str() {
-        "text" => {}
-        "json_object" => {
-            let schema = json!({ "type": "object" });
-            let name = "json_object".to_owned();
-            conversation.format = Some(ResponseFormat { name, description: None, schema });
-            shown["format"] = json!({ "type": "json_object" });
-        }
-        "json_schema" => {
-            let strict = format.flag("strict")?.unwrap_or(true);
-            let read = schema_format(&mut format)?;
-            shown["format"] = json!({
-                "type": "json_schema",
-                "name": read.name,
-                "description": read.description,
-                "schema": read.schema,
-                "strict": strict,
-            });
-            conversation.format = Some(read);
-        }
-        _ => {
-            let expected = "\"text\", \"json_object\" or \"json_schema\"";
-            return Err(format.wrong("type", &Value::String(kind), expected));
+    let given = text.look("format").unwrap_or_default();
+    wanted.take(&mut text, "format")?;
+    if given["type"] != "text" && given.is_object() {
+        shown["format"] = given;
+    }
+    if shown["format"]["type"] == "json_schema" {
+        let format = &mut shown["format"];
+        for (name, usual) in
+            [("name", json!("answer")), ("description", Value::Null), ("strict", json!(true))]
+        {
+            if format[name].is_null() {
+                format[name] = usual;
+            }
         }
     }
     Ok(shown)

@@ -42,7 +42,8 @@ pub async fn answer(
     .await?;
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     reply::soon(request.streams, turn.accepted()).await?;
-    let mut events = Events::new(request.echo, request.ask.conversation.effort.name(), is_open);
+    let mut events =
+        Events::new(request.echo, request.ask.conversation.effort.name(), is_open).spaced(request.spaces);
     if request.seals {
         events = events.sealed(state.clone(), tenant);
     }
@@ -135,7 +136,7 @@ const KEPT: usize = 4;
 
 fn prepare(state: &State, ask: Ask) -> Result<Prepared, ApiError> {
     let prepared = Prepared::new(state.backend.facts(), ask);
-    prepared.map_err(|error| error.renamed("messages", "input").renamed("response_format", "text.format"))
+    prepared.map_err(|error| error.renamed("messages", "input"))
 }
 
 /// What is stored besides the answer.
@@ -462,7 +463,6 @@ mod tests {
             (json!({ "input": [] }), "input"),
             (json!({ "input": 5 }), "input"),
             (json!({ "input": [5] }), "input[0]"),
-            (json!({ "input": [{ "type": "item_reference", "id": "x" }] }), "input[0].type"),
             (json!({ "input": [{ "role": "robot", "content": "" }] }), "input[0].role"),
             (json!({ "input": message(json!([{ "type": "input_image" }])) }), "input[0].content[0].type"),
             (json!({ "input": message(json!([{ "type": "input_text" }])) }), "input[0].content[0].text"),

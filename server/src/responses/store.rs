@@ -22,6 +22,18 @@ pub struct Stored {
     pub generated: Generated,
 }
 
+impl Stored {
+    /// Ids of the items that were answered.
+    fn output(&self) -> impl Iterator<Item = &str> {
+        ids_of(self.response["output"].as_array().map_or(&[][..], Vec::as_slice))
+    }
+}
+
+/// Ids of items.
+fn ids_of(items: &[Value]) -> impl Iterator<Item = &str> {
+    items.iter().filter_map(|item| item["id"].as_str())
+}
+
 /// Stored responses. Only its caller sees one. When they are too many or too large, the oldest go
 /// first.
 #[derive(Default)]
@@ -32,6 +44,8 @@ struct Kept {
     entries: HashMap<String, Entry>,
     /// Names from the oldest to the newest.
     order: VecDeque<String>,
+    /// Responses that have an item, by its tenant and id.
+    items: HashMap<(u64, String), String>,
     bytes: usize,
 }
 
@@ -56,6 +70,12 @@ impl Store {
         kept.remove(id);
         kept.bytes += bytes;
         kept.order.push_back(id.to_owned());
+        for item in stored.output() {
+            kept.items.insert((tenant, item.to_owned()), id.to_owned());
+        }
+        for item in ids_of(&stored.input) {
+            kept.items.entry((tenant, item.to_owned())).or_insert_with(|| id.to_owned());
+        }
         kept.entries.insert(id.to_owned(), Entry { tenant, bytes, stored: Arc::new(stored) });
         while kept.entries.len() > most || kept.bytes > most_bytes {
             let Some(oldest) = kept.order.front().cloned() else { break };
@@ -68,6 +88,20 @@ impl Store {
         let kept = self.kept();
         let entry = kept.entries.get(id).filter(|entry| entry.tenant == tenant)?;
         Some(entry.stored.clone())
+    }
+
+    /// An item of one of a tenant's responses, with the ids of its reasoning where they are known.
+    pub fn item(&self, tenant: u64, id: &str) -> Option<(Value, Option<Vec<u32>>)> {
+        let response = self.kept().items.get(&(tenant, id.to_owned())).cloned()?;
+        let stored = self.get(tenant, &response)?;
+        let output = stored.response["output"].as_array().map_or(&[][..], Vec::as_slice);
+        let Some(at) = output.iter().position(|item| item["id"] == id) else {
+            return Some((stored.input.iter().find(|item| item["id"] == id)?.clone(), None));
+        };
+        // What was answered stands last among all that was said.
+        let place = (stored.items.len() + at).checked_sub(output.len())?;
+        let ids = stored.generated.iter().find(|(begin, _)| *begin == place).map(|(_, ids)| ids.clone());
+        Some((output[at].clone(), ids))
     }
 
     /// Forgets a response of a tenant; whether there was one.
@@ -89,6 +123,12 @@ impl Kept {
     fn remove(&mut self, id: &str) {
         if let Some(entry) = self.entries.remove(id) {
             self.bytes -= entry.bytes;
+            let items = entry.stored.output().chain(ids_of(&entry.stored.input));
+            for key in items.map(|item| (entry.tenant, item.to_owned())) {
+                if self.items.get(&key).is_some_and(|response| response == id) {
+                    self.items.remove(&key);
+                }
+            }
             self.order.retain(|other| other != id);
         }
     }

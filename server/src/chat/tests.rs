@@ -1,0 +1,325 @@
+use crate::scripted::{Scripted, harmony, prompt, send, state};
+use crate::state::Config;
+use kernmill::serve::Request;
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+const TEXT: &str = "/v1/completions";
+
+/// A request with these fields.
+fn ask(path: &str, with: Value) -> Value {
+    let mut body = match path {
+        CHAT => json!({ "messages": [{ "role": "user", "content": "Hi" }] }),
+        _ => json!({ "prompt": "Hi" }),
+    };
+    body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+    body
+}
+
+fn function(name: &str) -> Value {
+    json!({ "type": "function", "function": { "name": name, "parameters": { "type": "object" } } })
+}
+
+/// Whether a request is held to a form that a text has.
+fn may_be(backend: &Scripted, request: &Request, text: &str) -> bool {
+    let mut constraint = request.constraint.clone().expect("the request is held to nothing");
+    let ids = backend.encode(text);
+    ids.into_iter().all(|id| constraint.accept(id).is_ok())
+}
+
+#[tokio::test]
+async fn forms_are_followed_by_the_names_of_other_servers() {
+    let backend = Scripted::stops(&["yes"]);
+    let state = state(backend.clone(), Config { grammars: true, ..Config::default() });
+    let schema = json!({ "type": "object", "properties": { "n": { "const": 7 } }, "required": ["n"], "additionalProperties": false });
+    let (word, number) = ("yes", "{\"n\":7}");
+    let lark = "start: \"yes\" | \"no\"";
+    let fields = [
+        (json!({ "structured_outputs": { "choice": ["yes", "no.*"] } }), word),
+        (json!({ "structured_outputs": { "regex": "yes|no" } }), word),
+        (json!({ "structured_outputs": { "grammar": lark } }), word),
+        (json!({ "structured_outputs": { "json": schema } }), number),
+        (json!({ "structured_outputs": { "json_object": true } }), number),
+        (json!({ "guided_choice": ["yes", "no"] }), word),
+        (json!({ "guided_regex": "yes|no" }), word),
+        (json!({ "guided_grammar": lark }), word),
+        (json!({ "guided_json": schema }), number),
+        (json!({ "guided_json": schema.to_string() }), number),
+        (json!({ "json_schema": schema }), number),
+        (json!({ "grammar": lark }), word),
+        (json!({ "regex": "yes|no" }), word),
+        (json!({ "ebnf": lark }), word),
+        (json!({ "response_format": { "type": "json_object", "schema": schema } }), number),
+        (json!({ "response_format": { "type": "json_object", "value": schema } }), number),
+        (json!({ "response_format": { "type": "json_schema", "schema": schema } }), number),
+        (
+            json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": schema } } }),
+            number,
+        ),
+        (json!({ "response_format": { "type": "json_object" } }), number),
+        // Two fields that say the same do not contradict each other.
+        (json!({ "guided_json": schema, "json_schema": schema, "guided_regex": null }), number),
+    ];
+    for (field, text) in fields {
+        for path in [CHAT, TEXT] {
+            let (status, headers, answer) = send(&state, "POST", path, "", &ask(path, field.clone())).await;
+            assert_eq!(
+                (status, headers.get("x-kernmill-unknown-fields")),
+                (200, None),
+                "{path} {field}: {answer}"
+            );
+            let request = backend.requests.lock().unwrap().pop().unwrap();
+            assert!(may_be(&backend, &request, text), "{path} {field}");
+            for other in ["Maybe", "[7]", "nobody"] {
+                assert!(!may_be(&backend, &request, other), "{path} {field}: {other}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn forms_that_cannot_be_followed_are_refused_by_name() {
+    let permits = |grammars| state(Scripted::stops(&["yes"]), Config { grammars, ..Config::default() });
+    let (open, strict) = (permits(true), permits(false));
+    let schema = json!({ "type": "object" });
+    let wrong = json!({ "type": "nothing" });
+    for (state, field, name) in [
+        (&strict, json!({ "guided_regex": "a" }), "`guided_regex` is not permitted"),
+        (
+            &strict,
+            json!({ "structured_outputs": { "grammar": "start: \"a\"" } }),
+            "`structured_outputs.grammar`",
+        ),
+        (&strict, json!({ "grammar": "start: \"a\"" }), "--allow-grammars"),
+        (&open, json!({ "grammar": "root ::= \"a\"" }), "`grammar` is a grammar with `::=`"),
+        (
+            &open,
+            json!({ "structured_outputs": { "structural_tag": "{}" } }),
+            "`structured_outputs.structural_tag`",
+        ),
+        (&open, json!({ "guided_choice": [] }), "`guided_choice`"),
+        (&open, json!({ "guided_choice": [1] }), "`guided_choice`"),
+        (&open, json!({ "guided_json": "{" }), "`guided_json`"),
+        (&open, json!({ "json_schema": 3 }), "`json_schema`"),
+        (&open, json!({ "guided_json": wrong }), "\"param\":\"guided_json\""),
+        (
+            &open,
+            json!({ "response_format": { "type": "json_schema", "schema": wrong } }),
+            "\"param\":\"response_format\"",
+        ),
+        (
+            &open,
+            json!({ "response_format": { "type": "json_object", "schema": 1 } }),
+            "`response_format.schema`",
+        ),
+        (&open, json!({ "guided_json": schema, "guided_regex": "a" }), "`guided_json` or `guided_regex`"),
+        (
+            &open,
+            json!({ "structured_outputs": { "choice": ["a"] }, "response_format": { "type": "json_object" } }),
+            "`structured_outputs.choice` or `response_format`",
+        ),
+        (
+            &open,
+            json!({ "kernmill": { "regex": "a", "lark": "start: \"a\"" } }),
+            "`kernmill.regex` or `kernmill.lark`",
+        ),
+    ] {
+        for path in [CHAT, TEXT] {
+            let (status, _, text) = send(state, "POST", path, "", &ask(path, field.clone())).await;
+            assert!(status == 400 && text.contains(name), "{path} {field}: {status} {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn fields_that_would_change_the_answer_are_refused_unless_they_ask_for_nothing() {
+    let backend = Scripted::stops(&["Yes."]);
+    let state = state(backend.clone(), Config::default());
+    for (field, asked, nothing) in [
+        ("min_tokens", json!(3), json!(0)),
+        ("bad_words", json!(["no"]), json!([])),
+        ("allowed_token_ids", json!([1]), json!(null)),
+        ("include_stop_str_in_output", json!(true), json!(false)),
+        ("use_beam_search", json!(true), json!(false)),
+        ("truncate_prompt_tokens", json!(5), json!(null)),
+        ("ignore_eos", json!(true), json!(false)),
+        ("echo", json!(true), json!(false)),
+        ("modalities", json!(["text", "audio"]), json!(["text"])),
+        ("chat_template", json!("{{ 1 }}"), json!(null)),
+        ("documents", json!([{ "text": "a" }]), json!([])),
+        ("add_generation_prompt", json!(false), json!(true)),
+        ("stop_token_ids", json!([9999]), json!([5])),
+    ] {
+        let (status, _, text) = send(&state, "POST", CHAT, "", &ask(CHAT, json!({ field: asked }))).await;
+        assert!(status == 400 && text.contains(&format!("`{field}`")), "{field}: {status} {text}");
+        let (status, headers, text) =
+            send(&state, "POST", CHAT, "", &ask(CHAT, json!({ field: nothing }))).await;
+        assert_eq!((status, headers.get("x-kernmill-unknown-fields")), (200, None), "{field}: {text}");
+    }
+    for path in [CHAT, TEXT] {
+        let body = ask(path, json!({ "stop_token_ids": [5, 77] }));
+        let (status, ..) = send(&state, "POST", path, "", &body).await;
+        let request = backend.requests.lock().unwrap().pop().unwrap();
+        assert!(status == 200 && [5, 77].iter().all(|id| request.stop_tokens.contains(id)), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn fields_inside_of_objects_are_named_with_their_path() {
+    let state = state(Scripted::stops(&["Yes."]), Config::default());
+    let body = ask(
+        CHAT,
+        json!({
+            "response_format": { "type": "json_object", "strictly": true },
+            "stream_options": { "include_usage": true, "continuous_usage_stats": true },
+            "reasoning": { "effort": "low", "max_tokens": 5, "exclude": null },
+            "tools": [{ "type": "function", "function": { "name": "f", "cached": 1 }, "deferred": true }],
+            "tool_choice": { "type": "none", "why": 1 },
+            "verbosity": "low", "audio": {}, "web_search_options": {},
+        }),
+    );
+    let (status, headers, text) = send(&state, "POST", CHAT, "", &body).await;
+    assert_eq!(status, 200, "{text}");
+    let named = headers["x-kernmill-unknown-fields"].to_str().unwrap();
+    for name in [
+        "response_format.strictly",
+        "stream_options.continuous_usage_stats",
+        "reasoning.max_tokens",
+        "tools[0].function.cached",
+        "tools[0].deferred",
+        "tool_choice.why",
+        "verbosity",
+        "audio",
+        "web_search_options",
+    ] {
+        assert!(named.split(", ").any(|found| found == name), "{name}: {named}");
+    }
+    assert!(!named.contains("exclude"), "{named}");
+}
+
+#[tokio::test]
+async fn some_of_the_functions_may_be_allowed() {
+    let state = harmony(json!([{ "answer": "Yes." }]));
+    let tools = json!([function("look"), function("walk"), function("stop")]);
+    let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
+    let nested = |mode: &str, names: &[&str]| {
+        let tools: Vec<Value> = names.iter().map(|name| named(name)).collect();
+        json!({ "type": "allowed_tools", "allowed_tools": { "mode": mode, "tools": tools } })
+    };
+    let flat = json!({ "type": "allowed_tools", "mode": "auto", "tools": [{ "type": "function", "name": "look" }, named("walk")] });
+    for choice in [nested("auto", &["look", "walk"]), nested("required", &["walk", "look"]), flat] {
+        let text = prompt(&state, &ask(CHAT, json!({ "tools": tools, "tool_choice": choice }))).await;
+        let is_told = |name: &str| text.contains(&format!("type {name} ="));
+        assert!(is_told("look") && is_told("walk") && !is_told("stop"), "{choice}: {text}");
+    }
+    for (choice, what) in [
+        (nested("auto", &["jump"]), "is \\\"jump\\\""),
+        (nested("sometimes", &["look"]), "`tool_choice.allowed_tools.mode`"),
+        (nested("required", &[]), "declares no function"),
+        (json!({ "type": "allowed_tools" }), "`tool_choice.tools` is missing"),
+        (json!({ "type": "custom", "custom": { "name": "look" } }), "`tool_choice.type`"),
+    ] {
+        let body = ask(CHAT, json!({ "tools": tools, "tool_choice": choice }));
+        let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
+        assert!(status == 400 && text.contains(what), "{choice}: {status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn functions_in_the_older_fields_are_told_and_called_in_the_older_form() {
+    let call = json!({ "name": "look", "arguments": { "a": 1 } });
+    let state = harmony(json!([{ "match": "^functions", "answer": "Dark." }, { "call": call }]));
+    let functions = json!([function("look")["function"], function("walk")["function"]]);
+    let body = ask(CHAT, json!({ "functions": functions, "function_call": { "name": "look" } }));
+    assert!(prompt(&state, &body).await.contains("type look ="));
+    let (status, headers, text) = send(&state, "POST", CHAT, "", &body).await;
+    assert_eq!((status, headers.get("x-kernmill-unknown-fields")), (200, None), "{text}");
+    let choice = serde_json::from_str::<Value>(&text).unwrap()["choices"][0].take();
+    let expected = json!({ "name": "look", "arguments": "{\"a\":1}" });
+    assert_eq!(
+        (&choice["finish_reason"], &choice["message"]["function_call"]),
+        (&json!("function_call"), &expected)
+    );
+    assert_eq!(choice["message"].get("tool_calls"), None);
+    let mut streamed = body.clone();
+    streamed["stream"] = json!(true);
+    let (_, _, text) = send(&state, "POST", CHAT, "", &streamed).await;
+    let chunks = text.split("data: ").filter_map(|chunk| serde_json::from_str::<Value>(chunk.trim()).ok());
+    let deltas: Vec<Value> = chunks.map(|mut chunk| chunk["choices"][0].take()).collect();
+    let of = |name: &str| -> String {
+        deltas.iter().filter_map(|choice| choice["delta"]["function_call"][name].as_str()).collect()
+    };
+    assert_eq!((of("name"), of("arguments")), ("look".to_owned(), "{\"a\":1}".to_owned()));
+    assert_eq!(deltas.last().unwrap()["finish_reason"], "function_call");
+    // The call and its result come back.
+    let messages = json!([
+        { "role": "user", "content": "Hi" },
+        { "role": "assistant", "content": null, "function_call": { "name": "look", "arguments": "" } },
+        { "role": "function", "name": "look", "content": "It is dark." },
+    ]);
+    let text = prompt(&state, &json!({ "messages": messages, "functions": functions })).await;
+    assert!(
+        text.contains("to=functions.look") && text.contains("{}") && text.contains("It is dark."),
+        "{text}"
+    );
+    for (with, what) in [
+        (json!({ "functions": functions, "tools": [function("look")] }), "`functions`"),
+        (json!({ "functions": functions, "function_call": { "name": "jump" } }), "`function_call`"),
+        (json!({ "functions": [{}] }), "`functions[0].name`"),
+        (
+            json!({ "messages": [{ "role": "function", "name": "look", "content": "" }] }),
+            "`messages[0].name`",
+        ),
+    ] {
+        let (status, _, text) = send(&state, "POST", CHAT, "", &ask(CHAT, with)).await;
+        assert!(status == 400 && text.contains(what), "{status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn results_stand_in_the_order_of_their_calls() {
+    let state = harmony(json!([{ "answer": "Yes." }]));
+    let call = |id: &str| json!({ "id": id, "type": "function", "function": { "name": "look", "arguments": format!("{{\"at\":\"{id}\"}}") } });
+    let result =
+        |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": format!("It rains in {id}.") });
+    let mut prompts = Vec::new();
+    for order in [["Oslo", "Rome", "Bern"], ["Bern", "Oslo", "Rome"], ["Rome", "Bern", "Oslo"]] {
+        let mut messages = vec![
+            json!({ "role": "user", "content": "Where?" }),
+            json!({ "role": "assistant", "content": null, "tool_calls": [call("Oslo"), call("Rome"), call("Bern")] }),
+        ];
+        messages.extend(order.map(result));
+        // Ids may come again in a later turn.
+        messages.push(
+            json!({ "role": "assistant", "content": null, "tool_calls": [call("Rome"), call("Oslo")] }),
+        );
+        messages.extend(["Oslo", "Rome"].map(result));
+        prompts.push(prompt(&state, &json!({ "messages": messages, "tools": [function("look")] })).await);
+    }
+    assert!(prompts.iter().all(|prompt| *prompt == prompts[0]), "{prompts:?}");
+    let places = ["Oslo", "Rome", "Bern"].map(|city| prompts[0].find(&format!("rains in {city}")).unwrap());
+    assert!(places.is_sorted(), "{}", prompts[0]);
+    let last = prompts[0].rfind("rains in Rome").unwrap() < prompts[0].rfind("rains in Oslo").unwrap();
+    assert!(last, "{}", prompts[0]);
+}
+
+#[tokio::test]
+async fn a_function_whose_schema_cannot_be_followed_is_named() {
+    let state = harmony(json!([{ "answer": "Yes." }]));
+    let mut wrong = function("walk");
+    wrong["function"]["parameters"] =
+        json!({ "type": "object", "properties": { "a": { "$ref": "#/nowhere" } } });
+    for strict in [true, false] {
+        wrong["function"]["strict"] = json!(strict);
+        let body = ask(CHAT, json!({ "tools": [function("look"), wrong] }));
+        let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
+        assert!(
+            status == 400 && text.contains("the function `walk`") && !text.contains("the turn"),
+            "{text}"
+        );
+    }
+    let format = json!({ "type": "json_schema", "schema": { "type": "nothing" } });
+    let body = ask(CHAT, json!({ "tools": [function("look")], "response_format": format }));
+    let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
+    assert!(status == 400 && text.contains("\"response_format\"") && !text.contains("the turn"), "{text}");
+}

@@ -1,0 +1,195 @@
+//! Functions of OpenAI's APIs that a model may call, and whether it shall.
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use kernmill::chat::{Conversation, Tool};
+use kernmill::chat::ToolChoice;
+use serde_json::Value;
+
+/// Letters of a function's name at most, in the APIs of OpenAI and Ollama.
+pub const NAME: usize = 64;
+
+/// Functions of the chat API. `is_older` tells whether they came in the older field `functions`.
+///
+/// # Errors
+/// When a tool is wrong, or both fields have some.
+pub fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, bool), ApiError> {
+    let mut tools = Vec::new();
+    for (at, tool) in fields.list("tools", limits::TOOLS)?.unwrap_or_default().into_iter().enumerate() {
+        let mut tool = fields.within(&format!("tools[{at}]"), tool)?;
+        let kind = tool.text("type")?.unwrap_or_else(|| "function".to_owned());
+        if kind != "function" {
+            let kind = Value::String(kind);
+            return Err(tool.wrong("type", &kind, "\"function\""));
+        }
+        let mut function = tool.object("function")?.ok_or_else(|| tool.missing("function"))?;
+        tools.push(function_tool(&mut function, "parameters", NAME)?);
+    }
+    let older = fields.list("functions", limits::TOOLS)?.unwrap_or_default();
+    let is_older = !older.is_empty();
+    if is_older && !tools.is_empty() {
+        let message = "`functions` is the older name of `tools`: give one of them";
+        return Err(ApiError::field("functions", message));
+    }
+    for (at, function) in older.into_iter().enumerate() {
+        let mut function = fields.within(&format!("functions[{at}]"), function)?;
+        tools.push(function_tool(&mut function, "parameters", NAME)?);
+    }
+    check_names(&tools, &fields.name(if is_older { "functions" } else { "tools" }))?;
+    Ok((tools, is_older))
+}
+
+/// A function: its name of at most `most` letters, what it does, and the schema of its arguments, which is in
+/// the field `schema`.
+///
+/// # Errors
+/// When one of these is wrong.
+pub fn function_tool(function: &mut Fields, schema: &str, most: usize) -> Result<Tool, ApiError> {
+    let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
+    check_name(&function.name("name"), &name, most)?;
+    let description = function.text("description")?.unwrap_or_default();
+    let parameters = match function.take(schema) {
+        Some(Value::Object(schema)) if schema.is_empty() => None,
+        Some(schema @ Value::Object(_)) => Some(schema),
+        None => None,
+        Some(other) => return Err(function.wrong(schema, &other, "a JSON schema of an object")),
+    };
+    let strict = function.flag("strict")?.unwrap_or(false);
+    Ok(Tool { name, description, parameters, strict })
+}
+
+/// Checks that no two functions have the same name.
+///
+/// # Errors
+/// When two have.
+pub fn check_names(tools: &[Tool], param: &str) -> Result<(), ApiError> {
+    let is_twice = |(at, tool): &(usize, &Tool)| tools[..*at].iter().any(|other| other.name == tool.name);
+    match tools.iter().enumerate().find(is_twice) {
+        None => Ok(()),
+        Some((_, tool)) => {
+            let message = format!("`{param}` has two functions with the name `{}`", tool.name);
+            Err(ApiError::field(param, message))
+        }
+    }
+}
+
+/// Checks a function's name, of at most `most` letters. It is part of the prompt's structure, so that it has
+/// no other characters than these.
+///
+/// # Errors
+/// When the name has others, or is too long.
+pub fn check_name(param: &str, name: &str, most: usize) -> Result<(), ApiError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if (1..=most).contains(&name.len()) && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    let message = format!("`{param}` must have 1 to {most} letters, digits, `_`, `-` and `.`");
+    Err(ApiError::field(param, message))
+}
+
+/// Reads whether tools are called, from the field `field`. Where only some may be, the others go.
+///
+/// # Errors
+/// When the field is none of the choices, or names a function that is not declared.
+pub fn tool_choice(
+    fields: &mut Fields,
+    field: &str,
+    conversation: &mut Conversation,
+) -> Result<ToolChoice, ApiError> {
+    let choice = match fields.take(field) {
+        None => return Ok(ToolChoice::Auto),
+        Some(choice @ Value::Object(_)) => {
+            let mut choice = fields.within(field, choice)?;
+            of_object(&mut choice, conversation)?
+        }
+        Some(given) => match given.as_str().and_then(mode) {
+            Some(choice) => choice,
+            None => {
+                return Err(fields.wrong(field, &given, "\"auto\", \"none\", \"required\" or a function"));
+            }
+        },
+    };
+    check_choice(&choice, conversation, field)?;
+    Ok(choice)
+}
+
+/// A choice in a word.
+fn mode(word: &str) -> Option<ToolChoice> {
+    match word {
+        "auto" => Some(ToolChoice::Auto),
+        "none" => Some(ToolChoice::None),
+        "required" | "any" => Some(ToolChoice::Required),
+        _ => None,
+    }
+}
+
+fn of_object(choice: &mut Fields, conversation: &mut Conversation) -> Result<ToolChoice, ApiError> {
+    let kind = choice.text("type")?;
+    match kind.as_deref() {
+        None | Some("function" | "tool") => {
+            let named = named(choice)?.ok_or_else(|| choice.missing("name"))?;
+            Ok(ToolChoice::Function(named))
+        }
+        Some("allowed_tools") => {
+            // The chat API has an object of the same name inside.
+            let mut allowed = choice.object("allowed_tools")?.unwrap_or_else(|| choice.clone());
+            let word = allowed.text("mode")?.unwrap_or_else(|| "auto".to_owned());
+            let list = allowed.list("tools", limits::TOOLS)?.ok_or_else(|| allowed.missing("tools"))?;
+            let mut names = Vec::new();
+            for (at, tool) in list.into_iter().enumerate() {
+                let mut tool = allowed.within(&format!("tools[{at}]"), tool)?;
+                let kind = tool.text("type")?;
+                if let Some(name) = named(&mut tool)? {
+                    if !conversation.tools.iter().any(|tool| tool.name == name) {
+                        let expected = "the name of a function that `tools` declares";
+                        return Err(tool.wrong("name", &Value::String(name), expected));
+                    }
+                    names.push(name);
+                } else if kind.is_none_or(|kind| kind == "function") {
+                    return Err(tool.missing("name"));
+                }
+            }
+            conversation.tools.retain(|tool| names.contains(&tool.name));
+            let expected = "\"auto\" or \"required\"";
+            mode(&word).ok_or_else(|| allowed.wrong("mode", &Value::String(word), expected))
+        }
+        Some(word) => mode(word).ok_or_else(|| {
+            let expected = "function, allowed_tools, auto, none or required";
+            choice.wrong("type", &Value::from(word), expected)
+        }),
+    }
+}
+
+/// The name of a function, which is in `function` or right here.
+fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
+    let mut function = fields.object("function")?.unwrap_or_else(|| fields.clone());
+    let space = function.text("namespace")?;
+    Ok(function.text("name")?.map(|name| spaced(space.as_deref(), &name)))
+}
+
+/// What the model is told as the name of a function in a namespace.
+pub fn spaced(space: Option<&str>, name: &str) -> String {
+    match space {
+        None => name.to_owned(),
+        Some(space) if space.ends_with(['_', '.', '-']) => format!("{space}{name}"),
+        Some(space) => format!("{space}.{name}"),
+    }
+}
+
+/// Checks that the tools of a choice are declared, which the field `field` made.
+///
+/// # Errors
+/// When they are not.
+pub fn check_choice(choice: &ToolChoice, conversation: &Conversation, field: &str) -> Result<(), ApiError> {
+    let what = match choice {
+        ToolChoice::Function(name) if !conversation.tools.iter().any(|tool| tool.name == *name) => {
+            format!("`{field}` is the function `{name}`, which `tools` does not declare")
+        }
+        ToolChoice::Required if conversation.tools.is_empty() => {
+            format!("`{field}` asks for a call, and `tools` declares no function")
+        }
+        _ => return Ok(()),
+    };
+    Err(ApiError::field(field, what))
+}

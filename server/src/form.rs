@@ -1,0 +1,209 @@
+//! The form that a request holds its answer to, by any of the fields that servers have for one.
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use crate::scope::Scope;
+use kernmill::chat::ResponseFormat;
+use kernmill::constrain::Rule;
+use serde_json::{Value, json};
+
+/// The form that an answer shall have, if a request asks for one.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// The field that it came from, for errors; empty without a form.
+    pub field: String,
+    /// JSON that a schema describes. The model is told the schema, where its format has a place for it.
+    pub schema: Option<ResponseFormat>,
+    /// A text that an expression or a grammar describes.
+    pub text: Option<Rule>,
+}
+
+/// What OpenAI's routes take besides messages and tools: the form of the answer, and whether steps may check
+/// guesses of how it goes on.
+pub struct Own {
+    /// The form of the answer.
+    pub wanted: Wanted,
+    /// Whether steps may check guesses.
+    pub drafts: bool,
+}
+
+impl Own {
+    /// Reads the object `kernmill` and the fields that vLLM, SGLang and llama.cpp have for the form of a text.
+    ///
+    /// # Errors
+    /// When a field is wrong, there are two forms, or the server does not permit one.
+    pub fn take(scope: &Scope<'_>, fields: &mut Fields) -> Result<Own, ApiError> {
+        let (mut wanted, mut drafts) = (Wanted::default(), true);
+        if let Some(mut own) = fields.object("kernmill")? {
+            wanted.regex(scope, &mut own, "regex")?;
+            wanted.grammar(scope, &mut own, "lark")?;
+            drafts = own.flag("drafts")?.unwrap_or(true);
+            if let Some(unknown) = own.rest().first() {
+                let message = format!("`{unknown}` is not known, expected regex, lark or drafts");
+                return Err(ApiError::field(unknown, message));
+            }
+        }
+        // vLLM's, and the names that they had before.
+        if let Some(mut outputs) = fields.object("structured_outputs")? {
+            wanted.of_names(scope, &mut outputs, ["json", "regex", "choice", "grammar"])?;
+            if outputs.flag("json_object")? == Some(true) {
+                wanted.any_object(outputs.name("json_object"))?;
+            }
+            outputs.refuse("structural_tag", |_| false, "give `json`, `regex`, `choice` or `grammar`")?;
+        }
+        wanted.of_names(scope, fields, ["guided_json", "guided_regex", "guided_choice", "guided_grammar"])?;
+        // Those of llama.cpp and SGLang.
+        wanted.json(fields, "json_schema")?;
+        wanted.regex(scope, fields, "regex")?;
+        wanted.grammar(scope, fields, "grammar")?;
+        wanted.grammar(scope, fields, "ebnf")?;
+        Ok(Own { wanted, drafts })
+    }
+}
+
+impl Wanted {
+    /// Reads an object with a `type`, as OpenAI's and Anthropic's APIs describe a form, of the field `field`.
+    ///
+    /// # Errors
+    /// When the object is wrong, or there is another form.
+    pub fn take(&mut self, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+        let Some(mut format) = fields.object(field)? else { return Ok(()) };
+        let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
+        let name = fields.name(field);
+        match kind.as_str() {
+            "text" => Ok(()),
+            "json_object" => {
+                // Other servers take a schema here.
+                let schema =
+                    ["schema", "value"].into_iter().find_map(|field| Some((field, format.take(field)?)));
+                match schema {
+                    None => self.any_object(name),
+                    Some((_, schema @ Value::Object(_))) => self.schema(name, "json_object", None, schema),
+                    Some((field, other)) => Err(format.wrong(field, &other, "a JSON schema")),
+                }
+            }
+            "json_schema" => {
+                let mut inner = format.object("json_schema")?.unwrap_or(format);
+                let title = inner.text("name")?.unwrap_or_else(|| "answer".to_owned());
+                let description = inner.text("description")?;
+                // An answer always follows its schema to the letter.
+                inner.flag("strict")?;
+                let schema = inner.take("schema").ok_or_else(|| inner.missing("schema"))?;
+                if !schema.is_object() {
+                    return Err(inner.wrong("schema", &schema, "a JSON schema"));
+                }
+                self.schema(name, &title, description, schema)
+            }
+            _ => {
+                let expected = "\"text\", \"json_object\" or \"json_schema\"";
+                Err(format.wrong("type", &Value::String(kind), expected))
+            }
+        }
+    }
+
+    /// A form that the field `field` gives, if it gives any JSON object.
+    ///
+    /// # Errors
+    /// When there is another form.
+    pub fn any_object(&mut self, field: String) -> Result<(), ApiError> {
+        self.schema(field, "json_object", None, json!({ "type": "object" }))
+    }
+
+    /// A form that the field `field` gives: JSON of this schema.
+    ///
+    /// # Errors
+    /// When there is another form.
+    pub fn schema(
+        &mut self,
+        field: String,
+        name: &str,
+        description: Option<String>,
+        schema: Value,
+    ) -> Result<(), ApiError> {
+        self.add(field, Some(ResponseFormat { name: name.to_owned(), description, schema }), None)
+    }
+
+    /// The rule that the text of an answer is held to.
+    pub fn rule(&self) -> Option<Rule> {
+        let schema = self.schema.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
+        self.text.clone().or(schema)
+    }
+
+    fn add(
+        &mut self,
+        field: String,
+        schema: Option<ResponseFormat>,
+        text: Option<Rule>,
+    ) -> Result<(), ApiError> {
+        let of = |format: &Option<ResponseFormat>| format.as_ref().map(|format| format.schema.clone());
+        if self.field.is_empty() {
+            *self = Wanted { field, schema, text };
+        } else if of(&self.schema) != of(&schema) || self.text != text {
+            let message = format!("the text has two forms: give `{}` or `{field}`, and not both", self.field);
+            return Err(ApiError::field(field, message));
+        }
+        Ok(())
+    }
+
+    /// Forms under the names that an object has for JSON, an expression, a choice and a grammar.
+    fn of_names(&mut self, scope: &Scope<'_>, fields: &mut Fields, names: [&str; 4]) -> Result<(), ApiError> {
+        let [json, regex, choice, grammar] = names;
+        self.json(fields, json)?;
+        self.regex(scope, fields, regex)?;
+        self.choice(fields, choice)?;
+        self.grammar(scope, fields, grammar)
+    }
+
+    /// A schema, or the text of one.
+    fn json(&mut self, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+        let Some(given) = fields.take(field) else { return Ok(()) };
+        let read = match &given {
+            Value::String(text) => serde_json::from_str(text).ok(),
+            other => Some(other.clone()),
+        };
+        match read.filter(Value::is_object) {
+            Some(schema) => self.schema(fields.name(field), "answer", None, schema),
+            None => Err(fields.wrong(field, &given, "a JSON schema")),
+        }
+    }
+
+    fn regex(&mut self, scope: &Scope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+        let Some(text) = fields.text(field)? else { return Ok(()) };
+        permitted(scope, fields.name(field))?;
+        self.add(fields.name(field), None, Some(Rule::Regex(text)))
+    }
+
+    /// One of some texts. They need no permission: the work is bounded by their length.
+    fn choice(&mut self, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+        let Some(list) = fields.list(field, limits::MESSAGES)? else { return Ok(()) };
+        let texts: Option<Vec<_>> = list.iter().map(|one| one.as_str().map(fancy_regex::escape)).collect();
+        match texts.filter(|texts| !texts.is_empty()) {
+            Some(texts) => self.add(fields.name(field), None, Some(Rule::Regex(texts.join("|")))),
+            None => Err(fields.wrong(field, &Value::Array(list), "a list of at least one string")),
+        }
+    }
+
+    fn grammar(&mut self, scope: &Scope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+        let Some(text) = fields.text(field)? else { return Ok(()) };
+        let name = fields.name(field);
+        if text.contains("::=") {
+            let message =
+                format!("`{name}` is a grammar with `::=` (GBNF or EBNF), expected one in Lark's syntax");
+            return Err(ApiError::field(name, message));
+        }
+        permitted(scope, name.clone())?;
+        self.add(name, None, Some(Rule::Lark(text)))
+    }
+}
+
+/// Checks that requests may bring regular expressions and grammars along.
+fn permitted(scope: &Scope<'_>, name: String) -> Result<(), ApiError> {
+    if scope.grammars {
+        return Ok(());
+    }
+    let message = format!(
+        "`{name}` is not permitted: the option --allow-grammars permits regular expressions and grammars"
+    );
+    Err(ApiError::field(name, message))
+}

@@ -1,0 +1,111 @@
+//! Tools of OpenAI's Responses that a model may call.
+
+use crate::chat::tools::{check_name, check_names, function_tool, spaced};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use kernmill::chat::Tool;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Letters of a function's name at most, with its namespace.
+pub const NAME: usize = 128;
+
+/// What the types of tools begin with that OpenAI runs itself. Clients list them by habit; the model is not told
+/// of them, and the answer names them among the fields that mean nothing here.
+const HOSTED: [&str; 5] =
+    ["web_search", "file_search", "code_interpreter", "image_generation", "tool_search"];
+
+/// Functions that a request declares.
+#[derive(Default)]
+pub struct Declared {
+    /// The functions, under the names that the model is told.
+    pub tools: Vec<Tool>,
+    /// The tools as a response shows them.
+    pub shown: Vec<Value>,
+    /// Those in namespaces by the names that the model is told: their namespaces and names.
+    pub spaces: BTreeMap<String, [String; 2]>,
+}
+
+impl Declared {
+    /// Reads the tools of a request.
+    ///
+    /// # Errors
+    /// When a tool is wrong, or of a kind that clients run and that this server does not know.
+    pub fn take(fields: &mut Fields) -> Result<Declared, ApiError> {
+        let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
+        let mut declared = Declared::default();
+        for (at, tool) in list.into_iter().enumerate() {
+            let whole = tool.clone();
+            let mut tool = fields.within(&format!("tools[{at}]"), tool)?;
+            let kind = tool.look("type").ok_or_else(|| tool.missing("type"))?;
+            let kind = kind.as_str().unwrap_or_default();
+            if HOSTED.iter().any(|hosted| kind.starts_with(hosted)) {
+                continue;
+            }
+            tool.pass_over(&["type"]);
+            match kind {
+                "function" => declared.function(&mut tool)?,
+                "namespace" => {
+                    declared.namespace(&mut tool)?;
+                    declared.shown.push(whole);
+                }
+                _ => {
+                    let help = match kind {
+                        "mcp" => {
+                            "the server connects to nobody; have the client run the tools, and offer them"
+                        }
+                        _ => "offer what the client runs",
+                    };
+                    let field = tool.name("type");
+                    let message =
+                        format!("`{field}` is {}, expected function: {help} as functions", json!(kind));
+                    return Err(ApiError::field(field, message));
+                }
+            }
+        }
+        check_names(&declared.tools, &fields.name("tools"))?;
+        match declared.tools.len() {
+            count if count > limits::TOOLS => {
+                let message = format!("`tools` has {count} functions, expected at most {}", limits::TOOLS);
+                Err(ApiError::field("tools", message))
+            }
+            _ => Ok(declared),
+        }
+    }
+
+    fn function(&mut self, tool: &mut Fields) -> Result<(), ApiError> {
+        let strict = tool.look("strict").and_then(|strict| strict.as_bool());
+        let tool = function_tool(tool, "parameters", crate::chat::tools::NAME)?;
+        self.shown.push(json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters.clone().unwrap_or_else(|| json!({})),
+            "strict": strict.unwrap_or(true),
+        }));
+        self.tools.push(tool);
+        Ok(())
+    }
+
+    /// The functions of a namespace: those of a server that the client is connected to.
+    fn namespace(&mut self, space: &mut Fields) -> Result<(), ApiError> {
+        let own = space.text("name")?.ok_or_else(|| space.missing("name"))?;
+        space.pass_over(&["description"]);
+        let list = space.list("tools", limits::TOOLS)?.unwrap_or_default();
+        for (at, tool) in list.into_iter().enumerate() {
+            let mut tool = space.within(&format!("tools[{at}]"), tool)?;
+            match tool.text("type")?.as_deref() {
+                None | Some("function") => {}
+                Some(kind) => return Err(tool.wrong("type", &json!(kind), "function")),
+            }
+            let tool_name = tool.name("name");
+            let tool = function_tool(&mut tool, "parameters", crate::chat::tools::NAME)?;
+            let told = spaced(Some(&own), &tool.name);
+            check_name(&tool_name, &told, NAME)?;
+            self.spaces.insert(told.clone(), [own.clone(), tool.name.clone()]);
+            self.tools.push(Tool { name: told, ..tool });
+        }
+        Ok(())
+    }
+}
