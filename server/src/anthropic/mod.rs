@@ -10,3 +10,6 @@ pub use response::{answer, count};
 
 /// Header of clients of that API, which get models and errors in its form.
 pub const VERSION: &str = "anthropic-version";
+
+#[cfg(test)]
+mod tests;

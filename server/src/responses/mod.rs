@@ -15,3 +15,6 @@ pub const PATH: &str = "/v1/responses/";
 /// Header of clients that follow the Open Responses specification, in which events of reasoning have other
 /// names than in OpenAI's API.
 pub const OPEN_RESPONSES: &str = "openresponses-version";
+
+#[cfg(test)]
+mod tests;
