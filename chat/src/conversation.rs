@@ -22,6 +22,14 @@ pub struct Conversation {
     pub date: Option<Date>,
 }
 
+impl Conversation {
+    /// Whether Harmony's prompt begins the answer, so that nothing else can follow: the model shall not
+    /// reason, and has no tools to call.
+    pub(crate) fn begins_answer(&self) -> bool {
+        self.effort == Effort::None && self.tools.is_empty() && self.builtin.is_empty()
+    }
+}
+
 /// One thing that was said. An answer of a model is often several: reasoning, a call, its output, the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

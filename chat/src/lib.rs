@@ -49,7 +49,7 @@ mod turn;
 pub use conversation::{BuiltinTool, Call, Conversation, Date, Effort, Item, Output, ResponseFormat, Tool};
 pub use event::{Anomalies, Anomaly, Event, Part};
 pub use format::{Format, FormatSource, Refused};
-pub use grammar::{ToolChoice, TurnGrammar};
+pub use grammar::{Thoughts, ToolChoice, TurnGrammar};
 pub use kernmill_text::{AddedToken, StopMatcher, Utf8Stream, Vocabulary, VocabularyError};
 pub use prompt::Prompt;
 pub use template::{TEMPLATE_BYTES, TEXT_BYTES, Template, TemplateError};

@@ -1,10 +1,12 @@
 //! Thoughts and calls of tools in the texts of models that write marks around them.
 
 mod format;
+mod head;
 mod object;
 mod parse;
 
-pub use format::{CallFormat, FORMATS};
+pub(crate) use format::{BARE_KEYS, THOUGHTS};
+pub use format::{CallFormat, FORMATS, Spelling};
 pub use parse::TextParser;
 
 #[cfg(test)]
@@ -62,7 +64,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 24] = [
+    const CASES: [(&str, &str, &str); 35] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -74,7 +76,7 @@ mod tests {
             "hermes",
             "Look: <tool_call>{\"arguments\": {\"}\": \"\\\"}{\"} , \"name\": \"f\"}</tool_call>\n<tool_call>{\"name\": \"g\"}\
              </tool_call>",
-            "Answer: Look: .call f: {\"}\": \"\\\"}{\"}.call g: .",
+            "Answer: Look: .call f: {\"}\": \"\\\"}{\"}.call g: {}.",
         ),
         (
             "hermes",
@@ -116,6 +118,23 @@ mod tests {
             "call f: {}.call g: {}.Answer: done.",
         ),
         ("function", "<function=", "Answer: <function=."),
+        // No arguments are an object of none.
+        ("function", "<function=f></function>", "call f: {}."),
+        ("function", "<function=x></function>", "Answer: <function=x></function>."),
+        ("mistral", "[TOOL_CALLS]f", "call f: {}."),
+        ("mistral", "[TOOL_CALLS]f[CALL_ID]a1B2c3D4e[ARGS]{\"a\": 1}", "call f: {\"a\": 1}."),
+        ("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": null}</tool_call>", "call f: {}."),
+        ("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": \"\"}</tool_call>", "call f: {}."),
+        ("hermes", "<tool_call>{\"arguments\": \"null\", \"name\": \"f\"}</tool_call>", "call f: {}."),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"f\", \"arguments\": {}, \"parameters\": {}}</tool_call>",
+            "call f: {}.",
+        ),
+        // Only a text that begins with them has thoughts, and only an object that begins with a name is a call.
+        ("hermes", "The mark <think> begins thoughts", "Answer: The mark <think> begins thoughts."),
+        ("llama3", "{\"a\": {}, \"name\": \"f\"}", "Answer: {\"a\": {}, \"name\": \"f\"}."),
+        ("llama3", "{\"type\": \"function\", \"name\": \"f\"}", "call f: {}."),
     ];
 
     #[test]
@@ -157,7 +176,8 @@ mod tests {
     #[test]
     fn formats_are_known_by_their_templates() {
         let named = |source| CallFormat::of_template(source).map(|format| format.name);
-        assert_eq!(named("... '[TOOL_CALLS]' ..."), Some("mistral"));
+        assert_eq!(named("... '[TOOL_CALLS]' ..."), Some("mistral_list"));
+        assert_eq!(named("... '[TOOL_CALLS]' + name + '[ARGS]' ..."), Some("mistral"));
         assert_eq!(named("... <tool_call> ..."), Some("hermes"));
         assert_eq!(named("<|start_header_id|> {\"name\": f, \"parameters\": {}}"), Some("llama3"));
         assert_eq!(named("{{ messages }}"), None);

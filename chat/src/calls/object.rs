@@ -25,6 +25,8 @@ pub(super) struct Object {
     key: String,
     /// The member's value, as it is written, if it is not the arguments.
     value: String,
+    /// Whether there were arguments.
+    has_arguments: bool,
     /// Name of the function.
     pub name: Option<String>,
 }
@@ -81,10 +83,11 @@ impl Object {
     }
 
     fn is_arguments(&self) -> bool {
-        ARGUMENTS.contains(&unquoted(&self.key).as_deref().unwrap_or(""))
+        !self.has_arguments && ARGUMENTS.contains(&unquoted(&self.key).as_deref().unwrap_or(""))
     }
 
     fn end_member(&mut self) {
+        self.has_arguments |= self.is_arguments();
         let key = unquoted(&self.key);
         if key.is_some_and(|key| NAMES.contains(&key.as_str())) && self.name.is_none() {
             self.name = unquoted(&self.value);

@@ -1,14 +1,15 @@
 //! Generated ids to events, for models with marks in their texts.
 
-use super::format::{CallFormat, THOUGHTS};
+use super::format::{BARE_KEYS, CallFormat, THOUGHTS};
+use super::head::{Head, head};
 use super::object::{Object, Step, unquoted};
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use kernmill_text::Utf8Stream;
 use kernmill_text::Vocabulary;
 use std::mem::take;
 
-/// Bytes of the longest name of a function, and of an object without one.
-const NAME_BYTES: usize = 256;
+/// Bytes of the longest name of a function.
+pub(super) const NAME_BYTES: usize = 256;
 
 /// A parser of generated texts: thoughts, calls of tools, and the answer.
 ///
@@ -27,6 +28,8 @@ pub struct TextParser {
     /// The part that has begun, of those with text.
     open: Option<Part>,
     has_answer: bool,
+    /// Whether an answer has a form: from its first character on, all is answer.
+    has_form: bool,
     anomalies: Anomalies,
 }
 
@@ -66,9 +69,7 @@ impl TextParser {
     ) -> TextParser {
         let format = format.filter(|_| !declared.is_empty());
         let is_mark = |text: &str| {
-            let of = |format: &CallFormat| {
-                format.opens.contains(&text) || format.after_name.contains(&text) || format.close == text
-            };
+            let of = |format: &CallFormat| format.marks().any(|mark| mark == text);
             THOUGHTS.contains(&text) || format.is_some_and(of)
         };
         let hidden =
@@ -84,8 +85,15 @@ impl TextParser {
             state: if is_thinking { State::Thoughts } else { State::Answer },
             open: None,
             has_answer: false,
+            has_form: false,
             anomalies: Anomalies::default(),
         }
+    }
+
+    /// The parser for a turn whose answer has a form: what looks like thoughts or a call inside of the answer
+    /// belongs to it.
+    pub fn with_form(self) -> TextParser {
+        TextParser { has_form: true, ..self }
     }
 
     /// Deviations so far.
@@ -120,7 +128,14 @@ impl TextParser {
             }
             State::Name(raw) => {
                 let rest = take(&mut self.pending);
-                self.give_back(raw + &rest, events);
+                let marks = self.format.map_or(&[][..], |format| format.after_name);
+                let end = marks.iter().filter_map(|mark| rest.find(mark)).min().unwrap_or(rest.len());
+                match rest[..end].trim() {
+                    name if self.declared.iter().any(|known| known == name) => {
+                        self.without_arguments(name.to_owned(), events);
+                    }
+                    _ => self.give_back(raw + &rest, events),
+                }
             }
             state @ (State::Thoughts | State::Answer) => {
                 let part = if matches!(state, State::Thoughts) { Part::Reasoning } else { Part::Answer };
@@ -149,27 +164,38 @@ impl TextParser {
     }
 
     fn answer(&mut self, events: &mut Vec<Event>) -> bool {
-        let has_bare = self.format.is_some_and(|format| format.has_bare) && !self.has_answer;
-        if has_bare && self.pending.trim_start().starts_with('{') {
-            let start = self.pending.len() - self.pending.trim_start().len();
-            let raw = self.pending.drain(..start).collect();
-            self.state = State::Call(Box::new(Call { raw, is_bare: true, ..Call::default() }));
-            return true;
+        let opens = self.format.map_or(&[][..], |format| format.opens);
+        let mut found = None;
+        if !self.has_answer {
+            let lead = self.pending.trim_start();
+            let mut marks = opens.iter().copied().chain([THOUGHTS[0]]);
+            found = marks.clone().find(|mark| lead.starts_with(mark));
+            if found.is_none() && marks.any(|mark| mark.starts_with(lead)) {
+                return false;
+            }
+            let has_bare = self.format.is_some_and(|format| format.has_bare);
+            match if has_bare { begins_call(lead) } else { Some(false) } {
+                None => return false,
+                Some(true) => {
+                    let start = self.pending.len() - lead.len();
+                    let raw = self.pending.drain(..start).collect();
+                    self.state = State::Call(Box::new(Call { raw, is_bare: true, ..Call::default() }));
+                    return true;
+                }
+                Some(false) => {}
+            }
+            let skipped = if found.is_some() { self.pending.len() - lead.len() } else { 0 };
+            self.pending.drain(..skipped);
         }
-        if has_bare && !self.pending.is_empty() && self.pending.trim_start().is_empty() {
+        if found.is_none() && self.has_form {
+            let text = take(&mut self.pending);
+            self.text(Part::Answer, &text, events);
             return false;
         }
-        let opens = self.format.map_or(&[][..], |format| format.opens);
-        let marks: Vec<&str> = opens.iter().copied().chain([THOUGHTS[0]]).collect();
-        let Some(mark) = self.until(&marks, Part::Answer, events) else { return false };
+        let Some(mark) = found.or_else(|| self.until(opens, Part::Answer, events)) else { return false };
         self.pending.drain(..mark.len());
         self.close(events);
-        let has_name = self.format.is_some_and(|format| format.name == "function");
-        self.state = match mark {
-            mark if mark == THOUGHTS[0] => State::Thoughts,
-            mark if has_name => State::Name(mark.to_owned()),
-            mark => State::Calls(mark.to_owned()),
-        };
+        self.state = if mark == THOUGHTS[0] { State::Thoughts } else { State::Calls(mark.to_owned()) };
         true
     }
 
@@ -207,10 +233,6 @@ impl TextParser {
                     return true;
                 }
                 *raw = (*mark).to_owned();
-                if format.name == "function" {
-                    self.state = State::Name(take(raw));
-                    return true;
-                }
                 continue;
             }
             let Some(c) = self.pending.chars().next() else { return false };
@@ -242,27 +264,36 @@ impl TextParser {
     /// The name before arguments.
     fn name(&mut self, events: &mut Vec<Event>) -> bool {
         let State::Name(raw) = &mut self.state else { return false };
-        let marks = self.format.map_or(&[][..], |format| format.after_name);
-        let found = marks.iter().filter_map(|mark| Some((self.pending.find(mark)?, mark.len()))).min();
-        // The arguments themselves end a name, too.
-        let brace = self.pending.find('{').map(|at| (at, 0));
-        let line = self.pending.find('\n').unwrap_or(usize::MAX).min(NAME_BYTES);
-        let Some((at, length)) = found.into_iter().chain(brace).min().filter(|found| found.0 < line) else {
-            // Marks are no longer than that.
-            if line == NAME_BYTES && self.pending.len() < NAME_BYTES + 16 {
-                return false;
+        let Some(format) = self.format else { return false };
+        let (name, end) = match head(format, &self.pending) {
+            Head::Unfinished => return false,
+            Head::Name(name, Some(end)) => (name, end),
+            Head::Name(name, None) if self.declared.contains(&name) => {
+                // Its mark is still to come.
+                let end = self.pending.find(format.close).unwrap_or_default();
+                self.pending.drain(..end);
+                self.without_arguments(name, events);
+                return true;
             }
-            let raw = take(raw);
-            self.state = State::Answer;
-            self.give_back(raw, events);
-            return true;
+            Head::Name(..) | Head::Other => {
+                let raw = take(raw);
+                self.state = State::Answer;
+                self.give_back(raw, events);
+                return true;
+            }
         };
-        let name = self.pending[..at].trim().to_owned();
-        let head: String = self.pending.drain(..at + length).collect();
+        let raw = take(raw) + &self.pending[..end];
+        self.pending.drain(..end);
         let object = Object::of(name);
-        let raw = take(raw) + &head;
         self.state = State::Call(Box::new(Call { object, raw, is_named: true, ..Call::default() }));
         true
+    }
+
+    /// A call that consists of a name.
+    fn without_arguments(&mut self, name: String, events: &mut Vec<Event>) {
+        let begin = Event::Begin(Part::Call { name, is_builtin: false });
+        events.extend([begin, Event::Delta("{}".to_owned()), Event::End { is_complete: true }]);
+        self.state = State::Calls(String::new());
     }
 
     fn call(&mut self, events: &mut Vec<Event>) -> bool {
@@ -270,10 +301,6 @@ impl TextParser {
         let State::Call(call) = &mut self.state else { return false };
         let (mut end, mut new) = (None, String::new());
         for (at, c) in pending.char_indices() {
-            let is_first = call.is_named && new.is_empty() && call.arguments.is_empty() && !call.has_begun;
-            if is_first && c.is_whitespace() {
-                continue;
-            }
             let step = call.object.push(c);
             let is_done = step == Step::Done;
             if call.is_named || matches!(step, Step::Argument(_)) {
@@ -292,13 +319,12 @@ impl TextParser {
         let name = call.object.name.clone().filter(|name| !name.is_empty() && name.len() <= NAME_BYTES);
         let name = name.filter(|name| !call.is_bare || is_known(name));
         let is_done = end.is_some();
-        // Arguments in a string are given out when they are whole, and so is `null`, which means none.
-        let is_text = call.arguments.starts_with('"') && !call.has_begun;
-        let waits = (is_text || (call.arguments.starts_with('n') && !call.has_begun)) && !is_done;
+        // Arguments that are no object, such as a string or null, are given out when they are whole.
+        let is_other = !call.has_begun && !call.arguments.starts_with('{');
+        let waits = is_other && !is_done;
         match name {
             Some(name) if !waits && (is_done || !call.arguments.is_empty()) => {
-                let is_first = !call.has_begun;
-                if is_first {
+                if !call.has_begun {
                     call.has_begun = true;
                     if !self.declared.contains(&name) {
                         self.anomalies.add(Anomaly::UnknownTool);
@@ -306,10 +332,7 @@ impl TextParser {
                     events.push(Event::Begin(Part::Call { name, is_builtin: false }));
                 }
                 let text = take(&mut call.arguments);
-                let text = if is_text { unquoted(&text).unwrap_or(text) } else { text };
-                // Models leave arguments out that are none. Clients read those of every call as an object.
-                let is_none = is_first && is_done && matches!(text.trim(), "" | "null");
-                let text = if is_none { "{}".to_owned() } else { text };
+                let text = if is_other { object_of(text) } else { text };
                 if !text.is_empty() {
                     events.push(Event::Delta(text));
                 }
@@ -355,6 +378,24 @@ impl TextParser {
             events.push(Event::End { is_complete: true });
         }
     }
+}
+
+/// Whether an object that a text begins with may be a call without a mark: its first key says so. `None` while
+/// that is open.
+fn begins_call(text: &str) -> Option<bool> {
+    let Some(rest) = text.strip_prefix('{') else { return Some(false) };
+    let rest = rest.trim_start();
+    let keys = || BARE_KEYS.iter().map(|key| format!("\"{key}\""));
+    if keys().any(|key| rest.starts_with(&key)) {
+        return Some(true);
+    }
+    if keys().any(|key| key.starts_with(rest)) { None } else { Some(false) }
+}
+
+/// Arguments as an object, where they were written as something else: a string that has them, or nothing.
+fn object_of(text: String) -> String {
+    let text = if text.starts_with('"') { unquoted(&text).unwrap_or(text) } else { text };
+    if matches!(text.trim(), "" | "null") { "{}".to_owned() } else { text }
 }
 
 /// Bytes at the end of a text that may become one of some marks.

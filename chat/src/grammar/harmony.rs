@@ -1,10 +1,9 @@
 //! The grammar of a turn in Harmony: reasoning and a preamble, if the model likes; then a call of a tool, or
 //! the answer.
 
-use super::{ToolChoice, TurnGrammar, is_plain_name, wrong_choice};
+use super::{ToolChoice, TurnGrammar, arguments, wrong_choice};
 use crate::conversation::{BuiltinTool, Effort};
 use kernmill_constrain::{Composed, Error, Rule};
-use serde_json::json;
 
 /// The rule of a turn.
 ///
@@ -19,11 +18,7 @@ pub(super) fn rule(turn: &TurnGrammar) -> Result<Rule, Error> {
         Some(form) => grammar.form("answer", "the answer", form)?,
     }
     let must_call = turn.choice.is_required();
-    if turn.effort == Effort::None {
-        if must_call {
-            let what = "without reasoning the model can only answer, expected `auto` or `none`";
-            return Err(wrong_choice(what));
-        }
+    if !must_call && turn.effort == Effort::None && turn.tools.is_empty() && turn.builtin.is_empty() {
         // The prompt ends with the header of an answer: only its content follows.
         grammar.rule("start", "answer <|return|>");
         return Ok(Rule::Composed(grammar));
@@ -43,31 +38,25 @@ pub(super) fn rule(turn: &TurnGrammar) -> Result<Rule, Error> {
     grammar.rule("reasoning", &format!("<|channel|> \"analysis\" <|message|> TEXT {next}"));
     grammar.rule("preamble", &format!("<|channel|> \"commentary\" <|message|> TEXT {next}"));
     grammar.rule("last", &last.join(" | "));
-    grammar.rule("start", "reasoning? preamble? last");
+    let reasoning = if turn.effort == Effort::None { "" } else { "reasoning? " };
+    grammar.rule("start", &format!("{reasoning}preamble? last"));
     Ok(Rule::Composed(grammar))
 }
 
 /// Adds a rule for every tool that may be called, and gives their names.
 fn calls(turn: &TurnGrammar, grammar: &mut Composed) -> Result<Vec<String>, Error> {
     let mut rules = Vec::new();
-    for (index, tool) in turn.tools.iter().enumerate().filter(|(_, tool)| turn.choice.allows(&tool.name)) {
-        let what = format!("the function `{}`", tool.name.chars().take(80).collect::<String>());
-        if !is_plain_name(&tool.name) {
-            let reason = "its name has other characters than letters, digits and `_-.`".to_owned();
-            return Err(Error::Rule { what, reason });
-        }
-        let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-        let schema = tool.parameters.as_ref().unwrap_or(&nothing);
-        let arguments = format!("args_{index}");
-        grammar.schema(&arguments, &format!("the schema of {what}"), schema, tool.strict)?;
+    for (index, tool) in turn.callable().enumerate() {
+        let name = format!("args_{index}");
+        arguments(grammar, &name, tool)?;
         // The recipient may stand before or after the channel: models write both.
         let to = format!(" to=functions.{}", tool.name);
         let call = format!("call_{index}");
         grammar.rule(
             &call,
             &format!(
-                "<|channel|> \"commentary{to}\" json_type <|message|> {arguments} <|call|> \
-                 | \"{to}\" <|channel|> \"commentary\" json_type <|message|> {arguments} <|call|>"
+                "<|channel|> \"commentary{to}\" json_type <|message|> {name} <|call|> \
+                 | \"{to}\" <|channel|> \"commentary\" json_type <|message|> {name} <|call|>"
             ),
         );
         rules.push(call);
@@ -78,6 +67,9 @@ fn calls(turn: &TurnGrammar, grammar: &mut Composed) -> Result<Vec<String>, Erro
             BuiltinTool::Python => ("python", "to=python"),
             BuiltinTool::Browser => ("browser", "to=browser.\" (\"search\" | \"open\" | \"find\") \""),
         };
+        if !turn.is_allowed(name) {
+            continue;
+        }
         let content = format!("in_{name}");
         match tool {
             BuiltinTool::Python => grammar.rule(&content, "TEXT"),

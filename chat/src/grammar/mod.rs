@@ -1,16 +1,19 @@
 //! What holds a whole turn of a model to its format.
 
 mod harmony;
+mod text;
 
+use crate::calls::{CallFormat, TextParser};
 use crate::conversation::{BuiltinTool, Conversation, Effort, Tool};
-use kernmill_constrain::{Error, Rule};
+use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
+use serde_json::{Value, json};
 
 /// What a turn of a model may be, in no model's format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnGrammar {
-    /// Functions that may be called, with the schemas of their arguments.
+    /// Functions that are declared, with the schemas of their arguments.
     pub tools: Vec<Tool>,
-    /// Tools of the model's own that may be called.
+    /// Tools of the model's own that it may use.
     pub builtin: Vec<BuiltinTool>,
     /// How long the model reasons; with [`Effort::None`] it does not.
     pub effort: Effort,
@@ -18,6 +21,40 @@ pub struct TurnGrammar {
     pub answer: Option<Rule>,
     /// Whether tools are called.
     pub choice: ToolChoice,
+    /// Names of the tools that may be called; `None` for all of them.
+    pub allowed: Option<Vec<String>>,
+    /// Whether the turn ends behind its first call.
+    pub one_call: bool,
+    /// Where thoughts are in the texts of a model with a template. Harmony has channels for them.
+    pub thoughts: Thoughts,
+}
+
+/// Where a text has thoughts between `<think>` and `</think>`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thoughts {
+    /// Nowhere.
+    #[default]
+    None,
+    /// At its beginning, if the model likes.
+    Optional,
+    /// The prompt has begun them: the text goes on inside of them.
+    Begun,
+}
+
+impl Thoughts {
+    /// Where the text behind a prompt has thoughts, by the source of the model's template and the end of the
+    /// prompt that it made.
+    pub fn of(template: &str, prompt: &str, effort: Effort) -> Thoughts {
+        let [open, close] = crate::calls::THOUGHTS;
+        let prompt = prompt.trim_end();
+        if prompt.ends_with(open) {
+            Thoughts::Begun
+        } else if effort != Effort::None && template.contains(close) && !prompt.ends_with(close) {
+            Thoughts::Optional
+        } else {
+            Thoughts::None
+        }
+    }
 }
 
 /// Whether a model calls a tool.
@@ -51,7 +88,7 @@ impl ToolChoice {
 }
 
 impl TurnGrammar {
-    /// The turn that follows a conversation.
+    /// The turn that follows a conversation, with as many calls as the model likes.
     pub fn of(conversation: &Conversation, choice: ToolChoice) -> TurnGrammar {
         TurnGrammar {
             tools: conversation.tools.clone(),
@@ -59,22 +96,72 @@ impl TurnGrammar {
             effort: conversation.effort,
             answer: conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone())),
             choice,
+            ..TurnGrammar::default()
         }
     }
 
     /// The rule of the turn in Harmony.
     ///
     /// # Errors
-    /// When a schema is too large, a function has a name that Harmony cannot write, or no tool can be called
+    /// When a schema is too large, a function has a name that no grammar can quote, or no tool can be called
     /// where one must be.
     pub fn harmony(&self) -> Result<Rule, Error> {
         harmony::rule(self)
     }
+
+    /// The rule of the turn as a text of a model with a template, which writes calls in the format `calls`, if
+    /// that is known. `None` where the turn may be any text.
+    ///
+    /// What a rule lets through is read by [`TurnGrammar::reader`] as what it was meant to be.
+    ///
+    /// # Errors
+    /// When a schema is too large, a function has a name that no grammar can quote, or no tool can be called
+    /// where one must be.
+    pub fn text(
+        &self,
+        calls: Option<&'static CallFormat>,
+        vocabulary: &dyn Vocabulary,
+    ) -> Result<Option<Rule>, Error> {
+        text::rule(self, calls, vocabulary)
+    }
+
+    /// The parser of the turn's text, for a model with a template. Only functions that may be called are.
+    pub fn reader(&self, calls: Option<&'static CallFormat>, vocabulary: &dyn Vocabulary) -> TextParser {
+        let names = self.callable().map(|tool| tool.name.clone()).collect();
+        let parser = TextParser::new(vocabulary, calls, names, self.thoughts == Thoughts::Begun);
+        if self.answer.is_some() { parser.with_form() } else { parser }
+    }
+
+    /// Functions that may be called.
+    fn callable(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| self.choice.allows(&tool.name) && self.is_allowed(&tool.name))
+    }
+
+    fn is_allowed(&self, name: &str) -> bool {
+        self.allowed.as_ref().is_none_or(|names| names.iter().any(|allowed| allowed == name))
+    }
 }
 
-/// Whether a function's name has letters, digits and `_-.` alone, so that a grammar can quote it.
-fn is_plain_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+/// Adds the rule of a function's arguments, which are an object.
+///
+/// # Errors
+/// When the function's schema is too large, or its name has other characters than letters, digits and `_-.`,
+/// so that no grammar can quote it.
+fn arguments(grammar: &mut Composed, rule: &str, tool: &Tool) -> Result<(), Error> {
+    let what = format!("the function `{}`", tool.name.chars().take(80).collect::<String>());
+    let is_plain = tool.name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    if tool.name.is_empty() || !is_plain {
+        let reason = "its name has other characters than letters, digits and `_-.`".to_owned();
+        return Err(Error::Rule { what, reason });
+    }
+    let mut schema = match &tool.parameters {
+        None => json!({ "properties": {}, "additionalProperties": false }),
+        Some(schema) => schema.clone(),
+    };
+    if let Value::Object(members) = &mut schema {
+        members.insert("type".to_owned(), "object".into());
+    }
+    grammar.schema(rule, &format!("the schema of {what}"), &schema, tool.strict)
 }
 
 fn wrong_choice(reason: &str) -> Error {

@@ -2,7 +2,7 @@
 
 use super::header::Header;
 use super::tokens::{NoToken, Tokens};
-use crate::conversation::{Conversation, Effort};
+use crate::conversation::Conversation;
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use kernmill_text::Utf8Stream;
 use kernmill_text::Vocabulary;
@@ -29,7 +29,16 @@ enum State {
     /// A message has ended.
     Between(Header),
     /// The content of a message.
-    Content { part: Part, utf8: Utf8Stream },
+    Content(Content),
+}
+
+/// A content so far.
+#[derive(Clone, Debug)]
+struct Content {
+    part: Part,
+    utf8: Utf8Stream,
+    /// Arguments of a function as long as they may be none: nothing, or null. `None` from then on.
+    held: Option<String>,
 }
 
 impl Parser {
@@ -48,8 +57,7 @@ impl Parser {
         let declared = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
         let state = State::Header(Header::default());
         let mut parser = Parser { tokens, others, declared, state, anomalies: Anomalies::default() };
-        if conversation.effort == Effort::None {
-            // The prompt ends with the header of an answer.
+        if conversation.begins_answer() {
             parser.begin(Part::Answer, events);
         }
         Ok(parser)
@@ -87,7 +95,7 @@ impl Parser {
     pub fn finish(&mut self, events: &mut Vec<Event>) {
         let state = std::mem::replace(&mut self.state, State::Between(Header::default()));
         match state {
-            State::Content { utf8, .. } => end(utf8, false, events),
+            State::Content(content) => content.end(false, events),
             State::Header(_) => self.anomalies.add(Anomaly::CutHeader),
             State::Between(header) if header.is_empty() => {}
             State::Between(_) => self.anomalies.add(Anomaly::CutHeader),
@@ -96,12 +104,14 @@ impl Parser {
 
     fn begin(&mut self, part: Part, events: &mut Vec<Event>) {
         events.push(Event::Begin(part.clone()));
-        self.state = State::Content { part, utf8: Utf8Stream::default() };
+        let is_function = matches!(part, Part::Call { is_builtin: false, .. });
+        let held = is_function.then(String::new);
+        self.state = State::Content(Content { part, utf8: Utf8Stream::default(), held });
     }
 
     fn on_text(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         match &mut self.state {
-            State::Content { utf8, .. } => delta(utf8, bytes, events),
+            State::Content(content) => content.push(bytes, events),
             State::Header(header) | State::Between(header) => {
                 header.push(bytes);
                 if header.is_text() {
@@ -121,7 +131,7 @@ impl Parser {
                 header.channel();
                 self.state = State::Header(header);
             }
-            State::Content { .. } => {
+            State::Content(_) => {
                 self.close(Anomaly::WrongEnd, events);
                 let mut header = Header::default();
                 header.channel();
@@ -139,7 +149,7 @@ impl Parser {
                 header.constrain();
                 self.state = State::Header(header);
             }
-            State::Content { .. } => self.anomalies.add(Anomaly::StrayToken),
+            State::Content(_) => self.anomalies.add(Anomaly::StrayToken),
         }
     }
 
@@ -150,7 +160,7 @@ impl Parser {
                 self.anomalies.add(Anomaly::NoStart);
                 std::mem::take(header)
             }
-            State::Content { .. } => return self.anomalies.add(Anomaly::StrayToken),
+            State::Content(_) => return self.anomalies.add(Anomaly::StrayToken),
         };
         let part = header.read(&self.declared, &mut self.anomalies);
         self.begin(part, events);
@@ -160,8 +170,8 @@ impl Parser {
         let is_stray = match &self.state {
             State::Between(header) => header.is_empty(),
             State::Header(header) => header.is_empty() && !header.has_start,
-            State::Content { part, .. } => {
-                let is_call = matches!(part, Part::Call { .. });
+            State::Content(content) => {
+                let is_call = matches!(content.part, Part::Call { .. });
                 if is_call != (id == self.tokens.call) {
                     self.anomalies.add(Anomaly::WrongEnd);
                 }
@@ -186,13 +196,12 @@ impl Parser {
                 self.anomalies.add(Anomaly::NoContent);
                 self.recover(events);
             }
-            State::Content { .. } if anomaly == Anomaly::WrongEnd => self.anomalies.add(anomaly),
-            State::Content { .. } => {}
+            State::Content(_) if anomaly == Anomaly::WrongEnd => self.anomalies.add(anomaly),
+            State::Content(_) => {}
         }
-        if let State::Content { utf8, .. } =
-            std::mem::replace(&mut self.state, State::Between(Header::default()))
-        {
-            end(utf8, true, events);
+        let state = std::mem::replace(&mut self.state, State::Between(Header::default()));
+        if let State::Content(content) = state {
+            content.end(true, events);
         }
     }
 
@@ -205,25 +214,43 @@ impl Parser {
             return;
         }
         self.begin(said.part, events);
-        if let State::Content { utf8, .. } = &mut self.state {
-            delta(utf8, said.rest.as_bytes(), events);
+        if let State::Content(content) = &mut self.state {
+            content.push(said.rest.as_bytes(), events);
         }
     }
 }
 
-fn delta(utf8: &mut Utf8Stream, bytes: &[u8], events: &mut Vec<Event>) {
-    let mut text = String::new();
-    utf8.push(bytes, &mut text);
-    if !text.is_empty() {
-        events.push(Event::Delta(text));
+impl Content {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
+        let mut text = String::new();
+        self.utf8.push(bytes, &mut text);
+        self.give(text, events);
     }
-}
 
-fn end(mut utf8: Utf8Stream, is_complete: bool, events: &mut Vec<Event>) {
-    let mut text = String::new();
-    utf8.finish(&mut text);
-    if !text.is_empty() {
-        events.push(Event::Delta(text));
+    fn give(&mut self, text: String, events: &mut Vec<Event>) {
+        let (may_be_none, text) = match self.held.take() {
+            Some(held) => (true, held + &text),
+            None => (false, text),
+        };
+        if may_be_none && "null".starts_with(text.trim()) {
+            self.held = Some(text);
+        } else if !text.is_empty() {
+            events.push(Event::Delta(text));
+        }
     }
-    events.push(Event::End { is_complete });
+
+    /// Ends the content. A function that is called without arguments has an object of none.
+    fn end(mut self, is_complete: bool, events: &mut Vec<Event>) {
+        let mut text = String::new();
+        self.utf8.finish(&mut text);
+        self.give(text, events);
+        match self.held.take() {
+            Some(held) if is_complete && matches!(held.trim(), "" | "null") => {
+                events.push(Event::Delta("{}".to_owned()));
+            }
+            Some(held) if !held.is_empty() => events.push(Event::Delta(held)),
+            _ => {}
+        }
+        events.push(Event::End { is_complete });
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::message::{Author, Channel, ContentType, Message, Options, messages_of_items};
 use super::tokens::{NoToken, Tokens};
-use crate::conversation::{Conversation, Effort, Item};
+use crate::conversation::{Conversation, Item};
 use crate::prompt::Prompt;
 use kernmill_text::{Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub fn prompt_with(
     prompt.mark();
     prompt.ids.push(tokens.start);
     prompt.ids.extend(vocabulary.encode_ordinary("assistant")?);
-    if conversation.effort == Effort::None {
+    if conversation.begins_answer() {
         prompt.ids.push(tokens.channel);
         prompt.ids.extend(vocabulary.encode_ordinary(Channel::Final.name())?);
         prompt.ids.push(tokens.message);

@@ -10,6 +10,7 @@ mod parsing;
 mod random;
 mod rendering;
 mod templates;
+mod texts;
 mod turns;
 
 use o200k::O200k;

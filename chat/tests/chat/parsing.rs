@@ -118,7 +118,10 @@ fn deviations_are_read_as_they_were_meant() {
         ("<|channel|>finalHello<|return|>", "answer: Hello", "no_content 1"),
         ("<|channel|>final Hello<|return|>", "answer:  Hello", "no_content 1"),
         ("<|channel|>commentary to=functions.f json{}<|call|>", "call f: {}", "no_content 1"),
-        ("<|channel|>commentary to=functions.f<|call|>", "call f: ", "no_content 1"),
+        // No arguments are an object of none.
+        ("<|channel|>commentary to=functions.f<|call|>", "call f: {}", "no_content 1"),
+        ("<|channel|>commentary to=functions.f<|message|> null<|call|>", "call f: {}", ""),
+        ("<|channel|>commentary to=functions.f<|message|>nul<|call|>", "call f: nul", ""),
         ("<|channel|>final<|end|>", "", "no_content 1"),
         // What follows an end.
         ("<|channel|>final<|message|>Hi<|end|><|return|>", "answer: Hi", "stray_end 1"),
@@ -343,8 +346,13 @@ fn what_is_rendered_is_read_back() {
         }
         // The prompt has the first start token and author.
         let (events, parser) = events_of(&ids[2..], &declared());
-        let expected: Vec<(Part, String, bool)> =
-            messages.into_iter().map(|(message, part)| (part, message.text, true)).collect();
+        let expected = messages.into_iter().map(|(message, part)| {
+            let is_function = matches!(part, Part::Call { is_builtin: false, .. });
+            // A call without arguments has an object of none.
+            let is_none = is_function && message.text.trim().is_empty();
+            (part, if is_none { "{}".to_owned() } else { message.text }, true)
+        });
+        let expected: Vec<(Part, String, bool)> = expected.collect();
         prop_assert_eq!(parts(&events), expected);
         prop_assert_eq!(parser.anomalies().seen().count(), 0);
         Ok(())

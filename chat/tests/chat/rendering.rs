@@ -2,7 +2,7 @@
 
 use super::{SPECIAL, VOCABULARY};
 use kernmill_chat::harmony::{HarmonyError, Options, Tokens, prompt};
-use kernmill_chat::{Call, Conversation, Date, Effort, Item, ResponseFormat, Vocabulary};
+use kernmill_chat::{BuiltinTool, Call, Conversation, Date, Effort, Item, ResponseFormat, Tool, Vocabulary};
 use serde_json::{Value, json};
 
 fn user(text: &str) -> Item {
@@ -78,6 +78,15 @@ fn without_effort_the_answer_has_begun() {
     let conversation = Conversation { effort: Effort::None, ..with(vec![user("a")]) };
     let text = shown(&conversation, &Options::default());
     assert!(text.ends_with("<|end|><|start|>assistant<|channel|>final<|message|>"), "{text}");
+    // With tools, the model may call one instead.
+    let tool = Tool { name: "f".to_owned(), description: String::new(), parameters: None, strict: false };
+    for tools in [
+        Conversation { tools: vec![tool], ..conversation.clone() },
+        Conversation { builtin: vec![BuiltinTool::Python], ..conversation },
+    ] {
+        let text = shown(&tools, &Options::default());
+        assert!(text.ends_with("<|end|><|start|>assistant"), "{text}");
+    }
 }
 
 #[test]

@@ -55,18 +55,20 @@ fn parts(ids: &[u32], conversation: &Conversation) -> Vec<(Part, String)> {
 #[test]
 fn every_turn_is_read_without_anomalies() {
     let tokens = Tokens::of(&**VOCABULARY).unwrap();
-    let (mut calls, mut answers, mut reasonings) = (0, 0, 0);
+    let (mut calls, mut answers, mut reasonings, mut unreasoned) = (0, 0, 0, 0);
     for seed in 0..texts() {
         let mut rng = Rng::with_seed(seed);
         let conversation = conversation(&mut rng);
-        let can_call = !conversation.tools.is_empty() && conversation.effort != Effort::None;
+        let can_call = !conversation.tools.is_empty();
         let choice = match rng.u8(..4) {
             0 if can_call => ToolChoice::Required,
             1 if can_call => ToolChoice::Function(conversation.tools[0].name.clone()),
             2 => ToolChoice::None,
             _ => ToolChoice::Auto,
         };
-        let turn = TurnGrammar::of(&conversation, choice.clone());
+        // The first function stays, so that what must be called can be.
+        let allowed = (rng.u8(..3) == 0).then(|| vec!["get".to_owned(), "python".to_owned()]);
+        let turn = TurnGrammar { allowed, ..TurnGrammar::of(&conversation, choice.clone()) };
         let constraint = turn
             .harmony()
             .and_then(|rule| Constraint::new(&LEXICON, &rule))
@@ -81,6 +83,10 @@ fn every_turn_is_read_without_anomalies() {
         reasonings += before.iter().filter(|(part, _)| *part == Part::Reasoning).count();
         let is_before = |part: &Part| matches!(part, Part::Reasoning | Part::Preamble);
         assert!(before.len() <= 2 && before.iter().all(|(part, _)| is_before(part)), "{seed}: {parts:?}");
+        let may_reason = conversation.effort != Effort::None;
+        assert!(may_reason || !before.iter().any(|(part, _)| *part == Part::Reasoning), "{seed}: {parts:?}");
+        let is_allowed =
+            |name: &str| turn.allowed.as_ref().is_none_or(|names| names.iter().any(|n| n == name));
         match &last.0 {
             Part::Answer => {
                 answers += 1;
@@ -91,7 +97,8 @@ fn every_turn_is_read_without_anomalies() {
             Part::Call { name, is_builtin: false } => {
                 calls += 1;
                 assert_eq!(ids.last(), Some(&tokens.call));
-                assert!(choice != ToolChoice::None, "{seed}");
+                unreasoned += usize::from(!may_reason);
+                assert!(choice != ToolChoice::None && is_allowed(name), "{seed}");
                 let tool = conversation.tools.iter().find(|tool| tool.name == *name).unwrap();
                 match &tool.parameters {
                     Some(schema) => is_valid(schema, &last.1),
@@ -101,11 +108,14 @@ fn every_turn_is_read_without_anomalies() {
                     assert_eq!(wanted, name);
                 }
             }
-            Part::Call { is_builtin: true, .. } => assert!(!conversation.builtin.is_empty()),
+            Part::Call { name, is_builtin: true } => {
+                assert!(!conversation.builtin.is_empty() && is_allowed(name.split('.').next().unwrap()));
+            }
             other => panic!("{seed}: a turn ends with {other:?}"),
         }
     }
-    assert!(calls > 0 && answers > 0 && reasonings > 0, "{calls} {answers} {reasonings}");
+    let seen = [calls, answers, reasonings, unreasoned];
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
 #[test]

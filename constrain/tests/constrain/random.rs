@@ -76,7 +76,9 @@ pub fn describes(schema: &Value, root: &Value, value: &Value) -> bool {
     match (schema["type"].as_str().unwrap(), value) {
         ("boolean", Value::Bool(_)) | ("null", Value::Null) => true,
         ("integer", Value::Number(n)) => {
-            n.is_i64() && least("minimum", n.as_f64().unwrap()) && most("maximum", n.as_f64().unwrap())
+            // Minus zero is an integer, too.
+            let n = n.as_f64().unwrap();
+            n.fract() == 0.0 && least("minimum", n) && most("maximum", n)
         }
         ("number", Value::Number(n)) => {
             let n = n.as_f64().unwrap();
