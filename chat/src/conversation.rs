@@ -226,41 +226,100 @@ impl Date {
         (1..self.month).filter_map(before).map(u32::from).sum::<u32>() + u32::from(self.day) - 1
     }
 
-    /// The day in the form of C's `strftime`, for its fields of days and of the time, which is midnight.
-    /// `None` if there is another field in `format`.
-    pub fn format(self, format: &str) -> Option<String> {
+    /// The day of the week, from Sunday as 0.
+    fn weekday(self) -> u32 {
         let years = u32::from(self.year) - 1;
-        let weekday = (years * 365 + years / 4 - years / 100 + years / 400 + self.day_of_year() + 1) % 7;
-        let (day, month) = (DAYS[weekday as usize], MONTHS[usize::from(self.month) - 1]);
-        let (mut text, mut rest) = (String::new(), format.chars());
-        while let Some(c) = rest.next() {
-            if c != '%' {
-                text.push(c);
-                continue;
-            }
-            let field = rest.next()?;
-            text += &match field {
-                'Y' => format!("{:04}", self.year),
-                'y' => format!("{:02}", self.year % 100),
-                'm' => format!("{:02}", self.month),
-                'd' => format!("{:02}", self.day),
-                'e' => format!("{:2}", self.day),
-                'j' => format!("{:03}", self.day_of_year() + 1),
-                'B' => month.to_owned(),
-                'b' | 'h' => month[..3].to_owned(),
-                'A' => day.to_owned(),
-                'a' => day[..3].to_owned(),
-                'F' => format!("{:04}-{:02}-{:02}", self.year, self.month, self.day),
-                'H' | 'M' | 'S' => "00".to_owned(),
-                'T' => "00:00:00".to_owned(),
-                'I' => "12".to_owned(),
-                'p' => "AM".to_owned(),
-                '%' => "%".to_owned(),
-                _ => return None,
-            };
-        }
-        Some(text)
+        (years * 365 + years / 4 - years / 100 + years / 400 + self.day_of_year() + 1) % 7
     }
+
+    /// The day in the form of C's `strftime`, at midnight and in no time zone. As in the GNU library, a field
+    /// may have a flag (`%-d`), and what is no field stays as it is.
+    pub fn format(self, format: &str) -> String {
+        let (mut text, mut rest) = (String::new(), format);
+        while let Some(start) = rest.find('%') {
+            text += &rest[..start];
+            let field = &rest[start + 1..];
+            let name = field.trim_start_matches(['-', '_', '0', '^', '#']);
+            let flags = &field[..field.len() - name.len()];
+            let Some(name) = name.chars().next() else {
+                return text + &rest[start..];
+            };
+            let length = 1 + flags.len() + name.len_utf8();
+            match self.field(name) {
+                Some(value) => text += &flagged(value, flags, name),
+                None => text += &rest[start..start + length],
+            }
+            rest = &rest[start + length..];
+        }
+        text + rest
+    }
+
+    /// A field of `strftime`, if there is one of the name.
+    fn field(self, name: char) -> Option<String> {
+        let weekday = self.weekday();
+        let (day, month) = (DAYS[weekday as usize], MONTHS[usize::from(self.month) - 1]);
+        // Weeks that begin on Sunday, or on Monday.
+        let week = |first: u32| (self.day_of_year() + 7 - (weekday + 7 - first) % 7) / 7;
+        Some(match name {
+            'Y' => format!("{:04}", self.year),
+            'C' => format!("{:02}", self.year / 100),
+            'y' => format!("{:02}", self.year % 100),
+            'm' => format!("{:02}", self.month),
+            'd' => format!("{:02}", self.day),
+            'e' => format!("{:2}", self.day),
+            'j' => format!("{:03}", self.day_of_year() + 1),
+            'B' => month.to_owned(),
+            'b' | 'h' => month[..3].to_owned(),
+            'A' => day.to_owned(),
+            'a' => day[..3].to_owned(),
+            'u' => (if weekday == 0 { 7 } else { weekday }).to_string(),
+            'w' => weekday.to_string(),
+            'U' => format!("{:02}", week(0)),
+            'W' => format!("{:02}", week(1)),
+            'F' => self.format("%Y-%m-%d"),
+            'D' | 'x' => self.format("%m/%d/%y"),
+            'c' => self.format("%a %b %e %H:%M:%S %Y"),
+            'r' => self.format("%I:%M:%S %p"),
+            'T' | 'X' => "00:00:00".to_owned(),
+            'R' => "00:00".to_owned(),
+            'H' | 'M' | 'S' => "00".to_owned(),
+            'f' => "000000".to_owned(),
+            'k' => " 0".to_owned(),
+            'I' | 'l' => "12".to_owned(),
+            'p' => "AM".to_owned(),
+            'P' => "am".to_owned(),
+            'Z' | 'z' => String::new(),
+            'n' => "\n".to_owned(),
+            't' => "\t".to_owned(),
+            '%' => "%".to_owned(),
+            _ => return None,
+        })
+    }
+}
+
+/// A field with the flags before its name: without padding, padded in another way, or in capitals.
+fn flagged(value: String, flags: &str, name: char) -> String {
+    let mut value = value;
+    for flag in flags.chars() {
+        let digits = value.trim_start_matches(['0', ' ']);
+        // A zero keeps one digit.
+        let digits = if digits.is_empty() {
+            value.get(value.len().saturating_sub(1)..).unwrap_or_default()
+        } else {
+            digits
+        };
+        let is_number = value.trim_start().bytes().all(|b| b.is_ascii_digit()) && name != 'Y' && name != 'f';
+        value = match flag {
+            '-' if is_number => digits.to_owned(),
+            '_' if is_number => format!("{digits:>width$}", width = value.len()),
+            '0' if is_number => format!("{digits:0>width$}", width = value.len()),
+            '^' => value.to_uppercase(),
+            '#' if name == 'p' => value.to_lowercase(),
+            '#' => value.to_uppercase(),
+            _ => value,
+        };
+    }
+    value
 }
 
 impl From<Date> for String {
@@ -301,7 +360,7 @@ mod tests {
     #[test]
     fn days_follow_each_other() {
         let mut before = Date::from_unix_days(0).unwrap();
-        assert_eq!(before.format("%F %a %j").unwrap(), "1970-01-01 Thu 001");
+        assert_eq!(before.format("%F %a %j"), "1970-01-01 Thu 001");
         let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
         for days in 1..200_000 {
             let day = Date::from_unix_days(days).unwrap();
@@ -310,8 +369,8 @@ mod tests {
                 .or_else(|| Date::new(year, month + 1, 1))
                 .or_else(|| Date::new(year + 1, 1, 1));
             assert_eq!(Some(day), next);
-            assert_eq!(day.format("%a").unwrap(), weekdays[(days as usize + 4) % 7]);
-            assert_eq!(Date::parse(&day.format("%Y-%m-%d").unwrap()), Some(day));
+            assert_eq!(day.format("%a"), weekdays[(days as usize + 4) % 7]);
+            assert_eq!(Date::parse(&day.format("%Y-%m-%d")), Some(day));
             before = day;
         }
     }
@@ -319,9 +378,9 @@ mod tests {
     #[test]
     fn dates_have_their_forms() {
         let day = Date::parse("2024-02-29").unwrap();
-        assert_eq!(day.format("%d %b %Y, %A %B, 100%%").unwrap(), "29 Feb 2024, Thursday February, 100%");
-        assert_eq!(day.format("%j").unwrap(), "060");
-        assert_eq!(day.format("%Q"), None);
+        assert_eq!(day.format("%d %b %Y, %A %B, 100%%"), "29 Feb 2024, Thursday February, 100%");
+        assert_eq!(day.format("%j"), "060");
+        assert_eq!(day.format("%Q %"), "%Q %");
         for wrong in
             ["2023-02-29", "2024-13-01", "2024-00-01", "24-01-01", "2024-1-01", "2024-01-01x", "+024-01-01"]
         {

@@ -4,7 +4,7 @@ use crate::calls::{CallFormat, TextParser};
 use crate::conversation::{Conversation, Item};
 use crate::event::{Anomalies, Event, Part};
 use crate::harmony::{self, Tokens};
-use crate::template::{Template, TemplateError};
+use crate::template::Template;
 use kernmill_text::{Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -30,8 +30,8 @@ impl Refused {
 pub enum Format {
     /// The format of GPT-OSS.
     Harmony,
-    /// The template that the model brings along, and how the model then writes calls, if the template tells.
-    Template(Box<Template>, Option<&'static CallFormat>),
+    /// The templates that the model brings along.
+    Template(Box<Templates>),
     /// Turns as lines of text, for models that know nothing of conversations.
     Plain {
         /// Ids before the first turn.
@@ -39,35 +39,37 @@ pub enum Format {
     },
 }
 
-/// The files' account of a model, as far as it decides about conversations.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FormatSource<'a> {
-    /// The chat template.
-    pub template: Option<&'a str>,
-    /// Ids that the tokenizer puts before a text.
-    pub begin: &'a [u32],
-    /// Text of the token that begins a text, as templates write it.
-    pub bos: Option<&'a str>,
-    /// Text of the token that ends a text, as templates write it.
-    pub eos: Option<&'a str>,
+/// The templates of a model: one for conversations without functions, and perhaps one for those with.
+#[derive(Debug)]
+pub struct Templates {
+    /// The template of all conversations that no other one is for.
+    pub default: Template,
+    /// The template of conversations with functions that the model may call.
+    pub tool_use: Option<Template>,
+}
+
+impl Templates {
+    /// The template of a conversation.
+    pub fn of(&self, conversation: &Conversation) -> &Template {
+        let tool_use = self.tool_use.as_ref().filter(|_| !conversation.tools.is_empty());
+        tool_use.unwrap_or(&self.default)
+    }
+
+    /// How the model writes calls, if the templates tell.
+    pub fn calls(&self) -> Option<&'static CallFormat> {
+        self.tool_use.as_ref().unwrap_or(&self.default).calls()
+    }
 }
 
 impl Format {
-    /// The format of a model: Harmony where the vocabulary has its tokens, else the template, else lines of
-    /// text.
-    ///
-    /// # Errors
-    /// When the template is none.
-    pub fn of(vocabulary: &dyn Vocabulary, source: FormatSource<'_>) -> Result<Format, TemplateError> {
-        if Tokens::of(vocabulary).is_ok() {
-            return Ok(Format::Harmony);
+    /// The format of a model: Harmony where the vocabulary has its tokens, else the templates of its files,
+    /// else lines of text behind the ids `begin`.
+    pub fn of(vocabulary: &dyn Vocabulary, templates: Option<Templates>, begin: Vec<u32>) -> Format {
+        match templates {
+            _ if Tokens::of(vocabulary).is_ok() => Format::Harmony,
+            Some(templates) => Format::Template(Box::new(templates)),
+            None => Format::Plain { begin },
         }
-        let Some(template) = source.template else {
-            return Ok(Format::Plain { begin: source.begin.to_vec() });
-        };
-        let calls = CallFormat::of_template(template);
-        let template = Template::new(template, vocabulary, source.bos, source.eos)?;
-        Ok(Format::Template(Box::new(template), calls))
     }
 
     /// Name of the format: `harmony`, `template` or `plain`.
@@ -97,8 +99,9 @@ impl Format {
                 let prompt = harmony::prompt_with(vocabulary, conversation, &options, known);
                 Ok(prompt.map_err(Refused::of)?.ids)
             }
-            Format::Template(template, _) => {
-                Ok(template.prompt(vocabulary, conversation).map_err(Refused::of)?.ids)
+            Format::Template(templates) => {
+                let prompt = templates.of(conversation).prompt(vocabulary, conversation);
+                Ok(prompt.map_err(Refused::of)?.ids)
             }
             Format::Plain { begin } => plain(vocabulary, begin, conversation, known).map_err(Refused::of),
         }
@@ -123,7 +126,7 @@ impl Format {
         let mut begin = vec![tokens.start];
         begin.extend(vocabulary.encode_ordinary("assistant").map_err(Refused::of)?);
         let mut events = Vec::new();
-        let mut reader = self.reader(vocabulary, conversation, true, &mut events)?;
+        let mut reader = harmony::Parser::new(vocabulary, conversation, &mut events).map_err(Refused::of)?;
         let (mut messages, mut open, mut ids) = (Vec::new(), None, begin.clone());
         for id in generated {
             // The first message begins in the prompt, the others with their own token.
@@ -144,31 +147,6 @@ impl Format {
             }
         }
         Ok(messages)
-    }
-
-    /// A parser of what follows the prompt of a conversation. Unless it `has_calls`, nothing is read as a
-    /// call of a function. Events of what the prompt has begun are appended to `events`.
-    pub(crate) fn reader(
-        &self,
-        vocabulary: &dyn Vocabulary,
-        conversation: &Conversation,
-        has_calls: bool,
-        events: &mut Vec<Event>,
-    ) -> Result<Reader, Refused> {
-        Ok(match self {
-            Format::Harmony => {
-                let parser = harmony::Parser::new(vocabulary, conversation, events);
-                Reader::Harmony(Box::new(parser.map_err(Refused::of)?))
-            }
-            Format::Template(template, calls) => {
-                let text = template.text(conversation).map_err(Refused::of)?;
-                let is_thinking = text.trim_end().ends_with("<think>");
-                let names = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
-                let calls = calls.filter(|_| has_calls);
-                Reader::Text(Box::new(TextParser::new(vocabulary, calls, names, is_thinking)))
-            }
-            Format::Plain { .. } => Reader::Plain { has_begun: false },
-        })
     }
 
     /// Tokens that end an answer, where `end_tokens` end a text.

@@ -48,7 +48,7 @@ mod turn;
 
 pub use conversation::{BuiltinTool, Call, Conversation, Date, Effort, Item, Output, ResponseFormat, Tool};
 pub use event::{Anomalies, Anomaly, Event, Part};
-pub use format::{Format, FormatSource, Refused};
+pub use format::{Format, Refused, Templates};
 pub use grammar::{Thoughts, ToolChoice, TurnGrammar};
 pub use kernmill_text::{AddedToken, StopMatcher, Utf8Stream, Vocabulary, VocabularyError};
 pub use prompt::Prompt;

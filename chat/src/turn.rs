@@ -4,6 +4,7 @@ use crate::conversation::{Conversation, Tool};
 use crate::event::{Anomalies, Event, Part};
 use crate::format::{Format, Reader, Refused};
 use crate::grammar::{ToolChoice, TurnGrammar};
+use crate::harmony;
 use kernmill_constrain::{Composed, Constraint, Lexicon, Rule};
 use kernmill_text::{StopMatcher, Vocabulary};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,6 +15,8 @@ use std::ops::Range;
 pub struct TurnOptions {
     /// Whether tools are called.
     pub choice: ToolChoice,
+    /// Names of the functions that may be called; `None` for all that are declared.
+    pub allowed: Option<Vec<String>>,
     /// Whether the turn ends behind its first call.
     pub one_call: bool,
     /// Form of the answer, in place of that of the conversation.
@@ -133,12 +136,38 @@ impl Turn {
         options: TurnOptions,
         end_tokens: &[u32],
     ) -> Result<Turn, TurnError> {
-        let prompt = format.prompt(vocabulary, conversation, known)?;
-        let has_calls = options.choice != ToolChoice::None;
+        let form = conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
+        let mut grammar = TurnGrammar {
+            answer: options.form.or(form),
+            allowed: options.allowed,
+            one_call: options.one_call,
+            ..TurnGrammar::of(conversation, options.choice)
+        };
+        let form = grammar.answer.clone();
         let mut events = Vec::new();
-        let reader = format.reader(vocabulary, conversation, has_calls, &mut events)?;
-        let form = options.form.clone().or_else(|| form_of(conversation));
-        let rule = rule(format, conversation, form.clone(), &options)?;
+        let (prompt, rule, reader) = match format {
+            Format::Harmony => {
+                let prompt = format.prompt(vocabulary, conversation, known)?;
+                let parser = harmony::Parser::new(vocabulary, conversation, &mut events);
+                let parser = parser.map_err(|error| Refused(error.to_string()))?;
+                (prompt, grammar.harmony().map(Some), Reader::Harmony(Box::new(parser)))
+            }
+            Format::Template(templates) => {
+                let template = templates.of(conversation);
+                let begun = template.begin(vocabulary, conversation);
+                let (prompt, thoughts) = begun.map_err(|error| Refused(error.to_string()))?;
+                (grammar.thoughts, grammar.effort) = (thoughts, conversation.effort);
+                let reader = Reader::Text(Box::new(grammar.reader(template.calls(), vocabulary)));
+                (prompt.ids, grammar.text(template.calls(), vocabulary), reader)
+            }
+            Format::Plain { .. } => {
+                let prompt = format.prompt(vocabulary, conversation, known)?;
+                // Nothing tells the model of functions: a turn can be held to a form, not to a call.
+                grammar.tools.clear();
+                (prompt, grammar.text(None, vocabulary), Reader::Plain { has_begun: false })
+            }
+        };
+        let rule = rule.map_err(|error| at_fault(&grammar.choice, &error))?;
         let own_stop = format.stop();
         let stops: Vec<String> = options.stop.into_iter().chain(own_stop.clone()).collect();
         let stop_tokens = format.stop_tokens(vocabulary, end_tokens);
@@ -342,9 +371,16 @@ impl Turn {
     }
 }
 
-/// The form that a conversation asks for.
-fn form_of(conversation: &Conversation) -> Option<Rule> {
-    conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()))
+/// The error of a turn whose grammar cannot be made.
+fn at_fault(choice: &ToolChoice, error: &kernmill_constrain::Error) -> TurnError {
+    let message = error.to_string();
+    if message.contains("the function `") {
+        TurnError::Function(message)
+    } else if choice.is_required() {
+        TurnError::Choice(message)
+    } else {
+        TurnError::Form(message)
+    }
 }
 
 /// The fault in a function's schema, if there is one.
@@ -356,28 +392,6 @@ fn fault(lexicon: &Lexicon, tool: &Tool) -> Option<TurnError> {
     let error = Constraint::new(lexicon, &Rule::JsonSchema(schema.clone())).err().unwrap_or(error);
     let help = if tool.strict { "; without `strict` it is followed as far as can be" } else { "" };
     Some(TurnError::Function(format!("the function `{}`: {error}{help}", tool.name)))
-}
-
-/// What the answer is held to.
-fn rule(
-    format: &Format,
-    conversation: &Conversation,
-    form: Option<Rule>,
-    options: &TurnOptions,
-) -> Result<Option<Rule>, TurnError> {
-    let turn = TurnGrammar { answer: form, ..TurnGrammar::of(conversation, options.choice.clone()) };
-    if matches!(format, Format::Harmony) {
-        let wrong = |error: kernmill_constrain::Error| match options.choice.is_required() {
-            true => TurnError::Choice(error.to_string()),
-            false => TurnError::Form(error.to_string()),
-        };
-        return turn.harmony().map(Some).map_err(wrong);
-    }
-    if options.choice.is_required() {
-        let what = "`tool_choice` is not \"auto\" or \"none\": this model's format cannot be held to a call";
-        return Err(TurnError::Choice(what.to_owned()));
-    }
-    Ok(turn.answer)
 }
 
 /// Which tokens the text that comes out of a reader was made of. A reader leaves marks and space around parts

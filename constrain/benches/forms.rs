@@ -5,7 +5,7 @@
 
 #[path = "../tests/constrain/forms.rs"]
 mod forms;
-#[path = "../../chat/tests/chat/o200k.rs"]
+#[path = "../tests/constrain/o200k.rs"]
 mod o200k;
 
 use fastrand::Rng;
@@ -57,7 +57,9 @@ fn main() -> io::Result<()> {
     for seed in first..first + count {
         let mut rng = Rng::with_seed(seed);
         let rule = forms::form(&mut rng);
-        if std::env::var_os("SHOW").is_some() { eprintln!("{seed} {}", format!("{rule:?}").chars().take(3000).collect::<String>()); }
+        if std::env::var_os("SHOW").is_some() {
+            eprintln!("{seed} {}", format!("{rule:?}").chars().take(3000).collect::<String>());
+        }
         peak();
         let before = peak();
         let start = Instant::now();

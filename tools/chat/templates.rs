@@ -5,7 +5,11 @@
 
 use kernmill_chat::{AddedToken, Conversation, Template, TemplateError, Vocabulary, VocabularyError};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{BufRead, Error, Write, stdin, stdout};
+
+/// Texts of the tokens around a text, by the names that templates have for them.
+const TOKENS: [(&str, &str); 2] = [("bos_token", "<s>"), ("eos_token", "</s>")];
 
 /// Bytes, and special tokens after them.
 struct Bytes(Vec<String>);
@@ -52,8 +56,12 @@ fn answer(line: &str) -> Result<Value, Error> {
     let conversation: Conversation = serde_json::from_value(given["conversation"].take())?;
     let vocabulary = Bytes(serde_json::from_value(given["tokens"].take())?);
     let source = given["template"].as_str().unwrap_or_default();
-    let prompt = Template::new(source, &vocabulary, Some("<s>"), Some("</s>"))
-        .and_then(|template| template.prompt(&vocabulary, &conversation));
+    let prompt = Template::new(
+        source,
+        &vocabulary,
+        &BTreeMap::from(TOKENS.map(|(name, text)| (name.to_owned(), text.to_owned()))),
+    )
+    .and_then(|template| template.prompt(&vocabulary, &conversation));
     Ok(match prompt {
         Ok(prompt) => {
             let bytes: Vec<u8> = prompt.ids.iter().filter_map(|id| vocabulary.bytes(*id)).flatten().collect();

@@ -66,20 +66,7 @@ pub const FORMATS: [CallFormat; 5] = [
         has_bare: false,
         spelling: Spelling { open: "[TOOL_CALLS][", between: ", ", close: "]", ..OBJECT },
     },
-    CallFormat {
-        name: "hermes",
-        signs: &["<tool_call>"],
-        opens: &["<tool_call>"],
-        close: "</tool_call>",
-        after_name: &[],
-        has_bare: false,
-        spelling: Spelling {
-            before: "<tool_call>\n{\"name\": \"",
-            after: "}\n</tool_call>",
-            between: "\n",
-            ..OBJECT
-        },
-    },
+    CallFormat::UNTOLD,
     CallFormat {
         name: "function",
         signs: &["<function="],
@@ -118,6 +105,22 @@ const OBJECT: Spelling = Spelling {
 };
 
 impl CallFormat {
+    /// The format that a model is told of whose template has no place for functions.
+    pub const UNTOLD: CallFormat = CallFormat {
+        name: "hermes",
+        signs: &["<tool_call>"],
+        opens: &["<tool_call>"],
+        close: "</tool_call>",
+        after_name: &[],
+        has_bare: false,
+        spelling: Spelling {
+            before: "<tool_call>\n{\"name\": \"",
+            after: "}\n</tool_call>",
+            between: "\n",
+            ..OBJECT
+        },
+    };
+
     /// The format that a template uses, by its marks.
     pub fn of_template(source: &str) -> Option<&'static CallFormat> {
         let has_signs = |format: &&CallFormat| format.signs.iter().all(|sign| source.contains(sign));

@@ -41,22 +41,6 @@ pub enum Thoughts {
     Begun,
 }
 
-impl Thoughts {
-    /// Where the text behind a prompt has thoughts, by the source of the model's template and the end of the
-    /// prompt that it made.
-    pub fn of(template: &str, prompt: &str, effort: Effort) -> Thoughts {
-        let [open, close] = crate::calls::THOUGHTS;
-        let prompt = prompt.trim_end();
-        if prompt.ends_with(open) {
-            Thoughts::Begun
-        } else if effort != Effort::None && template.contains(close) && !prompt.ends_with(close) {
-            Thoughts::Optional
-        } else {
-            Thoughts::None
-        }
-    }
-}
-
 /// Whether a model calls a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {

@@ -25,7 +25,7 @@ impl SystemText<'_> {
     /// Content of the message.
     pub fn text(&self) -> String {
         let mut top = format!("{}\nKnowledge cutoff: {}", self.identity, self.knowledge_cutoff);
-        if let Some(date) = self.date.and_then(|date| date.format("%F")) {
+        if let Some(date) = self.date.map(|date| date.format("%F")) {
             top += &format!("\nCurrent date: {date}");
         }
         let effort = if self.effort == Effort::None { Effort::Low } else { self.effort };

@@ -1,151 +1,297 @@
 //! A conversation as templates get it.
 
+use super::jinja::{self, Budget, Text, Value};
+use super::takes::{Form, System, Takes};
 use crate::conversation::{Call, Conversation, Effort, Item, Output, Tool};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
-/// Values of a conversation. Every text of it goes through `mark`.
-pub(super) struct Context<'a> {
-    pub mark: &'a dyn Fn(&str) -> String,
+/// A message of a conversation.
+#[derive(Clone, Default)]
+struct Message<'c> {
+    role: &'static str,
+    content: String,
+    reasoning: Option<String>,
+    calls: Vec<&'c Call>,
+    /// Name of the user, or of the function whose output this is.
+    name: Option<&'c str>,
+    /// Identifier of the call whose output this is.
+    id: Option<&'c str>,
 }
 
-impl Context<'_> {
-    /// Messages in the form that templates expect: an answer of a model is one, with its calls and reasoning.
-    pub fn messages(&self, conversation: &Conversation) -> Value {
-        let mut messages: Vec<Value> = Vec::new();
-        let items = &conversation.items;
-        let mut at = 0;
-        while let Some(item) = items.get(at) {
-            at += 1;
-            messages.push(match item {
-                Item::Instructions(_) => {
-                    // Templates know one system message, at the beginning.
-                    let texts = items[at - 1..].iter().map_while(|item| match item {
-                        Item::Instructions(text) => Some(text.as_str()),
-                        _ => None,
-                    });
-                    let texts: Vec<&str> = texts.collect();
-                    at += texts.len() - 1;
-                    json!({"role": "system", "content": self.text(&texts.join("\n\n"))})
-                }
-                Item::User { name, text } => {
-                    let mut message = json!({"role": "user", "content": self.text(text)});
-                    if let Some(name) = name {
-                        message["name"] = self.text(name);
-                    }
-                    message
-                }
-                Item::Output(Output { id, name, text, .. }) => json!({
-                    "role": "tool", "name": self.text(name), "tool_call_id": self.text(id), "content": self.text(text),
-                }),
-                Item::Reasoning(_) | Item::Preamble(_) | Item::Call(_) | Item::Answer(_) => {
-                    let is_own = |item: &&Item| {
-                        !matches!(item, Item::Instructions(_) | Item::User { .. } | Item::Output(_))
-                    };
-                    let turn: Vec<&Item> = items[at - 1..].iter().take_while(is_own).collect();
-                    at += turn.len() - 1;
-                    self.assistant(&turn)
-                }
-            });
+/// What separates texts that become one.
+const BREAK: &str = "\n\n";
+
+/// Messages in the form that templates expect: an answer of a model is one, with its calls and reasoning.
+fn messages(conversation: &Conversation) -> Vec<Message<'_>> {
+    let mut messages: Vec<Message> = Vec::new();
+    let mut is_turn = false;
+    let mut is_instructed = false;
+    for item in &conversation.items {
+        let is_own = !matches!(item, Item::Instructions(_) | Item::User { .. } | Item::Output(_));
+        if is_own && !is_turn {
+            messages.push(Message { role: "assistant", ..Message::default() });
         }
-        messages.into()
-    }
-
-    fn text(&self, text: &str) -> Value {
-        (self.mark)(text).into()
-    }
-
-    fn assistant(&self, items: &[&Item]) -> Value {
-        let (mut reasoning, mut said, mut calls) = (Vec::new(), Vec::new(), Vec::new());
-        for item in items {
-            match item {
-                Item::Reasoning(text) => reasoning.push(text.as_str()),
-                Item::Preamble(text) | Item::Answer(text) => said.push(text.as_str()),
-                Item::Call(call) => calls.push(self.call(call)),
-                _ => {}
+        is_turn = is_own;
+        match (item, messages.last_mut()) {
+            // Templates know one system message, at the beginning.
+            (Item::Instructions(text), Some(last)) if is_instructed => last.add(text),
+            (Item::Instructions(text), _) => {
+                messages.push(Message { role: "system", content: text.clone(), ..Message::default() });
             }
+            (Item::User { name, text }, _) => {
+                let (content, name) = (text.clone(), name.as_deref());
+                messages.push(Message { role: "user", content, name, ..Message::default() });
+            }
+            (Item::Output(Output { id, name, text, .. }), _) => {
+                let (name, id, content) = (Some(name.as_str()), Some(id.as_str()), text.clone());
+                messages.push(Message { role: "tool", content, name, id, ..Message::default() });
+            }
+            (Item::Reasoning(text), Some(last)) => match &mut last.reasoning {
+                Some(reasoning) => *reasoning = format!("{reasoning}{BREAK}{text}"),
+                None => last.reasoning = Some(text.clone()),
+            },
+            (Item::Preamble(text) | Item::Answer(text), Some(last)) => last.add(text),
+            (Item::Call(call), Some(last)) => last.calls.push(call),
+            _ => {}
         }
-        let mut message = json!({"role": "assistant", "content": self.text(&said.join("\n\n"))});
-        if !reasoning.is_empty() {
-            message["reasoning_content"] = self.text(&reasoning.join("\n\n"));
-        }
-        if !calls.is_empty() {
-            message["tool_calls"] = calls.into();
-        }
-        message
+        is_instructed = matches!(item, Item::Instructions(_));
     }
+    messages
+}
 
-    fn call(&self, call: &Call) -> Value {
-        let arguments = match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
-            Ok(arguments) => self.data(&Value::Object(arguments)),
-            Err(_) => self.text(&call.arguments),
+impl Message<'_> {
+    fn add(&mut self, text: &str) {
+        if !self.content.is_empty() {
+            self.content.push_str(BREAK);
+        }
+        self.content.push_str(text);
+    }
+}
+
+/// Messages as a value, as a template takes them.
+pub(super) fn value(
+    conversation: &Conversation,
+    takes: &Takes,
+    form: Form,
+    budget: &Budget,
+) -> jinja::Result<Value> {
+    let mut messages = messages(conversation);
+    let is_untold = !takes.tells_tools && !conversation.tools.is_empty();
+    if is_untold {
+        let told = told(&conversation.tools);
+        match messages.first_mut().filter(|first| first.role == "system") {
+            Some(first) => first.add(&told),
+            None => messages.insert(0, Message { role: "system", content: told, ..Message::default() }),
+        }
+    }
+    if is_untold && !takes.has_calls {
+        messages = with_calls_in_texts(messages);
+    } else if takes.has_single_calls {
+        messages = with_single_calls(messages);
+    }
+    match form.system {
+        System::AsIs => {}
+        System::First | System::InUser => messages = with_system_first(messages, form.system),
+    }
+    if form.joins {
+        messages = joined(messages);
+    }
+    let texts = |text: &str| Text::of_conversation(text);
+    let made = messages.iter().map(|message| message.value(takes, budget, &texts));
+    Value::list(budget, made.collect::<jinja::Result<_>>()?)
+}
+
+impl Message<'_> {
+    fn value(&self, takes: &Takes, budget: &Budget, texts: &dyn Fn(&str) -> Text) -> jinja::Result<Value> {
+        let text = |text: &str| Value::Text(texts(text));
+        let content = match takes.has_null_content && self.content.is_empty() && !self.calls.is_empty() {
+            true => Value::None,
+            false => text(&self.content),
         };
-        json!({
-            "id": self.text(&call.id), "type": "function",
-            "function": {"name": self.text(&call.name), "arguments": arguments},
-        })
-    }
-
-    /// Declared functions.
-    pub fn tools(&self, tools: &[Tool]) -> Value {
-        let tools = tools.iter().map(|tool| {
-            let mut function =
-                json!({"name": self.text(&tool.name), "description": self.text(&tool.description)});
-            // Templates expect a schema; that of no arguments has no members.
-            let none = || json!({"type": "object", "properties": {}});
-            function["parameters"] =
-                tool.parameters.as_ref().map_or_else(none, |schema| self.schema(schema, ""));
-            json!({"type": "function", "function": function})
-        });
-        tools.collect()
-    }
-
-    /// A value with all its texts marked, names of members too.
-    fn data(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter().map(|item| self.data(item)).collect(),
-            Value::Object(members) => {
-                members.iter().map(|(key, value)| ((self.mark)(key), self.data(value))).collect()
-            }
-            other => other.clone(),
-        }
-    }
-
-    /// A JSON schema, or what is under the keyword `key` in one. Keywords and names of types stay as they
-    /// are, because templates look for them.
-    fn schema(&self, value: &Value, key: &str) -> Value {
-        let named = ["properties", "patternProperties", "$defs", "definitions"].contains(&key);
-        match value {
-            Value::Object(members) => {
-                let member = |(key, value): (&String, &Value)| {
-                    if named || !is_word(key) {
-                        ((self.mark)(key), self.schema(value, ""))
-                    } else if matches!(key.as_str(), "default" | "const" | "enum" | "examples" | "example") {
-                        (key.clone(), self.data(value))
-                    } else {
-                        (key.clone(), self.schema(value, key))
-                    }
+        let mut members = vec![("role", Value::text(self.role)), ("content", content)];
+        members.extend(self.name.map(|name| ("name", text(name))));
+        members.extend(self.id.map(|id| ("tool_call_id", text(&takes.id(id)))));
+        members.extend(self.reasoning.as_ref().map(|reasoning| ("reasoning_content", text(reasoning))));
+        if !self.calls.is_empty() {
+            let call = |call: &&Call| {
+                let arguments = arguments(call);
+                let arguments = match arguments {
+                    Ok(members) if takes.has_text_arguments => text(&json_text(&members.into())),
+                    Ok(members) => Value::of_json(&members.into(), budget, texts)?,
+                    Err(other) => text(other),
                 };
-                members.iter().map(member).collect()
-            }
-            Value::Array(items) => items.iter().map(|item| self.schema(item, key)).collect(),
-            Value::String(text) if key == "type" && is_word(text) => text.clone().into(),
-            other => self.data(other),
+                let function = object(budget, vec![("name", text(&call.name)), ("arguments", arguments)])?;
+                let id = text(&takes.id(&call.id));
+                object(budget, vec![("id", id), ("type", Value::text("function")), ("function", function)])
+            };
+            let calls = self.calls.iter().map(call).collect::<jinja::Result<_>>()?;
+            members.push(("tool_calls", Value::list(budget, calls)?));
         }
+        object(budget, members)
     }
 }
 
-/// Whether a text is too plain to be a part of a special token.
-fn is_word(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '$')
+/// Arguments of a call: an object, which is empty where there are none; otherwise the text itself.
+fn arguments(call: &Call) -> Result<Map<String, serde_json::Value>, &str> {
+    match call.arguments.trim() {
+        "" | "null" => Ok(Map::new()),
+        text => serde_json::from_str(text).map_err(|_| call.arguments.as_str()),
+    }
+}
+
+/// JSON as Python writes it, with spaces behind commas and colons.
+fn json_text(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(json_text).collect();
+            format!("[{}]", items.join(", "))
+        }
+        serde_json::Value::Object(members) => {
+            let member = |(key, value): (&String, _)| format!("{}: {}", json!(key), json_text(value));
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn object(budget: &Budget, members: Vec<(&'static str, Value)>) -> jinja::Result<Value> {
+    Value::dict(budget, members.into_iter().map(|(key, value)| (Value::text(key), value)))
+}
+
+/// Declared functions.
+pub(super) fn tools(tools: &[Tool], budget: &Budget) -> jinja::Result<Value> {
+    let made = tools.iter().map(|tool| {
+        let text = |text: &str| Value::Text(Text::of_conversation(text));
+        let parameters = Value::of_json(&parameters(tool), budget, &|text| Text::of_conversation(text))?;
+        let members = vec![
+            ("name", text(&tool.name)),
+            ("description", text(&tool.description)),
+            ("parameters", parameters),
+        ];
+        let function = object(budget, members)?;
+        object(budget, vec![("type", Value::text("function")), ("function", function)])
+    });
+    Value::list(budget, made.collect::<jinja::Result<_>>()?)
+}
+
+/// The schema of a function's arguments. Templates expect one; that of no arguments has no members.
+fn parameters(tool: &Tool) -> serde_json::Value {
+    tool.parameters.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+}
+
+/// What tells a model of functions whose template has no place for them. Calls are in the format
+/// [`crate::calls::CallFormat::UNTOLD`].
+fn told(tools: &[Tool]) -> String {
+    let line = |tool: &Tool| {
+        json_text(
+            &json!({"name": tool.name, "description": tool.description, "parameters": parameters(tool)}),
+        )
+    };
+    let lines: Vec<String> = tools.iter().map(line).collect();
+    format!(
+        "You may call these functions. Each line describes one as JSON:\n{}\n\nTo call a function, write a JSON \
+         object with its name and its arguments between these marks, and wait for the result:\n<tool_call>\n\
+         {{\"name\": \"the function\", \"arguments\": {{\"an argument\": \"its value\"}}}}\n</tool_call>\n\
+         A result comes between <tool_response> and </tool_response>. Without need of a function, just answer.",
+        lines.join("\n")
+    )
+}
+
+/// Calls and their outputs as texts of the model and the user.
+fn with_calls_in_texts(messages: Vec<Message>) -> Vec<Message> {
+    let mut texts: Vec<Message> = Vec::new();
+    let mut follows = false;
+    for mut message in messages {
+        for call in std::mem::take(&mut message.calls) {
+            let arguments = arguments(call).map_or_else(|other| json!(other), serde_json::Value::Object);
+            let call = json_text(&json!({"name": call.name, "arguments": arguments}));
+            let break_ = if message.content.is_empty() { "" } else { "\n" };
+            message.content += &format!("{break_}<tool_call>\n{call}\n</tool_call>");
+        }
+        let is_output = message.role == "tool";
+        if is_output {
+            let content = format!("<tool_response>\n{}\n</tool_response>", message.content);
+            match texts.last_mut().filter(|_| follows) {
+                Some(last) => last.content += &format!("\n{content}"),
+                None => texts.push(Message { role: "user", content, ..Message::default() }),
+            }
+        } else {
+            texts.push(message);
+        }
+        follows = is_output;
+    }
+    texts
+}
+
+/// Several calls in a message one after the other, each with its output behind it.
+fn with_single_calls(messages: Vec<Message>) -> Vec<Message> {
+    let mut single = Vec::new();
+    let mut rest = messages.into_iter().peekable();
+    while let Some(mut message) = rest.next() {
+        let calls = std::mem::take(&mut message.calls);
+        if calls.len() < 2 {
+            single.push(Message { calls, ..message });
+            continue;
+        }
+        let mut outputs = Vec::new();
+        while let Some(output) = rest.next_if(|next| next.role == "tool") {
+            outputs.push(output);
+        }
+        for call in calls {
+            let role = message.role;
+            let message = std::mem::replace(&mut message, Message { role, ..Message::default() });
+            single.push(Message { calls: vec![call], ..message });
+            let (its, others): (Vec<_>, Vec<_>) =
+                outputs.into_iter().partition(|output| output.id == Some(call.id.as_str()));
+            single.extend(its);
+            outputs = others;
+        }
+        single.extend(outputs);
+    }
+    single
+}
+
+/// All instructions in one message before the others, or in the first message of the user.
+fn with_system_first(messages: Vec<Message>, system: System) -> Vec<Message> {
+    let (system_messages, mut others): (Vec<_>, Vec<_>) =
+        messages.into_iter().partition(|message| message.role == "system");
+    if system_messages.is_empty() {
+        return others;
+    }
+    let texts: Vec<String> = system_messages.into_iter().map(|message| message.content).collect();
+    let mut first = Message { role: "system", content: texts.join(BREAK), ..Message::default() };
+    if system == System::InUser {
+        first.role = "user";
+        if let Some(user) = others.iter_mut().find(|message| message.role == "user") {
+            first.add(&user.content);
+            user.content = first.content;
+            return others;
+        }
+    }
+    others.insert(0, first);
+    others
+}
+
+/// Neighbours of the system's and the user's as one message.
+fn joined(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::new();
+    for message in messages {
+        match joined.last_mut() {
+            Some(last) if last.role == message.role && matches!(message.role, "system" | "user") => {
+                last.add(&message.content);
+            }
+            _ => joined.push(message),
+        }
+    }
+    joined
 }
 
 /// Whether and how the model shall reason, under the names that templates know.
-pub(super) fn effort(effort: Effort) -> Map<String, Value> {
-    let mut values = Map::new();
-    values.insert("enable_thinking".to_owned(), (effort != Effort::None).into());
+pub(super) fn effort(effort: Effort) -> Vec<(&'static str, Value)> {
+    let mut values = vec![("enable_thinking", Value::Bool(effort != Effort::None))];
     if effort != Effort::None {
-        values.insert("reasoning_effort".to_owned(), effort.name().into());
+        values.push(("reasoning_effort", Value::text(effort.name())));
     }
     values
 }

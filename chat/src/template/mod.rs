@@ -3,32 +3,31 @@
 //! A template is a program that writes the prompt's text, special tokens included. What a conversation says
 //! is data for it, and no text of a conversation may become a special token:
 //!
-//! 1. The template runs with every character of the conversation *tainted*. In what comes out, special tokens
-//!    are only looked for among the characters that the template wrote.
-//! 2. Templates look into texts: whether one ends with `</think>`, say. A tainted text never does. So the
-//!    template runs once more, with the texts as they are, but for special tokens written out in them, which
-//!    are tainted still. If that gives the same special tokens in the same order, it is taken, otherwise the
-//!    first.
-//! 3. The tokenizer encodes the text as a whole, as it would for anybody. Its special tokens are compared
+//! 1. Texts know which of their characters the template wrote, whatever it does with them. Special tokens are
+//!    only looked for among these.
+//! 2. The tokenizer encodes the text as a whole, as it would for anybody. Its special tokens are compared
 //!    with those found. Where the conversation has some written out, the text is encoded in pieces instead,
 //!    with none of them whole.
+//!
+//! Templates differ in what they take: a system message in the middle, several calls in a message, arguments
+//! as objects or as texts. A template is asked once what it takes ([`takes`]), and a conversation that it
+//! refuses, or of which it drops a text, is tried in other forms.
 
 mod context;
-mod functions;
+mod jinja;
 mod marks;
-mod taint;
+mod takes;
 
-use crate::conversation::{Conversation, Date};
+use crate::calls::{CallFormat, THOUGHTS};
+use crate::conversation::{Conversation, Date, Effort, Item};
+use crate::grammar::Thoughts;
 use crate::prompt::Prompt;
-use context::Context;
-use functions::Refusal;
+use jinja::{Budget, Fault, Program, Text, Value};
 use kernmill_text::{Vocabulary, VocabularyError};
 use marks::{Mark, Marks};
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, UndefinedBehavior};
-use serde_json::{Map, Value};
-use std::error::Error;
-use std::io::{self, Write};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use takes::{FORMS, Form, Takes};
 
 /// Bytes of the longest template.
 pub const TEMPLATE_BYTES: usize = 1 << 20;
@@ -36,21 +35,21 @@ pub const TEMPLATE_BYTES: usize = 1 << 20;
 /// Bytes of the longest text that a template may write.
 pub const TEXT_BYTES: usize = 64 << 20;
 
-/// What a template may use up: one for each instruction, and for each 64 bytes that it makes. This bounds its
-/// time, and its memory to 32 MiB.
-const FUEL: u64 = 1 << 19;
+/// Work that a template may do: a step of it counts as 64, and every byte that it makes or looks at as one.
+/// This bounds its time, and its memory to 32 MiB.
+const WORK: usize = 32 << 20;
 
-/// What a template may use up besides for each byte of a conversation: it makes tainted copies of them.
-const FUEL_BY_BYTE: u64 = 2;
+/// Work that a template may do besides for each byte of a conversation.
+const WORK_BY_BYTE: usize = 64;
 
-/// What a template may use up besides for each item of a conversation.
-const FUEL_BY_ITEM: u64 = 4096;
+/// Work that a template may do besides for each item of a conversation.
+const WORK_BY_ITEM: usize = 256 << 10;
 
-/// Deepest calls of macros.
-const DEPTH: usize = 100;
+/// Longest time of a template for one prompt, in all forms in which a conversation is tried.
+const TIME: Duration = Duration::from_secs(2);
 
-/// Name of the template in its environment.
-const NAME: &str = "chat";
+/// The day that is told where none is to be told: the one that templates of Llama have for that.
+const NO_DAY: (u16, u8, u8) = (2024, 7, 26);
 
 /// Why a template has no prompt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,22 +74,27 @@ pub enum TemplateError {
 /// A chat template with the special tokens of its model.
 #[derive(Debug)]
 pub struct Template {
-    environment: Environment<'static>,
+    program: Program,
     marks: Marks,
-    /// Values that every conversation has.
-    values: Map<String, Value>,
+    /// Texts of tokens, by the names that templates have for them.
+    tokens: BTreeMap<String, String>,
+    takes: Takes,
+    /// How the model writes calls.
+    calls: Option<&'static CallFormat>,
+    /// Whether the model writes thoughts into its texts.
+    thinks: bool,
 }
 
 impl Template {
-    /// Reads a template. `start` and `end` are the texts of the tokens around a text, which templates write.
+    /// Reads a template, and asks it what it takes. `tokens` has texts of tokens by the names that templates
+    /// have for them, such as `bos_token`.
     ///
     /// # Errors
     /// When it is too long or no template.
     pub fn new(
         source: &str,
         vocabulary: &dyn Vocabulary,
-        start: Option<&str>,
-        end: Option<&str>,
+        tokens: &BTreeMap<String, String>,
     ) -> Result<Template, TemplateError> {
         if source.len() > TEMPLATE_BYTES {
             let bytes = source.len();
@@ -98,31 +102,31 @@ impl Template {
                 "it has {bytes} bytes, expected at most {TEMPLATE_BYTES}"
             )));
         }
-        if taint::is_private(source) {
-            return Err(TemplateError::Parse("it has characters for private use".to_owned()));
+        let wrong = |(what, line): (String, u32)| TemplateError::Parse(format!("{what} in line {line}"));
+        let program = Program::parse(source).map_err(wrong)?;
+        let mut tokens = tokens.clone();
+        for name in ["bos_token", "eos_token"] {
+            tokens.entry(name.to_owned()).or_default();
         }
-        let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|error| TemplateError::Parse(described(&error)))?);
-        environment.set_undefined_behavior(UndefinedBehavior::Lenient);
-        environment.set_recursion_limit(DEPTH);
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.set_formatter(|out, state, value| match functions::printed(value) {
-            Some(text) => Ok(out.write_str(text)?),
-            None => minijinja::escape_formatter(out, state, value),
+        let (calls, thinks) = (CallFormat::of_template(source), source.contains(THOUGHTS[1]));
+        let marks = Marks::of(vocabulary);
+        let mut template = Template { program, marks, tokens, takes: Takes::USUAL, calls, thinks };
+        let until = Instant::now() + TIME;
+        template.takes = Takes::ask(|conversation, takes| {
+            let text = template.render(conversation, takes, FORMS[0], until).ok()?;
+            Some(text.as_str().to_owned())
         });
-        environment.add_filter("tojson", functions::tojson);
-        environment.add_function("raise_exception", functions::raise_exception);
-        let source = without_generation(source);
-        environment
-            .add_template_owned(NAME, source)
-            .map_err(|error| TemplateError::Parse(described(&error)))?;
-        let mut values = Map::new();
-        for (name, token) in [("bos_token", start), ("eos_token", end)] {
-            values.insert(name.to_owned(), token.unwrap_or("").into());
+        if !template.takes.tells_tools {
+            template.calls = Some(&CallFormat::UNTOLD);
         }
-        Ok(Template { environment, marks: Marks::of(vocabulary), values })
+        Ok(template)
+    }
+
+    /// How the model writes calls, if the template tells. Where it has no place for declared functions, the
+    /// model is told of them in its instructions, and asked to call them in the format
+    /// [`CallFormat::UNTOLD`].
+    pub fn calls(&self) -> Option<&'static CallFormat> {
+        self.calls
     }
 
     /// Ids of a prompt: the conversation, and what comes before the model's answer.
@@ -134,7 +138,21 @@ impl Template {
         vocabulary: &dyn Vocabulary,
         conversation: &Conversation,
     ) -> Result<Prompt, TemplateError> {
-        let text = self.tainted(conversation)?;
+        Ok(self.begin(vocabulary, conversation)?.0)
+    }
+
+    /// A prompt as [`Template::prompt`] makes it, and where the text behind it has thoughts.
+    ///
+    /// # Errors
+    /// As [`Template::prompt`].
+    pub fn begin(
+        &self,
+        vocabulary: &dyn Vocabulary,
+        conversation: &Conversation,
+    ) -> Result<(Prompt, Thoughts), TemplateError> {
+        let written = self.written(conversation)?;
+        let thoughts = self.thoughts(written.as_str(), conversation.effort);
+        let text = characters(&written);
         let marks = self.marks.find(&text, |(_, is_template)| *is_template);
         let ids = self.encode(vocabulary, &text, &marks)?;
         let mut prompt = Prompt::default();
@@ -147,7 +165,19 @@ impl Template {
             prompt.ids.push(id);
         }
         prompt.mark();
-        Ok(prompt)
+        Ok((prompt, thoughts))
+    }
+
+    /// Where the text behind a prompt has thoughts.
+    fn thoughts(&self, prompt: &str, effort: Effort) -> Thoughts {
+        let (prompt, [open, close]) = (prompt.trim_end(), THOUGHTS);
+        if prompt.ends_with(open) {
+            Thoughts::Begun
+        } else if self.thinks && effort != Effort::None && !prompt.ends_with(close) {
+            Thoughts::Optional
+        } else {
+            Thoughts::None
+        }
     }
 
     /// Text of a prompt, special tokens as the template writes them.
@@ -155,63 +185,68 @@ impl Template {
     /// # Errors
     /// When the template refuses the conversation or fails.
     pub fn text(&self, conversation: &Conversation) -> Result<String, TemplateError> {
-        Ok(self.tainted(conversation)?.into_iter().map(|(c, _)| c).collect())
+        Ok(self.written(conversation)?.as_str().to_owned())
     }
 
-    /// Characters of the prompt, each with whether the template wrote it.
-    fn tainted(&self, conversation: &Conversation) -> Result<Vec<(char, bool)>, TemplateError> {
-        let guarded = self.render(conversation, &|text| self.guard(text))?;
-        let safe = self.render(conversation, &taint::taint)?;
-        let [guarded, safe] = [guarded, safe].map(|text| taint::untaint(&text));
-        let same = guarded.iter().map(|(c, _)| c).eq(safe.iter().map(|(c, _)| c));
-        let ids = |text: &[(char, bool)]| -> Vec<u32> {
-            self.marks.find(text, |(_, is_template)| *is_template).into_iter().map(|mark| mark.id).collect()
-        };
-        Ok(if !same && ids(&guarded) == ids(&safe) { guarded } else { safe })
-    }
-
-    /// A text in which special tokens that are written out are tainted, and nothing else.
-    fn guard(&self, text: &str) -> String {
-        let characters: Vec<(char, bool)> = text.chars().map(|c| (c, false)).collect();
-        let mut marks = self.marks.find(&characters, |_| true).into_iter().peekable();
-        let mut guarded = String::with_capacity(text.len());
-        for (n, (c, _)) in characters.iter().enumerate() {
-            while marks.next_if(|mark| mark.end <= n).is_some() {}
-            let is_inside = marks.peek().is_some_and(|mark| mark.start <= n);
-            let mut bytes = [0; 4];
-            let c = c.encode_utf8(&mut bytes);
-            if is_inside || taint::is_private(c) { guarded += &taint::taint(c) } else { guarded += c }
+    /// The text of a prompt, in the first form of the conversation that the template takes and of which it
+    /// drops no text.
+    fn written(&self, conversation: &Conversation) -> Result<Text, TemplateError> {
+        let until = Instant::now() + TIME;
+        let mut written = None;
+        for form in FORMS {
+            let text = self.render(conversation, &self.takes, form, until);
+            let is_whole = text.as_ref().is_ok_and(|text| is_whole(conversation, text.as_str()));
+            // What the template says of the conversation as it is says most.
+            if is_whole || written.is_none() || text.is_ok() && written.as_ref().is_some_and(Result::is_err) {
+                written = Some(text);
+            }
+            if is_whole {
+                break;
+            }
         }
-        guarded
+        written.unwrap_or_else(|| Ok(Text::of_template("")))
     }
 
     fn render(
         &self,
         conversation: &Conversation,
-        mark: &dyn Fn(&str) -> String,
-    ) -> Result<String, TemplateError> {
-        let context = Context { mark };
-        let mut values = self.values.clone();
-        values.extend(context::effort(conversation.effort));
-        values.insert("add_generation_prompt".to_owned(), true.into());
-        values.insert("messages".to_owned(), context.messages(conversation));
+        takes: &Takes,
+        form: Form,
+        until: Instant,
+    ) -> Result<Text, TemplateError> {
+        let bytes = size(conversation).saturating_mul(WORK_BY_BYTE);
+        let work = conversation.items.len().saturating_mul(WORK_BY_ITEM).saturating_add(bytes);
+        let budget = Budget::new(work.saturating_add(WORK), until);
+        let date = conversation.date.or_else(|| Date::new(NO_DAY.0, NO_DAY.1, NO_DAY.2));
+        let clock = |format: &str| date.map(|date| date.format(format)).unwrap_or_default();
+        self.run(conversation, takes, form, budget, &clock).map_err(|fault| match *fault {
+            Fault::Refused(message) => TemplateError::Refused(message),
+            Fault::Failed(what, None) => TemplateError::Render(what),
+            Fault::Failed(what, Some(line)) => TemplateError::Render(format!("{what} in line {line}")),
+        })
+    }
+
+    fn run(
+        &self,
+        conversation: &Conversation,
+        takes: &Takes,
+        form: Form,
+        budget: Budget,
+        clock: jinja::Clock,
+    ) -> jinja::Result<Text> {
+        let mut values = context::effort(conversation.effort);
+        values.extend(self.tokens.iter().map(|(name, token)| (name.as_str(), Value::text(token.as_str()))));
+        values.push(("add_generation_prompt", Value::Bool(true)));
+        values.push(("messages", context::value(conversation, takes, form, &budget)?));
         if !conversation.tools.is_empty() {
-            values.insert("tools".to_owned(), context.tools(&conversation.tools));
+            values.push(("tools", context::tools(&conversation.tools, &budget)?));
         }
-        let failed = |error: minijinja::Error| match refusal(&error) {
-            Some(message) => TemplateError::Refused(message),
-            None => TemplateError::Render(described(&error)),
-        };
-        let bytes: u64 = values.values().map(|value| value.to_string().len() as u64).sum();
-        let items = conversation.items.len() as u64;
-        let mut environment = self.environment.clone();
-        environment.set_fuel(Some(FUEL + FUEL_BY_BYTE * bytes + FUEL_BY_ITEM * items));
-        let values = minijinja::Value::from(minijinja::value::Serde(&values));
-        let dated = minijinja::context! { ..date(conversation.date), ..values };
-        let mut out = Limited(Vec::new());
-        let template = environment.get_template(NAME).map_err(failed)?;
-        template.render_captured_to(dated, &mut out).map_err(failed)?;
-        String::from_utf8(out.0).map_err(|error| TemplateError::Render(error.to_string()))
+        let text = self.program.text(values, budget, clock)?;
+        if text.as_str().len() > TEXT_BYTES {
+            let what = format!("the text has more than {TEXT_BYTES} bytes");
+            return Err(Box::new(Fault::Failed(what, None)));
+        }
+        Ok(text)
     }
 
     /// Ids of a text whose special tokens are `marks`, and no others.
@@ -258,73 +293,42 @@ impl Template {
     }
 }
 
-/// The function that tells the day, if there is one to tell.
-fn date(date: Option<Date>) -> minijinja::Value {
-    let Some(date) = date else { return minijinja::context! {} };
-    let told = move |format: &str| {
-        date.format(format).ok_or_else(|| {
-            let what = format!("`strftime_now` knows no time in the form `{format}`");
-            minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, what)
-        })
+/// Characters of a text, each with whether the template wrote it.
+fn characters(text: &Text) -> Vec<(char, bool)> {
+    text.runs().flat_map(|(run, is_template)| run.chars().map(move |c| (c, is_template))).collect()
+}
+
+/// Bytes of what a conversation says.
+fn size(conversation: &Conversation) -> usize {
+    let item = |item: &Item| match item {
+        Item::Instructions(text) | Item::Reasoning(text) | Item::Preamble(text) | Item::Answer(text) => {
+            text.len()
+        }
+        Item::User { text, .. } => text.len(),
+        Item::Call(call) => call.name.len() + call.arguments.len(),
+        Item::Output(output) => output.text.len(),
     };
-    minijinja::context! { strftime_now => minijinja::Value::from_function(told) }
+    let schema = |schema: &serde_json::Value| schema.to_string().len();
+    let tools = conversation
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_ref().map_or(0, schema));
+    conversation.items.iter().map(item).sum::<usize>() + tools.sum::<usize>()
 }
 
-/// A template without the blocks that mark what was generated, which only matter for training.
-fn without_generation(source: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(source.len()), source);
-    while let Some(start) = rest.find("{%") {
-        let Some(length) = rest[start + 2..].find("%}") else { break };
-        let (before, tag) = (&rest[..start], &rest[start + 2..][..length]);
-        out += before;
-        let word = tag.trim_matches(['-', '+']).trim();
-        let replaced = match word {
-            "generation" => tag.replace("generation", "if true"),
-            "endgeneration" => tag.replace("endgeneration", "endif"),
-            _ => tag.to_owned(),
-        };
-        out += &format!("{{%{replaced}%}}");
-        rest = &rest[start + 2 + length + 2..];
-    }
-    out + rest
-}
-
-/// An error with its place, in a line.
-fn described(error: &minijinja::Error) -> String {
-    let detail = error.detail().map(taint::plain).unwrap_or_default();
-    let place = error.line().map(|line| format!(" in line {line}")).unwrap_or_default();
-    if detail.is_empty() {
-        format!("{}{place}", error.kind())
-    } else {
-        format!("{}: {detail}{place}", error.kind())
-    }
-}
-
-/// What a template says to refuse a conversation, if it did.
-fn refusal(error: &minijinja::Error) -> Option<String> {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = cause {
-        if let Some(Refusal(message)) = error.downcast_ref() {
-            return Some(message.clone());
-        }
-        cause = error.source();
-    }
-    None
-}
-
-/// A text that grows to its limit.
-struct Limited(Vec<u8>);
-
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > TEXT_BYTES {
-            return Err(io::Error::other(format!("the text has more than {TEXT_BYTES} bytes")));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Whether a prompt has all that the operator and the user say.
+fn is_whole(conversation: &Conversation, text: &str) -> bool {
+    let mut at = 0;
+    conversation.items.iter().all(|item| match item {
+        Item::Instructions(said) => text.contains(said.trim()),
+        // Messages of the user come one after the other.
+        Item::User { text: said, .. } => match text[at..].find(said.trim()) {
+            Some(found) => {
+                at += found + said.trim().len();
+                true
+            }
+            None => false,
+        },
+        _ => true,
+    })
 }

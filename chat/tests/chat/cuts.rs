@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use kernmill_chat::{
-    AddedToken, Conversation, Event, Format, FormatSource, Item, Part, Piece, Tool, Turn, TurnOptions,
+    AddedToken, Conversation, Event, Format, Item, Part, Piece, Template, Templates, Tool, Turn, TurnOptions,
     Vocabulary, VocabularyError,
 };
 use std::collections::BTreeMap;
@@ -107,8 +107,9 @@ fn turn(format: &str, vocabulary: &Cut, options: &TurnOptions) -> Turn {
         tools: vec![f("f"), f("g")],
         ..Conversation::default()
     };
-    let template = (format == "template").then_some(TEMPLATE);
-    let made = Format::of(vocabulary, FormatSource { template, ..FormatSource::default() }).unwrap();
+    let template = || Template::new(TEMPLATE, vocabulary, &BTreeMap::new()).unwrap();
+    let templates = (format == "template").then(|| Templates { default: template(), tool_use: None });
+    let made = Format::of(vocabulary, templates, Vec::new());
     assert_eq!(made.name(), format);
     let known = BTreeMap::new();
     Turn::new(vocabulary, &made, &conversation, &known, options.clone(), &[]).unwrap()

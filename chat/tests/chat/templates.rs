@@ -3,6 +3,7 @@
 use super::VOCABULARY;
 use kernmill_chat::{Conversation, Date, Effort, Item, Template, TemplateError, Vocabulary};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Turns between tokens of this vocabulary; thoughts of earlier answers are cut off.
@@ -17,7 +18,12 @@ const TURNS: &str = "{%- if tools -%}<|start|>tools {{ tools | tojson }}<|end|>{
     {%- if add_generation_prompt -%}<|start|>assistant\\n{%- endif -%}";
 
 fn template(source: &str) -> Template {
-    Template::new(source, &*VOCABULARY, Some("<|startoftext|>"), None).unwrap()
+    Template::new(
+        source,
+        &*VOCABULARY,
+        &BTreeMap::from([("bos_token".to_owned(), "<|startoftext|>".to_owned())]),
+    )
+    .unwrap()
 }
 
 fn said(texts: &[&str]) -> Conversation {
@@ -29,7 +35,7 @@ fn said(texts: &[&str]) -> Conversation {
 }
 
 fn wrong(source: &str) -> String {
-    match Template::new(source, &*VOCABULARY, None, None) {
+    match Template::new(source, &*VOCABULARY, &BTreeMap::new()) {
         Ok(template) => template.text(&said(&["Hello"])).unwrap_err().to_string(),
         Err(error) => error.to_string(),
     }
@@ -133,10 +139,10 @@ fn values_are_those_that_templates_know() {
     assert_eq!(shown(source, &conversation), "<|startoftext|>True medium NoneFalse");
     conversation.effort = Effort::None;
     assert_eq!(shown(source, &conversation), "<|startoftext|>False  NoneFalse");
-    let source = "{{ strftime_now('%d %b %Y') if strftime_now is defined else 'no day' }}";
-    assert_eq!(shown(source, &conversation), "no day");
-    conversation.date = Date::new(2024, 7, 26);
-    assert_eq!(shown(source, &conversation), "26 Jul 2024");
+    let source = "{{ strftime_now('%d %b %Y, %-m %p%Z') if strftime_now is defined else 'no day' }}";
+    assert_eq!(shown(source, &conversation), "26 Jul 2024, 7 AM");
+    conversation.date = Date::new(2026, 11, 2);
+    assert_eq!(shown(source, &conversation), "02 Nov 2026, 11 AM");
     let source = "a\n{% generation %}\n{%- if true %}b{% endif -%}{%- endgeneration -%}\nc";
     assert_eq!(shown(source, &conversation), "a\nbc");
 }
@@ -147,16 +153,15 @@ fn templates_fail_with_a_line() {
     assert_eq!(wrong(refused), "the chat template refuses this conversation: no Hello");
     let refusal = template(refused).text(&said(&["Hello"])).unwrap_err();
     assert_eq!(refusal, TemplateError::Refused("no Hello".to_owned()));
-    assert!(wrong("a\n{% if %}").starts_with("the chat template: syntax error"), "{}", wrong("a\n{% if %}"));
+    assert_eq!(wrong("a\n{% if %}"), "the chat template: unexpected `%}`, expected an expression in line 2");
     assert_eq!(
         wrong("a\n{{ messages[0].x.y }}"),
-        "the chat template fails: undefined value: `messages[0].x` is undefined in line 2"
+        "the chat template fails: `messages[0].x` is undefined in line 2"
     );
     assert_eq!(
         wrong(&"x".repeat((1 << 20) + 1)),
         "the chat template: it has 1048577 bytes, expected at most 1048576"
     );
-    assert_eq!(wrong("\u{f0041}"), "the chat template: it has characters for private use");
 }
 
 #[test]

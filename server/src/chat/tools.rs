@@ -3,8 +3,8 @@
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::{Conversation, Tool};
 use kernmill::chat::ToolChoice;
+use kernmill::chat::{Conversation, Tool};
 use serde_json::Value;
 
 /// Letters of a function's name at most, in the APIs of OpenAI and Ollama.

@@ -77,6 +77,7 @@ impl Prepared {
         }
         let options = TurnOptions {
             choice: ask.choice.clone(),
+            allowed: None,
             one_call: ask.one_call,
             form: ask.form.clone(),
             stop: ask.stop.clone(),

@@ -54,7 +54,12 @@ pub fn show(state: &State, scope: &Scope<'_>, body: &[u8]) -> Result<Response, A
     fields.flag("verbose")?;
     let facts = scope.facts;
     let mut can = vec!["completion"];
-    if matches!(facts.format, Format::Harmony | Format::Template(_, Some(_))) {
+    let calls = match &facts.format {
+        Format::Harmony => true,
+        Format::Template(templates) => templates.calls().is_some(),
+        Format::Plain { .. } => false,
+    };
+    if calls {
         can.push("tools");
     }
     if matches!(facts.format, Format::Harmony) {

@@ -3,6 +3,10 @@
 use kernmill_chat::calls::{FORMATS, TextParser};
 use kernmill_chat::harmony::{Options, Parser, prompt};
 use kernmill_chat::{AddedToken, Conversation, Event, Template, Vocabulary, VocabularyError};
+use std::collections::BTreeMap;
+
+/// Texts of the tokens around a text, by the names that templates have for them.
+const NAMED: [(&str, &str); 2] = [("bos_token", "<s>"), ("eos_token", "</s>")];
 
 /// Ids of bytes, the tokens of Harmony and some others after them, and ids without text.
 struct Bytes;
@@ -98,7 +102,11 @@ pub fn chat_template(data: &[u8]) {
         let starts = prompt.ids.iter().filter(|id| **id == 256).count();
         assert!(starts <= conversation.items.len() + 3, "a text made a message");
     }
-    if let Ok(template) = Template::new(source, &Bytes, Some("<s>"), Some("</s>")) {
+    if let Ok(template) = Template::new(
+        source,
+        &Bytes,
+        &BTreeMap::from(NAMED.map(|(name, text)| (name.to_owned(), text.to_owned()))),
+    ) {
         let _ = template.prompt(&Bytes, &conversation);
     }
 }

@@ -1,0 +1,135 @@
+//! Tests of values (`value is name`).
+
+use super::arguments::Given;
+use super::ast::Compare;
+use super::budget::{Budget, Result, failed};
+use super::compare::same;
+use super::operate::compares;
+use super::value::Value;
+use super::{filters, methods};
+
+/// Whether a value passes a test.
+pub(super) fn passes(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<bool> {
+    let compare = match name {
+        "==" | "eq" | "equalto" => Some(Compare::Equal),
+        "!=" | "ne" => Some(Compare::Unequal),
+        "<" | "lt" | "lessthan" => Some(Compare::Less),
+        "<=" | "le" => Some(Compare::LessEqual),
+        ">" | "gt" | "greaterthan" => Some(Compare::Greater),
+        ">=" | "ge" => Some(Compare::GreaterEqual),
+        "in" => Some(Compare::In),
+        _ => None,
+    };
+    if let Some(compare) = compare {
+        let given = given.bind(name, ["other"])?;
+        return compares(budget, compare, value, given.need(0)?);
+    }
+    if matches!(name, "sameas" | "divisibleby") {
+        let given = given.bind(name, ["other"])?;
+        let other = given.need(0)?;
+        return match (name, value.as_int(), other.as_int()) {
+            ("sameas", ..) => Ok(same(value, other)),
+            (_, Some(_), Some(0)) => failed("division by zero"),
+            (_, Some(value), Some(other)) => Ok(value.checked_rem(other).unwrap_or(0) == 0),
+            _ => failed("`divisibleby` takes whole numbers"),
+        };
+    }
+    given.bind(name, [])?;
+    let parity = |wanted: i64| match value.as_int() {
+        Some(number) => Ok(number.rem_euclid(2) == wanted),
+        None => failed(format!("`{name}` takes a whole number")),
+    };
+    Ok(match name {
+        "defined" => !matches!(value, Value::Undefined(_)),
+        "undefined" => matches!(value, Value::Undefined(_)),
+        "none" => matches!(value, Value::None),
+        "boolean" => matches!(value, Value::Bool(_)),
+        "true" => matches!(value, Value::Bool(true)),
+        "false" => matches!(value, Value::Bool(false)),
+        "integer" => matches!(value, Value::Int(_)),
+        "float" => matches!(value, Value::Float(_)),
+        "number" => value.as_float().is_some(),
+        "string" => matches!(value, Value::Text(_)),
+        "mapping" => matches!(value, Value::Dict(_)),
+        "sequence" => {
+            value.is_sequence()
+                || matches!(value, Value::Text(_) | Value::Dict(_) | Value::Range(_) | Value::Undefined(_))
+        }
+        "iterable" => matches!(
+            value,
+            Value::Undefined(_)
+                | Value::Text(_)
+                | Value::List(_)
+                | Value::Dict(_)
+                | Value::Range(_)
+                | Value::Stream(_)
+                | Value::Loop(_)
+        ),
+        "callable" => matches!(
+            value,
+            Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Joiner(_) | Value::Loop(_)
+        ),
+        "escaped" => false,
+        "odd" => parity(1)?,
+        "even" => parity(0)?,
+        "lower" | "upper" => {
+            let text = super::write::text(budget, value)?;
+            let method = if name == "lower" { "islower" } else { "isupper" };
+            let fits = methods::call(budget, &Value::Text(text), &method.into(), Given::default())?;
+            fits.is_true()
+        }
+        "filter" => value.as_str().is_some_and(filters::is_known),
+        "test" => value.as_str().is_some_and(is_known),
+        _ => return failed(format!("unknown test `{name}`")),
+    })
+}
+
+/// Names of the tests without arguments.
+const PLAIN: [&str; 20] = [
+    "defined",
+    "undefined",
+    "none",
+    "boolean",
+    "true",
+    "false",
+    "integer",
+    "float",
+    "number",
+    "string",
+    "mapping",
+    "sequence",
+    "iterable",
+    "callable",
+    "escaped",
+    "odd",
+    "even",
+    "lower",
+    "upper",
+    "filter",
+];
+const WITH_ARGUMENTS: [&str; 20] = [
+    "==",
+    "eq",
+    "equalto",
+    "!=",
+    "ne",
+    "<",
+    "lt",
+    "lessthan",
+    "<=",
+    "le",
+    ">",
+    "gt",
+    "greaterthan",
+    ">=",
+    "ge",
+    "in",
+    "sameas",
+    "divisibleby",
+    "test",
+    "filter",
+];
+
+fn is_known(name: &str) -> bool {
+    PLAIN.contains(&name) || WITH_ARGUMENTS.contains(&name)
+}

@@ -1,0 +1,145 @@
+//! Texts that know which of their characters the template wrote.
+
+use super::budget::{Budget, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A text with the origin of its characters. Cutting and joining keeps origins.
+#[derive(Clone, Debug)]
+pub(in crate::template) struct Text {
+    text: Arc<str>,
+    origin: Origin,
+}
+
+/// Where the characters of a text come from.
+#[derive(Clone, Debug)]
+enum Origin {
+    Template,
+    Conversation,
+    /// Ends of runs in bytes, each with whether the template wrote it; the last end is the text's.
+    Mixed(Arc<[(usize, bool)]>),
+}
+
+impl Text {
+    /// A text that the template wrote.
+    pub fn of_template(text: impl Into<Arc<str>>) -> Text {
+        Text { text: text.into(), origin: Origin::Template }
+    }
+
+    /// A text of the conversation.
+    pub fn of_conversation(text: impl Into<Arc<str>>) -> Text {
+        Text { text: text.into(), origin: Origin::Conversation }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Pieces of the text in order, each of one origin, with whether the template wrote it.
+    pub fn runs(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.runs_in(0..self.text.len())
+    }
+
+    fn runs_in(&self, range: Range<usize>) -> impl Iterator<Item = (&str, bool)> {
+        let whole = [(self.text.len(), !matches!(self.origin, Origin::Conversation))];
+        let (mixed, whole) = match &self.origin {
+            Origin::Mixed(runs) => (&runs[runs.partition_point(|run| run.0 <= range.start)..], None),
+            _ => (&[][..], Some(whole)),
+        };
+        let mut at = range.start;
+        mixed.iter().copied().chain(whole.into_iter().flatten()).map_while(move |(end, is_template)| {
+            let start = at;
+            at = end.min(range.end).max(start);
+            (start < range.end).then(|| (&self.text[start..at], is_template))
+        })
+    }
+
+    /// A part of the text, by bytes.
+    pub fn slice(&self, budget: &Budget, range: Range<usize>) -> Result<Text> {
+        if range == (0..self.text.len()) {
+            return Ok(self.clone());
+        }
+        let mut part = Builder::new(budget);
+        part.push_part(self, range)?;
+        Ok(part.finish())
+    }
+
+    /// The text with each run replaced by what a function makes of it.
+    pub fn map(&self, budget: &Budget, change: impl Fn(&str) -> String) -> Result<Text> {
+        let mut changed = Builder::new(budget);
+        for (run, is_template) in self.runs() {
+            changed.push(&change(run), is_template)?;
+        }
+        Ok(changed.finish())
+    }
+}
+
+/// A text that grows. It uses up the budget by what it makes.
+pub(in crate::template) struct Builder<'b> {
+    budget: &'b Budget,
+    text: String,
+    runs: Vec<(usize, bool)>,
+}
+
+impl<'b> Builder<'b> {
+    pub fn new(budget: &'b Budget) -> Builder<'b> {
+        Builder { budget, text: String::new(), runs: Vec::new() }
+    }
+
+    pub fn budget(&self) -> &'b Budget {
+        self.budget
+    }
+
+    pub fn push(&mut self, text: &str, is_template: bool) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.budget.spend(text.len())?;
+        self.add(text, is_template);
+        Ok(())
+    }
+
+    /// Appends a text so many times.
+    pub fn repeat(&mut self, text: &Text, times: usize) -> Result<()> {
+        self.budget.spend(text.text.len().saturating_mul(times))?;
+        let times = if text.text.is_empty() { 0 } else { times };
+        (0..times).for_each(|_| text.runs().for_each(|(run, is_template)| self.add(run, is_template)));
+        Ok(())
+    }
+
+    fn add(&mut self, text: &str, is_template: bool) {
+        self.text.push_str(text);
+        let end = self.text.len();
+        match self.runs.last_mut() {
+            Some(last) if last.1 == is_template => last.0 = end,
+            _ => self.runs.push((end, is_template)),
+        }
+    }
+
+    /// Appends what the template wrote.
+    pub fn own(&mut self, text: &str) -> Result<()> {
+        self.push(text, true)
+    }
+
+    pub fn push_text(&mut self, text: &Text) -> Result<()> {
+        self.push_part(text, 0..text.text.len())
+    }
+
+    pub fn push_part(&mut self, text: &Text, range: Range<usize>) -> Result<()> {
+        text.runs_in(range).try_for_each(|(run, is_template)| self.push(run, is_template))
+    }
+
+    pub fn finish(self) -> Text {
+        let origin = match self.runs[..] {
+            [] | [(_, true)] => Origin::Template,
+            [(_, false)] => Origin::Conversation,
+            _ => Origin::Mixed(self.runs.into()),
+        };
+        Text { text: self.text.into(), origin }
+    }
+}
+
+/// Whether Python takes a character as space.
+pub(super) fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}

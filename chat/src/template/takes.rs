@@ -1,0 +1,143 @@
+//! What a template takes, which it is asked once, and the forms in which conversations are tried.
+
+use crate::conversation::{Call, Conversation, Item, Output, Tool};
+use serde_json::json;
+use std::borrow::Cow;
+
+/// What a template takes. Where it takes several, what is usual goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Takes {
+    /// Arguments of calls are texts of JSON, not objects.
+    pub has_text_arguments: bool,
+    /// The content of a message with calls and no text is none, not empty.
+    pub has_null_content: bool,
+    /// Identifiers of calls are nine letters and digits.
+    pub has_short_ids: bool,
+    /// A message has one call.
+    pub has_single_calls: bool,
+    /// There is a place for calls.
+    pub has_calls: bool,
+    /// There is a place for declared functions.
+    pub tells_tools: bool,
+}
+
+/// Where instructions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    AsIs,
+    /// In one message before the others.
+    First,
+    /// In the first message of the user.
+    InUser,
+}
+
+/// A form of a conversation's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub system: System,
+    /// Neighbours of one role are one message.
+    pub joins: bool,
+}
+
+/// Forms in the order in which they are tried.
+pub(super) const FORMS: [Form; 6] = [
+    Form { system: System::AsIs, joins: false },
+    Form { system: System::AsIs, joins: true },
+    Form { system: System::First, joins: false },
+    Form { system: System::First, joins: true },
+    Form { system: System::InUser, joins: false },
+    Form { system: System::InUser, joins: true },
+];
+
+/// Values that only calls of these conversations have, and an output.
+const VALUES: [&str; 2] = ["Oslo", "Rome"];
+const OUTPUT: &str = "21 degrees";
+
+impl Takes {
+    /// What most templates take.
+    pub const USUAL: Takes = Takes {
+        has_text_arguments: false,
+        has_null_content: false,
+        has_short_ids: false,
+        has_single_calls: false,
+        has_calls: true,
+        tells_tools: true,
+    };
+
+    /// Asks a template, by what it writes of small conversations; `None` where it refuses.
+    pub fn ask(written: impl Fn(&Conversation, &Takes) -> Option<String>) -> Takes {
+        let mut takes = Takes::USUAL;
+        let told = |system: Option<&str>| {
+            written(&conversation(system, 0), &takes).is_some_and(|text| text.contains("get_weather"))
+        };
+        takes.tells_tools = told(None) || told(Some("Be brief."));
+        let one = conversation(None, 1);
+        let is_kept = |takes: &Takes, one: &Conversation| {
+            let text = written(one, takes)?;
+            let count = one.items.iter().filter(|item| matches!(item, Item::Call(_))).count();
+            let has_all = VALUES[..count].iter().all(|value| text.contains(value)) && text.contains(OUTPUT);
+            // An object that was meant to be a text is printed in Python's way.
+            (has_all && !text.contains("{'city': 'Oslo'")).then_some(())
+        };
+        let mut ways = Vec::new();
+        for has_short_ids in [false, true] {
+            for has_text_arguments in [false, true] {
+                for has_null_content in [false, true] {
+                    ways.push(Takes { has_short_ids, has_text_arguments, has_null_content, ..takes });
+                }
+            }
+        }
+        match ways.into_iter().find(|way| is_kept(way, &one).is_some()) {
+            Some(way) => takes = way,
+            None => takes.has_calls = false,
+        }
+        let single = Takes { has_single_calls: true, ..takes };
+        let two = conversation(None, 2);
+        if takes.has_calls && is_kept(&takes, &two).is_none() && is_kept(&single, &two).is_some() {
+            takes = single;
+        }
+        takes
+    }
+
+    /// The identifier of a call as the template takes it.
+    pub fn id<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        let fits = id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        if !self.has_short_ids || fits {
+            return id.into();
+        }
+        // FNV-1a, so that an identifier is always made the same.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        let mut hash = id.bytes().fold(0xCBF2_9CE4_8422_2325, step);
+        let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let digit = |_| {
+            let digit = char::from(digits[(hash % 62) as usize]);
+            hash /= 62;
+            digit
+        };
+        (0..9).map(digit).collect::<String>().into()
+    }
+}
+
+/// A small conversation with a declared function and so many calls of it.
+fn conversation(system: Option<&str>, calls: usize) -> Conversation {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string", "description": "A city."}},
+                        "required": ["city"]});
+    let tool = Tool {
+        name: "get_weather".to_owned(),
+        description: "Says how the weather is.".to_owned(),
+        parameters: Some(schema),
+        strict: false,
+    };
+    let id = |n: usize| format!("call_{n}123456789abcdef01234567");
+    let mut items: Vec<Item> = system.map(|text| Item::Instructions(text.to_owned())).into_iter().collect();
+    items.push(Item::User { name: None, text: "How is the weather?".to_owned() });
+    items.extend(VALUES[..calls].iter().enumerate().map(|(n, city)| {
+        let (name, arguments) = (tool.name.clone(), json!({"city": city}).to_string());
+        Item::Call(Call { id: id(n), name, arguments, is_builtin: false })
+    }));
+    items.extend((0..calls).map(|n| {
+        let (name, text) = (tool.name.clone(), OUTPUT.to_owned());
+        Item::Output(Output { id: id(n), name, text, is_builtin: false })
+    }));
+    Conversation { items, tools: vec![tool], ..Conversation::default() }
+}
