@@ -56,8 +56,28 @@ struct PartReads {
     items: u64,
     run: u64,
     runs: u64,
-    /// Address of the first item, how many pieces there can be, and what items read.
-    operands: Vec<(u64, u64, OperandReads)>,
+    operands: Vec<PieceReads>,
+}
+
+/// What items read of an operand.
+struct PieceReads {
+    /// Address of the first item.
+    start: u64,
+    /// Pieces that the operand holds at most, whatever the plan claims of its items.
+    held: u64,
+    reads: OperandReads,
+}
+
+impl PieceReads {
+    fn new(start: u64, bytes: u64, reads: OperandReads) -> PieceReads {
+        PieceReads { start, held: bytes.div_ceil(reads.stride.max(reads.bytes).max(1)), reads }
+    }
+
+    /// The pieces of some items.
+    fn pieces(&self, items: Range<u64>) -> Range<u64> {
+        let piece = |item: u64| item.saturating_mul(self.reads.pieces.into()).min(self.held);
+        piece(items.start)..piece(items.end)
+    }
 }
 
 impl Replay {
@@ -103,9 +123,7 @@ impl StepReads {
         };
         let whole = |operand: &u32| weights(*operand).map(|(start, bytes)| start..start + bytes);
         let of_operand = |reads: &OperandReads| {
-            let (start, bytes) = weights(reads.operand)?;
-            // A plan may claim any number of items: loops end with what the operand holds.
-            Some((start, bytes.div_ceil(reads.stride.max(reads.bytes).max(1)), *reads))
+            weights(reads.operand).map(|(start, bytes)| PieceReads::new(start, bytes, *reads))
         };
         let part = |part: &ItemReads| PartReads {
             items: part.items.into(),
@@ -168,17 +186,17 @@ impl StepReads {
                 let of_part =
                     |run: u64| (run.saturating_sub(before).min(part.runs) * part.run).min(part.items);
                 let (first, behind) = (of_part(range.start), of_part(range.end));
-                for (start, pieces, reads) in part.operands.iter().filter(|_| first < behind) {
+                for operand in part.operands.iter().filter(|_| first < behind) {
+                    let PieceReads { start, reads, .. } = operand;
                     // A plan's figures are not checked: what is outside of the weights is not read.
                     let start = start.saturating_add(expert.saturating_mul(reads.expert_stride));
                     let at = |piece: u64| start.saturating_add(piece.saturating_mul(reads.stride));
-                    let [first, behind] =
-                        [first, behind].map(|item| item.saturating_mul(reads.pieces.into()).min(*pieces));
+                    let pieces = operand.pieces(first..behind);
                     if reads.stride == reads.bytes {
-                        bytes += replay.read(reader, at(first)..at(behind));
+                        bytes += replay.read(reader, at(pieces.start)..at(pieces.end));
                         continue;
                     }
-                    for piece in first..behind {
+                    for piece in pieces {
                         bytes += replay.read(reader, at(piece)..at(piece).saturating_add(reads.bytes));
                     }
                 }
@@ -378,5 +396,32 @@ fn fetch(memory: &[u8]) {
     for line in memory.chunks(LINE) {
         // SAFETY: every x86-64 CPU has the instruction, and it accepts any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(pieces: u32, bytes: u64, stride: u64) -> OperandReads {
+        OperandReads { operand: 0, pieces, bytes, stride, expert_stride: 0 }
+    }
+
+    #[test]
+    fn items_read_no_more_pieces_than_their_operand_holds() {
+        let all = 0..u64::from(u32::MAX);
+        for (bytes, reads, held) in [
+            (1024, reads(1, 64, 128), 8),
+            (1000, reads(u32::MAX, 64, 128), 8),
+            (1024, reads(2, 64, 0), 16),
+            (1024, reads(1, 0, 0), 1024),
+            (0, reads(1, 64, 64), 0),
+        ] {
+            let operand = PieceReads::new(0, bytes, reads);
+            assert_eq!(operand.pieces(all.clone()), 0..held);
+            assert_eq!(operand.pieces(all.end..2 * all.end), held..held);
+        }
+        // Those that are there are read.
+        assert_eq!(PieceReads::new(0, 1024, reads(2, 64, 64)).pieces(1..3), 2..6);
     }
 }
