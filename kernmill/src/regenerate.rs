@@ -6,7 +6,7 @@ use crate::locate::{Located, SourceFiles};
 use crate::options::Options as OpenOptions;
 use crate::source::SpecSource;
 use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::graph::{Graph, Role};
+use kernmill_compiler::graph::{Graph, Role, Tensor};
 use kernmill_compiler::pack::merge_lora::merged_graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::tensors;
@@ -17,6 +17,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::Plan;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Tokens per prefill chunk at most, as of a model that is compiled here.
@@ -109,10 +110,15 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
         let what = format!("chunks of {} tokens, expected 1 to {MAX_CHUNK}", metadata.chunk);
         return Err(unfit(plan, what));
     }
-    let graph = merged_graph(&graph, &|name| is_merged(&graph, metadata, name));
+    // A plan of a stranger may list any number of tensors.
+    let packed: HashMap<&str, &TensorInfo> =
+        metadata.tensors.iter().rev().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+    let merged: HashSet<&str> =
+        graph.tensors.iter().filter(|tensor| is_merged(tensor, &packed)).map(|tensor| &*tensor.name).collect();
+    let graph = merged_graph(&graph, &|name| merged.contains(name));
     let options = Options {
         preset,
-        choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
+        choices: (preset == Preset::Fast).then(|| choices(&graph, &packed)),
         kv: Some(metadata.model.kv.formats()),
         chunk: metadata.chunk as usize,
         adapters: metadata.model.adapters.is_some(),
@@ -139,10 +145,8 @@ fn fused_set(plan: &Plan, metadata: &Metadata) -> Result<FusedSet> {
 
 /// Whether a matrix was changed by an adapter that is baked in: it is packed in another format than the
 /// checkpoint's would be.
-fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
-    let tensor = graph.tensors.iter().find(|tensor| tensor.name == name);
-    let packed = metadata.tensors.iter().find(|tensor| tensor.name == name);
-    let (Some(tensor), Some(packed)) = (tensor, packed) else { return false };
+fn is_merged(tensor: &Tensor, packed: &HashMap<&str, &TensorInfo>) -> bool {
+    let Some(packed) = packed.get(&*tensor.name) else { return false };
     let is_matrix = matches!(tensor.role, Role::Matrix | Role::ExpertMatrix);
     if tensor.stored.is_stored() {
         return packed.format != tensor.stored.name();
@@ -151,12 +155,11 @@ fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
 }
 
 /// What preset `fast` had made of the weights.
-fn choices(graph: &Graph, metadata: &Metadata) -> FormatChoices {
+fn choices(graph: &Graph, packed: &HashMap<&str, &TensorInfo>) -> FormatChoices {
     let mut choices = FormatChoices::assumed(graph);
     for choice in &mut choices.list {
         let name = &graph.tensor(choice.tensor).name;
-        let packed = metadata.tensors.iter().find(|tensor| tensor.name == *name);
-        let format = packed.and_then(|tensor| WeightFormat::from_name(&tensor.format));
+        let format = packed.get(&**name).and_then(|tensor| WeightFormat::from_name(&tensor.format));
         if let Some(format) = format.filter(|format| format.is_quantised()) {
             choice.format = format;
         }
