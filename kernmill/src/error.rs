@@ -63,7 +63,7 @@ impl Error {
         move |error| Error::of(&error, format!("{}: {error}", path.display()))
     }
 
-    /// What says `message`: the input is wrong, or the system fails.
+    /// An error that says `message`: the input is wrong, or the system fails.
     pub(crate) fn of(error: &(dyn StdError + 'static), message: String) -> Error {
         if failed_by_system(error) { Error::Work(message) } else { Error::BadInput(message) }
     }
@@ -109,7 +109,10 @@ impl From<SynthError> for Error {
 
 impl From<TokenizerError> for Error {
     fn from(error: TokenizerError) -> Error {
-        Error::BadInput(error.to_string())
+        match error {
+            TokenizerError::Read { message, by_system: true } => Error::Work(message),
+            _ => Error::BadInput(error.to_string()),
+        }
     }
 }
 

@@ -177,13 +177,10 @@ impl Plan {
     /// Tokenizer of the plan, which a thread of its own begins to read now.
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (file, vocab) = (Arc::clone(&self.file), self.metadata().model.vocab);
-        let read = move || {
-            let unreadable = |message: String| TokenizerError::Read { message };
-            match file.tokenizer_json() {
-                Ok(Some(json)) => Tokenizer::from_json(&json, vocab),
-                Ok(None) => Err(unreadable("the plan has no tokenizer".to_owned())),
-                Err(error) => Err(unreadable(error.to_string())),
-            }
+        let read = move || match file.tokenizer_json() {
+            Ok(Some(json)) => Tokenizer::from_json(&json, vocab),
+            Ok(None) => Err(TokenizerError::gone()),
+            Err(error) => Err(TokenizerError::unreadable(&error)),
         };
         self.has_tokenizer().then(|| TokenizerHandle::start(read))
     }

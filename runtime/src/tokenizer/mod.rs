@@ -17,9 +17,11 @@ pub use stream::TextStream;
 use decode::Step;
 use kernmill_checkpoint::end_tokens;
 use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
+use kernmill_os::files::failed_by_system;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
 use std::collections::HashMap;
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use tokenizers::models::bpe::BPE;
@@ -60,6 +62,8 @@ pub enum TokenizerError {
     Read {
         /// Which file, and why.
         message: String,
+        /// Whether the system failed, and nothing is wrong with the file.
+        by_system: bool,
     },
     /// The tokenizer has no tokens.
     #[error("the tokenizer has no tokens")]
@@ -94,6 +98,18 @@ pub enum TokenizerError {
         /// What the library says.
         message: String,
     },
+}
+
+impl TokenizerError {
+    /// A tokenizer that was there is not any more.
+    pub fn gone() -> TokenizerError {
+        TokenizerError::Read { message: "the tokenizer is gone".to_owned(), by_system: false }
+    }
+
+    /// A tokenizer's file cannot be read, for this reason.
+    pub fn unreadable(error: &(dyn Error + 'static)) -> TokenizerError {
+        TokenizerError::Read { message: error.to_string(), by_system: failed_by_system(error) }
+    }
 }
 
 impl Tokenizer {
