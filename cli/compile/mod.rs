@@ -124,6 +124,7 @@ impl Compile {
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
+        self.output.as_deref().map_or(Ok(()), |path| model.check_apart(path))?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
         if let Some(note) = model.texts.note().filter(|_| !self.compile.quiet) {
             output::note(format_args!("note: {note}"));
@@ -139,20 +140,15 @@ impl Compile {
             chat_template: model.chat_template.as_deref(),
             ..self.parts(&compiled, choices.as_ref(), &model.source)
         })?;
-        match file {
-            None => {
-                let notes = merge.note(&model, writer.weight_bytes()).into_iter().collect();
-                self.show_dry_run(&writer, &compiled, notes)
-            }
-            Some(file) => {
-                let path = file.path().to_owned();
-                write_plan(file, &writer, &weights, threads, &*self.observer())?;
-                let closing = closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64());
-                let notes = merge.note(&model, writer.weight_bytes()).into_iter().chain([closing]);
-                notes.for_each(|note| output::note_if(!self.compile.quiet, note));
-                Ok(())
-            }
-        }
+        let note = merge.note(&model, writer.weight_bytes());
+        let Some(file) = file else {
+            return self.show_dry_run(&writer, &compiled, note.into_iter().collect());
+        };
+        let path = file.path().to_owned();
+        write_plan(file, &writer, &weights, threads, &*self.observer())?;
+        let closing = closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64());
+        note.into_iter().chain([closing]).for_each(|note| output::note_if(!self.compile.quiet, note));
+        Ok(())
     }
 
     fn observer(&self) -> Arc<dyn Observer> {

@@ -78,7 +78,7 @@ pub use kernmill_compiler::{
     quant::Preset,
     synth,
 };
-pub use kernmill_os::output::NewFile;
+pub use kernmill_os::output::{GoneOnWith, NewFile};
 pub use kernmill_plan::kv::{KvFormat, KvFormats, KvPair, KvRequest};
 pub use kernmill_plan::target::{Level, Tuning};
 /// The runtime: the engine, its steps and sequences, the KV cache, sampling.

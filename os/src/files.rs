@@ -49,6 +49,17 @@ pub fn failed_by_system(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
+/// Whether these are metadata of one and the same file, whatever its names.
+pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Whether two paths lead to one and the same file that is there.
+pub fn lead_to_same_file(one: &Path, other: &Path) -> bool {
+    let found = [one, other].map(std::fs::metadata);
+    matches!(&found, [Ok(one), Ok(other)] if is_same_file(one, other))
+}
+
 /// Whether the user that this process acts as owns what these metadata are of.
 pub fn belongs_to_user(found: &Metadata) -> bool {
     // SAFETY: geteuid has no preconditions and cannot fail.

@@ -4,6 +4,7 @@ use super::line::BatchLine;
 use crate::error::{Error, Result};
 use crate::lines::LONGEST_LINE;
 use crate::serve::{Answer, EndReason, Finish};
+use kernmill_os::files::is_same_file;
 use kernmill_os::output::GoneOnWith;
 use kernmill_runtime::StopReason;
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Write, stdin};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How the `id` of an answer begins; the name of its request follows.
@@ -64,7 +64,7 @@ impl Answers {
             false => std::fs::metadata(requests),
         };
         match (given, file.metadata()) {
-            (Ok(given), Ok(own)) if own.is_file() && (given.dev(), given.ino()) == (own.dev(), own.ino()) => {
+            (Ok(given), Ok(own)) if own.is_file() && is_same_file(&given, &own) => {
                 Err(self.refused("it has the requests"))
             }
             _ => Ok(()),

@@ -45,7 +45,7 @@ enum State {
     Done,
 }
 
-/// What is at the place of an output that goes on where it ended, instead of being replaced.
+/// An output that goes on where it ended, instead of being replaced: what is at its place.
 #[derive(Debug)]
 pub enum GoneOnWith {
     /// Nothing yet: the path of the file to make, links followed.

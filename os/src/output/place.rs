@@ -1,5 +1,6 @@
 //! What is at the place of an output, and giving an open file a name.
 
+use crate::files::is_same_file;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -87,10 +88,6 @@ fn followed(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-fn same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
 /// An error of input.
 pub(super) fn refused(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
@@ -107,7 +104,7 @@ pub fn directory(path: &Path) -> &Path {
 /// Whether [`link`] can name the file later: `proc` is there, as it is not in every container.
 pub(super) fn can_be_named(file: &File, proc: &Path) -> bool {
     let shown = fs::metadata(proc.join("self/fd").join(file.as_raw_fd().to_string()));
-    matches!((shown, file.metadata()), (Ok(shown), Ok(file)) if same(&shown, &file))
+    matches!((shown, file.metadata()), (Ok(shown), Ok(file)) if is_same_file(&shown, &file))
 }
 
 /// Names an open file.
