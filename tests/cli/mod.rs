@@ -1,6 +1,7 @@
 //! The built program: what it prints, what it leaves behind, and its exit status.
 
 mod adapters;
+mod answers;
 mod batch;
 mod bench;
 mod chat;

@@ -7,7 +7,6 @@ use crate::harness::program;
 use kernmill::batch::{Answers, BatchOptions, run};
 use kernmill::locate::locate;
 use kernmill::{Loaded, Opened, Options};
-use kernmill_os::output::GoneOnWith;
 use kernmill_server::{Backend, ChatForm, Config, ScriptBackend, Today};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -338,8 +337,8 @@ fn conversations_in_a_batch_get_the_answers_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("answers.jsonl");
     let options = BatchOptions { parallel: 4, max_tokens: None, verify_cache: 0.0, end_tokens };
-    let place = GoneOnWith::open(&path).unwrap();
-    let mut answers = Answers::open(place, &path, Path::new("-")).unwrap();
+    let place = kernmill::GoneOnWith::open(&path).unwrap();
+    let mut answers = Answers::open(place, &path, Path::new("requests.jsonl")).unwrap();
     let input = lines.join("\n");
     let name = Path::new("requests.jsonl");
     let stats =
