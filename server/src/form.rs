@@ -169,7 +169,7 @@ impl Wanted {
     }
 
     fn regex(&mut self, scope: &Scope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
-        let Some(text) = fields.text(field)? else { return Ok(()) };
+        let Some(text) = fields.text(field)?.filter(|text| !text.is_empty()) else { return Ok(()) };
         permitted(scope, fields.name(field))?;
         self.add(fields.name(field), None, Some(Rule::Regex(text)))
     }
@@ -185,7 +185,7 @@ impl Wanted {
     }
 
     fn grammar(&mut self, scope: &Scope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
-        let Some(text) = fields.text(field)? else { return Ok(()) };
+        let Some(text) = fields.text(field)?.filter(|text| !text.is_empty()) else { return Ok(()) };
         let name = fields.name(field);
         if text.contains("::=") {
             let message =

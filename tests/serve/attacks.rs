@@ -369,11 +369,10 @@ fn templates_are_texts_and_come_from_nobody() {
             .unwrap()
             .to_owned();
         assert_eq!(text.matches(attack).count(), 2, "{text}");
-        // A template of the request's own changes nothing.
+        // A template of the request's own is refused.
         let asked = json!({ "model": "gpt-oss", "messages": [{ "role": "user", "content": "Hi" }], "chat_template": attack });
         let reply = post(served.address, CHAT, &asked);
-        assert_eq!((reply.status, reply.header("x-kernmill-unknown-fields")), (200, Some("chat_template")));
-        assert_eq!(reply.json()["choices"][0]["message"]["content"], "Hello there.");
+        assert!(reply.status == 400 && named(&reply).starts_with("chat_template "), "{}", reply.body);
         for kwargs in [
             json!({ "chat_template": attack }),
             json!({ "tools": attack }),

@@ -69,13 +69,13 @@ fn grammars_are_followed_where_the_server_permits_them() {
     }
     let form = json!({ "type": "json_object" });
     for (own, more, param) in [
-        (json!({ "regex": "a", "lark": "start: \"a\"" }), json!({}), "kernmill"),
-        (json!({ "regex": "a" }), json!({ "response_format": form }), "kernmill"),
-        (json!({ "regex": "(" }), json!({}), "kernmill"),
-        (json!({ "lark": "begin: \"a\"" }), json!({}), "kernmill"),
+        (json!({ "regex": "a", "lark": "start: \"a\"" }), json!({}), "kernmill.lark"),
+        (json!({ "regex": "a" }), json!({ "response_format": form }), "response_format"),
+        (json!({ "regex": "(" }), json!({}), "kernmill.regex"),
+        (json!({ "lark": "begin: \"a\"" }), json!({}), "kernmill.lark"),
         (json!({ "regex": 7 }), json!({}), "kernmill.regex"),
         (json!({ "grammar": "a" }), json!({}), "kernmill.grammar"),
-        (json!({ "regex": "a".repeat(70_000) }), json!({}), "kernmill"),
+        (json!({ "regex": "a".repeat(70_000) }), json!({}), "kernmill.regex"),
     ] {
         let body = json!({ "model": "gpt-oss", "messages": messages(), "kernmill": own });
         let reply = post(open.address, "/v1/chat/completions", &with(body, &more));

@@ -57,6 +57,7 @@ async fn forms_are_followed_by_the_names_of_other_servers() {
             number,
         ),
         (json!({ "response_format": { "type": "json_object" } }), number),
+        (json!({ "grammar": "", "regex": "", "guided_choice": ["yes"] }), word),
         // Two fields that say the same do not contradict each other.
         (json!({ "guided_json": schema, "json_schema": schema, "guided_regex": null }), number),
     ];
