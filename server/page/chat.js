@@ -2,6 +2,7 @@
 
 import * as api from './api.js';
 import { el } from './dom.js';
+import { whole } from './files.js';
 import { fields } from './settings.js';
 import { AnswerView, toolView, userView } from './view.js';
 
@@ -17,6 +18,7 @@ import { AnswerView, toolView, userView } from './view.js';
  * @property {number} said how much of the answer was handed to screen readers
  * @property {boolean} [waits] whether a frame is on its way
  * @property {boolean} [isStale] whether more came since
+ * @property {number} [thinks] when its reasoning began
  */
 
 /** Milliseconds between saves of an answer that streams. */
@@ -33,7 +35,7 @@ function messages({ messages, settings }) {
   const made = /** @type {any[]} */ (settings.system.trim() ? [{ role: 'system', content: settings.system }] : []);
   messages.forEach((message, n) => {
     const { role, content, reasoning } = message;
-    if (role === 'user') made.push({ role, content });
+    if (role === 'user') made.push({ role, content: whole(message) });
     if (role === 'tool') made.push({ role, content, tool_call_id: message.tool_call_id });
     if (role !== 'assistant') return;
     const results = new Set();
@@ -51,11 +53,25 @@ function messages({ messages, settings }) {
 }
 
 /**
+ * The versions of what follows a message when a new one is made: the messages so far are kept in their place.
+ * An answer of which nothing came is not.
+ * @param {Message[]} tail
+ */
+function versions([head, ...rest]) {
+  if (!head) return undefined;
+  const { versions: all = [null], ...bare } = head;
+  const isEmpty = head.role === 'assistant' && !head.content && !head.reasoning && !head.tool_calls?.length;
+  const kept = all.flatMap((tail) => (tail ? [tail] : isEmpty ? [] : [[bare, ...rest]]));
+  return kept.length ? [...kept, null] : undefined;
+}
+
+/**
  * Adds a chunk to the message that streams.
- * @param {Message} message
+ * @param {Turn} turn
  * @param {any} chunk
  */
-function add(message, chunk) {
+function add(turn, chunk) {
+  const { message } = turn;
   const choice = chunk.choices?.[0];
   const { content, reasoning_content, reasoning, tool_calls } = choice?.delta ?? {};
   const thought = reasoning_content ?? reasoning;
@@ -68,6 +84,11 @@ function add(message, chunk) {
     call.id ||= String(part.id ?? `call_${at}`);
     call.function.name += part.function?.name ?? '';
     call.function.arguments += part.function?.arguments ?? '';
+  }
+  if (typeof thought === 'string' && thought) turn.thinks ??= performance.now();
+  const isThought = turn.thinks !== undefined && message.thought === undefined;
+  if (isThought && (message.content || message.tool_calls || choice?.finish_reason)) {
+    message.thought = (performance.now() - (turn.thinks ?? 0)) / 1000;
   }
   if (choice?.finish_reason) message.finish = String(choice.finish_reason);
   if (chunk.usage) message.usage = chunk.usage;
@@ -97,14 +118,31 @@ export class Chat {
     this.turns = new Map();
     /** @type {Conversation} */
     this.shown = store.fresh();
+    /** Whether the view follows what grows at the end, and where it was last. */
+    this.follows = true;
+    this.top = 0;
+    log.addEventListener('scroll', () => {
+      const isNear = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
+      this.follows = isNear || (this.follows && log.scrollTop >= this.top);
+      this.top = log.scrollTop;
+    });
+    const grown = new ResizeObserver(() => {
+      if (this.follows) log.scrollTop = log.scrollHeight;
+    });
+    grown.observe(list);
+    grown.observe(log);
   }
 
   get isBusy() {
     return this.turns.has(this.shown.id);
   }
 
-  /** Shows a conversation. @param {Conversation} conversation */
-  show(conversation) {
+  /**
+   * Shows a conversation, from its end or from a message.
+   * @param {Conversation} conversation
+   * @param {number} [at]
+   */
+  show(conversation, at = -1) {
     this.shown = conversation;
     const turn = this.turns.get(conversation.id);
     const { messages } = conversation;
@@ -120,7 +158,9 @@ export class Chat {
     });
     if (!views.length) views.push(el('p', { class: 'empty' }, 'What would you like to know?'));
     this.list.replaceChildren(...views);
-    this.log.scrollTop = this.log.scrollHeight;
+    this.follows = at < 0;
+    if (this.follows) this.log.scrollTop = this.log.scrollHeight;
+    else views[at]?.scrollIntoView({ block: 'nearest' });
   }
 
   /** Whether an answer has calls that wait for results. @param {Message} message */
@@ -129,41 +169,71 @@ export class Chat {
   }
 
   /**
-   * What can be done with a message. All of it replaces what follows.
+   * What can be done with a message. What followed it is kept as a version, but for a tool's results.
    * @param {Conversation} conversation
    * @param {number} n
    * @returns {import('./view.js').Actions}
    */
   actions(conversation, n) {
-    /** @param {number} keep @param {Message[]} [more] */
-    const again = async (keep, more = []) => {
+    /** @param {number} keep @param {(tail: Message[]) => Message[]} make the messages that come in place of others */
+    const again = async (keep, make) => {
       const turn = this.turns.get(conversation.id);
       turn?.controller.abort();
       await turn?.ended;
-      this.ask(conversation, [...conversation.messages.slice(0, keep), ...more]);
+      const { messages } = conversation;
+      const more = make(messages.slice(keep));
+      const others = more.length ? undefined : versions(messages.slice(keep));
+      this.ask(conversation, [...messages.slice(0, keep), ...more], others);
     };
     return {
-      edit: (content) => again(n, [{ role: 'user', content }]),
-      retry: () => again(n),
+      edit: (content) => {
+        const { files } = conversation.messages[n];
+        again(n, (tail) => [{ role: 'user', content, files, versions: versions(tail) }]);
+      },
+      retry: () => again(n, () => []),
+      turn: (at) => {
+        const { messages } = conversation;
+        const all = messages[n].versions;
+        const next = all?.[at];
+        if (!next) return;
+        delete messages[n].versions;
+        const shown = messages.slice(n);
+        next[0].versions = all.map((tail, place) => (place === at ? null : tail ?? shown));
+        conversation.messages = [...messages.slice(0, n), ...next];
+        this.store.save(conversation);
+        this.show(conversation, n);
+        /** @type {HTMLElement | null} */ (this.list.children[n].querySelector('.versions :enabled'))?.focus();
+      },
       answer: (results) => {
         const calls = conversation.messages[n].tool_calls ?? [];
         const result = (/** @type {string} */ content, /** @type {number} */ at) => {
           const { id, function: { name } } = calls[at];
           return /** @type {Message} */ ({ role: 'tool', content, tool_call_id: id, name });
         };
-        again(n + 1, results.map(result));
+        again(n + 1, () => results.map(result));
       },
     };
   }
 
-  /** Sends a message of the user; says whether it went. @param {string} content */
-  send(content) {
+  /**
+   * Sends a message of the user; says whether it went.
+   * @param {string} content
+   * @param {import('./store.js').Attachment[]} files
+   */
+  send(content, files) {
     if (this.isBusy) return false;
     const { shown } = this;
-    const isFirst = !shown.messages.length;
-    return this.ask(shown, [...shown.messages, { role: 'user', content }], () => {
-      if (isFirst && shown.title === 'New chat') shown.title = content.replace(/\s+/g, ' ').slice(0, 60);
-    });
+    const title = (content || files[0].name).replace(/\s+/g, ' ').slice(0, 60);
+    const isNew = !shown.messages.length && shown.title === 'New chat';
+    /** @type {Message} */
+    const message = files.length ? { role: 'user', content, files } : { role: 'user', content };
+    const hasGone = this.ask(shown, [...shown.messages, message]);
+    if (hasGone && isNew) {
+      shown.title = title;
+      this.store.save(shown);
+      this.changed();
+    }
+    return hasGone;
   }
 
   /** Ends the answer; what came of it stays. */
@@ -181,9 +251,9 @@ export class Chat {
    * Asks for an answer to these messages, which replace those of the conversation.
    * @param {Conversation} conversation
    * @param {Message[]} before
-   * @param {() => void} [ready] is called when the request can be made
+   * @param {Message['versions']} [versions] other answers
    */
-  ask(conversation, before, ready) {
+  ask(conversation, before, versions) {
     const { settings } = conversation;
     let body;
     try {
@@ -193,10 +263,10 @@ export class Chat {
       this.refused(/** @type {Error} */ (error).message);
       return false;
     }
-    ready?.();
     /** @type {Message} */
     const message = { role: 'assistant', content: '', model: settings.model };
-    if (settings.format !== 'text') message.json = true;
+    if (['object', 'schema'].includes(settings.format)) message.json = true;
+    if (versions) message.versions = versions;
     conversation.messages = [...before, message];
     conversation.updated = Date.now();
     /** @type {Turn} */
@@ -220,7 +290,7 @@ export class Chat {
     const { message, controller } = turn;
     try {
       for await (const chunk of api.chat(body, controller.signal)) {
-        add(message, chunk);
+        add(turn, chunk);
         this.draw(conversation, turn);
         if (Date.now() - turn.saved > SAVE) {
           turn.saved = Date.now();
@@ -238,17 +308,11 @@ export class Chat {
     // A conversation that was deleted meanwhile stays so.
     if (this.store.all.has(conversation.id)) this.store.save(conversation);
     if (this.shown === conversation) {
-      const isNear = this.isNear();
       turn.view?.finish(this.awaits(message));
       this.say(turn, true);
-      if (isNear) this.log.scrollTop = this.log.scrollHeight;
     }
     this.changed();
     if (message.trouble?.status === 401 && this.shown === conversation) this.locked(message.trouble.message);
-  }
-
-  isNear() {
-    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR;
   }
 
   /**
@@ -264,10 +328,8 @@ export class Chat {
     requestAnimationFrame(() => {
       const before = performance.now();
       if (this.shown === conversation && this.turns.get(conversation.id) === turn) {
-        const isNear = this.isNear();
         turn.view?.update(true);
         this.say(turn, false);
-        if (isNear) this.log.scrollTop = this.log.scrollHeight;
       }
       setTimeout(() => {
         turn.waits = false;

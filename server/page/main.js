@@ -2,6 +2,7 @@
 
 import { Chat } from './chat.js';
 import { button, byId, el } from './dom.js';
+import { Attachments, save } from './files.js';
 import { SettingsDialog } from './settings.js';
 import { Status } from './status.js';
 import { Store, local } from './store.js';
@@ -10,6 +11,7 @@ import { isSend } from './view.js';
 /** @typedef {import('./store.js').Conversation} Conversation */
 
 const input = /** @type {HTMLTextAreaElement} */ (byId('input'));
+const search = /** @type {HTMLInputElement} */ (byId('search'));
 
 /** Goes to the message field, unless that would bring up a keyboard on the screen. */
 function focus() {
@@ -45,6 +47,7 @@ const chat = new Chat({
     settings.open();
   },
 });
+const attachments = new Attachments((text) => notice(text));
 new Status();
 
 /** Asks for the models; then for the answer that the want of a key has held up. */
@@ -60,11 +63,11 @@ async function connect() {
   }
 }
 
-/** @param {Conversation} conversation */
-function show(conversation) {
+/** @param {Conversation} conversation @param {number} [at] the message to show; without it, the end */
+function show(conversation, at) {
   store.show(conversation.id);
   settings.use(conversation.settings);
-  chat.show(conversation);
+  chat.show(conversation, at);
   changed();
   drawer(false);
 }
@@ -77,14 +80,16 @@ function changed() {
   byId('stop').hidden = !chat.isBusy;
   if (isInRow || document.activeElement === document.body) focus();
   byId('title').textContent = chat.shown.title;
-  byId('list').replaceChildren(...store.list().map(entry));
+  const found = store.find(search.value);
+  byId('list').replaceChildren(...found.map(entry));
+  if (!found.length && search.value.trim()) byId('list').append(el('li', { class: 'hint' }, 'Nothing is found.'));
 }
 
-/** An entry of the list. @param {Conversation} conversation */
-function entry(conversation) {
+/** An entry of the list. @param {{conversation: Conversation, at: number}} found */
+function entry({ conversation, at }) {
   const { id, title } = conversation;
   const isShown = id === chat.shown.id;
-  const act = { 'aria-current': isShown && 'true', onclick: () => show(conversation) };
+  const act = { 'aria-current': isShown && 'true', onclick: () => show(conversation, at) };
   const open = el('button', { type: 'button', class: 'open', ...act }, title);
   const made = el('li', { class: chat.turns.has(id) ? 'busy' : null }, open);
   made.append(
@@ -130,14 +135,19 @@ function remove(conversation) {
   byId('new').focus();
 }
 
-/** Saves the conversation as a file of the browser's downloads. */
-function save() {
-  const { title, updated, settings, messages } = chat.shown;
-  const text = JSON.stringify({ title, updated: new Date(updated).toISOString(), settings, messages }, null, 2);
-  const href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-  const name = title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 40) || 'chat';
-  el('a', { href, download: `${name}.json` }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+/** Takes in files that an export made, and shows the last of them. @param {File[]} files */
+async function take(files) {
+  const wrong = [];
+  let last;
+  for (const file of files) {
+    try {
+      last = store.take(await file.text());
+    } catch (error) {
+      wrong.push(`${file.name} was not imported: ${/** @type {Error} */ (error).message}.`);
+    }
+  }
+  if (last) show(last);
+  notice(wrong.join(' '));
 }
 
 /** Opens or closes the list on narrow screens. @param {boolean} isOpen */
@@ -154,8 +164,9 @@ function begin() {
 
 function send() {
   const text = input.value.trim();
-  if (!text || !chat.send(text)) return;
+  if ((!text && !attachments.files.length) || !chat.send(text, attachments.files)) return;
   input.value = '';
+  attachments.clear();
   notice('');
   store.show(chat.shown.id);
 }
@@ -169,7 +180,18 @@ function colour(theme) {
 byId('new').addEventListener('click', begin);
 byId('send').addEventListener('click', send);
 byId('stop').addEventListener('click', () => chat.stop());
-byId('export').addEventListener('click', save);
+byId('export').addEventListener('click', () => save(chat.shown));
+byId('import').addEventListener('click', () => byId('import-file').click());
+byId('import-file').addEventListener('change', async (event) => {
+  const picker = /** @type {HTMLInputElement} */ (event.target);
+  await take([...(picker.files ?? [])]);
+  picker.value = '';
+});
+search.addEventListener('input', changed);
+search.addEventListener('keydown', (event) => {
+  // Escape empties the field, and stops no answer.
+  if (event.key === 'Escape') event.stopPropagation();
+});
 byId('menu').addEventListener('click', () => drawer(true));
 byId('veil').addEventListener('click', () => drawer(false));
 byId('close-drawer').addEventListener('click', () => (drawer(false), byId('menu').focus()));

@@ -5,10 +5,30 @@ import { byId, el } from './dom.js';
 
 /** @typedef {import('./store.js').Settings} Settings */
 
-/** Fields that hold text, by their ids, which are the names in the settings. */
-const FIELDS = /** @type {const} */ (
-  ['model', 'effort', 'system', 'max', 'temperature', 'seed', 'format', 'schema', 'tools']
-);
+/** @typedef {keyof Settings} Name */
+/** @typedef {{name: Name, field?: string, label: string, from: number, to?: number, isWhole?: boolean, help: string}} Figure */
+
+/** Numbers by their names in the settings, which are those of the API unless `field` has another. */
+const FIGURES = /** @type {Figure[]} */ ([
+  { name: 'max', field: 'max_completion_tokens', label: 'Max tokens', from: 1, isWhole: true, help: '1 or more; else what the context holds' },
+  { name: 'seed', label: 'Seed', from: -(2 ** 53), to: 2 ** 53, isWhole: true, help: 'a whole number; else a fresh one' },
+  { name: 'temperature', label: 'Temperature', from: 0, to: 100, help: '0 to 100; 0 takes the likeliest; else 1' },
+  { name: 'top_p', label: 'Top p', from: 0.0001, to: 1, help: 'above 0, up to 1; else 1, which is all' },
+  { name: 'top_k', label: 'Top k', from: -1, isWhole: true, help: '1 or more; else all, as for 0 and -1' },
+  { name: 'min_p', label: 'Min p', from: 0, to: 1, help: '0 to 1; else 0' },
+  { name: 'repetition_penalty', label: 'Repetition penalty', from: 0.01, to: 100, help: '0.01 to 100; else 1, which is none' },
+  { name: 'presence_penalty', label: 'Presence penalty', from: -2, to: 2, help: '-2 to 2; else 0' },
+  { name: 'frequency_penalty', label: 'Frequency penalty', from: -2, to: 2, help: '-2 to 2; else 0' },
+]);
+
+/** Texts that are checked while they are typed, each with what reads it. @type {Partial<Record<Name, (text: string) => unknown>>} */
+const CHECKED = { stops, bias: biases, tools };
+
+/** Fields by their ids, which are the names in the settings. */
+const FIELDS = /** @type {Name[]} */ ([
+  ...['model', 'effort', 'system', 'stops', 'bias', 'format', 'schema', 'regex', 'lark', 'prediction', 'tools', 'choice'],
+  ...FIGURES.map(({ name }) => name),
+]);
 
 const EXAMPLE = [
   {
@@ -45,10 +65,40 @@ function tools(text) {
   });
 }
 
-/** @param {Settings} settings */
-function format({ format, schema: text }) {
-  if (format === 'text') return undefined;
-  return format === 'schema' ? schema(text) : { type: 'json_object' };
+/** Strings that end an answer, one in a line. @param {string} text */
+function stops(text) {
+  const list = text.split('\n').filter(Boolean);
+  if (list.length > 16) throw new Error(`Stop: ${list.length} lines, 16 at most.`);
+  return list.length ? list : undefined;
+}
+
+/** @param {string} text */
+function biases(text) {
+  if (!text.trim()) return undefined;
+  const made = json(text, 'Logit bias');
+  const isGood = typeof made === 'object' && made && !Array.isArray(made);
+  if (isGood && Object.entries(made).every(([id, bias]) => /^\d+$/.test(id) && Math.abs(Number(bias)) <= 100)) return made;
+  throw new Error('Logit bias: token ids with numbers from -100 to 100 are expected, as in {"42": -100}.');
+}
+
+/**
+ * A number of the settings.
+ * @param {Figure} figure
+ * @param {string} text
+ */
+function number({ label, from, to = Infinity, isWhole, help }, text) {
+  if (!text.trim()) return undefined;
+  const value = Number(text);
+  if (value >= from && value <= to && (!isWhole || Number.isSafeInteger(value))) return value;
+  throw new Error(`${label}: ${text} is not ${help.split(';')[0]}.`);
+}
+
+/** The fields that hold an answer to a form. @param {Settings} settings */
+function form({ format, schema: text, regex, lark }) {
+  if (format === 'schema') return { response_format: schema(text) };
+  if (format === 'object') return { response_format: { type: 'json_object' } };
+  if (format === 'regex') return { kernmill: { regex } };
+  return format === 'lark' ? { kernmill: { lark } } : {};
 }
 
 /** @param {string} text */
@@ -65,15 +115,19 @@ function schema(text) {
  * @param {Settings} settings
  */
 export function fields(settings) {
-  const number = (/** @type {string} */ text) => (text.trim() === '' ? undefined : Number(text));
+  const numbers = FIGURES.map((figure) => [figure.field ?? figure.name, number(figure, settings[figure.name])]);
+  const { model, effort, stops: ends, bias, prediction, choice } = settings;
+  const given = tools(settings.tools);
   return {
-    model: settings.model || undefined,
-    temperature: number(settings.temperature),
-    max_completion_tokens: number(settings.max),
-    seed: number(settings.seed),
-    reasoning_effort: settings.effort || undefined,
-    tools: tools(settings.tools),
-    response_format: format(settings),
+    model: model || undefined,
+    ...Object.fromEntries(numbers),
+    stop: stops(ends),
+    logit_bias: biases(bias),
+    reasoning_effort: effort || undefined,
+    tools: given,
+    tool_choice: (given && choice) || undefined,
+    prediction: prediction ? { type: 'content', content: prediction } : undefined,
+    ...form(settings),
   };
 }
 
@@ -86,6 +140,12 @@ export class SettingsDialog {
     this.dialog = /** @type {HTMLDialogElement} */ (byId('settings'));
     /** @type {Settings | undefined} */
     this.settings = undefined;
+    byId('figures').append(...FIGURES.map((figure) => this.figure(figure)));
+    byId('reset').addEventListener('click', () => {
+      for (const { name } of FIGURES) this.clear(name);
+      this.clear('stops');
+      this.clear('bias');
+    });
     for (const name of FIELDS) {
       this.field(name).addEventListener('input', () => {
         if (this.settings) this.settings[name] = this.field(name).value;
@@ -105,6 +165,27 @@ export class SettingsDialog {
       this.dialog.close();
       unlocked();
     });
+  }
+
+  /** A field of a number, with its range, and a button that empties it. @param {Figure} figure */
+  figure({ name, label, from, to, isWhole, help }) {
+    const range = { min: from, max: to, step: isWhole ? 1 : 'any' };
+    const about = { 'aria-describedby': `${name}-help ${name}-error`, placeholder: 'default' };
+    const input = el('input', { id: name, type: 'number', inputmode: 'decimal', ...range, ...about });
+    const reset = el('button', { type: 'button', class: 'quiet reset', onclick: () => this.clear(name) }, 'Reset');
+    reset.setAttribute('aria-label', `Reset ${label}`);
+    const notes = [
+      el('p', { id: `${name}-help`, class: 'hint' }, help),
+      el('p', { id: `${name}-error`, class: 'wrong' }),
+    ];
+    return el('div', { class: 'figure' }, el('label', { for: name }, label), input, reset, ...notes);
+  }
+
+  /** Leaves a field to the server. @param {Name} name */
+  clear(name) {
+    this.field(name).value = '';
+    this.field(name).dispatchEvent(new Event('input'));
+    this.field(name).focus();
   }
 
   /** @param {string} name */
@@ -145,7 +226,7 @@ export class SettingsDialog {
   check() {
     const settings = this.settings;
     if (!settings) return;
-    byId('schema-part').hidden = settings.format !== 'schema';
+    for (const form of ['schema', 'regex', 'lark']) byId(`${form}-part`).hidden = settings.format !== form;
     /** @param {string} name @param {(text: string) => unknown} read */
     const say = (name, read) => {
       let wrong = '';
@@ -157,7 +238,10 @@ export class SettingsDialog {
       byId(`${name}-error`).textContent = wrong;
       this.field(name).setAttribute('aria-invalid', String(!!wrong));
     };
-    say('tools', tools);
+    for (const [name, read] of Object.entries(CHECKED)) say(name, read);
+    for (const figure of FIGURES) {
+      say(figure.name, (text) => number(figure, text || (this.field(figure.name).validity.badInput ? 'this' : '')));
+    }
     say('schema', (text) => settings.format === 'schema' && schema(text));
   }
 

@@ -3,10 +3,14 @@
 /**
  * @typedef {{id: string, type: 'function', function: {name: string, arguments: string}}} ToolCall
  * @typedef {{message: string, detail: string, status: number}} Trouble
+ * @typedef {{name: string, text: string}} Attachment
  * @typedef {object} Message
  * @property {'user' | 'assistant' | 'tool'} role
  * @property {string} content
+ * @property {Attachment[]} [files] what the user attached
+ * @property {(Message[] | null)[]} [versions] what else may begin here, to the end; null is what is shown
  * @property {string} [reasoning]
+ * @property {number} [thought] seconds of reasoning
  * @property {ToolCall[]} [tool_calls]
  * @property {string} [tool_call_id]
  * @property {string} [name] the tool that a result is of
@@ -17,16 +21,8 @@
  * @property {any} [kernmill]
  * @property {Trouble} [trouble]
  *
- * @typedef {object} Settings
- * @property {string} model
- * @property {string} effort empty for the server's default, as all of these
- * @property {string} system
- * @property {string} max
- * @property {string} temperature
- * @property {string} seed
- * @property {string} tools
- * @property {string} format `text`, `object` or `schema`
- * @property {string} schema
+ * Settings are texts by their names; an empty one is up to the server.
+ * @typedef {typeof DEFAULTS} Settings
  *
  * @typedef {object} Conversation
  * @property {string} id
@@ -70,9 +66,11 @@ export const local = open('localStorage');
 /** Kept as long as the tab. */
 export const session = open('sessionStorage');
 
-/** @type {Settings} */
 const DEFAULTS = {
-  model: '', effort: '', system: '', max: '', temperature: '', seed: '', tools: '', format: 'text', schema: '',
+  model: '', effort: '', system: '', max: '', seed: '', stops: '',
+  temperature: '', top_p: '', top_k: '', min_p: '',
+  repetition_penalty: '', presence_penalty: '', frequency_penalty: '', bias: '',
+  format: 'text', schema: '', regex: '', lark: '', prediction: '', tools: '', choice: '',
 };
 
 /**
@@ -89,6 +87,21 @@ function settings(stored) {
 const isCall = (call) =>
   [call?.id, call?.function?.name, call?.function?.arguments].every((part) => typeof part === 'string');
 
+/** @param {any} file */
+const isFile = (file) => typeof file?.name === 'string' && typeof file.text === 'string';
+
+/** @param {any} value @param {(part: any) => boolean} holds */
+const isList = (value, holds) => value === undefined || (Array.isArray(value) && value.every(holds));
+
+/** Whether it is a message of a conversation, with all that it holds. @param {any} message @returns {boolean} */
+const isMessage = (message) =>
+  ['user', 'assistant', 'tool'].includes(message?.role) &&
+  typeof message.content === 'string' &&
+  isList(message.tool_calls, isCall) &&
+  isList(message.files, isFile) &&
+  isList(message.versions, (tail) => tail === null || (tail?.length && isList(tail, isMessage))) &&
+  (message.versions ?? [null]).filter((/** @type {any} */ tail) => tail === null).length === 1;
+
 /**
  * A conversation from its stored form, or nothing if it is none.
  * @param {string | null} text
@@ -96,20 +109,17 @@ const isCall = (call) =>
  */
 function read(text) {
   try {
-    const stored = JSON.parse(text ?? '');
-    if (typeof stored.id !== 'string' || !Array.isArray(stored.messages)) return undefined;
-    const messages = stored.messages.filter(
-      (/** @type {any} */ message) =>
-        ['user', 'assistant', 'tool'].includes(message?.role) &&
-        typeof message.content === 'string' &&
-        (message.tool_calls === undefined || (Array.isArray(message.tool_calls) && message.tool_calls.every(isCall))),
-    );
-    const { id, title, updated } = stored;
-    return { id, title: String(title), updated: Number(updated) || 0, settings: settings(stored.settings), messages };
+    const { id, title, updated, settings: kept, messages } = JSON.parse(text ?? '');
+    if (typeof id !== 'string' || !Array.isArray(messages)) return undefined;
+    const good = messages.filter(isMessage);
+    return { id, title: String(title), updated: Number(updated) || 0, settings: settings(kept), messages: good };
   } catch {
     return undefined;
   }
 }
+
+/** Text as a search compares it. @param {string} text */
+const plain = (text) => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
 
 export class Store {
   /** @param {(text: string) => void} warn is told once when the storage is full or forbidden */
@@ -127,6 +137,45 @@ export class Store {
   /** All conversations, the latest first. */
   list() {
     return [...this.all.values()].sort((a, b) => b.updated - a.updated);
+  }
+
+  /**
+   * Conversations that have all words of a search in their title or messages, with the first message that has
+   * the first word; all of them without any word.
+   * @param {string} search
+   */
+  find(search) {
+    const words = plain(search).split(/\s+/).filter(Boolean);
+    if (!words.length) return this.list().map((conversation) => ({ conversation, at: -1 }));
+    return this.list().flatMap((conversation) => {
+      const { title, messages } = conversation;
+      const texts = messages.map(({ content, files }) => plain([content, ...(files ?? []).map(({ name }) => name)].join(' ')));
+      const all = [plain(title), ...texts].join('\n');
+      if (!words.every((word) => all.includes(word))) return [];
+      return [{ conversation, at: texts.findIndex((text) => text.includes(words[0])) }];
+    });
+  }
+
+  /**
+   * Takes in a file that an export made, as a conversation of its own. An error says what is wrong in it.
+   * @param {string} text
+   */
+  take(text) {
+    let given;
+    try {
+      given = JSON.parse(text);
+    } catch {
+      throw new Error('it is no JSON');
+    }
+    const { title, settings: kept, messages } = given ?? {};
+    if (!Array.isArray(messages) || !messages.length) throw new Error('it has no list of messages, as Export writes it');
+    const wrong = messages.findIndex((message) => !isMessage(message));
+    if (wrong >= 0) throw new Error(`message ${wrong + 1} of it is none that Export writes`);
+    const name = typeof title === 'string' && title.trim() ? title.trim().slice(0, 100) : 'Imported';
+    const made = { ...this.fresh(), title: name, settings: settings(kept), messages };
+    this.all.set(made.id, made);
+    this.write(PREFIX + made.id, made);
+    return made;
   }
 
   /** @returns {Conversation} one that is not kept before it has a message; its settings are the last ones */

@@ -1,7 +1,9 @@
 // How messages look. A view is made of a message, and made again from the grown message while it streams.
 
-import { button, copy, el, rate, time } from './dom.js';
+import { button, copy, el, rate, size, time } from './dom.js';
+import { whole } from './files.js';
 import { Markdown, code } from './markdown.js';
+import { drawn } from './rich.js';
 
 /**
  * @typedef {import('./store.js').Message} Message
@@ -9,6 +11,7 @@ import { Markdown, code } from './markdown.js';
  * @property {(text: string) => void} edit asks anew from this message on, with another text
  * @property {() => void} retry makes this answer again
  * @property {(results: string[]) => void} answer gives the results of the calls
+ * @property {(at: number) => void} turn shows another version of what begins here
  */
 
 /** What an unusual end of an answer means. @type {Record<string, string>} */
@@ -31,23 +34,52 @@ function pretty(text) {
 }
 
 /**
+ * What switches between the versions that begin with a message; nothing if there is one only.
+ * @param {Message} message
+ * @param {Actions} actions
+ */
+function versions({ versions: all = [] }, actions) {
+  if (all.length < 2) return undefined;
+  const at = all.indexOf(null);
+  /** @param {string} label @param {string} name @param {number} to */
+  const turn = (label, name, to) => {
+    const made = button(label, () => actions.turn(to), undefined, name);
+    made.disabled = !(to in all);
+    return made;
+  };
+  const place = el('span', {}, `${at + 1}/${all.length}`);
+  const group = { class: 'versions', role: 'group', 'aria-label': `Version ${at + 1} of ${all.length}` };
+  return el('span', group, turn('<', 'Version before', at - 1), place, turn('>', 'Version after', at + 1));
+}
+
+/** A file that the user attached, folded. @param {import('./store.js').Attachment} file */
+function fileView({ name, text }) {
+  const about = el('span', { class: 'hint' }, ` ${size(new Blob([text]).size)}`);
+  const made = el('details', { class: 'file' }, el('summary', {}, el('span', { class: 'name' }, name), about));
+  // A long text is put in the page only if somebody looks.
+  made.addEventListener('toggle', () => made.append(el('pre', { tabindex: 0 }, text)), { once: true });
+  return made;
+}
+
+/**
  * A message of the user.
  * @param {Message} message
  * @param {Actions} actions
  */
 export function userView(message, actions) {
-  const bubble = el('div', { class: 'bubble' }, message.content);
+  const files = (message.files ?? []).map(fileView);
+  const bubble = el('div', { class: 'bubble' }, ...files, message.content && el('div', {}, message.content));
   const row = el('div', { class: 'actions' });
   const made = el('article', { class: 'user', 'aria-label': 'You' }, bubble, row);
   const edit = button('Edit', () => {
     const field = el('textarea', { 'aria-label': 'Change the message' });
     field.value = message.content;
-    const send = () => field.value.trim() && actions.edit(field.value.trim());
+    const send = () => (field.value.trim() || files.length) && actions.edit(field.value.trim());
     const cancel = () => {
       form.replaceWith(bubble, row);
       edit.focus();
     };
-    const buttons = el('div', { class: 'row' }, el('span', { class: 'hint' }, 'What follows is replaced.'));
+    const buttons = el('div', { class: 'row' }, el('span', { class: 'hint' }, 'What was asked before is kept.'));
     const ask = el('button', { type: 'button', class: 'main', onclick: send }, 'Ask again');
     buttons.append(button('Cancel', cancel), ask);
     const form = el('div', { class: 'edit' }, field, buttons);
@@ -64,7 +96,8 @@ export function userView(message, actions) {
     row.remove();
     field.focus();
   });
-  row.append(edit, button('Copy', () => copy(message.content), 'Copied', 'Copy message'));
+  row.append(edit, button('Copy', () => copy(whole(message)), 'Copied', 'Copy message'));
+  row.append(versions(message, actions) ?? '');
   return made;
 }
 
@@ -94,10 +127,11 @@ export class AnswerView {
     this.message = message;
     this.actions = actions;
     this.body = el('div', { class: 'markdown' });
-    this.markdown = new Markdown(this.body);
+    this.markdown = new Markdown(this.body, drawn);
     const thoughts = el('div', { class: 'markdown' });
-    this.thoughts = new Markdown(thoughts);
-    this.details = el('details', { class: 'reasoning', hidden: true }, el('summary', {}, 'Reasoning'), thoughts);
+    this.thoughts = new Markdown(thoughts, drawn);
+    this.summary = el('summary', {}, 'Reasoning');
+    this.details = el('details', { class: 'reasoning', hidden: true }, this.summary, thoughts);
     this.calls = el('div', { class: 'calls' });
     this.end = el('div', { class: 'end' });
     this.wait = el('p', { class: 'wait', hidden: true }, 'Waiting for the first token');
@@ -118,11 +152,13 @@ export class AnswerView {
       if (this.details.hidden) this.details.open = isLive && !hasBegun;
       else if (hasBegun && !this.hasBegun) this.details.open = false;
       this.details.hidden = false;
-      this.thoughts.set(message.reasoning);
+      const { thought } = message;
+      this.summary.textContent = Number.isFinite(thought) ? `Reasoned for ${time(thought ?? 0)}` : 'Reasoning';
+      this.thoughts.set(message.reasoning, isLive && !hasBegun);
     }
     this.hasBegun = hasBegun;
-    if (message.json) this.body.replaceChildren(...(message.content ? [code(message.content, 'json')] : []));
-    else this.markdown.set(message.content);
+    if (message.json) this.body.replaceChildren(...(message.content ? [code(message.content, 'json', drawn)] : []));
+    else this.markdown.set(message.content, isLive);
     this.calls.replaceChildren(
       ...(message.tool_calls ?? []).map((call) => card('Calls', call.function.name, pretty(call.function.arguments))),
     );
@@ -149,7 +185,8 @@ export class AnswerView {
     }
     const row = el('div', { class: 'actions' });
     if (message.content) row.append(button('Copy', () => copy(message.content), 'Copied', 'Copy answer'));
-    if (!trouble) row.append(button('Retry', actions.retry, undefined, 'Make this answer again'));
+    if (!trouble) row.append(button('Retry', actions.retry, undefined, 'Retry: make this answer again'));
+    row.append(versions(message, actions) ?? '');
     this.end.append(el('div', { class: 'figures' }, row, el('span', { class: 'hint numbers' }, this.figures())));
   }
 

@@ -79,3 +79,22 @@ fn what_is_banned_is_not_there() {
         assert!(!banned.contains(&name), "{name} is banned by deny.toml");
     }
 }
+
+#[test]
+fn libraries_in_the_page_are_named_with_their_licences() {
+    let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
+    let bill = fs::read_to_string(root().join("tools/release/sbom.py")).unwrap();
+    let entries = fs::read_dir(root().join("server/page")).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    for folder in folders {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let (library, _) = name.rsplit_once('-').unwrap();
+        assert!(deny.contains(&format!("server/page/{name}/")), "deny.toml lacks {name}");
+        assert!(bill.contains(&format!("\"{library}\": (")), "sbom.py lacks {library}");
+        let licence = fs::read_to_string(folder.join("LICENSE")).unwrap();
+        assert!(licence.contains("Copyright (c)"), "{name}: {licence}");
+    }
+    let fonts = fs::read_to_string(root().join("server/page/katex-0.19.1/fonts/LICENSE")).unwrap();
+    assert!(fonts.contains("SIL OPEN FONT LICENSE Version 1.1"), "{fonts}");
+}

@@ -10,6 +10,8 @@ import uuid
 
 from compiler import TARGET
 
+# What the server's page has of others, by the names of its folders: the package of npm, and its licence.
+EMBEDDED = {"katex": ("katex", "MIT AND OFL-1.1"), "highlight": ("@highlightjs/cdn-assets", "BSD-3-Clause")}
 LICENCE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|COPYRIGHT|UNLICENSE)", re.IGNORECASE)
 
 
@@ -48,6 +50,18 @@ def expression(package):
     return (package["license"] or "").replace("/", " OR ").replace("  ", " ")
 
 
+def embedded(all):
+    """Libraries in the page of the server, where it is among the packages: what a bill says, and their folders."""
+    for server in (package for package in all if package["name"] == "kernmill-server"):
+        page = pathlib.Path(server["manifest_path"]).parent / "page"
+        for folder in sorted(path for path in page.iterdir() if path.is_dir()):
+            part, version = folder.name.rsplit("-", 1)
+            npm, licence = EMBEDDED[part]
+            purl = f"pkg:npm/{npm.replace('@', '%40')}@{version}"
+            made = {"type": "library", "bom-ref": purl, "name": npm, "version": version}
+            yield {**made, "licenses": [{"expression": licence}], "purl": purl}, folder
+
+
 def component(package, sums):
     kind = "application" if package["name"] == "kernmill-cli" else "library"
     made = {"type": kind, "bom-ref": name(package), "name": package["name"], "version": package["version"]}
@@ -66,6 +80,11 @@ def bill(found, program, root, commit, time):
     sums = {(package["name"], package["version"]): package.get("checksum") for package in lock}
     main, all, needs = packages(found, program)
     names = {package["id"]: name(package) for package in all}
+    page = [part for part, _ in embedded(all)]
+
+    def also(package):
+        return [part["bom-ref"] for part in page] if package["name"] == "kernmill-server" else []
+
     made = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -76,11 +95,11 @@ def bill(found, program, root, commit, time):
             "timestamp": datetime.datetime.fromtimestamp(time, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "component": component(main, sums),
         },
-        "components": [component(package, sums) for package in all if package is not main],
+        "components": [component(package, sums) for package in all if package is not main] + page,
         "dependencies": [
-            {"ref": names[package["id"]], "dependsOn": sorted(names[id] for id in needs[package["id"]])}
+            {"ref": names[package["id"]], "dependsOn": sorted([names[id] for id in needs[package["id"]]] + also(package))}
             for package in all
-        ],
+        ] + [{"ref": part["bom-ref"], "dependsOn": []} for part in page],
     }
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
@@ -102,6 +121,10 @@ def licences(found, program):
         for file in files:
             text = file.read_text(errors="replace").strip()
             texts.setdefault(text, []).append(f"{package['name']} {package['version']}")
+    for part, folder in embedded(all):
+        lines.append(f"{part['name']} {part['version']}: {part['licenses'][0]['expression']}")
+        for file in sorted(folder.rglob("LICENSE")):
+            texts.setdefault(file.read_text().strip(), []).append(f"{part['name']} {part['version']}")
     for text, names in sorted(texts.items(), key=lambda item: item[1]):
         lines += ["", "=" * 80, ", ".join(names), "=" * 80, "", text]
     return "\n".join(lines) + "\n"
