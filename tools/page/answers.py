@@ -75,7 +75,7 @@ def a_deleted_turn_ends_and_stays_away(page):
 def a_turn_gives_way_to_an_edit(page):
     page.send("slow, and then edited")
     page.until(lambda: "word3" in page.one(".answer").text, "text comes")
-    page.click("article.user .actions button:first-child")
+    page.click("article.user .actions > button:first-child")
     page.fill(".edit textarea", "quick")
     page.press(Keys.ENTER)
     page.until(lambda: "heard: quick" in page.one(".answer").text, "the other message is answered")
@@ -170,8 +170,9 @@ def errors_are_text_with_a_way_on(page):
 @scripted
 def markdown_is_shown(page):
     page.ask("markdown")
+    page.until(lambda: page.all(".in-keyword"), "the code has colours")
     tags = page.js("[...document.querySelectorAll('.answer > .markdown *')].map(e => e.tagName).join(' ')")
-    for tag in "H3 P STRONG EM CODE DEL A BR OL UL LI BLOCKQUOTE PRE TABLE TH TD HR".split():
+    for tag in "H2 P STRONG EM CODE DEL A BR OL UL LI BLOCKQUOTE PRE TABLE TH TD HR".split():
         assert f" {tag} " in f" {tags} ", f"no {tag} in {tags}"
     equal(page.js("document.querySelector('.answer ol > li > ul').children.length"), 2)
     equal(page.js("[...document.querySelectorAll('.answer td')].map(e => e.innerText)"), ["a | b", "12", "c\nd", "3.5"])
@@ -183,6 +184,7 @@ def markdown_is_shown(page):
     assert "\tprintln!" in page.js("navigator.clipboard.readText()"), "the copy keeps the tab"
     streamed = page.js("document.querySelector('.answer > .markdown').innerHTML")
     page.open()
+    page.until(lambda: page.all(".in-keyword"), "the code has colours")
     equal(page.js("document.querySelector('.answer > .markdown').innerHTML"), streamed.replace("Copied", "Copy"))
 
 
@@ -193,10 +195,11 @@ def hostile_text_stays_text(page):
     for part in ("<script>", "<img src=x onerror=", "javascript:alert(1)", "data:text/html", "//evil.example)", "[" * 90_000, "*" * 90_000):
         assert part in text, f"{part[:30]} is not shown"
     tags = set(page.js("[...document.querySelectorAll('.answer > .markdown *')].map(e => e.tagName)"))
-    assert tags <= set("P A STRONG EM DEL CODE PRE BR UL OL LI BLOCKQUOTE H3 H4 H5 H6 HR DIV SPAN BUTTON TABLE THEAD TBODY TR TH TD".split()), tags
+    assert tags <= set("P A STRONG EM DEL CODE PRE BR UL OL LI BLOCKQUOTE H2 H3 H4 H5 H6 HR DIV SPAN BUTTON TABLE THEAD TBODY TR TH TD".split()), tags
     equal(page.js("[...document.querySelectorAll('.answer .markdown a')].map(e => e.href)"), ["https://evil.example/pixel.png"])
     equal(page.driver.title, "kernmill")
-    for mark in ["[", "*", "*a ", "`` ` ", "](", "![", "> ", "- ", "|", "[a](http://b", "**_~~", "1. ", "```\n", "\n\n  - "]:
+    for mark in ["[", "*", "*a ", "`` ` ", "](", "![", "> ", "- ", "|", "[a](http://b", "**_~~", "1. ", "```\n", "\n\n  - ",
+                 "\\(", "\\[\n", "$a", "$a ", "$$", "$$\n", "\\(\\", "$a\\$", "\\[ \\]", "\\begin{align}\n", "# \\("]:
         # The best of three, as other programs run beside the browser.
         script = """const {Markdown} = await import('./markdown.js');
             const once = (text) => {
@@ -219,7 +222,8 @@ def markdown_grows_to_what_it_is_at_once(page):
     found = page.driver.execute_async_script("""const done = arguments[0];
         const parts = ['*', '**', '_', '~~', '`', '``', '```', '~~~', '\\n', '\\n\\n', '\\n- ', '\\n  - ', '\\n1. ', '\\n> ', '\\n>> ', '\\n# ',
           '\\n---\\n', '|', '\\n|-|-|\\n', '\\n| a | b |', '[', '](', ')', '![', '](https://a.b/)', 'https://c.d/', '<br>', '<b>', '\\\\', '    ', '\\t',
-          ' ', ' ', '\\r\\n', 'x1 ', 'y2', ' z3', '\\u00e9', '\\ud83d\\ude00', '\\ud800', '\\0', '&amp;', '(', '.', '\\n```js\\n', '\\n***\\n'];
+          ' ', ' ', '\\r\\n', 'x1 ', 'y2', ' z3', '\\u00e9', '\\ud83d\\ude00', '\\ud800', '\\0', '&amp;', '(', '.', '\\n```js\\n', '\\n***\\n', '$', '$$', '\\n$$\\n', '\\\\(', '\\\\)', '\\\\[', '\\n\\\\]\\n',
+          '\\n\\\\begin{align}\\n', '\\\\end{align}', '\\n### '];
         let state = 7;
         const random = (n) => (state = (state * 1103515245 + 12345) % 2147483648) % n;
         const wrong = [];
@@ -229,7 +233,7 @@ def markdown_grows_to_what_it_is_at_once(page):
             const text = pieces.join('');
             const [grown, whole] = [document.createElement('div'), document.createElement('div')];
             const growing = new Markdown(grown);
-            for (let end = 0; end < text.length; end += 1 + random(4)) growing.set(text.slice(0, end));
+            for (let end = 0; end < text.length; end += 1 + random(4)) growing.set(text.slice(0, end), true);
             growing.set(text);
             new Markdown(whole).set(text);
             const count = (t) => (t.match(/[xyz][123]/g) || []).length;

@@ -3,23 +3,21 @@
     mock.py [--port N] [--key KEY]
 
 What the last message of the user holds decides the answer: `markdown`, `slice`, `hostile`, `reason`, `slow`, `pause`,
-`long`, `broken`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any,
+`long`, `formulas`, `colours`, `broken`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any,
 JSON is given if it is asked for. With `--key`, all of the API answers 401 without that key.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "server" / "page"
-KINDS = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+KINDS = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".woff2": "font/woff2"}
+POLICY = re.search(r'const POLICY: &str = "([^"]+)"', (PAGE.parent / "src/page.rs").read_text())[1]
 MODELS = [("nano", None), ("pirate", "nano")]
 
 MARKDOWN = """# A heading
@@ -73,6 +71,39 @@ assert_eq!(middle, [2, 3]);
 
 - A slice borrows, so what it views cannot change meanwhile.
 - `&str` is a slice of text, which is always valid UTF-8.
+"""
+FORMULAS = r"""### What holds
+
+The area is \(\pi r^2\,\), and $a_1 * b_2 * c_3$ is no emphasis. It costs $5, not $10, and `$x$` is code.
+
+#### The integral
+
+\[
+\int_0^1 x^2\,dx
+- \frac{1}{3}
+= 0
+\]
+
+$$\begin{pmatrix} a & b \\ c & d \end{pmatrix}$$.
+
+- In a list: $\sqrt{2}$
+- \[ E = mc^2 \]
+
+| law | formula |
+|---|---|
+| norm | \(|x| \ge 0\) |
+
+Half of one: \(\frac{1}{"""
+COLOURS = """```rust
+// One function.
+fn main() {
+    let name = "mill";
+}
+```
+
+```nothing-known
+let x = 1;
+```
 """
 REASONING = "The user wants to know.\n\n- First, I look.\n- Then I **think**."
 
@@ -147,7 +178,7 @@ class Handler(BaseHTTPRequestHandler):
             if path == "/v1/loads":
                 return self.json(200, self.server.loads())
         file = PAGE / (path[1:] or "index.html")
-        if file.parent == PAGE and file.is_file():
+        if file.resolve().is_relative_to(PAGE) and file.is_file() and file.suffix in KINDS:
             return self.reply(200, KINDS[file.suffix], file.read_bytes())
         self.error(404, f"There is nothing at {path}.")
 
@@ -225,6 +256,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.send({"error": {"message": "The engine stopped.", "type": "server_error", "code": None, "param": None}})
         elif "hostile" in last:
             self.text(HOSTILE, size=50_000)
+        elif "formulas" in last:
+            self.text(FORMULAS, size=3)
+        elif "colours" in last:
+            self.text(COLOURS)
         elif "markdown" in last:
             self.text(MARKDOWN)
         elif "slice" in last:
