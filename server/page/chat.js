@@ -175,7 +175,7 @@ export class Chat {
    * @returns {import('./view.js').Actions}
    */
   actions(conversation, n) {
-    /** @param {number} keep @param {(tail: Message[]) => Message[]} make the messages that come in place of others */
+    /** @param {number} keep @param {(tail: Message[]) => Message[]} make what comes in place of the others */
     const again = async (keep, make) => {
       const turn = this.turns.get(conversation.id);
       turn?.controller.abort();

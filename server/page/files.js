@@ -23,7 +23,9 @@ const ONLY = 'The model reads text only.';
 async function read(file) {
   const kind = KINDS.find(([, ending]) => /** @type {RegExp} */ (ending).test(file.name));
   if (kind) throw new Error(`${file.name} is ${kind[0]}. ${ONLY}`);
-  if (file.size > LARGEST) throw new Error(`${file.name} has ${size(file.size)}; ${size(LARGEST)} can be attached at most.`);
+  if (file.size > LARGEST) {
+    throw new Error(`${file.name} has ${size(file.size)}; ${size(LARGEST)} can be attached at most.`);
+  }
   let text = '\0';
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
@@ -86,7 +88,9 @@ export class Attachments {
     const wrong = [];
     for (const file of files) {
       try {
-        if (this.files.length >= MOST) throw new Error(`A message has ${MOST} files at most: ${file.name} was left out.`);
+        if (this.files.length >= MOST) {
+          throw new Error(`A message has ${MOST} files at most: ${file.name} was left out.`);
+        }
         this.files.push({ name: file.name, text: await read(file) });
       } catch (error) {
         wrong.push(/** @type {Error} */ (error).message);
@@ -109,14 +113,16 @@ export class Attachments {
         byId('input').focus();
       };
       const about = el('span', { class: 'hint' }, size(new Blob([file.text]).size));
-      return el('li', {}, el('span', { class: 'name' }, file.name), about, button('Remove', remove, undefined, `Remove ${file.name}`));
+      const made = el('li', {}, el('span', { class: 'name' }, file.name), about);
+      made.append(button('Remove', remove, undefined, `Remove ${file.name}`));
+      return made;
     };
     this.list.replaceChildren(...this.files.map(entry));
     this.list.hidden = !this.files.length;
   }
 }
 
-/** Hands a conversation to the browser's downloads. @param {import('./store.js').Conversation} conversation */
+/** Hands a conversation to the browser. @param {import('./store.js').Conversation} conversation */
 export function save({ title, updated, settings, messages }) {
   const text = JSON.stringify({ title, updated: new Date(updated).toISOString(), settings, messages }, null, 2);
   const href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));

@@ -15,7 +15,7 @@ const MARKS = { '\\(': '\\)', '\\[': '\\]', $$: '$$', $: '$' };
 const BEGINS = /^\s*(?:\\\[|\$\$|\\begin\{((?:equation|align|gather|alignat|multline|CD)\*?)\})/;
 
 /**
- * What is around a part: levels of quotes and lists, marks of the headings above, whether more text may follow.
+ * What is around a part: levels of quotes and lists, marks of the headings above, whether more may follow.
  * @typedef {import('./rich.js').Drawn} Drawn
  * @typedef {{drawn: Drawn, depth: number, outline: number[], isLive: boolean}} Context
  */
@@ -319,7 +319,7 @@ const begins = (lines, at) =>
 /** Whether there is nothing from a line on but one that begins. @param {string[]} lines @param {number} at */
 const isLast = (lines, at) => at >= lines.length || (at === lines.length - 1 && !lines[at].trim());
 
-/** What is around parts of a block; text may follow the last one. @param {Context} context @param {boolean} isEnd */
+/** What is around a block's parts; more may follow the last. @param {Context} context @param {boolean} isEnd */
 const inner = (context, isEnd) => ({ ...context, depth: context.depth + 1, isLive: context.isLive && isEnd });
 
 /**

@@ -99,8 +99,8 @@ const highlight = new Library(async () => (await import('./highlight-11.12.0/hig
 const trees = new Map();
 
 /**
- * Takes styles out of the attributes of a tree, where the page's policy forbids them: they become properties of
- * the elements.
+ * Takes styles out of the attributes of a tree, where the page's policy forbids them. They become properties
+ * of the elements.
  * @param {any} node
  */
 function strip(node) {

@@ -5,28 +5,47 @@ import { byId, el } from './dom.js';
 
 /** @typedef {import('./store.js').Settings} Settings */
 
-/** @typedef {keyof Settings} Name */
-/** @typedef {{name: Name, field?: string, label: string, from: number, to?: number, isWhole?: boolean, help: string}} Figure */
+/**
+ * @typedef {keyof Settings} Name
+ * @typedef {object} Figure
+ * @property {Name} name
+ * @property {string} [field] name in the API, where it is another one
+ * @property {string} label
+ * @property {number} from
+ * @property {number} [to]
+ * @property {boolean} [isWhole]
+ * @property {string} help range, and what holds where nothing is given
+ */
 
-/** Numbers by their names in the settings, which are those of the API unless `field` has another. */
+/** Numbers of the settings. */
 const FIGURES = /** @type {Figure[]} */ ([
-  { name: 'max', field: 'max_completion_tokens', label: 'Max tokens', from: 1, isWhole: true, help: '1 or more; else what the context holds' },
-  { name: 'seed', label: 'Seed', from: -(2 ** 53), to: 2 ** 53, isWhole: true, help: 'a whole number; else a fresh one' },
+  {
+    name: 'max', field: 'max_completion_tokens', label: 'Max tokens', from: 1, isWhole: true,
+    help: '1 or more; else what the context holds',
+  },
+  { name: 'seed', label: 'Seed', from: 0, isWhole: true, help: 'a whole number from 0; else a fresh one' },
   { name: 'temperature', label: 'Temperature', from: 0, to: 100, help: '0 to 100; 0 takes the likeliest; else 1' },
   { name: 'top_p', label: 'Top p', from: 0.0001, to: 1, help: 'above 0, up to 1; else 1, which is all' },
   { name: 'top_k', label: 'Top k', from: -1, isWhole: true, help: '1 or more; else all, as for 0 and -1' },
   { name: 'min_p', label: 'Min p', from: 0, to: 1, help: '0 to 1; else 0' },
-  { name: 'repetition_penalty', label: 'Repetition penalty', from: 0.01, to: 100, help: '0.01 to 100; else 1, which is none' },
+  {
+    name: 'repetition_penalty', label: 'Repetition penalty', from: 0.01, to: 100,
+    help: '0.01 to 100; else 1, which is none',
+  },
   { name: 'presence_penalty', label: 'Presence penalty', from: -2, to: 2, help: '-2 to 2; else 0' },
   { name: 'frequency_penalty', label: 'Frequency penalty', from: -2, to: 2, help: '-2 to 2; else 0' },
 ]);
 
-/** Texts that are checked while they are typed, each with what reads it. @type {Partial<Record<Name, (text: string) => unknown>>} */
+/**
+ * Texts that are checked while they are typed, each with what reads it.
+ * @type {Partial<Record<Name, (text: string) => unknown>>}
+ */
 const CHECKED = { stops, bias: biases, tools };
 
 /** Fields by their ids, which are the names in the settings. */
 const FIELDS = /** @type {Name[]} */ ([
-  ...['model', 'effort', 'system', 'stops', 'bias', 'format', 'schema', 'regex', 'lark', 'prediction', 'tools', 'choice'],
+  ...['model', 'effort', 'system', 'stops', 'bias', 'format', 'schema', 'regex', 'lark'],
+  ...['prediction', 'tools', 'choice'],
   ...FIGURES.map(({ name }) => name),
 ]);
 
@@ -76,8 +95,9 @@ function stops(text) {
 function biases(text) {
   if (!text.trim()) return undefined;
   const made = json(text, 'Logit bias');
-  const isGood = typeof made === 'object' && made && !Array.isArray(made);
-  if (isGood && Object.entries(made).every(([id, bias]) => /^\d+$/.test(id) && Math.abs(Number(bias)) <= 100)) return made;
+  const isObject = typeof made === 'object' && made && !Array.isArray(made);
+  const isBias = (/** @type {[string, unknown]} */ [id, bias]) => /^\d+$/.test(id) && Math.abs(Number(bias)) <= 100;
+  if (isObject && Object.entries(made).every(isBias)) return made;
   throw new Error('Logit bias: token ids with numbers from -100 to 100 are expected, as in {"42": -100}.');
 }
 

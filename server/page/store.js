@@ -93,7 +93,7 @@ const isFile = (file) => typeof file?.name === 'string' && typeof file.text === 
 /** @param {any} value @param {(part: any) => boolean} holds */
 const isList = (value, holds) => value === undefined || (Array.isArray(value) && value.every(holds));
 
-/** Whether it is a message of a conversation, with all that it holds. @param {any} message @returns {boolean} */
+/** Whether it is a message, with all that it holds. @param {any} message @returns {boolean} */
 const isMessage = (message) =>
   ['user', 'assistant', 'tool'].includes(message?.role) &&
   typeof message.content === 'string' &&
@@ -149,7 +149,10 @@ export class Store {
     if (!words.length) return this.list().map((conversation) => ({ conversation, at: -1 }));
     return this.list().flatMap((conversation) => {
       const { title, messages } = conversation;
-      const texts = messages.map(({ content, files }) => plain([content, ...(files ?? []).map(({ name }) => name)].join(' ')));
+      const texts = messages.map(({ content, files }) => {
+        const names = (files ?? []).map(({ name }) => name);
+        return plain([content, ...names].join(' '));
+      });
       const all = [plain(title), ...texts].join('\n');
       if (!words.every((word) => all.includes(word))) return [];
       return [{ conversation, at: texts.findIndex((text) => text.includes(words[0])) }];
@@ -168,7 +171,9 @@ export class Store {
       throw new Error('it is no JSON');
     }
     const { title, settings: kept, messages } = given ?? {};
-    if (!Array.isArray(messages) || !messages.length) throw new Error('it has no list of messages, as Export writes it');
+    if (!Array.isArray(messages) || !messages.length) {
+      throw new Error('it has no list of messages, as Export writes it');
+    }
     const wrong = messages.findIndex((message) => !isMessage(message));
     if (wrong >= 0) throw new Error(`message ${wrong + 1} of it is none that Export writes`);
     const name = typeof title === 'string' && title.trim() ? title.trim().slice(0, 100) : 'Imported';

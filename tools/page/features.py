@@ -45,7 +45,7 @@ def texts_are_attached(page):
     equal(page.server.seen[-1]["messages"][-1]["content"], wanted.replace("What is it?", "And now?"))
 
 
-@scripted
+@check
 def what_is_no_text_is_not_attached(page):
     given = {"a__png": b"\x89PNG", "b__pdf": "%PDF", "c__bin": b"\xff\xfe\x00", "d__txt": "x" * (256 * 1024 + 1), "e__txt": " \n", "f__txt": "good"}
     pick(page, "#pick", files(**given))
@@ -134,7 +134,7 @@ def versions_are_kept(page):
 @scripted
 def all_settings_are_sent(page):
     page.click("#open-settings")
-    wanted = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "repetition_penalty": 1.1, "presence_penalty": -1, "frequency_penalty": 2, "seed": -3}
+    wanted = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "repetition_penalty": 1.1, "presence_penalty": -1, "frequency_penalty": 2, "seed": 3}
     for name, value in wanted.items():
         page.fill(f"#{name}", str(value))
     page.fill("#max", "7")
@@ -149,7 +149,7 @@ def all_settings_are_sent(page):
                "kernmill": {"regex": "[a-z]+"}}
     sent = page.server.seen[-1]
     equal({name: sent.get(name) for name in wanted}, wanted)
-    for name, value in [("top_p", "1.5"), ("top_k", "1.5"), ("max", "0"), ("temperature", "-1"), ("stops", "x\n" * 17), ("bias", "[]")]:
+    for name, value in [("top_p", "1.5"), ("top_k", "1.5"), ("max", "0"), ("seed", "-1"), ("temperature", "-1"), ("stops", "x\n" * 17), ("bias", "[]")]:
         page.click("#open-settings")
         page.fill(f"#{name}", value)
         assert page.one(f"#{name}-error").text, f"{name}: {value} is taken"
@@ -230,7 +230,7 @@ def axe_finds_nothing(page):
             page.desktop()
 
 
-@scripted
+@check
 def the_head_fits_a_phone(page):
     page.phone(320, 600)
     page.open()

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import mock
-from browser import equal, scripted
+from browser import check, equal, scripted
 
 KATEX = next(mock.PAGE.glob("katex-*/katex.min.js"))
 
@@ -85,7 +85,7 @@ def run(page, script, *args):
     return page.driver.execute_async_script(MARKDOWN % script, *args)
 
 
-@scripted
+@check
 def formulas_are_those_of_katex(page):
     asked = subprocess.run(["node", "-e", RENDER, str(KATEX)], input=json.dumps(FORMULAS), capture_output=True, text=True, check=True)
     wanted = json.loads(asked.stdout)
@@ -105,7 +105,7 @@ def formulas_are_those_of_katex(page):
     assert len(FORMULAS) >= 30
 
 
-@scripted
+@check
 def dollars_are_formulas_or_money(page):
     found = run(page, r"""const found = [];
         const formula = (place, tex) => found.at(-1).push(tex);
@@ -118,7 +118,7 @@ def dollars_are_formulas_or_money(page):
         equal((text, have), (text, wanted))
 
 
-@scripted
+@check
 def no_backslash_of_a_formula_is_lost(page):
     """Random formulas in random markdown stand in the page as they were written, and are found whole."""
     found = run(page, r"""let state = 11;
@@ -193,7 +193,7 @@ def code_has_colours(page):
     equal(page.js("document.querySelectorAll('.answer code')[1].children.length"), 0)
 
 
-@scripted
+@check
 def wrong_and_hostile_formulas_stay_text(page):
     texts = [r"\(\frac{1}\)", r"\(\undefined\)", r"\(\href{javascript:alert(1)}{x}\)", r"\(\includegraphics{https://evil.example/x.png}\)",
              r"\(\htmlStyle{color:red}{x}\)", r"\(\def\a{\a\a}\a\)", r"\(" + "{" * 2000 + r"\)", r"\(\rule{9999em}{9999em}\)"]
