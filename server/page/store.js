@@ -97,6 +97,7 @@ const isList = (value, holds) => value === undefined || (Array.isArray(value) &&
 const isMessage = (message) =>
   ['user', 'assistant', 'tool'].includes(message?.role) &&
   typeof message.content === 'string' &&
+  ['string', 'undefined'].includes(typeof message.reasoning) &&
   isList(message.tool_calls, isCall) &&
   isList(message.files, isFile) &&
   isList(message.versions, (tail) => tail === null || (tail?.length && isList(tail, isMessage))) &&

@@ -98,6 +98,65 @@ def an_export_can_be_imported(page):
     equal(page.one("#messages").text, shown)
 
 
+@check
+def no_export_breaks_the_page(page):
+    """Whatever stands in place of a part of an export: it is refused, or its messages can be shown."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 1}, "completion_tokens_details": {"reasoning_tokens": 1}}
+    answer = {"role": "assistant", "content": "x", "reasoning": "y", "thought": 1.5, "tool_calls": [call], "model": "m", "json": True, "finish": "length",
+              "usage": usage, "kernmill": {"seed": 1, "tokens_per_second": 2, "first_token_seconds": 1}, "trouble": {"message": "a", "detail": "b", "status": 500}}
+    user = {"role": "user", "content": "x", "files": [{"name": "a.txt", "text": "b"}], "versions": [[{"role": "user", "content": "z"}], None]}
+    messages = [user, answer, {"role": "tool", "content": "r", "tool_call_id": "c", "name": "f"}, {"role": "assistant", "content": ""}]
+    export = {"title": "t", "updated": "2026-01-01T00:00:00.000Z", "settings": {"model": "m", "top_p": "1"}, "messages": messages}
+    taken, refused, broken = page.driver.execute_async_script("""const done = arguments[1];
+        Promise.all([import('./store.js'), import('./view.js')]).then(([{Store}, {AnswerView, userView, toolView}]) => {
+            const store = new Store(() => {});
+            const [broken, count] = [[], {taken: 0, refused: 0}];
+            const nothing = new Proxy({}, {get: () => () => {}});
+            const look = (whole, place) => {
+                let made;
+                try {
+                    made = store.take(JSON.stringify(whole));
+                    count.taken += 1;
+                } catch (error) {
+                    count.refused += 1;
+                    if (!/^it has no list|^message \\d+ of it/.test(error.message)) broken.push([place, String(error)]);
+                    return;
+                }
+                try {
+                    for (const message of made.messages) {
+                        if (message.role === 'user') userView(message, nothing);
+                        else if (message.role === 'tool') toolView(message);
+                        else new AnswerView(message, nothing, false).finish(true);
+                    }
+                    store.find('x');
+                    store.remove(made.id);
+                } catch (error) {
+                    broken.push([place, String(error)]);
+                }
+            };
+            const whole = arguments[0];
+            const walk = (part, place) => {
+                for (const name of Object.keys(part)) {
+                    const kept = part[name];
+                    for (const other of [null, 5, 'x', true, [], [null], {}, {length: 1}]) {
+                        part[name] = other;
+                        look(whole, `${place}.${name} = ${JSON.stringify(other)}`);
+                    }
+                    delete part[name];
+                    look(whole, `no ${place}.${name}`);
+                    part[name] = kept;
+                    if (typeof kept === 'object' && kept) walk(kept, `${place}.${name}`);
+                }
+            };
+            look(whole, 'as it is');
+            walk(whole, 'export');
+            done([count.taken, count.refused, broken]);
+        }).catch((error) => done([0, 0, String(error)]));""", export)
+    equal(broken, [])
+    assert taken > 100 and refused > 100, (taken, refused)
+
+
 @scripted
 def versions_are_kept(page):
     place = lambda: page.js("[...document.querySelectorAll('.versions')].map(e => [...e.children].map(e => e.textContent).join(' '))")
