@@ -113,8 +113,12 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
     // A plan of a stranger may list any number of tensors.
     let packed: HashMap<&str, &TensorInfo> =
         metadata.tensors.iter().rev().map(|tensor| (tensor.name.as_str(), tensor)).collect();
-    let merged: HashSet<&str> =
-        graph.tensors.iter().filter(|tensor| is_merged(tensor, &packed)).map(|tensor| &*tensor.name).collect();
+    let merged: HashSet<&str> = graph
+        .tensors
+        .iter()
+        .filter(|tensor| is_merged(tensor, &packed))
+        .map(|tensor| &*tensor.name)
+        .collect();
     let graph = merged_graph(&graph, &|name| merged.contains(name));
     let options = Options {
         preset,

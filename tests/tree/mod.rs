@@ -3,6 +3,7 @@
 mod circles;
 mod comments;
 mod size;
+mod turns;
 mod uses;
 
 use crate::docs::{files, root};

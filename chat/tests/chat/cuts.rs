@@ -2,9 +2,10 @@
 
 use fastrand::Rng;
 use kernmill_chat::{
-    AddedToken, Conversation, Event, Format, Item, Part, Piece, Template, Templates, Tool, Turn, TurnOptions,
-    Vocabulary, VocabularyError,
+    AddedToken, Conversation, Event, Format, Item, Part, Piece, Template, Templates, Tool, ToolChoice, Turn,
+    TurnOptions, Vocabulary, VocabularyError,
 };
+use kernmill_constrain::Rule;
 use std::collections::BTreeMap;
 
 /// A vocabulary whose tokens are pieces of one text, and Harmony's marks behind them.
@@ -107,12 +108,16 @@ fn turn(format: &str, vocabulary: &Cut, options: &TurnOptions) -> Turn {
         tools: vec![f("f"), f("g")],
         ..Conversation::default()
     };
-    let template = || Template::new(TEMPLATE, vocabulary, &BTreeMap::new()).unwrap();
-    let templates = (format == "template").then(|| Templates { default: template(), tool_use: None });
-    let made = Format::of(vocabulary, templates, Vec::new());
-    assert_eq!(made.name(), format);
-    let known = BTreeMap::new();
+    let (made, known) = (format_of(format, vocabulary), BTreeMap::new());
     Turn::new(vocabulary, &made, &conversation, &known, options.clone(), &[]).unwrap()
+}
+
+fn format_of(name: &str, vocabulary: &dyn Vocabulary) -> Format {
+    let template = || Template::new(TEMPLATE, vocabulary, &BTreeMap::new()).unwrap();
+    let templates = (name == "template").then(|| Templates { default: template(), tool_use: None });
+    let format = Format::of(vocabulary, templates, Vec::new());
+    assert_eq!(format.name(), name);
+    format
 }
 
 /// Random texts of a format.
@@ -219,5 +224,72 @@ fn every_token_of_an_answer_is_found() {
         assert_eq!(tokens.len(), expected, "{text:?}: {pieces:?}");
         let bytes: Vec<u8> = tokens.iter().flat_map(|at| vocabulary.bytes(ids[*at]).unwrap()).collect();
         assert_eq!(bytes, "😀a".as_bytes(), "{text:?}");
+    }
+}
+
+/// An answer that is not finished is part of the prompt, and what comes is the rest of it.
+#[test]
+fn a_turn_goes_on_in_an_answer() {
+    for (format, behind) in [
+        ("harmony", "<|start|>assistant<|channel|>final<|message|>It is"),
+        ("template", "user: Hi\n<tool_call></tool_call>It is"),
+        ("plain", "User: Hi\nAssistant: It is"),
+    ] {
+        let marks: &[&'static str] = if format == "harmony" { &HARMONY } else { &[] };
+        let (vocabulary, ids) = cut(" <b>one", marks, &mut Rng::with_seed(1), 2);
+        let vocabulary = Marked(vocabulary);
+        let mut conversation = Conversation {
+            items: vec![Item::User { name: None, text: "Hi".to_owned() }, Item::Answer("It is".to_owned())],
+            ..Conversation::default()
+        };
+        let made = format_of(format, &vocabulary);
+        let new = |conversation: &Conversation, options: TurnOptions| {
+            Turn::new(&vocabulary, &made, conversation, &BTreeMap::new(), options, &[])
+        };
+        let options = TurnOptions { continues: true, ..TurnOptions::default() };
+        let mut turn = new(&conversation, options.clone()).unwrap();
+        let prompt: Vec<u8> = turn.prompt.iter().flat_map(|id| vocabulary.bytes(*id).unwrap()).collect();
+        let prompt = String::from_utf8(prompt).unwrap();
+        assert!(prompt.ends_with(behind), "{prompt:?}");
+        let (answer, _) = read(&mut turn, &vocabulary.0, &ids);
+        let [(part, text, _)] = &answer.parts[..] else { panic!("{format}: {answer:?}") };
+        assert_eq!((part, text.as_str()), (&Part::Answer, " <b>one"), "{format}");
+        let required = TurnOptions { choice: ToolChoice::Required, ..options.clone() };
+        assert!(new(&conversation, required).unwrap_err().to_string().contains("cannot become a call"));
+        let form = TurnOptions { form: Some(Rule::JsonObject), ..options.clone() };
+        assert!(new(&conversation, form).unwrap_err().to_string().contains("cannot be held to a form"));
+        conversation.items.pop();
+        assert!(new(&conversation, options).unwrap_err().to_string().contains("no answer of the model"));
+    }
+}
+
+/// A vocabulary that finds Harmony's marks in a text.
+struct Marked(Cut);
+
+impl Vocabulary for Marked {
+    fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        self.0.encode_ordinary(text)
+    }
+
+    fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        let (mut ids, mut rest) = (Vec::new(), text);
+        while let Some(c) = rest.chars().next() {
+            let mark = self.0.marks.iter().position(|mark| rest.starts_with(mark));
+            let length = mark.map_or(c.len_utf8(), |at| self.0.marks[at].len());
+            match mark {
+                Some(at) => ids.push(MARKS + at as u32),
+                None => ids.extend(self.0.encode_ordinary(&rest[..length])?),
+            }
+            rest = &rest[length..];
+        }
+        Ok(ids)
+    }
+
+    fn added_tokens(&self) -> Vec<AddedToken> {
+        self.0.added_tokens()
+    }
+
+    fn bytes(&self, id: u32) -> Option<Vec<u8>> {
+        self.0.bytes(id)
     }
 }

@@ -90,7 +90,11 @@ impl MessagesRequest {
             conversation,
         };
         let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
-        fields.refuse("mcp_servers", is_empty, "the server connects to nobody; offer their tools as functions")?;
+        fields.refuse(
+            "mcp_servers",
+            is_empty,
+            "the server connects to nobody; offer their tools as functions",
+        )?;
         fields.pass_over(&PASSED_OVER);
         Ok(MessagesRequest { ask, model, streams, unknown: fields.rest() })
     }

@@ -148,7 +148,10 @@ async fn tools_that_clients_run_are_told_or_refused() {
         }
     }
     let (status, _, error) = post(&state, json!({ "mcp_servers": [{ "type": "url", "name": "a" }] })).await;
-    assert!(status == 400 && error["error"]["message"].as_str().unwrap().contains("`mcp_servers`"), "{error}");
+    assert!(
+        status == 400 && error["error"]["message"].as_str().unwrap().contains("`mcp_servers`"),
+        "{error}"
+    );
     for kind in ["computer_20250124", "drone_1"] {
         let (status, _, error) = post(&state, json!({ "tools": [{ "type": kind, "name": "x" }] })).await;
         assert!(

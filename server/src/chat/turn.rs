@@ -70,17 +70,13 @@ impl Prepared {
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
     pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
-        if ask.continues {
-            let message = "`messages` ends with a message of the model, and this model's format cannot go on in it: \
-                end with a user's, or leave `continue_final_message` out";
-            return Err(ApiError::field("messages", message));
-        }
         let options = TurnOptions {
             choice: ask.choice.clone(),
             allowed: None,
             one_call: ask.one_call,
             form: ask.form.clone(),
             stop: ask.stop.clone(),
+            continues: ask.continues,
         };
         let (tokenizer, ends) = (tokenizer(facts)?, &facts.end_tokens);
         let turn = chat::Turn::new(tokenizer, &facts.format, &ask.conversation, &ask.known, options, ends);

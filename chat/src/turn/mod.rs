@@ -1,46 +1,20 @@
 //! A model's turn: the prompt, what holds the text to its form, and what the generated tokens are.
 
+mod begin;
+mod options;
+mod sources;
+
+pub use options::{TurnError, TurnOptions};
+
 use crate::conversation::{Conversation, Tool};
 use crate::event::{Anomalies, Event, Part};
-use crate::format::{Format, Reader, Refused};
-use crate::grammar::{ToolChoice, TurnGrammar};
-use crate::harmony;
+use crate::format::{Format, Reader};
+use begin::{Begun, begin};
 use kernmill_constrain::{Composed, Constraint, Lexicon, Rule};
 use kernmill_text::{StopMatcher, Vocabulary};
+use sources::Sources;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-
-/// Wishes about a turn, besides the conversation.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TurnOptions {
-    /// Whether tools are called.
-    pub choice: ToolChoice,
-    /// Names of the functions that may be called; `None` for all that are declared.
-    pub allowed: Option<Vec<String>>,
-    /// Whether the turn ends behind its first call.
-    pub one_call: bool,
-    /// Form of the answer, in place of that of the conversation.
-    pub form: Option<Rule>,
-    /// Strings that end the answer. They do not end reasoning, and are not part of the answer.
-    pub stop: Vec<String>,
-}
-
-/// Why there is no turn. Every message is one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TurnError {
-    /// The format refuses the conversation.
-    #[error(transparent)]
-    Conversation(#[from] Refused),
-    /// The choice of tools cannot be followed.
-    #[error("{0}")]
-    Choice(String),
-    /// The form of the answer cannot be followed.
-    #[error("{0}")]
-    Form(String),
-    /// The schema of a strict function cannot be followed.
-    #[error("{0}")]
-    Function(String),
-}
 
 /// A turn of a model: all that lies between a conversation and the pieces of an answer.
 ///
@@ -136,38 +110,8 @@ impl Turn {
         options: TurnOptions,
         end_tokens: &[u32],
     ) -> Result<Turn, TurnError> {
-        let form = conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
-        let mut grammar = TurnGrammar {
-            answer: options.form.or(form),
-            allowed: options.allowed,
-            one_call: options.one_call,
-            ..TurnGrammar::of(conversation, options.choice)
-        };
-        let form = grammar.answer.clone();
-        let mut events = Vec::new();
-        let (prompt, rule, reader) = match format {
-            Format::Harmony => {
-                let prompt = format.prompt(vocabulary, conversation, known)?;
-                let parser = harmony::Parser::new(vocabulary, conversation, &mut events);
-                let parser = parser.map_err(|error| Refused(error.to_string()))?;
-                (prompt, grammar.harmony().map(Some), Reader::Harmony(Box::new(parser)))
-            }
-            Format::Template(templates) => {
-                let template = templates.of(conversation);
-                let begun = template.begin(vocabulary, conversation);
-                let (prompt, thoughts) = begun.map_err(|error| Refused(error.to_string()))?;
-                (grammar.thoughts, grammar.effort) = (thoughts, conversation.effort);
-                let reader = Reader::Text(Box::new(grammar.reader(template.calls(), vocabulary)));
-                (prompt.ids, grammar.text(template.calls(), vocabulary), reader)
-            }
-            Format::Plain { .. } => {
-                let prompt = format.prompt(vocabulary, conversation, known)?;
-                // Nothing tells the model of functions: a turn can be held to a form, not to a call.
-                grammar.tools.clear();
-                (prompt, grammar.text(None, vocabulary), Reader::Plain { has_begun: false })
-            }
-        };
-        let rule = rule.map_err(|error| at_fault(&grammar.choice, &error))?;
+        let Begun { prompt, rule, form, reader, events } =
+            begin(vocabulary, format, conversation, known, &options)?;
         let own_stop = format.stop();
         let stops: Vec<String> = options.stop.into_iter().chain(own_stop.clone()).collect();
         let stop_tokens = format.stop_tokens(vocabulary, end_tokens);
@@ -371,18 +315,6 @@ impl Turn {
     }
 }
 
-/// The error of a turn whose grammar cannot be made.
-fn at_fault(choice: &ToolChoice, error: &kernmill_constrain::Error) -> TurnError {
-    let message = error.to_string();
-    if message.contains("the function `") {
-        TurnError::Function(message)
-    } else if choice.is_required() {
-        TurnError::Choice(message)
-    } else {
-        TurnError::Form(message)
-    }
-}
-
 /// The fault in a function's schema, if there is one.
 fn fault(lexicon: &Lexicon, tool: &Tool) -> Option<TurnError> {
     let schema = tool.parameters.as_ref()?;
@@ -392,58 +324,4 @@ fn fault(lexicon: &Lexicon, tool: &Tool) -> Option<TurnError> {
     let error = Constraint::new(lexicon, &Rule::JsonSchema(schema.clone())).err().unwrap_or(error);
     let help = if tool.strict { "; without `strict` it is followed as far as can be" } else { "" };
     Some(TurnError::Function(format!("the function `{}`: {error}{help}", tool.name)))
-}
-
-/// Which tokens the text that comes out of a reader was made of. A reader leaves marks and space around parts
-/// out, and holds back what may become a mark; the bytes that are left come in the tokens' order.
-#[derive(Clone, Debug, Default)]
-struct Sources {
-    /// Tokens that have come.
-    count: usize,
-    /// Bytes of the last tokens, whose text has not come out.
-    pending: VecDeque<usize>,
-    /// Bytes of the last token that came out, which are still to come.
-    rest: usize,
-    /// Tokens whose text came out and waits for the end of what may be a stop string.
-    held: Range<usize>,
-}
-
-impl Sources {
-    /// Adds a token of so many bytes; `None` for one that ends the text.
-    fn push(&mut self, bytes: Option<usize>) {
-        self.count += 1;
-        self.pending.extend(bytes);
-    }
-
-    /// A part begins with `bytes` bytes of text: only the last tokens that have as many can belong to it.
-    fn begin(&mut self, bytes: usize) {
-        let (mut kept, mut known) = (0, 0);
-        for size in self.pending.iter().rev() {
-            if known >= bytes {
-                break;
-            }
-            known += size;
-            kept += 1;
-        }
-        self.pending.drain(..self.pending.len() - kept);
-        self.rest = 0;
-        let first = self.count - kept;
-        self.held = first..first;
-    }
-
-    /// So many bytes of text have come out.
-    fn take(&mut self, bytes: usize) {
-        while self.rest < bytes {
-            let Some(size) = self.pending.pop_front() else { break };
-            self.rest += size;
-            self.held.end += 1;
-        }
-        self.rest = self.rest.saturating_sub(bytes);
-    }
-
-    /// The tokens of all text that has come out since the last time.
-    fn release(&mut self) -> Range<usize> {
-        let end = self.held.end;
-        std::mem::replace(&mut self.held, end..end)
-    }
 }
