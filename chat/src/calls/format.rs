@@ -3,7 +3,7 @@
 /// Marks around the calls of tools in a model's texts.
 ///
 /// A body is an object with the function's name and arguments, several of them in a list or after each other,
-/// or a name with the arguments behind it.
+/// or a name with the arguments behind it, as an object or one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallFormat {
     /// Name of the format.
@@ -14,8 +14,14 @@ pub struct CallFormat {
     pub opens: &'static [&'static str],
     /// Text that ends calls; empty if they go on to the end.
     pub close: &'static str,
+    /// Text before a name, which is no part of it.
+    pub before_name: &'static str,
     /// Texts between a name and its arguments; none if bodies are objects.
     pub after_name: &'static [&'static str],
+    /// Texts between calls that mean nothing.
+    pub passed_over: &'static [&'static str],
+    /// How arguments are written that are no JSON object.
+    pub pairs: Option<Pairs>,
     /// Whether a text that begins with an object may be a call without a mark.
     pub has_bare: bool,
     /// How calls are written, where a text is held to them.
@@ -39,33 +45,113 @@ pub struct Spelling {
     pub close: &'static str,
 }
 
+/// Marks around arguments that are written one by one: text where a string is asked for, JSON otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pairs {
+    /// Text before a key.
+    pub before_key: &'static str,
+    /// Texts between a key and its value, perhaps with space between them.
+    pub after_key: &'static [&'static str],
+    /// Text behind a value.
+    pub after_value: &'static str,
+    /// Text between these marks and the value, on either side; empty, or one new line.
+    pub margin: &'static str,
+    /// Text behind all arguments; empty if the mark that ends calls stands there.
+    pub end: &'static str,
+}
+
 /// The formats, in the order in which templates are searched for their signs.
-pub const FORMATS: [CallFormat; 5] = [
+pub const FORMATS: [CallFormat; 11] = [
     CallFormat {
         name: "mistral",
         signs: &["[TOOL_CALLS]", "[ARGS]"],
         opens: &["[TOOL_CALLS]"],
-        close: "",
         after_name: &["[CALL_ID]", "[ARGS]"],
-        has_bare: false,
-        spelling: Spelling {
-            open: "",
-            before: "[TOOL_CALLS]",
-            middle: "[ARGS]",
-            after: "",
-            between: "",
-            close: "",
-        },
+        spelling: Spelling { before: "[TOOL_CALLS]", middle: "[ARGS]", ..EMPTY },
+        ..BASE
     },
     CallFormat {
         name: "mistral_list",
         signs: &["[TOOL_CALLS]"],
         opens: &["[TOOL_CALLS]"],
-        close: "",
         after_name: &["[CALL_ID]", "[ARGS]"],
-        has_bare: false,
         spelling: Spelling { open: "[TOOL_CALLS][", between: ", ", close: "]", ..OBJECT },
+        ..BASE
     },
+    CallFormat {
+        name: "qwen3_coder",
+        signs: &["<tool_call>", "<function=", "<parameter="],
+        opens: &["<tool_call>", "<function="],
+        close: "</tool_call>",
+        after_name: &[">"],
+        pairs: Some(Pairs {
+            before_key: "<parameter=",
+            after_key: &[">"],
+            after_value: "</parameter>",
+            margin: "\n",
+            end: "</function>",
+        }),
+        spelling: Spelling {
+            before: "<tool_call>\n<function=",
+            middle: ">\n",
+            after: "\n</tool_call>",
+            between: "\n",
+            ..EMPTY
+        },
+        ..BASE
+    },
+    CallFormat {
+        name: "glm",
+        signs: &["<tool_call>", "<arg_key>"],
+        opens: &["<tool_call>"],
+        close: "</tool_call>",
+        after_name: &["\n"],
+        pairs: Some(Pairs {
+            before_key: "<arg_key>",
+            after_key: &["</arg_key>", "<arg_value>"],
+            after_value: "</arg_value>",
+            margin: "",
+            end: "",
+        }),
+        spelling: Spelling {
+            before: "<tool_call>",
+            middle: "\n",
+            after: "</tool_call>",
+            between: "\n",
+            ..EMPTY
+        },
+        ..BASE
+    },
+    CallFormat {
+        name: "phi4",
+        signs: &["<|tool_call|>", "<|/tool_call|>"],
+        opens: &["<|tool_call|>"],
+        close: "<|/tool_call|>",
+        spelling: Spelling { open: "<|tool_call|>[", between: ", ", close: "]<|/tool_call|>", ..OBJECT },
+        ..BASE
+    },
+    CallFormat {
+        name: "granite",
+        signs: &["<|tool_call|>"],
+        opens: &["<|tool_call|>"],
+        spelling: Spelling { open: "<|tool_call|>[", between: ", ", close: "]", ..OBJECT },
+        ..BASE
+    },
+    CallFormat {
+        name: "deepseek_v3",
+        signs: &["<｜tool▁calls▁begin｜>", "```json"],
+        before_name: "function<｜tool▁sep｜>",
+        after_name: &["\n```json"],
+        spelling: Spelling {
+            before: "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+            middle: "\n```json\n",
+            after: "\n```<｜tool▁call▁end｜>",
+            between: "\n",
+            ..DEEPSEEK.spelling
+        },
+        ..DEEPSEEK
+    },
+    DEEPSEEK,
     CallFormat::UNTOLD,
     CallFormat {
         name: "function",
@@ -73,36 +159,62 @@ pub const FORMATS: [CallFormat; 5] = [
         opens: &["<function="],
         close: "</function>",
         after_name: &[">"],
-        has_bare: false,
         spelling: Spelling {
-            open: "",
             before: "<function=",
             middle: ">",
             after: "</function>",
             between: "\n",
-            close: "",
+            ..EMPTY
         },
+        ..BASE
     },
     CallFormat {
         name: "llama3",
         signs: &["<|python_tag|>"],
         opens: &["<|python_tag|>"],
-        close: "",
-        after_name: &[],
         has_bare: true,
         spelling: Spelling { middle: "\", \"parameters\": ", between: "; ", ..OBJECT },
+        ..BASE
     },
 ];
 
-/// An object of a name and arguments, without marks.
-const OBJECT: Spelling = Spelling {
-    open: "",
-    before: "{\"name\": \"",
-    middle: "\", \"arguments\": ",
-    after: "}",
-    between: "",
+/// A format without marks.
+const BASE: CallFormat = CallFormat {
+    name: "",
+    signs: &[],
+    opens: &[],
     close: "",
+    before_name: "",
+    after_name: &[],
+    passed_over: &[],
+    pairs: None,
+    has_bare: false,
+    spelling: EMPTY,
 };
+
+const DEEPSEEK: CallFormat = CallFormat {
+    name: "deepseek",
+    signs: &["<｜tool▁calls▁begin｜>"],
+    opens: &["<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"],
+    close: "<｜tool▁calls▁end｜>",
+    after_name: &["<｜tool▁sep｜>"],
+    passed_over: &["<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "```"],
+    spelling: Spelling {
+        open: "<｜tool▁calls▁begin｜>",
+        before: "<｜tool▁call▁begin｜>",
+        middle: "<｜tool▁sep｜>",
+        after: "<｜tool▁call▁end｜>",
+        between: "",
+        close: "<｜tool▁calls▁end｜>",
+    },
+    ..BASE
+};
+
+const EMPTY: Spelling = Spelling { open: "", before: "", middle: "", after: "", between: "", close: "" };
+
+/// An object of a name and arguments, without marks.
+const OBJECT: Spelling =
+    Spelling { before: "{\"name\": \"", middle: "\", \"arguments\": ", after: "}", ..EMPTY };
 
 impl CallFormat {
     /// The format that a model is told of whose template has no place for functions.
@@ -111,14 +223,16 @@ impl CallFormat {
         signs: &["<tool_call>"],
         opens: &["<tool_call>"],
         close: "</tool_call>",
-        after_name: &[],
-        has_bare: false,
         spelling: Spelling {
-            before: "<tool_call>\n{\"name\": \"",
-            after: "}\n</tool_call>",
-            between: "\n",
+            before: "<tool_call>
+{\"name\": \"",
+            after: "}
+</tool_call>",
+            between: "
+",
             ..OBJECT
         },
+        ..BASE
     };
 
     /// The format that a template uses, by its marks.
@@ -131,8 +245,16 @@ impl CallFormat {
 
     /// All marks, which may be tokens of a vocabulary.
     pub(crate) fn marks(&self) -> impl Iterator<Item = &'static str> {
-        let others = [self.close].into_iter().filter(|mark| !mark.is_empty());
-        self.opens.iter().chain(self.after_name).copied().chain(others)
+        let pairs = self.pairs.into_iter().flat_map(|pairs| {
+            pairs.after_key.iter().copied().chain([pairs.before_key, pairs.after_value, pairs.end])
+        });
+        let lists = self.opens.iter().chain(self.after_name).chain(self.passed_over).copied();
+        lists.chain([self.close]).chain(pairs).filter(|mark| !mark.is_empty())
+    }
+
+    /// Whether a name stands apart from its arguments.
+    pub(super) fn has_names(&self) -> bool {
+        !self.after_name.is_empty() || self.pairs.is_some()
     }
 }
 

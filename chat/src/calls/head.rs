@@ -10,38 +10,49 @@ pub(super) enum Head {
     Unfinished,
     /// No call.
     Other,
-    /// A name, and the byte where its arguments begin; `None` where there are none.
-    Name(String, Option<usize>),
+    /// The name.
+    Name {
+        name: String,
+        /// The byte where the arguments begin, or what ends the call.
+        end: usize,
+        has_arguments: bool,
+    },
 }
 
 /// Reads the name that a text begins with, up to the arguments.
 pub(super) fn head(format: &CallFormat, text: &str) -> Head {
-    let marks =
-        || format.after_name.iter().copied().chain(["{", format.close]).filter(|mark| !mark.is_empty());
+    let skipped = match text.strip_prefix(format.before_name) {
+        Some(_) => format.before_name.len(),
+        None if format.before_name.starts_with(text) => return Head::Unfinished,
+        None => 0,
+    };
+    let (begin, end_of_call) = format.pairs.map_or(("{", ""), |pairs| (pairs.before_key, pairs.end));
+    let ends = || [begin, end_of_call, format.close].into_iter().filter(|mark| !mark.is_empty());
+    let marks = || format.after_name.iter().copied().chain(ends());
     let next = |from: usize| {
         let found = marks().filter_map(|mark| Some((from + text[from..].find(mark)?, mark)));
         found.min_by_key(|(at, _)| *at)
     };
     let line = text.find('\n').unwrap_or(usize::MAX).min(NAME_BYTES);
-    let Some((at, mut mark)) = next(0).filter(|(at, _)| *at < line) else {
+    let Some((at, mut mark)) = next(skipped).filter(|(at, _)| *at <= line) else {
         // Marks are no longer than that.
-        let is_certain = line < NAME_BYTES || text.len() >= NAME_BYTES + 16;
-        return if is_certain { Head::Other } else { Head::Unfinished };
+        let is_broken = line < NAME_BYTES && !marks().any(|mark| mark.starts_with(&text[line..]));
+        return if is_broken || text.len() >= NAME_BYTES + 64 { Head::Other } else { Head::Unfinished };
     };
-    let name = text[..at].trim().to_owned();
+    let name = text[skipped..at].trim().to_owned();
     let mut end = at;
     // An identifier of the call may come before the arguments.
-    while !["{", format.close].contains(&mark) {
+    while !ends().any(|end| end == mark) {
         end += mark.len();
         let rest = text[end..].trim_start();
         let has_id = format.after_name.last() != Some(&mark);
         match next(end).filter(|(at, _)| *at < end + NAME_BYTES) {
             Some((at, next)) if has_id || text[end..at].trim().is_empty() => (end, mark) = (at, next),
             Some(_) => return Head::Other,
-            None if has_id && text.len() < end + NAME_BYTES + 16 => return Head::Unfinished,
+            None if has_id && text.len() < end + NAME_BYTES + 64 => return Head::Unfinished,
             None if !has_id && marks().any(|mark| mark.starts_with(rest)) => return Head::Unfinished,
             None => return Head::Other,
         }
     }
-    Head::Name(name, (mark == "{").then_some(end))
+    Head::Name { name, end, has_arguments: mark == begin }
 }

@@ -3,17 +3,21 @@
 mod format;
 mod head;
 mod object;
+mod pairs;
 mod parse;
 
 pub(crate) use format::{BARE_KEYS, THOUGHTS};
-pub use format::{CallFormat, FORMATS, Spelling};
+pub use format::{CallFormat, FORMATS, Pairs, Spelling};
+pub(crate) use pairs::{Writing, resolved, writing};
 pub use parse::TextParser;
 
 #[cfg(test)]
 mod tests {
     use super::{CallFormat, FORMATS, TextParser};
+    use crate::conversation::Tool;
     use crate::event::{Event, Part};
     use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
+    use serde_json::json;
 
     /// Pieces of a text, each an id.
     struct Pieces(Vec<Vec<u8>>);
@@ -44,8 +48,13 @@ mod tests {
     /// What a text is that comes in pieces.
     fn read(name: &str, pieces: Vec<Vec<u8>>) -> String {
         let vocabulary = Pieces(pieces);
-        let declared = vec!["f".to_owned(), "g".to_owned()];
-        let mut parser = TextParser::new(&vocabulary, Some(format(name)), declared, false);
+        let declared = ["f", "g"].map(|name| {
+            let parameters =
+                json!({ "properties": { "a": { "type": "string" }, "b": { "type": "integer" } } });
+            let (name, description) = (name.to_owned(), String::new());
+            Tool { name, description, parameters: Some(parameters), strict: false }
+        });
+        let mut parser = TextParser::new(&vocabulary, Some(format(name)), declared.to_vec(), false);
         let mut events = Vec::new();
         for id in 0..vocabulary.0.len() {
             parser.push(&vocabulary, id as u32, &mut events);
@@ -64,7 +73,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 35] = [
+    const CASES: [(&str, &str, &str); 51] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -118,6 +127,50 @@ mod tests {
             "call f: {}.call g: {}.Answer: done.",
         ),
         ("function", "<function=", "Answer: <function=."),
+        (
+            "qwen3_coder",
+            "I look.\n<tool_call>\n<function=f>\n<parameter=a>\n1 <b>\n\n</parameter>\n<parameter=b>\n2\n</parameter>\n\
+             </function>\n</tool_call>\n<tool_call>\n<function=g>\n</function>\n</tool_call>",
+            "Answer: I look.\n.call f: {\"a\": \"1 <b>\\n\", \"b\": 2}.call g: {}.",
+        ),
+        // The mark before the function may be missing.
+        ("qwen3_coder", "<function=f><parameter=a>True</parameter></function>", "call f: {\"a\": \"True\"}."),
+        ("qwen3_coder", "<function=f><parameter=c>True</parameter></function>", "call f: {\"c\": true}."),
+        (
+            "qwen3_coder",
+            "<function=f><parameter=c>[1, \"x\"]</parameter></function>",
+            "call f: {\"c\": [1, \"x\"]}.",
+        ),
+        ("qwen3_coder", "<function=f><parameter=b>no</parameter></function>", "call f: {\"b\": \"no\"}."),
+        ("qwen3_coder", "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", "call f: {}."),
+        ("qwen3_coder", "<function=f>\n<parameter=a>\nx", "call f: {\"a\": \"x (cut off)."),
+        ("qwen3_coder", "<function=f>\n<parameter=a", "call f:  (cut off)."),
+        ("qwen3_coder", "<tool_call>\n<function=f hm", "Answer: <tool_call>\n<function=f hm."),
+        (
+            "glm",
+            "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1\n</arg_value>\n<arg_key>b</arg_key><arg_value>2</arg_value>\n\
+             </tool_call>\n<tool_call>g</tool_call>",
+            "call f: {\"a\": \"1\\n\", \"b\": 2}.call g: {}.",
+        ),
+        ("glm", "<tool_call>hello\nworld", "Answer: <tool_call>hello\nworld."),
+        (
+            "phi4",
+            "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": \"x\"}}]<|/tool_call|>",
+            "call f: {\"a\": \"x\"}.",
+        ),
+        ("granite", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]", "call f: {}."),
+        (
+            "deepseek_v3",
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": \"x\"}\n```<｜tool▁call▁end｜>\n\
+             <｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "call f: {\"a\": \"x\"}.call g: {}.",
+        ),
+        (
+            "deepseek",
+            "Hm<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"x\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "Answer: Hm.call f: {\"a\": \"x\"}.",
+        ),
+        ("mistral", "[TOOL_CALLS][TOOL_CALLS] [what", "Answer: [TOOL_CALLS][TOOL_CALLS] [what."),
         // No arguments are an object of none.
         ("function", "<function=f></function>", "call f: {}."),
         ("function", "<function=x></function>", "Answer: <function=x></function>."),
@@ -163,7 +216,8 @@ mod tests {
     fn any_text_is_read_alike_in_any_pieces() {
         let mut rng = fastrand::Rng::with_seed(4);
         let words = "<tool_call> </tool_call> [TOOL_CALLS] [ARGS] <function= </function> > <|python_tag|> <think> </think> \
-            { } [ ] \" : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
+            <function=f> <parameter= <parameter=a> </parameter> <tool_call>f <arg_key> <arg_key>a</arg_key> <arg_value> \
+            </arg_value> <|tool_call|> <|/tool_call|> <｜tool▁calls▁begin｜> function<｜tool▁sep｜> <｜tool▁call▁end｜> ```json { } [ ] \" : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
         let words: Vec<&str> = words.split_whitespace().chain([" ", "\n"]).collect();
         for _ in 0..20_000 {
             let text: String = (0..rng.usize(0..12)).map(|_| words[rng.usize(0..words.len())]).collect();
@@ -179,6 +233,10 @@ mod tests {
         assert_eq!(named("... '[TOOL_CALLS]' ..."), Some("mistral_list"));
         assert_eq!(named("... '[TOOL_CALLS]' + name + '[ARGS]' ..."), Some("mistral"));
         assert_eq!(named("... <tool_call> ..."), Some("hermes"));
+        assert_eq!(named("<tool_call>\n<function=...>\n<parameter=...>"), Some("qwen3_coder"));
+        assert_eq!(named("<tool_call>{name}\n<arg_key>"), Some("glm"));
+        assert_eq!(named("<|tool_call|> <|/tool_call|>"), Some("phi4"));
+        assert_eq!(named("<|tool_call|>"), Some("granite"));
         assert_eq!(named("<|start_header_id|> {\"name\": f, \"parameters\": {}}"), Some("llama3"));
         assert_eq!(named("{{ messages }}"), None);
     }

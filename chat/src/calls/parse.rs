@@ -3,6 +3,8 @@
 use super::format::{BARE_KEYS, CallFormat, THOUGHTS};
 use super::head::{Head, head};
 use super::object::{Object, Step, unquoted};
+use super::pairs::{Pair, pair, value};
+use crate::conversation::Tool;
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use kernmill_text::Utf8Stream;
 use kernmill_text::Vocabulary;
@@ -17,8 +19,8 @@ pub(super) const NAME_BYTES: usize = 256;
 #[derive(Clone, Debug)]
 pub struct TextParser {
     format: Option<&'static CallFormat>,
-    /// Names of declared functions.
-    declared: Vec<String>,
+    /// Declared functions.
+    declared: Vec<Tool>,
     /// Special tokens that are no marks, ascending.
     hidden: Vec<u32>,
     utf8: Utf8Stream,
@@ -42,6 +44,8 @@ enum State {
     /// The name of a function, which the arguments follow.
     Name(String),
     Call(Box<Call>),
+    /// Arguments that come one by one, after the name; how many there were.
+    Pairs(String, usize),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,12 +63,12 @@ struct Call {
 }
 
 impl TextParser {
-    /// A parser of what follows a prompt. `declared` are the names of functions; without any, nothing is a
-    /// call. `is_thinking` says that the prompt ends inside thoughts.
+    /// A parser of what follows a prompt. `declared` are the functions that may be called; without any, nothing
+    /// is a call. `is_thinking` says that the prompt ends inside thoughts.
     pub fn new(
         vocabulary: &dyn Vocabulary,
         format: Option<&'static CallFormat>,
-        declared: Vec<String>,
+        declared: Vec<Tool>,
         is_thinking: bool,
     ) -> TextParser {
         let format = format.filter(|_| !declared.is_empty());
@@ -131,11 +135,23 @@ impl TextParser {
                 let marks = self.format.map_or(&[][..], |format| format.after_name);
                 let end = marks.iter().filter_map(|mark| rest.find(mark)).min().unwrap_or(rest.len());
                 match rest[..end].trim() {
-                    name if self.declared.iter().any(|known| known == name) => {
-                        self.without_arguments(name.to_owned(), events);
-                    }
+                    name if self.is_declared(name) => self.without_arguments(name.to_owned(), events),
                     _ => self.give_back(raw + &rest, events),
                 }
+            }
+            State::Pairs(name, count) => {
+                let rest = take(&mut self.pending);
+                let marks = self.format.and_then(|format| format.pairs);
+                let begun = marks.filter(|marks| rest.starts_with(marks.before_key));
+                if let Some(Pair::Unfinished(Some((key, text)))) =
+                    begun.map(|marks| pair(&marks, &rest, self.tool(&name)))
+                {
+                    let mut text = value(self.tool(&name), key, text);
+                    // A string that is cut off has no end.
+                    text.truncate(text.len() - usize::from(text.ends_with('"')));
+                    events.push(Event::Delta(member(count, key, &text)));
+                }
+                events.push(Event::End { is_complete: false });
             }
             state @ (State::Thoughts | State::Answer) => {
                 let part = if matches!(state, State::Thoughts) { Part::Reasoning } else { Part::Answer };
@@ -160,7 +176,12 @@ impl TextParser {
             State::Calls(_) => self.between(events),
             State::Name(_) => self.name(events),
             State::Call(_) => self.call(events),
+            State::Pairs(..) => self.pairs(events),
         }
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        self.declared.iter().any(|tool| tool.name == name)
     }
 
     fn answer(&mut self, events: &mut Vec<Event>) -> bool {
@@ -217,26 +238,28 @@ impl TextParser {
         let Some(format) = self.format else { return false };
         let filler = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | ';');
         loop {
-            let marks = format.opens.iter().copied().chain([format.close]).filter(|mark| !mark.is_empty());
-            let marks: Vec<&str> = marks.collect();
-            if let Some(mark) = marks.iter().find(|mark| self.pending.starts_with(**mark)) {
+            let marks = || {
+                let others = format.passed_over.iter().copied().chain([format.close]);
+                format.opens.iter().copied().chain(others).filter(|mark| !mark.is_empty())
+            };
+            if let Some(mark) = marks().find(|mark| self.pending.starts_with(mark)) {
                 self.pending.drain(..mark.len());
-                if *mark == format.close {
+                if mark == format.close {
+                    let raw = take(raw);
+                    self.state = State::Answer;
                     if !raw.is_empty() {
                         // There was nothing between the marks.
-                        let raw = take(raw) + mark;
-                        self.state = State::Answer;
-                        self.give_back(raw, events);
-                        return true;
+                        self.give_back(raw + mark, events);
                     }
-                    self.state = State::Answer;
                     return true;
                 }
-                *raw = (*mark).to_owned();
+                if !raw.is_empty() || format.opens.contains(&mark) {
+                    raw.push_str(mark);
+                }
                 continue;
             }
             let Some(c) = self.pending.chars().next() else { return false };
-            if marks.iter().any(|mark| mark.starts_with(self.pending.as_str())) {
+            if marks().any(|mark| mark.starts_with(self.pending.as_str())) {
                 return false;
             }
             if !filler(c) {
@@ -250,7 +273,7 @@ impl TextParser {
         let raw = take(raw);
         if self.pending.starts_with('{') {
             self.state = State::Call(Box::new(Call { raw, ..Call::default() }));
-        } else if !raw.is_empty() && !format.after_name.is_empty() {
+        } else if !raw.is_empty() && format.has_names() {
             self.state = State::Name(raw);
         } else {
             self.state = State::Answer;
@@ -265,34 +288,89 @@ impl TextParser {
     fn name(&mut self, events: &mut Vec<Event>) -> bool {
         let State::Name(raw) = &mut self.state else { return false };
         let Some(format) = self.format else { return false };
-        let (name, end) = match head(format, &self.pending) {
-            Head::Unfinished => return false,
-            Head::Name(name, Some(end)) => (name, end),
-            Head::Name(name, None) if self.declared.contains(&name) => {
-                // Its mark is still to come.
-                let end = self.pending.find(format.close).unwrap_or_default();
+        let raw = take(raw);
+        match head(format, &self.pending) {
+            Head::Unfinished => {
+                self.state = State::Name(raw);
+                return false;
+            }
+            Head::Name { name, end, .. } if format.pairs.is_some() => {
+                self.pending.drain(..end);
+                self.begin(name.clone(), events);
+                self.state = State::Pairs(name, 0);
+            }
+            Head::Name { name, end, has_arguments: true } => {
+                let raw = raw + &self.pending[..end];
+                self.pending.drain(..end);
+                let object = Object::of(name);
+                self.state = State::Call(Box::new(Call { object, raw, is_named: true, ..Call::default() }));
+            }
+            Head::Name { name, end, .. } if self.is_declared(&name) => {
                 self.pending.drain(..end);
                 self.without_arguments(name, events);
-                return true;
             }
-            Head::Name(..) | Head::Other => {
-                let raw = take(raw);
+            Head::Name { .. } | Head::Other => {
                 self.state = State::Answer;
                 self.give_back(raw, events);
-                return true;
             }
+        }
+        true
+    }
+
+    fn begin(&mut self, name: String, events: &mut Vec<Event>) {
+        if !self.is_declared(&name) {
+            self.anomalies.add(Anomaly::UnknownTool);
+        }
+        events.push(Event::Begin(Part::Call { name, is_builtin: false }));
+    }
+
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        self.declared.iter().find(|tool| tool.name == name)
+    }
+
+    /// The next of arguments that come one by one, or their end.
+    fn pairs(&mut self, events: &mut Vec<Event>) -> bool {
+        let State::Pairs(name, count) = &self.state else { return false };
+        let Some((format, marks)) = self.format.and_then(|format| Some((format, format.pairs?))) else {
+            return false;
         };
-        let raw = take(raw) + &self.pending[..end];
-        self.pending.drain(..end);
-        let object = Object::of(name);
-        self.state = State::Call(Box::new(Call { object, raw, is_named: true, ..Call::default() }));
+        let space = self.pending.len() - self.pending.trim_start().len();
+        self.pending.drain(..space);
+        let ends = [marks.end, format.close];
+        let end = ends.into_iter().find(|end| !end.is_empty() && self.pending.starts_with(end));
+        if end.is_none() && self.pending.starts_with(marks.before_key) {
+            match pair(&marks, &self.pending, self.tool(name)) {
+                Pair::Unfinished(_) => return false,
+                Pair::Whole(key, text, end) => {
+                    let text = value(self.tool(name), key, text);
+                    events.push(Event::Delta(member(*count, key, &text)));
+                    self.state = State::Pairs(name.clone(), count + 1);
+                    self.pending.drain(..end);
+                    return true;
+                }
+                Pair::Other => {}
+            }
+        } else if end.is_none() {
+            let mut marks = ends.into_iter().chain([marks.before_key]);
+            if marks.any(|mark| mark.starts_with(self.pending.as_str())) {
+                return false;
+            }
+        }
+        // The mark that ends calls is still to come.
+        self.pending.drain(..end.filter(|end| *end == marks.end).map_or(0, str::len));
+        if end.is_none() {
+            self.anomalies.add(Anomaly::BadCall);
+        }
+        let rest = if *count == 0 { "{}" } else { "}" };
+        events.extend([Event::Delta(rest.to_owned()), Event::End { is_complete: true }]);
+        self.state = State::Calls(String::new());
         true
     }
 
     /// A call that consists of a name.
     fn without_arguments(&mut self, name: String, events: &mut Vec<Event>) {
-        let begin = Event::Begin(Part::Call { name, is_builtin: false });
-        events.extend([begin, Event::Delta("{}".to_owned()), Event::End { is_complete: true }]);
+        self.begin(name, events);
+        events.extend([Event::Delta("{}".to_owned()), Event::End { is_complete: true }]);
         self.state = State::Calls(String::new());
     }
 
@@ -315,7 +393,7 @@ impl TextParser {
         call.raw.push_str(&pending[..end_at]);
         call.arguments.push_str(&new);
         self.pending = pending.split_off(end_at);
-        let is_known = |name: &String| self.declared.contains(name);
+        let is_known = |name: &String| self.declared.iter().any(|tool| tool.name == *name);
         let name = call.object.name.clone().filter(|name| !name.is_empty() && name.len() <= NAME_BYTES);
         let name = name.filter(|name| !call.is_bare || is_known(name));
         let is_done = end.is_some();
@@ -326,7 +404,7 @@ impl TextParser {
             Some(name) if !waits && (is_done || !call.arguments.is_empty()) => {
                 if !call.has_begun {
                     call.has_begun = true;
-                    if !self.declared.contains(&name) {
+                    if !is_known(&name) {
                         self.anomalies.add(Anomaly::UnknownTool);
                     }
                     events.push(Event::Begin(Part::Call { name, is_builtin: false }));
@@ -378,6 +456,12 @@ impl TextParser {
             events.push(Event::End { is_complete: true });
         }
     }
+}
+
+/// A member of an object, with what comes before it.
+fn member(count: usize, key: &str, value: &str) -> String {
+    let before = if count == 0 { "{" } else { ", " };
+    format!("{before}{}: {value}", serde_json::Value::from(key))
 }
 
 /// Whether an object that a text begins with may be a call without a mark: its first key says so. `None` while

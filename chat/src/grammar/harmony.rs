@@ -1,7 +1,7 @@
 //! The grammar of a turn in Harmony: reasoning and a preamble, if the model likes; then a call of a tool, or
 //! the answer.
 
-use super::{ToolChoice, TurnGrammar, arguments, wrong_choice};
+use super::{ToolChoice, TurnGrammar, arguments, check_name, wrong_choice};
 use crate::conversation::{BuiltinTool, Effort};
 use kernmill_constrain::{Composed, Error, Rule};
 
@@ -48,6 +48,7 @@ fn calls(turn: &TurnGrammar, grammar: &mut Composed) -> Result<Vec<String>, Erro
     let mut rules = Vec::new();
     for (index, tool) in turn.callable().enumerate() {
         let name = format!("args_{index}");
+        check_name(tool)?;
         arguments(grammar, &name, tool)?;
         // The recipient may stand before or after the channel: models write both.
         let to = format!(" to=functions.{}", tool.name);

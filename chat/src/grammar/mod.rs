@@ -1,6 +1,7 @@
 //! What holds a whole turn of a model to its format.
 
 mod harmony;
+mod pairs;
 mod text;
 
 use crate::calls::{CallFormat, TextParser};
@@ -111,8 +112,8 @@ impl TurnGrammar {
 
     /// The parser of the turn's text, for a model with a template. Only functions that may be called are.
     pub fn reader(&self, calls: Option<&'static CallFormat>, vocabulary: &dyn Vocabulary) -> TextParser {
-        let names = self.callable().map(|tool| tool.name.clone()).collect();
-        let parser = TextParser::new(vocabulary, calls, names, self.thoughts == Thoughts::Begun);
+        let tools = self.callable().cloned().collect();
+        let parser = TextParser::new(vocabulary, calls, tools, self.thoughts == Thoughts::Begun);
         if self.answer.is_some() { parser.with_form() } else { parser }
     }
 
@@ -126,18 +127,28 @@ impl TurnGrammar {
     }
 }
 
-/// Adds the rule of a function's arguments, which are an object.
+/// Checks that a grammar can quote a function's name.
 ///
 /// # Errors
-/// When the function's schema is too large, or its name has other characters than letters, digits and `_-.`,
-/// so that no grammar can quote it.
-fn arguments(grammar: &mut Composed, rule: &str, tool: &Tool) -> Result<(), Error> {
-    let what = format!("the function `{}`", tool.name.chars().take(80).collect::<String>());
+/// When it has other characters than letters, digits and `_-.`.
+fn check_name(tool: &Tool) -> Result<(), Error> {
     let is_plain = tool.name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     if tool.name.is_empty() || !is_plain {
         let reason = "its name has other characters than letters, digits and `_-.`".to_owned();
-        return Err(Error::Rule { what, reason });
+        return Err(Error::Rule { what: what(tool), reason });
     }
+    Ok(())
+}
+
+fn what(tool: &Tool) -> String {
+    format!("the function `{}`", tool.name.chars().take(80).collect::<String>())
+}
+
+/// Adds the rule of a function's arguments, which are an object.
+///
+/// # Errors
+/// When the function's schema is too large.
+fn arguments(grammar: &mut Composed, rule: &str, tool: &Tool) -> Result<(), Error> {
     let mut schema = match &tool.parameters {
         None => json!({ "properties": {}, "additionalProperties": false }),
         Some(schema) => schema.clone(),
@@ -145,7 +156,7 @@ fn arguments(grammar: &mut Composed, rule: &str, tool: &Tool) -> Result<(), Erro
     if let Value::Object(members) = &mut schema {
         members.insert("type".to_owned(), "object".into());
     }
-    grammar.schema(rule, &format!("the schema of {what}"), &schema, tool.strict)
+    grammar.schema(rule, &format!("the schema of {}", what(tool)), &schema, tool.strict)
 }
 
 fn wrong_choice(reason: &str) -> Error {

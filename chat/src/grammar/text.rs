@@ -1,6 +1,6 @@
 //! The grammar of a turn in the texts of models with templates: thoughts, then the answer or calls of tools.
 
-use super::{Thoughts, ToolChoice, TurnGrammar, arguments, wrong_choice};
+use super::{Thoughts, ToolChoice, TurnGrammar, arguments, check_name, wrong_choice};
 use crate::calls::{BARE_KEYS, CallFormat, THOUGHTS};
 use crate::conversation::Tool;
 use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
@@ -28,7 +28,6 @@ pub(super) fn rule(
         return answer_alone(turn, vocabulary);
     };
     let is_held = turn.answer.is_some()
-        || turn.one_call
         || turn.choice != ToolChoice::Auto
         || callable.len() < turn.tools.len()
         || callable.iter().any(|tool| tool.strict);
@@ -82,9 +81,9 @@ enum Mark {
 }
 
 /// The grammar of a text, so far.
-struct Text<'a> {
+pub(super) struct Text<'a> {
     vocabulary: &'a dyn Vocabulary,
-    grammar: Composed,
+    pub grammar: Composed,
 }
 
 impl Text<'_> {
@@ -106,7 +105,7 @@ impl Text<'_> {
 
     /// Symbols of a text with marks in it. A mark is the token that the model was trained to write, if it has
     /// one.
-    fn symbols(&self, format: &CallFormat, text: &str) -> String {
+    pub fn symbols(&self, format: &CallFormat, text: &str) -> String {
         let (mut symbols, mut rest) = (Vec::new(), text);
         let mut plain = String::new();
         while let Some(c) = rest.chars().next() {
@@ -129,7 +128,7 @@ impl Text<'_> {
     }
 
     /// Adds the rule of a text up to the first of a mark, with the mark. `body` are the terminals of the text.
-    fn until(&mut self, name: &str, body: &str, mark: &str) {
+    pub fn until(&mut self, name: &str, body: &str, mark: &str) {
         let (terminal, text) = (name.to_uppercase(), quoted(mark));
         match self.mark(mark) {
             Mark::Special(id) => {
@@ -148,7 +147,12 @@ impl Text<'_> {
         let spelling = format.spelling;
         let mut calls = Vec::new();
         for (index, tool) in callable.iter().enumerate() {
-            arguments(&mut self.grammar, &format!("args_{index}"), tool)?;
+            let name = format!("args_{index}");
+            check_name(tool)?;
+            match format.pairs {
+                None => arguments(&mut self.grammar, &name, tool)?,
+                Some(marks) => self.pairs(format, &marks, &name, tool)?,
+            }
             calls.push((format!("{}{}", tool.name, spelling.middle), format!("args_{index}")));
         }
         let after = self.symbols(format, spelling.after);
@@ -227,6 +231,6 @@ impl Text<'_> {
 }
 
 /// A text in quotes, as Lark has it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

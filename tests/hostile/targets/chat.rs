@@ -2,7 +2,7 @@
 
 use kernmill_chat::calls::{FORMATS, TextParser};
 use kernmill_chat::harmony::{Options, Parser, prompt};
-use kernmill_chat::{AddedToken, Conversation, Event, Template, Vocabulary, VocabularyError};
+use kernmill_chat::{AddedToken, Conversation, Event, Template, Tool, Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
 
 /// Texts of the tokens around a text, by the names that templates have for them.
@@ -81,7 +81,9 @@ pub fn generated(data: &[u8]) {
     let ids = bytes.iter().map(|byte| if *byte >= 0xF0 { u32::from(*byte) + 16 } else { u32::from(*byte) });
     let mut events = Vec::new();
     if let Some(format) = FORMATS.get(usize::from(*kind)) {
-        let mut parser = TextParser::new(&Bytes, Some(format), vec!["f".to_owned()], false);
+        let name = "f".to_owned();
+        let tool = Tool { name, description: String::new(), parameters: None, strict: false };
+        let mut parser = TextParser::new(&Bytes, Some(format), vec![tool], false);
         ids.for_each(|id| parser.push(&Bytes, id, &mut events));
         parser.finish(&mut events);
     } else if let Ok(mut parser) = Parser::new(&Bytes, &Conversation::default(), &mut events) {

@@ -1,0 +1,179 @@
+//! Arguments that are written one by one, as JSON.
+
+use super::format::Pairs;
+use super::parse::NAME_BYTES;
+use crate::conversation::Tool;
+use serde_json::Value;
+
+/// What a text is that begins with the mark before a key.
+#[derive(Debug, PartialEq)]
+pub(super) enum Pair<'t> {
+    /// Nothing certain yet; the key and the value so far, if that has begun.
+    Unfinished(Option<(&'t str, &'t str)>),
+    /// No pair.
+    Other,
+    /// A key, its value, and the byte behind them.
+    Whole(&'t str, &'t str, usize),
+}
+
+/// How a value is written, by its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    /// A string as it is.
+    Text,
+    /// A string as it is, or null.
+    TextOrNull,
+    /// JSON. A string may stand without quotes.
+    Json,
+}
+
+/// Reads the pair that a text begins with, of a call of a function.
+pub(super) fn pair<'t>(marks: &Pairs, text: &'t str, tool: Option<&Tool>) -> Pair<'t> {
+    let key_at = marks.before_key.len();
+    let Some(length) = text[key_at..].find(marks.after_key[0]) else {
+        let is_key = text.len() < key_at + NAME_BYTES && !text[key_at..].contains('\n');
+        return if is_key { Pair::Unfinished(None) } else { Pair::Other };
+    };
+    let key = &text[key_at..key_at + length];
+    if key.contains('\n') || length >= NAME_BYTES {
+        return Pair::Other;
+    }
+    let mut at = key_at + length + marks.after_key[0].len();
+    for mark in &marks.after_key[1..] {
+        let rest = text[at..].trim_start();
+        if !rest.starts_with(mark) {
+            return if mark.starts_with(rest) { Pair::Unfinished(None) } else { Pair::Other };
+        }
+        at = text.len() - rest.len() + mark.len();
+    }
+    let (schema, root) = schema_of(tool, key.trim());
+    let length = match writing(schema, root) {
+        Writing::Json => end_of_json(&text[at..], marks.after_value),
+        Writing::Text | Writing::TextOrNull => text[at..].find(marks.after_value),
+    };
+    let value = length.map(|length| &text[at..at + length]);
+    let begun = value.unwrap_or(&text[at..]);
+    let begun = begun.strip_prefix(marks.margin).unwrap_or(begun);
+    match value {
+        None => Pair::Unfinished(Some((key.trim(), begun))),
+        Some(value) => {
+            let end = at + value.len() + marks.after_value.len();
+            Pair::Whole(key.trim(), begun.strip_suffix(marks.margin).unwrap_or(begun), end)
+        }
+    }
+}
+
+/// Where a mark ends a value that may be JSON: not in its strings. These have no new lines.
+fn end_of_json(text: &str, mark: &str) -> Option<usize> {
+    if !text.trim_start().starts_with(['[', '{', '"']) {
+        return text.find(mark);
+    }
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        if !is_quoted && text[at..].starts_with(mark) {
+            return Some(at);
+        }
+        is_quoted = (is_quoted != (c == '"' && !is_escaped)) && c != '\n';
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    None
+}
+
+fn schema_of<'t>(tool: Option<&'t Tool>, key: &str) -> (&'t Value, &'t Value) {
+    let root = tool.and_then(|tool| tool.parameters.as_ref()).unwrap_or(&Value::Null);
+    (&root["properties"][key], root)
+}
+
+/// How values of a schema are written. `root` has its definitions.
+pub(crate) fn writing(schema: &Value, root: &Value) -> Writing {
+    let schema = resolved(schema, root);
+    if is_text(schema) {
+        return Writing::Text;
+    }
+    let mut kinds = Vec::new();
+    kinds_of(schema, root, 0, &mut kinds);
+    let limits = ["pattern", "minLength", "maxLength", "enum", "const", "$ref"];
+    let is_free = |schema: &Value| limits.iter().all(|limit| schema.get(limit).is_none());
+    let mut parts = ["anyOf", "oneOf", "allOf"].iter().filter_map(|list| schema[list].as_array()).flatten();
+    let is_text_or_null = kinds.contains(&"null") && kinds.contains(&"string");
+    let has_others = kinds.iter().any(|kind| !["null", "string"].contains(kind));
+    if is_text_or_null && !has_others && is_free(schema) && parts.all(is_free) {
+        Writing::TextOrNull
+    } else {
+        Writing::Json
+    }
+}
+
+/// JSON of a value that is written as a text, by the schema of the argument that it is for.
+pub(super) fn value(tool: Option<&Tool>, key: &str, text: &str) -> String {
+    let quoted = || Value::from(text).to_string();
+    let (schema, root) = schema_of(tool, key);
+    if writing(schema, root) == Writing::Text {
+        return quoted();
+    }
+    let mut kinds = Vec::new();
+    kinds_of(schema, root, 0, &mut kinds);
+    let has = |kind: &str| kinds.contains(&kind);
+    let json = match text.trim() {
+        // As Python writes them.
+        "True" => "true",
+        "False" => "false",
+        "None" => "null",
+        text => text,
+    };
+    let is_right = match serde_json::from_str::<Value>(json) {
+        Err(_) => false,
+        Ok(_) if !has("string") => true,
+        Ok(Value::Null) => has("null"),
+        Ok(Value::Bool(_)) => has("boolean"),
+        Ok(Value::Number(_)) => has("number") || has("integer"),
+        Ok(Value::String(_)) => true,
+        Ok(Value::Array(_)) => has("array"),
+        Ok(Value::Object(_)) => has("object"),
+    };
+    if is_right { json.to_owned() } else { quoted() }
+}
+
+/// A schema in place of a reference to it.
+pub(crate) fn resolved<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
+    let mut schema = schema;
+    // References may go in a circle.
+    for _ in 0..16 {
+        let place = schema["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
+        match place.and_then(|place| root.pointer(place)) {
+            Some(referred) => schema = referred,
+            None => break,
+        }
+    }
+    schema
+}
+
+/// Whether a schema is that of a string and nothing else, which is then written as it is.
+fn is_text(schema: &Value) -> bool {
+    let values = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match schema.get("type") {
+        Some(kind) => kind == "string",
+        None => !values.is_empty() && values.iter().all(Value::is_string) || schema["const"].is_string(),
+    }
+}
+
+/// Adds the types that values of a schema may have; none if it does not say.
+fn kinds_of<'s>(schema: &'s Value, root: &'s Value, depth: usize, kinds: &mut Vec<&'s str>) {
+    let schema = resolved(schema, root);
+    match &schema["type"] {
+        Value::String(kind) => kinds.push(kind),
+        Value::Array(list) => kinds.extend(list.iter().filter_map(Value::as_str)),
+        _ if depth < 8 => {
+            let lists = ["anyOf", "oneOf", "allOf"].map(|key| schema[key].as_array());
+            for schema in lists.into_iter().flatten().flatten() {
+                kinds_of(schema, root, depth + 1, kinds);
+            }
+            let values = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
+            kinds.extend(values.iter().any(Value::is_string).then_some("string"));
+            kinds.extend(values.iter().any(Value::is_number).then_some("number"));
+            kinds.extend(values.iter().any(Value::is_boolean).then_some("boolean"));
+            kinds.extend(values.iter().any(Value::is_null).then_some("null"));
+        }
+        _ => {}
+    }
+}
