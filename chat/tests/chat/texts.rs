@@ -271,7 +271,8 @@ fn check(model: &Model, format: &'static CallFormat, turn: &TurnGrammar, rng: &m
         let rewritten = written(format, turn.thoughts, &parts).replace(mark, "");
         let text = text.split_whitespace().collect::<String>().replace(mark, "");
         // Thoughts of nothing are no part.
-        let text = text.strip_prefix("<think></think>").unwrap_or(&text);
+        let nothing = if turn.thoughts == Thoughts::Optional { "<think></think>" } else { "" };
+        let text = text.strip_prefix(nothing).unwrap_or(&text);
         assert_eq!(rewritten, text, "{}", what());
     }
     let valid = |schema: &Value, text: &str| {
