@@ -5,7 +5,6 @@ use crate::lexicon::Lexicon;
 use crate::mask::Mask;
 use crate::parser::Parser;
 use crate::rule::Rule;
-use kernmill_os::foreign::Cancel;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,22 +33,14 @@ impl fmt::Debug for Constraint {
 }
 
 impl Constraint {
-    /// A constraint of a text that has not begun.
+    /// A constraint of a text that has not begun. It is made on another thread, with a deep stack; the caller
+    /// waits.
     ///
     /// # Errors
     /// When the rule has a mistake, asks for what is not supported, or is too large.
     pub fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Constraint, Error> {
-        Constraint::new_unless(&Cancel::default(), lexicon, rule)
-    }
-
-    /// A constraint of a text that has not begun, as [`Constraint::new`] makes it, unless `cancel` is set before
-    /// it is made.
-    ///
-    /// # Errors
-    /// When the rule has a mistake, asks for what is not supported, or is too large, and when `cancel` is set.
-    pub fn new_unless(cancel: &Cancel, lexicon: &Lexicon, rule: &Rule) -> Result<Constraint, Error> {
         let mut constraint = Constraint {
-            parser: Parser::new(lexicon, rule, cancel)?,
+            parser: Parser::new(lexicon, rule)?,
             mask: Mask::new(lexicon.width),
             is_fresh: false,
             is_done: false,

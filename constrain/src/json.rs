@@ -1,5 +1,6 @@
 //! Schemas as the parser takes them.
 
+use crate::numbers::raise_bounds;
 use serde_json::{Value, json};
 
 /// Whitespace between the tokens of JSON: at most a space, or a new line with its indentation. Unbounded, a
@@ -14,6 +15,7 @@ pub(crate) fn any_object() -> Value {
 /// A schema with the options of this crate; those that it brings along do not count.
 pub(crate) fn with_options(schema: &Value) -> Value {
     let mut schema = schema.clone();
+    raise_bounds(&mut schema);
     schema["x-guidance"] = json!({ "whitespace_pattern": WHITESPACE });
     schema
 }

@@ -28,6 +28,7 @@
 mod ahead;
 mod constraint;
 mod error;
+mod joined;
 mod json;
 mod lexicon;
 mod limits;

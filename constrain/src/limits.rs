@@ -1,7 +1,7 @@
 //! Limits of rules and of the work that they make.
 
 use crate::error::Error;
-use crate::numbers;
+use crate::{joined, numbers};
 use llguidance::api::ParserLimits;
 use serde_json::Value;
 use std::time::Duration;
@@ -42,7 +42,8 @@ pub(crate) fn of_work() -> ParserLimits {
     }
 }
 
-/// Checks size, depth and numbers of a schema, and gives its size in bytes. `what` names it in errors.
+/// Checks size, depth, numbers and joined expressions of a schema, and gives its size in bytes. `what` names
+/// it in errors.
 pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
     if !schema.is_object() {
         let found = match schema {
@@ -73,6 +74,7 @@ pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
     if bytes > SCHEMA_BYTES {
         return Err(too_large(bytes, "bytes", SCHEMA_BYTES));
     }
+    joined::check_schema(what, schema)?;
     Ok(bytes)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ahead;
 use crate::error::{Error, one_line};
+use crate::joined;
 use crate::lexicon::Lexicon;
 use crate::limits::{FORCED_TOKENS, MAKING_TIME};
 use crate::rule::Rule;
@@ -27,11 +28,11 @@ impl Parser {
     /// rules that lead to other rules a few thousand times.
     ///
     /// # Errors
-    /// When the rule has a mistake or is too much work, or `cancel` is set.
-    pub(crate) fn new(lexicon: &Lexicon, rule: &Rule, cancel: &Cancel) -> Result<Parser, Error> {
+    /// When the rule has a mistake or is too much work, or nobody waits any more.
+    pub(crate) fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Parser, Error> {
         let grammar = rule.grammar()?;
         let factory = lexicon.factory.clone();
-        let made = foreign::run("constraint", MAKING_TIME, cancel, move |watch| {
+        let made = foreign::run("constraint", MAKING_TIME, &Cancel::default(), move |watch| {
             // A mistake in a schema must not end the program, whatever the reader makes of it.
             catch_unwind(AssertUnwindSafe(|| Ok(compile(&factory, grammar, watch))))
                 .unwrap_or_else(|panic| Err(panic.to_string()))
@@ -137,6 +138,7 @@ fn compile(factory: &ParserFactory, grammar: TopLevelGrammar, watch: &Watch) -> 
         .to_internal(Some(factory.tok_env().clone()), factory.limits().clone());
     let (grammar, lexemes) = made.map_err(reason)?;
     watch.check().map_err(reason)?;
+    joined::check_lexer(lexemes.regex_builder.exprset())?;
     try_first_bytes(factory, lexemes.clone(), watch)?;
     let init = GrammarInit::Internal(grammar, lexemes);
     let mut parser = factory.create_parser_from_init_default(init).map_err(reason)?;

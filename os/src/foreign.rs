@@ -6,6 +6,7 @@
 //! what it counts itself.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,9 +35,31 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Does some work of which other work is a part: what [`run`] does for it is cancelled with this flag,
+    /// too.
+    pub fn around<T>(&self, work: impl FnOnce() -> T) -> T {
+        let outer = AROUND.replace(Some(self.clone()));
+        let _restore = Restore(outer);
+        work()
+    }
+
     /// Sets the flag when what is returned is dropped: kept by a future, it tells that the future is gone.
     pub fn on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
+    }
+}
+
+thread_local! {
+    /// The flag of the work that this thread does.
+    static AROUND: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+}
+
+/// Makes a flag that of the thread's work again.
+struct Restore(Option<Cancel>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        AROUND.set(self.0.take());
     }
 }
 
@@ -54,14 +77,18 @@ impl Drop for CancelOnDrop {
 #[derive(Clone, Debug)]
 pub struct Watch {
     cancel: Cancel,
+    /// The flag of the work that this is a part of.
+    around: Option<Cancel>,
     begun: Instant,
     limit: Duration,
 }
 
 impl Watch {
-    /// Watches `cancel`, and that no more than `limit` passes from now on.
+    /// Watches `cancel`, the flag of the work that the thread does ([`Cancel::around`]), and that no more
+    /// than `limit` passes from now on.
     pub fn new(cancel: &Cancel, limit: Duration) -> Watch {
-        Watch { cancel: cancel.clone(), begun: Instant::now(), limit }
+        let around = AROUND.with_borrow(Clone::clone);
+        Watch { cancel: cancel.clone(), around, begun: Instant::now(), limit }
     }
 
     /// Checks that somebody still waits. The work calls this every few thousand steps at least, and ends when
@@ -70,7 +97,7 @@ impl Watch {
     /// # Errors
     /// When the time is over, or the flag is set.
     pub fn check(&self) -> Result<(), Stopped> {
-        if self.cancel.is_cancelled() {
+        if self.cancel.is_cancelled() || self.around.as_ref().is_some_and(Cancel::is_cancelled) {
             return Err(Stopped::Cancelled);
         }
         if self.begun.elapsed() >= self.limit { Err(Stopped::Time(self.limit)) } else { Ok(()) }
@@ -114,7 +141,11 @@ pub fn run<T: Send + 'static>(
     let its = watch.clone();
     let made = Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || {
         // Without a receiver nobody waits any more.
-        let _ = sender.send(work(&its));
+        let result = match its.around.clone() {
+            Some(around) => around.around(|| work(&its)),
+            None => work(&its),
+        };
+        let _ = sender.send(result);
     });
     let thread = made.map_err(|error: io::Error| Stopped::NoThread(error.to_string()))?;
     loop {
@@ -196,6 +227,25 @@ mod tests {
         // Work that has not begun by then is not begun.
         assert!(matches!(receiver.recv(), Ok(Stopped::Cancelled) | Err(_)));
         assert_eq!(run("late", HOUR, &cancel, |_| ()), Err(Stopped::Cancelled));
+    }
+
+    #[test]
+    fn a_part_of_some_work_ends_with_it() {
+        let (whole, part) = (Cancel::default(), Cancel::default());
+        let ((sender, receiver), (_keep, held)) = (channel(), channel());
+        let waiter = thread::spawn({
+            let whole = whole.clone();
+            // A part of a part, too.
+            let inner = move |_: &Watch| run("inner", HOUR, &Cancel::default(), endless(sender, held));
+            move || whole.around(|| run("outer", HOUR, &part, inner))
+        });
+        whole.cancel();
+        let ended = waiter.join().unwrap();
+        assert!(matches!(ended, Err(Stopped::Cancelled) | Ok(Err(Stopped::Cancelled))), "{ended:?}");
+        assert!(matches!(receiver.recv(), Ok(Stopped::Cancelled) | Err(_)));
+        // The thread's other work does not.
+        assert_eq!(whole.around(|| run("late", HOUR, &Cancel::default(), |_| ())), Err(Stopped::Cancelled));
+        assert_eq!(run("other", HOUR, &Cancel::default(), |_| 1), Ok(1));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Expressions, grammars, limits and mistakes.
 
-use super::follow::{LEXICON, VOCABULARY, WIDTH, generate, text_of};
+use super::follow::{LEXICON, VOCABULARY, WIDTH, generate, text_of, texts};
+use super::forms::form;
 use fastrand::Rng;
 use kernmill_constrain::{Constraint, Error, GRAMMAR_BYTES, Lexicon, Rule, SCHEMA_DEPTH, Vocabulary};
 use serde_json::json;
@@ -110,6 +111,150 @@ fn mistakes_are_one_clear_line() {
         let error = Constraint::new(&LEXICON, &rule).expect_err(&name).to_string();
         assert!(error.contains(expected), "{name}: {error}");
         assert!(error.lines().count() == 1 && error.len() < 500, "{name}: {error}");
+    }
+}
+
+#[test]
+fn long_texts_that_must_come_are_looked_ahead_in_parts() {
+    let rules = [
+        Rule::Regex("a{4294967295}".to_owned()),
+        Rule::JsonSchema(json!({ "type": "string", "pattern": "^a{4294967295}$" })),
+        Rule::Regex("(ab){18000}".to_owned()),
+        Rule::Lark("start: X~20000\nX: /a{19000}/".to_owned()),
+        Rule::Lark("start: \"ab\" start".to_owned()),
+    ];
+    for rule in rules {
+        let mut constraint = made(&rule);
+        let mut bytes = 0;
+        for _ in 0..10 {
+            let forced = constraint.forced();
+            let text = forced.iter().flat_map(|id| VOCABULARY.bytes(*id).unwrap()).count();
+            assert!((1..=256).contains(&text), "{rule:?}: {text} bytes");
+            bytes += text;
+            assert_eq!(constraint.mask().unwrap().ids().collect::<Vec<_>>(), forced[..1]);
+            forced.into_iter().for_each(|id| constraint.accept(id).unwrap());
+        }
+        assert!(bytes > 1000, "{rule:?}: {bytes} bytes");
+    }
+}
+
+#[test]
+fn what_must_come_ends_where_the_text_may_end() {
+    let open = ["a(bc)?", "ab*", "(abc|a)(bc)?"];
+    for expression in open {
+        let rule = Rule::Regex(expression.to_owned());
+        let mut constraint = made(&rule);
+        let forced = constraint.forced();
+        assert!(text_of(&forced).len() <= 1, "{expression}: {}", text_of(&forced));
+        constraint.accept(VOCABULARY.encode_ordinary("a").unwrap()[0]).unwrap();
+        assert_eq!(constraint.forced(), [0; 0], "{expression}");
+        assert!(constraint.mask().unwrap().allows(199_999), "{expression}");
+    }
+    for (text, end) in [("start: \"a\" \"bc\"?", "a"), ("start: \"ab\" (\"c\" | \"d\")", "ab")] {
+        let forced = text_of(&made(&Rule::Lark(text.to_owned())).forced());
+        assert!(end.starts_with(&forced), "{text}: {forced}");
+    }
+}
+
+#[test]
+fn what_costs_more_than_it_looks_is_refused_by_name() {
+    let pattern = |n: u64| json!({ "type": "string", "pattern": format!(".*a.{{{n}}}b.*") });
+    let multiple = |of: serde_json::Value| json!({ "type": "number", "multipleOf": of });
+    let patterns: Vec<_> = (0..20).map(pattern).collect();
+    let cases = [
+        (multiple(json!(999_983)), "`multipleOf` is 999983, expected at most 10000"),
+        (multiple(json!(9_999_991)), "`multipleOf` is 9999991, expected at most 10000"),
+        (multiple(json!(1e-9)), "`multipleOf` is 1e-9, expected at most 10000"),
+        (json!({ "allOf": patterns }), "must match 20 of its patterns together"),
+    ];
+    for (schema, expected) in cases {
+        let error = Constraint::new(&LEXICON, &Rule::JsonSchema(schema.clone())).unwrap_err().to_string();
+        assert!(error.contains(expected), "{schema}: {error}");
+    }
+    let joined = (0..12).map(|n| format!("/.*a.{{{n}}}b.*/")).collect::<Vec<_>>().join(" & ");
+    let error = Constraint::new(&LEXICON, &Rule::Lark(format!("start: T\nT: {joined}"))).unwrap_err();
+    assert!(error.to_string().contains("12 expressions are joined by `&`"), "{error}");
+}
+
+#[test]
+fn bounds_at_the_end_of_64_bits_end_nobody() {
+    let bounds = [json!(i64::MIN), json!(-1e300), json!(i64::MAX), json!(u64::MAX), json!(1e300), json!(0)];
+    for kind in ["integer", "number"] {
+        for least in &bounds {
+            for most in &bounds {
+                let schema = json!({ "type": kind, "minimum": least, "maximum": most });
+                match Constraint::new(&LEXICON, &Rule::JsonSchema(schema.clone())) {
+                    Ok(mut constraint) => drop(constraint.mask().unwrap()),
+                    Err(Error::Rule { reason, .. }) => {
+                        assert!(!reason.contains("panic"), "{schema}: {reason}")
+                    }
+                    Err(error) => panic!("{schema}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rules_that_lead_to_rules_do_not_overflow_a_stack() {
+    let chain = |n: usize| (0..n).map(|i| format!("T{i}: \"b\" T{}\n", i + 1)).collect::<String>();
+    let terminals = Rule::Lark(format!("start: T0\n{}T2500: \"a\"\n", chain(2500)));
+    let rules = (0..2500).map(|i| format!("r{i}: \"b\" r{} | \"c\"\n", i + 1)).collect::<String>();
+    let rules = Rule::Lark(format!("start: r0\n{rules}r2500: \"a\"\n"));
+    let defined: serde_json::Map<_, _> =
+        (0..2500).map(|i| (format!("d{i}"), json!({ "$ref": format!("#/$defs/d{}", i + 1) }))).collect();
+    let mut references = json!({ "$ref": "#/$defs/d0", "$defs": defined });
+    references["$defs"]["d2500"] = json!({ "type": "integer" });
+    for rule in [terminals, rules, Rule::JsonSchema(references)] {
+        // A thread of a server has this much.
+        let small = std::thread::Builder::new().stack_size(2 << 20);
+        let made = small.spawn(move || made(&rule).mask().is_ok()).unwrap();
+        assert!(made.join().unwrap());
+    }
+}
+
+#[test]
+fn schemas_of_everyday_size_are_taken() {
+    let word = |n: u64| format!("word{}", n.wrapping_mul(0x9e37_79b9) % 1_000_003);
+    let members: serde_json::Map<_, _> = (0..300).map(|n| (word(n), json!({ "type": "integer" }))).collect();
+    for schema in [
+        json!({ "type": "number", "multipleOf": 0.01, "minimum": 0 }),
+        json!({ "type": "integer", "multipleOf": 5000 }),
+        json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
+        json!({ "type": "string", "maxLength": 65_535 }),
+        json!({ "type": "string", "minLength": 8, "pattern": "^\\w+$" }),
+        json!({ "enum": (0..5000).map(word).collect::<Vec<_>>() }),
+        json!({ "type": "object", "properties": members }),
+        json!({ "type": "array", "items": { "type": "number" }, "maxItems": 1_000_000 }),
+    ] {
+        let made = Constraint::new(&LEXICON, &Rule::JsonSchema(schema.clone()));
+        made.unwrap_or_else(|error| panic!("{error}: {schema}"));
+    }
+}
+
+#[test]
+fn random_sizes_and_bounds_are_held_to_or_refused() {
+    for seed in 0..texts() {
+        let mut rng = Rng::with_seed(seed);
+        let rule = form(&mut rng);
+        let outcome = Constraint::new(&LEXICON, &rule).and_then(|mut constraint| {
+            for _ in 0..5 {
+                let forced = constraint.forced();
+                forced.into_iter().try_for_each(|id| constraint.accept(id))?;
+                if constraint.is_done() {
+                    break;
+                }
+                let allowed: Vec<u32> = constraint.mask()?.ids().collect();
+                constraint.accept(allowed[rng.usize(..allowed.len())])?;
+            }
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            let text = error.to_string();
+            let is_told = matches!(error, Error::Rule { .. } | Error::TooLarge { .. } | Error::Stuck(_));
+            assert!(is_told && text.lines().count() == 1 && text.len() < 600, "{seed}: {text}: {rule:?}");
+            assert!(!text.contains("may take"), "{seed}: {text}: {rule:?}");
+        }
     }
 }
 
