@@ -139,9 +139,8 @@ impl Serve {
         }
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
-        options.kv_yields = true;
-        (options.sessions, options.identity) = (config.sessions.is_some(), true);
-        options.stage = stage;
+        (options.kv_yields, options.identity, options.stage) = (true, true, stage);
+        options.sessions = config.sessions.is_some();
         if let Some(stage) = options.stage.as_ref().filter(|stage| stage.waits()) {
             let greet = |greeting: &str| output::note_if(!quiet, greeting);
             let prepared = model.prepare(&options)?;

@@ -106,8 +106,8 @@ pub struct Options {
     /// Whether sessions are saved or restored ([`crate::session`]). A model that is compiled here is hashed
     /// for it, as it is for a store.
     pub sessions: bool,
-    /// Whether a model that is compiled here is hashed, so that answers can name its weights and arithmetic. A
-    /// plan is, in any case. `false` by default.
+    /// Whether a model that is compiled here is hashed, so that answers can name its weights and arithmetic.
+    /// A plan is, in any case. `false` by default.
     pub identity: bool,
     /// The stage of the model that is run here, where several processes run one together; `None` runs all of
     /// it. It must be the first one: the others run by [`Stage::serve`](crate::stage::Stage::serve).

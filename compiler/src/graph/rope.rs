@@ -88,8 +88,8 @@ mod tests {
         assert!(freq.windows(2).all(|pair| pair[1] < pair[0]));
     }
 
-    /// The expected values come from the published formula in Python's floats. In the first three cases the ramp
-    /// lies outside of the frequencies.
+    /// The expected values come from the published formula in Python's floats. In the first three cases the
+    /// ramp lies outside of the frequencies.
     #[test]
     fn yarn_is_bounded_as_published() {
         let plain = [1.0, 0.316227766, 0.1, 0.0316227766, 0.01, 0.00316227766, 0.001, 0.000316227766];

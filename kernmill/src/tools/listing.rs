@@ -11,7 +11,7 @@ use kernmill_runtime::Plan;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Bytes of a listing of a plan after which lists are cut off: a plan of a stranger may list a million buffers.
+/// Bytes of a listing of a plan after which lists are cut off: a stranger's plan may list a million buffers.
 const MOST_TEXT: usize = 4 << 20;
 
 /// Index of a plan's target to show: the one asked for; or the one that runs here, or the first.
@@ -311,4 +311,23 @@ fn blake3_text(hash: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     if hash.iter().all(|byte| *byte == 0) { "by piece".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_end_with_how_many_more_there_are() {
+        let listed = |most: usize, count: usize| {
+            let mut text = String::from("title\n");
+            push_list(&mut text, most, 0..count, |text, n| text.push_str(&format!("  {n}\n")));
+            text
+        };
+        assert_eq!(listed(usize::MAX, 3), "title\n  0\n  1\n  2\n");
+        assert_eq!(listed(10, 3), "title\n  0\n  ... and 2 more\n");
+        assert_eq!(listed(14, 2), "title\n  0\n  1\n");
+        assert_eq!(listed(3, 1_000_000), "title\n  ... and 1000000 more\n");
+        assert_eq!(listed(3, 0), "title\n");
+    }
 }

@@ -138,8 +138,8 @@ fn session(layout: Layout, body: &[u8], parts: [usize; 4]) -> Result<Session, Se
     Ok(Session { name, layout, tokens, blocks, state: state.to_vec() })
 }
 
-/// Bytes that are searched for a record behind one that is damaged: the largest one is passed over, but not all
-/// that a sparse file says to have.
+/// Bytes that are searched for a record behind one that is damaged: the largest one is passed over, but not
+/// all that a sparse file says to have.
 const SEARCHED: u64 = slot_bytes(MAX_PAYLOAD_BYTES);
 /// Bytes that are searched for records in a whole file.
 const SEARCHED_IN_ALL: u64 = 4 * SEARCHED;
