@@ -242,4 +242,16 @@ mod tests {
         assert_eq!(message["content"][0]["input"], json!({ "partial_json": "{\"a\": " }));
         assert_eq!(message["stop_reason"], "max_tokens");
     }
+
+    #[test]
+    fn a_call_without_arguments_has_an_empty_object() {
+        for text in ["", " ", "null", "{}"] {
+            let mut events = Events::new("nano".to_owned(), 10);
+            events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
+            events.take(Piece::Delta(text.to_owned(), Vec::new()));
+            events.take(Piece::End(true));
+            let message = events.message(&outcome(End::Calls));
+            assert_eq!(message["content"][0]["input"], json!({}), "{text:?}");
+        }
+    }
 }

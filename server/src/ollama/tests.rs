@@ -1,6 +1,10 @@
+use super::events::Answer;
+use super::request::Route;
+use crate::chat::pieces::Piece;
 use crate::scripted::{Scripted, send, state};
 use crate::state::{Config, State};
 use axum::http::HeaderMap;
+use kernmill::chat::Part;
 use kernmill::runtime::StopReason;
 use kernmill::serve::Finish;
 use serde_json::{Value, json};
@@ -260,4 +264,18 @@ async fn clients_find_the_model_and_what_it_can_do() {
     let version: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(version["version"].as_str().unwrap().split('.').count(), 3);
     assert_eq!(version["kernmill"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn a_call_without_arguments_has_an_empty_object() {
+    let backend = Scripted::stops(&[]);
+    let facts = crate::backend::Backend::facts(&*backend);
+    for text in ["", "null", "{}"] {
+        let mut answer = Answer::new(Route::Chat, "nano".to_owned());
+        answer.take(facts, Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
+        answer.take(facts, Piece::Delta(text.to_owned(), Vec::new()));
+        let line = answer.take(facts, Piece::End(true)).unwrap();
+        let function = &line["message"]["tool_calls"][0]["function"];
+        assert_eq!((&function["name"], &function["arguments"]), (&json!("look"), &json!({})), "{text:?}");
+    }
 }

@@ -186,4 +186,25 @@ mod tests {
         assert!(store.get(1, "a").is_some() && store.remove(1, "a") && !store.remove(1, "a"));
         assert!(store.get(1, "a").is_none());
     }
+
+    #[test]
+    fn items_are_there_as_long_as_their_response() {
+        let store = Store::default();
+        let of = |id: &str| Stored {
+            response: json!({ "output": [{ "id": format!("msg_{id}") }] }),
+            input: vec![json!({ "id": format!("in_{id}") })],
+            items: vec![Item::Answer(String::new())],
+            generated: vec![(0, vec![7, 8])],
+        };
+        for id in ["a", "b", "c"] {
+            store.insert_within(1, id, of(id), 2, 1000);
+        }
+        let there = |id: &str| store.item(1, id).is_some();
+        assert_eq!(["msg_a", "in_a", "msg_b", "in_c"].map(there), [false, false, true, true]);
+        assert_eq!(store.item(1, "msg_c"), Some((json!({ "id": "msg_c" }), Some(vec![7, 8]))));
+        assert_eq!(store.item(1, "in_c"), Some((json!({ "id": "in_c" }), None)));
+        assert!(store.item(2, "msg_c").is_none());
+        assert!(store.remove(1, "b") && store.remove(1, "c"));
+        assert!(store.kept().items.is_empty());
+    }
 }
