@@ -324,3 +324,29 @@ async fn a_function_whose_schema_cannot_be_followed_is_named() {
     let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
     assert!(status == 400 && text.contains("\"response_format\"") && !text.contains("the turn"), "{text}");
 }
+
+#[tokio::test]
+async fn an_answer_that_is_not_finished_is_gone_on_in() {
+    let state = harmony(json!([{ "answer": " rain." }]));
+    let messages = json!([{ "role": "user", "content": "Hi" }, { "role": "assistant", "content": "It is" }]);
+    let goes_on = json!({ "messages": messages, "continue_final_message": true, "add_generation_prompt": false });
+    let text = prompt(&state, &goes_on).await;
+    assert!(text.ends_with("<|start|>assistant<|channel|>final<|message|>It is"), "{text}");
+    for (path, body) in [
+        (CHAT, ask(CHAT, goes_on.clone())),
+        ("/v1/messages", json!({ "messages": messages, "max_tokens": 20 })),
+        ("/api/chat", json!({ "messages": messages, "stream": false })),
+    ] {
+        let (status, _, text) = send(&state, "POST", path, "", &body).await;
+        assert_eq!(status, 200, "{path}: {text}");
+        assert!(text.contains("rain.") && !text.contains("It is"), "{path}: {text}");
+        // Nothing but text can follow it.
+        let mut held = body.clone();
+        held["format"] = json!("json");
+        held["response_format"] = json!({ "type": "json_object" });
+        held["output_config"] =
+            json!({ "format": { "type": "json_schema", "schema": { "type": "object" } } });
+        let (status, _, text) = send(&state, "POST", path, "", &held).await;
+        assert!(status == 400 && text.contains("cannot be held to a form"), "{path}: {text}");
+    }
+}
