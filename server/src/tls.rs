@@ -55,7 +55,7 @@ mod rustls {
             let wrong = |path: &Path, what: &dyn std::fmt::Display| {
                 io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {what}", path.display()))
             };
-            let read = |path| read_named(path, MOST_BYTES).map_err(|error| wrong(path, &error));
+            let read = |path: &Path| read_named(path, MOST_BYTES).map_err(|error| wrong(path, &error));
             let pem = read(&self.certificate)?;
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
             let chain = chain.map_err(|error| wrong(&self.certificate, &error))?;
