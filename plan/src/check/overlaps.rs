@@ -4,7 +4,7 @@ use super::CheckError;
 use crate::program::{Buffer, TokenClass};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks that buffers which are live together lie apart, by a sweep over the steps: those that live at a step
+/// Checks that buffers which are live together lie apart, by a sweep over the steps. Those that live at a step
 /// lie one behind the other, so that a new one is held against its neighbours alone.
 pub(super) fn check_overlaps(class: &TokenClass) -> Result<(), CheckError> {
     let filled = class.buffers.iter().filter(|buffer| buffer.bytes > 0);
