@@ -13,7 +13,9 @@ import { el } from './dom.js';
 /** Milliseconds of drawing without a pause. What is more waits, so that the page stays quick. */
 const SLICE = 40;
 /** Formulas whose trees are kept, and characters of code that get colours. */
-const [KEPT, LONGEST] = [500, 50_000];
+const [KEPT, LONGEST] = [500, 20_000];
+/** Characters of code that are tried first, and milliseconds for a part that are no reason to look closer. */
+const [FIRST, PATIENCE] = [1000, 60];
 
 /** Work of both kinds that waits, in its order. @type {{place: HTMLElement, draw: () => void}[]} */
 const waiting = [];
@@ -95,6 +97,34 @@ const katex = new Library(async () => {
 
 const highlight = new Library(async () => (await import('./highlight-11.12.0/highlight.min.js')).default);
 
+/** The part of code that was tried last. */
+let tried = { language: '', text: '', took: 0, isSlow: false };
+
+/**
+ * The tree of some code. The library takes a time that is quadratic in the length for some texts. So the length
+ * doubles, and nothing comes of it where the time for a character grows. Code that grows goes on from what was
+ * tried of it.
+ * @param {any} highlight
+ * @param {string} text
+ * @param {string} language
+ */
+function coloured(highlight, text, language) {
+  const goesOn = tried.language === language && text.startsWith(tried.text);
+  if (!goesOn) tried = { language, text: text.slice(0, FIRST / 2), took: Infinity, isSlow: false };
+  while (!tried.isSlow) {
+    const part = text.slice(0, Math.max(FIRST, 2 * tried.text.length));
+    const before = performance.now();
+    const made = highlight.highlight(part, { language, ignoreIllegals: true });
+    const took = performance.now() - before;
+    const [longer, slower] = [part.length / tried.text.length, took / tried.took];
+    const isSlow = (longer > 1.5 && slower > 1.5 * longer) || took > 10 * PATIENCE;
+    tried = { language, text: part, took, isSlow: took > PATIENCE && isSlow };
+    if (part === text) return made._emitter.rootNode;
+  }
+  tried.language = '';
+  return undefined;
+}
+
 /** Trees of formulas by their text, since a paragraph that grows is made often. @type {Map<string, any>} */
 const trees = new Map();
 
@@ -147,8 +177,8 @@ export const drawn = {
     const name = /^[\w+#.-]*/.exec(language.toLowerCase())?.[0] ?? '';
     if (!name || text.length > LONGEST) return;
     highlight.ask(place, (highlight) => {
-      if (!highlight.getLanguage(name)) return;
-      const made = highlight.highlight(text, { language: name, ignoreIllegals: true });
+      const tree = highlight.getLanguage(name) && coloured(highlight, text, name);
+      if (!tree) return;
       /** @param {any} part @returns {Node | string} */
       const shown = (part) => {
         if (typeof part === 'string') return part;
@@ -156,8 +186,7 @@ export const drawn = {
         span.append(...part.children.map(shown));
         return span;
       };
-      const parts = made._emitter.rootNode.children.map(shown);
-      place.replaceChildren(...parts);
+      place.replaceChildren(...tree.children.map(shown));
     });
   },
 };

@@ -194,6 +194,28 @@ def code_has_colours(page):
 
 
 @check
+def slow_code_holds_nothing_up(page):
+    """Texts for which the library's time is quadratic: alone, the worst of them takes a second for 10,000 characters."""
+    took, coloured = run(page, r"""const texts = [['csharp', 'a '.repeat(150) + '\n'], ['ini', 'a.'.repeat(150) + '\n'], ['javascript', '\n'],
+            ['java', '$'.repeat(300) + '\n'], ['rust', 'let x = 1;\n']];
+        const code = (language, line) => '```' + language + '\n' + line.repeat(Math.floor(19000 / line.length)) + '\n```';
+        const first = shown(code('rust', 'let x = 1;\n').slice(0, 40), drawn);
+        const ready = () => first.querySelector('.in-keyword') ? go() : setTimeout(ready, 50);
+        const go = () => {
+            const before = performance.now();
+            const made = texts.map((one) => shown(code(...one), drawn));
+            const all = () => {
+                const last = made.at(-1).querySelectorAll('.in-keyword').length;
+                if (last || performance.now() - before > 60000) done([performance.now() - before, last]);
+                else setTimeout(all, 20);
+            };
+            all();
+        };
+        ready();""")
+    assert coloured > 1000 and took < 8000, (took, coloured)
+
+
+@check
 def wrong_and_hostile_formulas_stay_text(page):
     texts = [r"\(\frac{1}\)", r"\(\undefined\)", r"\(\href{javascript:alert(1)}{x}\)", r"\(\includegraphics{https://evil.example/x.png}\)",
              r"\(\htmlStyle{color:red}{x}\)", r"\(\def\a{\a\a}\a\)", r"\(" + "{" * 2000 + r"\)", r"\(\rule{9999em}{9999em}\)"]
