@@ -15,6 +15,10 @@ pub const SCHEMA_DEPTH: usize = 64;
 /// Bytes of the longest regular expression or grammar.
 pub const GRAMMAR_BYTES: usize = 64 << 10;
 
+/// Most properties of a schema's objects that others may stand beside. Of several objects, the squares of
+/// their numbers count.
+const OPEN_MEMBERS: usize = 1500;
+
 /// Bytes of all tools' schemas together.
 pub(crate) const TURN_BYTES: usize = 512 << 10;
 
@@ -70,6 +74,10 @@ pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
         level = level.into_iter().flat_map(inside).collect();
     }
     numbers::check(what, schema)?;
+    let members = (open_members(schema) as f64).sqrt().ceil() as usize;
+    if members > OPEN_MEMBERS {
+        return Err(too_large(members, "properties without `additionalProperties: false`", OPEN_MEMBERS));
+    }
     let bytes = schema.to_string().len();
     if bytes > SCHEMA_BYTES {
         return Err(too_large(bytes, "bytes", SCHEMA_BYTES));
@@ -85,6 +93,15 @@ pub(crate) fn check_text(what: &str, text: &str) -> Result<(), Error> {
         return Err(Error::TooLarge { what, found, unit: "bytes", limit: GRAMMAR_BYTES });
     }
     Ok(())
+}
+
+/// Work of the members of a schema's objects that others may stand beside: the names of those must be no
+/// names of these, which is work by the square of their number. The depth of `schema` has been checked.
+fn open_members(schema: &Value) -> usize {
+    let is_open = |schema: &Value| schema.get("additionalProperties") != Some(&Value::Bool(false));
+    let members = schema.get("properties").and_then(Value::as_object).filter(|_| is_open(schema));
+    let own = members.map_or(0, |members| members.len().saturating_mul(members.len()));
+    inside(schema).into_iter().map(open_members).fold(own, usize::saturating_add)
 }
 
 /// The values directly inside a value.

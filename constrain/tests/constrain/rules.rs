@@ -159,17 +159,25 @@ fn what_must_come_ends_where_the_text_may_end() {
 #[test]
 fn what_costs_more_than_it_looks_is_refused_by_name() {
     let pattern = |n: u64| json!({ "type": "string", "pattern": format!(".*a.{{{n}}}b.*") });
+    let member = |n: u64| (format!("m{n}"), json!({ "type": "integer" }));
+    let members: serde_json::Map<_, _> = (0..1501).map(member).collect();
+    let closed = json!({ "type": "object", "properties": members, "additionalProperties": false });
+    made(&Rule::JsonSchema(closed));
     let multiple = |of: serde_json::Value| json!({ "type": "number", "multipleOf": of });
     let patterns: Vec<_> = (0..20).map(pattern).collect();
     let cases = [
         (multiple(json!(999_983)), "`multipleOf` is 999983, expected at most 10000"),
         (multiple(json!(9_999_991)), "`multipleOf` is 9999991, expected at most 10000"),
         (multiple(json!(1e-9)), "`multipleOf` is 1e-9, expected at most 10000"),
+        (
+            json!({ "properties": members }),
+            "has 1501 properties without `additionalProperties: false`, expected",
+        ),
         (json!({ "allOf": patterns }), "must match 20 of its patterns together"),
     ];
     for (schema, expected) in cases {
-        let error = Constraint::new(&LEXICON, &Rule::JsonSchema(schema.clone())).unwrap_err().to_string();
-        assert!(error.contains(expected), "{schema}: {error}");
+        let error = Constraint::new(&LEXICON, &Rule::JsonSchema(schema)).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
     }
     let joined = (0..12).map(|n| format!("/.*a.{{{n}}}b.*/")).collect::<Vec<_>>().join(" & ");
     let error = Constraint::new(&LEXICON, &Rule::Lark(format!("start: T\nT: {joined}"))).unwrap_err();
