@@ -56,12 +56,14 @@ pub struct Pairs {
     pub after_value: &'static str,
     /// Text between these marks and the value, on either side; empty, or one new line.
     pub margin: &'static str,
+    /// Space behind a value and between a key and its value, as a model was trained to write it.
+    pub space: &'static str,
     /// Text behind all arguments; empty if the mark that ends calls stands there.
     pub end: &'static str,
 }
 
 /// The formats, in the order in which templates are searched for their signs.
-pub const FORMATS: [CallFormat; 11] = [
+pub const FORMATS: [CallFormat; 17] = [
     CallFormat {
         name: "mistral",
         signs: &["[TOOL_CALLS]", "[ARGS]"],
@@ -89,6 +91,7 @@ pub const FORMATS: [CallFormat; 11] = [
             after_key: &[">"],
             after_value: "</parameter>",
             margin: "\n",
+            space: "\n",
             end: "</function>",
         }),
         spelling: Spelling {
@@ -101,23 +104,91 @@ pub const FORMATS: [CallFormat; 11] = [
         ..BASE
     },
     CallFormat {
-        name: "glm",
-        signs: &["<tool_call>", "<arg_key>"],
-        opens: &["<tool_call>"],
-        close: "</tool_call>",
-        after_name: &["\n"],
+        name: "seed",
+        signs: &["<seed:tool_call>", "<function="],
+        opens: &["<seed:tool_call>", "<function="],
+        close: "</seed:tool_call>",
+        after_name: &[">"],
         pairs: Some(Pairs {
-            before_key: "<arg_key>",
-            after_key: &["</arg_key>", "<arg_value>"],
-            after_value: "</arg_value>",
+            before_key: "<parameter=",
+            after_key: &[">"],
+            after_value: "</parameter>",
             margin: "",
-            end: "",
+            space: "\n",
+            end: "</function>",
         }),
         spelling: Spelling {
-            before: "<tool_call>",
-            middle: "\n",
-            after: "</tool_call>",
+            before: "<seed:tool_call>\n<function=",
+            middle: ">\n",
+            after: "\n</seed:tool_call>",
             between: "\n",
+            ..EMPTY
+        },
+        ..BASE
+    },
+    CallFormat {
+        name: "minimax",
+        signs: &["<minimax:tool_call>", "<invoke name="],
+        opens: &["<minimax:tool_call>", "<invoke name=\""],
+        close: "</minimax:tool_call>",
+        after_name: &["\">"],
+        pairs: Some(Pairs {
+            before_key: "<parameter name=\"",
+            after_key: &["\">"],
+            after_value: "</parameter>",
+            margin: "",
+            space: "\n",
+            end: "</invoke>",
+        }),
+        spelling: Spelling {
+            open: "<minimax:tool_call>\n",
+            before: "<invoke name=\"",
+            middle: "\">\n",
+            between: "\n",
+            close: "\n</minimax:tool_call>",
+            ..EMPTY
+        },
+        ..BASE
+    },
+    CallFormat {
+        name: "glm_inline",
+        signs: &["<tool_call>", "</arg_key><arg_value>"],
+        pairs: Some(Pairs { space: "", ..GLM_PAIRS }),
+        spelling: Spelling { middle: "", between: "", ..GLM.spelling },
+        ..GLM
+    },
+    GLM,
+    CallFormat {
+        name: "nemotron",
+        signs: &["<TOOLCALL>"],
+        opens: &["<TOOLCALL>"],
+        close: "</TOOLCALL>",
+        spelling: Spelling { open: "<TOOLCALL>[", between: ", ", close: "]</TOOLCALL>", ..OBJECT },
+        ..BASE
+    },
+    CallFormat {
+        name: "apriel",
+        signs: &["<tool_calls>["],
+        opens: &["<tool_calls>"],
+        close: "</tool_calls>",
+        spelling: Spelling { open: "<tool_calls>[", between: ", ", close: "]</tool_calls>", ..OBJECT },
+        ..BASE
+    },
+    CallFormat {
+        name: "kimi",
+        signs: &["<|tool_calls_section_begin|>"],
+        opens: &["<|tool_calls_section_begin|>", "<|tool_call_begin|>"],
+        close: "<|tool_calls_section_end|>",
+        before_name: "functions.",
+        after_name: &[":", "<|tool_call_argument_begin|>"],
+        passed_over: &["<|tool_call_end|>"],
+        spelling: Spelling {
+            open: "<|tool_calls_section_begin|>",
+            before: "<|tool_call_begin|>functions.",
+            // The model counts its calls, which means nothing here.
+            middle: ":0<|tool_call_argument_begin|>",
+            after: "<|tool_call_end|>",
+            close: "<|tool_calls_section_end|>",
             ..EMPTY
         },
         ..BASE
@@ -127,7 +198,7 @@ pub const FORMATS: [CallFormat; 11] = [
         signs: &["<|tool_call|>", "<|/tool_call|>"],
         opens: &["<|tool_call|>"],
         close: "<|/tool_call|>",
-        spelling: Spelling { open: "<|tool_call|>[", between: ", ", close: "]<|/tool_call|>", ..OBJECT },
+        spelling: Spelling { before: "<|tool_call|>{\"name\": \"", after: "}<|/tool_call|>", ..OBJECT },
         ..BASE
     },
     CallFormat {
@@ -190,6 +261,26 @@ const BASE: CallFormat = CallFormat {
     pairs: None,
     has_bare: false,
     spelling: EMPTY,
+};
+
+const GLM_PAIRS: Pairs = Pairs {
+    before_key: "<arg_key>",
+    after_key: &["</arg_key>", "<arg_value>"],
+    after_value: "</arg_value>",
+    margin: "",
+    space: "\n",
+    end: "",
+};
+
+const GLM: CallFormat = CallFormat {
+    name: "glm",
+    signs: &["<tool_call>", "<arg_key>"],
+    opens: &["<tool_call>"],
+    close: "</tool_call>",
+    after_name: &["\n"],
+    pairs: Some(GLM_PAIRS),
+    spelling: Spelling { before: "<tool_call>", middle: "\n", after: "</tool_call>", between: "\n", ..EMPTY },
+    ..BASE
 };
 
 const DEEPSEEK: CallFormat = CallFormat {

@@ -73,7 +73,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 51] = [
+    const CASES: [(&str, &str, &str); 57] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -158,6 +158,34 @@ mod tests {
             "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": \"x\"}}]<|/tool_call|>",
             "call f: {\"a\": \"x\"}.",
         ),
+        (
+            "seed",
+            "<seed:tool_call>\n<function=f>\n<parameter=a>x\n</parameter>\n</function>\n</seed:tool_call>",
+            "call f: {\"a\": \"x\\n\"}.",
+        ),
+        (
+            "minimax",
+            "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"b\">1</parameter>\n</invoke>\n\
+             <invoke name=\"g\">\n</invoke>\n</minimax:tool_call>",
+            "call f: {\"b\": 1}.call g: {}.",
+        ),
+        (
+            "glm_inline",
+            "<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value></tool_call><tool_call>g</tool_call>",
+            "call f: {\"a\": \"x\"}.call g: {}.",
+        ),
+        ("nemotron", "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}]</TOOLCALL>", "call f: {}."),
+        (
+            "apriel",
+            "<tool_calls>[{\"name\": \"f\", \"arguments\": {}, \"id\": \"1\"}]</tool_calls>",
+            "call f: {}.",
+        ),
+        (
+            "kimi",
+            "Hm<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>\
+             <|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{\"a\": 1}<|tool_call_end|><|tool_calls_section_end|>",
+            "Answer: Hm.call f: {}.call g: {\"a\": 1}.",
+        ),
         ("granite", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]", "call f: {}."),
         (
             "deepseek_v3",
@@ -237,6 +265,8 @@ mod tests {
         assert_eq!(named("<tool_call>{name}\n<arg_key>"), Some("glm"));
         assert_eq!(named("<|tool_call|> <|/tool_call|>"), Some("phi4"));
         assert_eq!(named("<|tool_call|>"), Some("granite"));
+        assert_eq!(named("<tool_call>{name}<arg_key>{key}</arg_key><arg_value>"), Some("glm_inline"));
+        assert_eq!(named("<seed:tool_call>\n<function=...>\n<parameter=...>"), Some("seed"));
         assert_eq!(named("<|start_header_id|> {\"name\": f, \"parameters\": {}}"), Some("llama3"));
         assert_eq!(named("{{ messages }}"), None);
     }

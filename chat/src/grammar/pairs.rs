@@ -37,10 +37,10 @@ impl Text<'_> {
             }
             let value = format!("{name}_{index}");
             self.value(format, marks, &value, (schema, root), tool)?;
-            let before = [marks.before_key, key, &marks.after_key.join("\n"), marks.margin].concat();
+            let before = [marks.before_key, key, &marks.after_key.join(marks.space), marks.margin].concat();
             let pair = format!("{}_pair", value);
             let before = self.symbols(format, &before);
-            self.grammar.rule(&pair, &format!("{before} {value} \"\\n\""));
+            self.grammar.rule(&pair, &format!("{before} {value} {}", quoted(marks.space)));
             symbols.push(if must_be { pair } else { format!("{pair}?") });
         }
         let end = self.symbols(format, marks.end);

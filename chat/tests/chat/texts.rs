@@ -195,8 +195,9 @@ fn missing_of(parts: &[(Part, String)], text: &str) -> Option<String> {
                 for (key, value) in arguments.as_object().unwrap() {
                     wanted.push(key.clone());
                     // A string that is written as JSON may have escapes.
+                    let has_escape = |c: char| c == '"' || c == '\\' || c.is_control();
                     wanted
-                        .extend(value.as_str().filter(|text| !text.contains(['"', '\\'])).map(str::to_owned));
+                        .extend(value.as_str().filter(|text| !text.contains(has_escape)).map(str::to_owned));
                 }
             }
             _ => wanted.push(content.clone()),
