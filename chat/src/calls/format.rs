@@ -308,6 +308,18 @@ const OBJECT: Spelling =
     Spelling { before: "{\"name\": \"", middle: "\", \"arguments\": ", after: "}", ..EMPTY };
 
 impl CallFormat {
+    /// A call as a model writes it in this format.
+    pub(crate) fn written(&self, name: &str, arguments: &str) -> String {
+        let open = self.opens[0];
+        let object = format!("{{\"name\": {}, \"arguments\": {arguments}}}", serde_json::Value::from(name));
+        match self.name {
+            "function" => format!("{open}{name}>{arguments}{}", self.close),
+            "mistral" => format!("{open}[{object}]"),
+            _ if self.has_bare => object,
+            _ => format!("{open}\n{object}\n{}", self.close),
+        }
+    }
+
     /// The format that a model is told of whose template has no place for functions.
     pub const UNTOLD: CallFormat = CallFormat {
         name: "hermes",

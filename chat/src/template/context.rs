@@ -1,7 +1,8 @@
 //! A conversation as templates get it.
 
 use super::jinja::{self, Budget, Text, Value};
-use super::takes::{Form, System, Takes};
+use super::takes::{Form, Has, System, Takes};
+use crate::calls::CallFormat;
 use crate::conversation::{Call, Conversation, Effort, Item, Output, Tool};
 use serde_json::{Map, json};
 
@@ -68,6 +69,37 @@ impl Message<'_> {
     }
 }
 
+/// Messages with what a template takes of calls and declared functions.
+fn taken<'c>(conversation: &'c Conversation, takes: &Takes) -> Vec<Message<'c>> {
+    let mut messages = messages(conversation);
+    let is_untold = !takes.tells_tools && !conversation.tools.is_empty();
+    if is_untold {
+        let told = told(&conversation.tools, takes.format);
+        match messages.first_mut().filter(|first| first.role == "system") {
+            Some(first) => first.add(&told),
+            None => messages.insert(0, Message { role: "system", content: told, ..Message::default() }),
+        }
+    }
+    if is_untold && !takes.has_calls {
+        messages = with_calls_in_texts(messages, takes.format);
+    } else if takes.has_single_calls {
+        messages = with_single_calls(messages);
+    }
+    messages
+}
+
+/// What a conversation has that some templates do not take.
+pub(super) fn has(conversation: &Conversation, takes: &Takes) -> Has {
+    let messages = taken(conversation, takes);
+    let is_system = |message: &Message| message.role == "system";
+    let others: Vec<&Message> = messages.iter().filter(|message| !is_system(message)).collect();
+    Has {
+        first: messages.first().is_some_and(is_system),
+        later: messages.iter().skip(1).any(is_system),
+        neighbours: others.windows(2).any(|pair| pair[0].role == "user" && pair[1].role == "user"),
+    }
+}
+
 /// Messages as a value, as a template takes them.
 pub(super) fn value(
     conversation: &Conversation,
@@ -75,20 +107,7 @@ pub(super) fn value(
     form: Form,
     budget: &Budget,
 ) -> jinja::Result<Value> {
-    let mut messages = messages(conversation);
-    let is_untold = !takes.tells_tools && !conversation.tools.is_empty();
-    if is_untold {
-        let told = told(&conversation.tools);
-        match messages.first_mut().filter(|first| first.role == "system") {
-            Some(first) => first.add(&told),
-            None => messages.insert(0, Message { role: "system", content: told, ..Message::default() }),
-        }
-    }
-    if is_untold && !takes.has_calls {
-        messages = with_calls_in_texts(messages);
-    } else if takes.has_single_calls {
-        messages = with_single_calls(messages);
-    }
+    let mut messages = taken(conversation, takes);
     match form.system {
         System::AsIs => {}
         System::First | System::InUser => messages = with_system_first(messages, form.system),
@@ -108,7 +127,9 @@ impl Message<'_> {
             true => Value::None,
             false => text(&self.content),
         };
-        let mut members = vec![("role", Value::text(self.role)), ("content", content)];
+        let mut members = Vec::new();
+        members.extend(self.reasoning.as_ref().map(|reasoning| ("thinking", text(reasoning))));
+        members.extend([("role", Value::text(self.role)), ("content", content)]);
         members.extend(self.name.map(|name| ("name", text(name))));
         members.extend(self.id.map(|id| ("tool_call_id", text(&takes.id(id)))));
         members.extend(self.reasoning.as_ref().map(|reasoning| ("reasoning_content", text(reasoning))));
@@ -180,9 +201,8 @@ fn parameters(tool: &Tool) -> serde_json::Value {
     tool.parameters.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }
 
-/// What tells a model of functions whose template has no place for them. Calls are in the format
-/// [`crate::calls::CallFormat::UNTOLD`].
-fn told(tools: &[Tool]) -> String {
+/// What tells a model of functions whose template has no place for them, with the format of calls.
+fn told(tools: &[Tool], format: &CallFormat) -> String {
     let line = |tool: &Tool| {
         json_text(
             &json!({"name": tool.name, "description": tool.description, "parameters": parameters(tool)}),
@@ -190,24 +210,23 @@ fn told(tools: &[Tool]) -> String {
     };
     let lines: Vec<String> = tools.iter().map(line).collect();
     format!(
-        "You may call these functions. Each line describes one as JSON:\n{}\n\nTo call a function, write a JSON \
-         object with its name and its arguments between these marks, and wait for the result:\n<tool_call>\n\
-         {{\"name\": \"the function\", \"arguments\": {{\"an argument\": \"its value\"}}}}\n</tool_call>\n\
-         A result comes between <tool_response> and </tool_response>. Without need of a function, just answer.",
-        lines.join("\n")
+        "You may call these functions. Each line describes one as JSON:\n{}\n\nTo call a function, write its name \
+         and its arguments in this form, and wait for the result:\n{}\nA result comes between <tool_response> and \
+         </tool_response>. Where no function is needed, just answer.",
+        lines.join("\n"),
+        format.written("name", "{\"argument\": \"value\"}"),
     )
 }
 
 /// Calls and their outputs as texts of the model and the user.
-fn with_calls_in_texts(messages: Vec<Message>) -> Vec<Message> {
+fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, format: &CallFormat) -> Vec<Message<'c>> {
     let mut texts: Vec<Message> = Vec::new();
     let mut follows = false;
     for mut message in messages {
         for call in std::mem::take(&mut message.calls) {
             let arguments = arguments(call).map_or_else(|other| json!(other), serde_json::Value::Object);
-            let call = json_text(&json!({"name": call.name, "arguments": arguments}));
             let break_ = if message.content.is_empty() { "" } else { "\n" };
-            message.content += &format!("{break_}<tool_call>\n{call}\n</tool_call>");
+            message.content += &format!("{break_}{}", format.written(&call.name, &json_text(&arguments)));
         }
         let is_output = message.role == "tool";
         if is_output {

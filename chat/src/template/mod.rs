@@ -110,21 +110,23 @@ impl Template {
         }
         let (calls, thinks) = (CallFormat::of_template(source), source.contains(THOUGHTS[1]));
         let marks = Marks::of(vocabulary);
-        let mut template = Template { program, marks, tokens, takes: Takes::USUAL, calls, thinks };
-        let until = Instant::now() + TIME;
-        template.takes = Takes::ask(|conversation, takes| {
-            let text = template.render(conversation, takes, FORMS[0], until).ok()?;
+        let takes = Takes::usual(calls.unwrap_or(&CallFormat::UNTOLD));
+        let mut template = Template { program, marks, tokens, takes, calls, thinks };
+        // What is asked depends on work alone, so that the same template always answers the same.
+        let until = Instant::now() + 16 * TIME;
+        template.takes = Takes::ask(takes, |conversation, takes| {
+            let text = template.render(conversation, takes, FORMS[0], (WORK / 8, until)).ok()?;
             Some(text.as_str().to_owned())
         });
         if !template.takes.tells_tools {
-            template.calls = Some(&CallFormat::UNTOLD);
+            template.calls = calls.or(Some(&CallFormat::UNTOLD));
         }
         Ok(template)
     }
 
     /// How the model writes calls, if the template tells. Where it has no place for declared functions, the
-    /// model is told of them in its instructions, and asked to call them in the format
-    /// [`CallFormat::UNTOLD`].
+    /// model is told of them in its instructions, and asked to call them in the format that the template
+    /// shows, otherwise in [`CallFormat::UNTOLD`].
     pub fn calls(&self) -> Option<&'static CallFormat> {
         self.calls
     }
@@ -188,23 +190,25 @@ impl Template {
         Ok(self.written(conversation)?.as_str().to_owned())
     }
 
-    /// The text of a prompt, in the first form of the conversation that the template takes and of which it
-    /// drops no text.
+    /// The text of a prompt, in the first form of the conversation that the template takes whole.
     fn written(&self, conversation: &Conversation) -> Result<Text, TemplateError> {
-        let until = Instant::now() + TIME;
+        let limits = (WORK, Instant::now() + TIME);
+        let has = context::has(conversation, &self.takes);
         let mut written = None;
-        for form in FORMS {
-            let text = self.render(conversation, &self.takes, form, until);
-            let is_whole = text.as_ref().is_ok_and(|text| is_whole(conversation, text.as_str()));
+        for form in FORMS.into_iter().filter(|form| form.is_own(has)) {
+            let text = self.render(conversation, &self.takes, form, limits);
+            let is_whole = text.is_ok() && form.is_kept(has, self.takes.drops);
             // What the template says of the conversation as it is says most.
-            if is_whole || written.is_none() || text.is_ok() && written.as_ref().is_some_and(Result::is_err) {
+            if is_whole
+                || written.as_ref().is_none_or(|written: &Result<_, _>| written.is_err() && text.is_ok())
+            {
                 written = Some(text);
             }
             if is_whole {
                 break;
             }
         }
-        written.unwrap_or_else(|| Ok(Text::of_template("")))
+        written.unwrap_or_else(|| self.render(conversation, &self.takes, FORMS[0], limits))
     }
 
     fn render(
@@ -212,11 +216,11 @@ impl Template {
         conversation: &Conversation,
         takes: &Takes,
         form: Form,
-        until: Instant,
+        (work, until): (usize, Instant),
     ) -> Result<Text, TemplateError> {
         let bytes = size(conversation).saturating_mul(WORK_BY_BYTE);
-        let work = conversation.items.len().saturating_mul(WORK_BY_ITEM).saturating_add(bytes);
-        let budget = Budget::new(work.saturating_add(WORK), until);
+        let more = conversation.items.len().saturating_mul(WORK_BY_ITEM).saturating_add(bytes);
+        let budget = Budget::new(work.saturating_add(more), until);
         let date = conversation.date.or_else(|| Date::new(NO_DAY.0, NO_DAY.1, NO_DAY.2));
         let clock = |format: &str| date.map(|date| date.format(format)).unwrap_or_default();
         self.run(conversation, takes, form, budget, &clock).map_err(|fault| match *fault {
@@ -240,7 +244,10 @@ impl Template {
         values.push(("messages", context::value(conversation, takes, form, &budget)?));
         if !conversation.tools.is_empty() {
             values.push(("tools", context::tools(&conversation.tools, &budget)?));
+        } else if !takes.has_undefined_tools {
+            values.push(("tools", Value::None));
         }
+        values.push(("documents", Value::None));
         let text = self.program.text(values, budget, clock)?;
         if text.as_str().len() > TEXT_BYTES {
             let what = format!("the text has more than {TEXT_BYTES} bytes");
@@ -314,21 +321,4 @@ fn size(conversation: &Conversation) -> usize {
         .iter()
         .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_ref().map_or(0, schema));
     conversation.items.iter().map(item).sum::<usize>() + tools.sum::<usize>()
-}
-
-/// Whether a prompt has all that the operator and the user say.
-fn is_whole(conversation: &Conversation, text: &str) -> bool {
-    let mut at = 0;
-    conversation.items.iter().all(|item| match item {
-        Item::Instructions(said) => text.contains(said.trim()),
-        // Messages of the user come one after the other.
-        Item::User { text: said, .. } => match text[at..].find(said.trim()) {
-            Some(found) => {
-                at += found + said.trim().len();
-                true
-            }
-            None => false,
-        },
-        _ => true,
-    })
 }

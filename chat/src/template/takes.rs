@@ -1,5 +1,6 @@
 //! What a template takes, which it is asked once, and the forms in which conversations are tried.
 
+use crate::calls::CallFormat;
 use crate::conversation::{Call, Conversation, Item, Output, Tool};
 use serde_json::json;
 use std::borrow::Cow;
@@ -19,6 +20,24 @@ pub(super) struct Takes {
     pub has_calls: bool,
     /// There is a place for declared functions.
     pub tells_tools: bool,
+    /// Where none are declared, `tools` is undefined, not none.
+    pub has_undefined_tools: bool,
+    /// How the model writes calls, as far as the template tells.
+    pub format: &'static CallFormat,
+    /// What the template drops without a word: instructions at the beginning, instructions behind others, and
+    /// one of two messages of the user that follow each other.
+    pub drops: Has,
+}
+
+/// What a conversation has that some templates do not take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Has {
+    /// Instructions at the beginning.
+    pub first: bool,
+    /// Instructions behind other messages.
+    pub later: bool,
+    /// Neighbours of one role.
+    pub neighbours: bool,
 }
 
 /// Where instructions are.
@@ -49,28 +68,62 @@ pub(super) const FORMS: [Form; 6] = [
     Form { system: System::InUser, joins: true },
 ];
 
+impl Form {
+    /// Whether this form of a conversation differs from the others.
+    pub fn is_own(self, has: Has) -> bool {
+        let has_system = has.first || has.later;
+        match self.system {
+            System::AsIs => !self.joins || has.neighbours,
+            System::First => has.later && (!self.joins || has.neighbours),
+            System::InUser => has_system && (!self.joins || has.neighbours),
+        }
+    }
+
+    /// Whether a template keeps all of a conversation in this form.
+    pub fn is_kept(self, has: Has, drops: Has) -> bool {
+        let drops_system = match self.system {
+            System::AsIs => has.first && drops.first || has.later && drops.later,
+            System::First => drops.first,
+            System::InUser => false,
+        };
+        !drops_system && (self.joins || !(has.neighbours && drops.neighbours))
+    }
+}
+
 /// Values that only calls of these conversations have, and an output.
 const VALUES: [&str; 2] = ["Oslo", "Rome"];
 const OUTPUT: &str = "21 degrees";
 
 impl Takes {
     /// What most templates take.
-    pub const USUAL: Takes = Takes {
-        has_text_arguments: false,
-        has_null_content: false,
-        has_short_ids: false,
-        has_single_calls: false,
-        has_calls: true,
-        tells_tools: true,
-    };
+    pub fn usual(format: &'static CallFormat) -> Takes {
+        Takes {
+            has_text_arguments: false,
+            has_null_content: false,
+            has_short_ids: false,
+            has_single_calls: false,
+            has_calls: true,
+            tells_tools: true,
+            has_undefined_tools: false,
+            format,
+            drops: Has::default(),
+        }
+    }
 
     /// Asks a template, by what it writes of small conversations; `None` where it refuses.
-    pub fn ask(written: impl Fn(&Conversation, &Takes) -> Option<String>) -> Takes {
-        let mut takes = Takes::USUAL;
+    pub fn ask(usual: Takes, written: impl Fn(&Conversation, &Takes) -> Option<String>) -> Takes {
+        let mut takes = usual;
+        let hello = Item::User { name: None, text: "Hello".to_owned() };
+        let hello = Conversation { items: vec![hello], ..Conversation::default() };
+        let undefined = Takes { has_undefined_tools: true, ..takes };
+        if written(&hello, &takes).is_none() && written(&hello, &undefined).is_some() {
+            takes = undefined;
+        }
         let told = |system: Option<&str>| {
             written(&conversation(system, 0), &takes).is_some_and(|text| text.contains("get_weather"))
         };
         takes.tells_tools = told(None) || told(Some("Be brief."));
+        takes.drops = drops(&|conversation| written(conversation, &takes));
         let one = conversation(None, 1);
         let is_kept = |takes: &Takes, one: &Conversation| {
             let text = written(one, takes)?;
@@ -115,6 +168,22 @@ impl Takes {
             digit
         };
         (0..9).map(digit).collect::<String>().into()
+    }
+}
+
+/// What a template drops without a word.
+fn drops(written: &dyn Fn(&Conversation) -> Option<String>) -> Has {
+    let user = |text: &str| Item::User { name: None, text: text.to_owned() };
+    let system = || Item::Instructions("Be brief.".to_owned());
+    let drops = |items: Vec<Item>, wanted: &[&str]| {
+        let conversation = Conversation { items, ..Conversation::default() };
+        written(&conversation).is_some_and(|text| wanted.iter().any(|wanted| !text.contains(wanted)))
+    };
+    let answer = Item::Answer("Good morning.".to_owned());
+    Has {
+        first: drops(vec![system(), user("Hello")], &["Be brief."]),
+        later: drops(vec![user("Hello"), answer, system(), user("What is up?")], &["Be brief."]),
+        neighbours: drops(vec![user("Hello"), user("What is up?")], &["Hello", "What is up?"]),
     }
 }
 

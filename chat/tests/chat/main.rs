@@ -1,5 +1,6 @@
 //! Conversations and generated ids with the real vocabulary of GPT-OSS.
 
+mod bounds;
 mod cuts;
 #[path = "../../../constrain/tests/constrain/follow.rs"]
 mod follow;
@@ -9,6 +10,7 @@ mod parsing;
 #[path = "../../../constrain/tests/constrain/random.rs"]
 mod random;
 mod rendering;
+mod takes;
 mod templates;
 mod texts;
 mod turns;

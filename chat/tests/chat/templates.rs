@@ -176,3 +176,24 @@ fn endless_templates_end() {
         assert!(started.elapsed() < Duration::from_secs(5));
     }
 }
+
+/// What transformers makes of parts of Jinja that templates use: `tools/chat/construct_vectors.py`.
+#[test]
+fn constructs_are_jinjas() {
+    let mut lines = include_str!("constructs.jsonl").split_terminator('\n').map(|line| {
+        let vector: serde_json::Value = serde_json::from_str(line).unwrap();
+        vector
+    });
+    let conversation: Conversation =
+        serde_json::from_value(lines.next().unwrap()["conversation"].take()).unwrap();
+    let mut wrong = Vec::new();
+    for vector in lines {
+        let source = vector["source"].as_str().unwrap();
+        let text = Template::new(source, &*VOCABULARY, &BTreeMap::from([("bos_token", "<s>"), ("eos_token", "</s>")].map(|(name, text)| (name.to_owned(), text.to_owned()))))
+            .and_then(|template| template.text(&conversation));
+        if text.as_deref().ok() != vector["text"].as_str() {
+            wrong.push(format!("{source}\n  expected {}\n  found {text:?}", vector["text"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

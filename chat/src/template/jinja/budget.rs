@@ -10,7 +10,7 @@ pub(super) const STEP: usize = 64;
 pub(super) const VALUE_DEPTH: u32 = 160;
 
 /// Deepest nesting of what is being evaluated: expressions, blocks, loops and macros in each other.
-const RUN_DEPTH: u32 = 400;
+const RUN_DEPTH: u32 = 200;
 
 /// Why a run of a template has no text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -115,7 +115,7 @@ pub(super) fn contains(budget: &Budget, whole: &Value, part: &Value) -> Result<b
             _ => failed(format!("a value of type {} is in no text", part.type_name())),
         },
         Value::Dict(dict) => {
-            super::value::check_key(part)?;
+            super::value::check_key(budget, part)?;
             Ok(dict.get(budget, part)?.is_some())
         }
         Value::Namespace(space) => Ok(part.as_str().is_some_and(|name| space.get(name).is_some())),

@@ -49,6 +49,9 @@ pub(super) fn is_known(name: &str) -> bool {
 pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Result<Value> {
     let budget = &run.budget;
     budget.steps(1)?;
+    if let (Value::Undefined(what), "int" | "float") = (value, name) {
+        return failed(what.to_string());
+    }
     if lists::NAMES.contains(&name) {
         return lists::apply(run, name, value, given);
     }

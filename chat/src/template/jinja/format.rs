@@ -121,7 +121,8 @@ impl Field {
             Some('%') => format!("{:.precision$}%", size * 100.0),
             Some('e') => exponent(size, precision),
             Some('E') => exponent(size, precision).to_uppercase(),
-            Some('g' | 'G') => general(size, precision.max(1)),
+            Some('g') => general(size, precision.max(1)),
+            Some('G') => general(size, precision.max(1)).to_uppercase(),
             None if self.precision.is_some() => {
                 let text = general(size, precision.max(1));
                 if text.contains(['.', 'e']) { text } else { text + ".0" }

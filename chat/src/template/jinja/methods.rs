@@ -74,7 +74,7 @@ fn of_dict(budget: &Budget, value: &Value, dict: &Dict, name: &Name, given: Give
     match &**name {
         "get" => {
             let given = given.bind("get", ["key", "default"])?;
-            super::value::check_key(given.need(0)?)?;
+            super::value::check_key(budget, given.need(0)?)?;
             let found = dict.get(budget, given.need(0)?)?.cloned();
             Ok(found.or_else(|| given.get(1).cloned()).unwrap_or(Value::None))
         }

@@ -216,7 +216,7 @@ pub(super) fn item(budget: &Budget, value: &Value, key: &Value) -> Result<Value>
     let found = match (value, key.as_int()) {
         (Value::Undefined(what), _) => return failed(what.to_string()),
         (Value::Dict(dict), _) => {
-            if super::value::check_key(key).is_ok() {
+            if super::value::check_key(budget, key).is_ok() {
                 dict.get(budget, key)?.cloned()
             } else {
                 None

@@ -102,6 +102,10 @@ impl<'b> Builder<'b> {
     /// Appends a text so many times.
     pub fn repeat(&mut self, text: &Text, times: usize) -> Result<()> {
         self.budget.spend(text.text.len().saturating_mul(times))?;
+        if let (Origin::Template | Origin::Conversation, false) = (&text.origin, text.text.is_empty()) {
+            self.add(&text.text.repeat(times), !matches!(text.origin, Origin::Conversation));
+            return Ok(());
+        }
         let times = if text.text.is_empty() { 0 } else { times };
         (0..times).for_each(|_| text.runs().for_each(|(run, is_template)| self.add(run, is_template)));
         Ok(())

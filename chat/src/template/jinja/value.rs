@@ -262,7 +262,7 @@ impl Dict {
     pub fn of(budget: &Budget, entries: impl IntoIterator<Item = (Value, Value)>) -> Result<Dict> {
         let mut dict = Dict::default();
         for (key, value) in entries {
-            check_key(&key)?;
+            check_key(budget, &key)?;
             match dict.place(budget, &key)? {
                 Some(at) => dict.entries[at].1 = value,
                 None => {
@@ -309,10 +309,11 @@ impl Dict {
 }
 
 /// Refuses what Python cannot have as a key.
-pub(super) fn check_key(key: &Value) -> Result<()> {
+pub(super) fn check_key(budget: &Budget, key: &Value) -> Result<()> {
     match key {
         Value::List(list) if matches!(list.kind, Kind::Tuple | Kind::Group) => {
-            list.items.iter().try_for_each(check_key)
+            budget.steps(1)?;
+            list.items.iter().try_for_each(|item| check_key(budget, item))
         }
         Value::List(_) | Value::Dict(_) | Value::Namespace(_) => {
             failed(format!("a value of type {} is no key", key.type_name()))
