@@ -37,7 +37,15 @@ fn nesting_and_chains_do_not_exhaust_the_stack() {
     for unit in ["-", "not ", "(", "[", "{1:", "1+", "1|abs|", "a.", "a[", "1 if ", "1 and ", "'a'~", "f("] {
         drop_on("chat_template", format!("{{{{ {}1 }}}}", unit.repeat(50_000)));
     }
-    for unit in ["{% if 1 %}", "{% for a in [1] %}", "{% macro f() %}", "{% set a %}", "{% elif 1 %}", "{#", "{% raw %}"] {
+    for unit in [
+        "{% if 1 %}",
+        "{% for a in [1] %}",
+        "{% macro f() %}",
+        "{% set a %}",
+        "{% elif 1 %}",
+        "{#",
+        "{% raw %}",
+    ] {
         drop_on("chat_template", unit.repeat(50_000));
         drop_on("chat_template", format!("{{% if 1 %}}{}{{% endif %}}", unit.repeat(50_000)));
     }

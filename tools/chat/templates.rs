@@ -1,11 +1,10 @@
 //! Chat templates applied to conversations: `compare_templates.py` holds them to Python's Jinja.
 //!
 //! A line is an object with `template`, `conversation` and `tokens`, the texts of special tokens. The answer is
-//! an object with `text` and `special`, the special tokens in it, or with `error` and `refused`.
+//! an object with `text`, `special`, the special tokens in it, and `tells_tools`, or with `error` and `refused`.
 
 use kernmill_chat::{AddedToken, Conversation, Template, TemplateError, Vocabulary, VocabularyError};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{BufRead, Error, Write, stdin, stdout};
 
 /// Texts of the tokens around a text, by the names that templates have for them.
@@ -51,22 +50,28 @@ impl Vocabulary for Bytes {
     }
 }
 
-fn answer(line: &str) -> Result<Value, Error> {
+/// The last template, with its source and its special tokens: many conversations follow each other with one.
+type Last = Option<(String, Vec<String>, Result<Template, TemplateError>)>;
+
+fn answer(line: &str, last: &mut Last) -> Result<Value, Error> {
     let mut given: Value = serde_json::from_str(line)?;
     let conversation: Conversation = serde_json::from_value(given["conversation"].take())?;
     let vocabulary = Bytes(serde_json::from_value(given["tokens"].take())?);
     let source = given["template"].as_str().unwrap_or_default();
-    let prompt = Template::new(
-        source,
-        &vocabulary,
-        &BTreeMap::from(TOKENS.map(|(name, text)| (name.to_owned(), text.to_owned()))),
-    )
-    .and_then(|template| template.prompt(&vocabulary, &conversation));
+    if last.as_ref().is_none_or(|last| last.0 != source || last.1 != vocabulary.0) {
+        let template = Template::new(source, &vocabulary, &TOKENS.map(|(name, text)| (name.to_owned(), text.to_owned())).into());
+        *last = Some((source.to_owned(), vocabulary.0.clone(), template));
+    }
+    let Some((_, _, template)) = last else { return Ok(Value::Null) };
+    let prompt = template
+        .as_ref()
+        .map_err(TemplateError::clone)
+        .and_then(|template| Ok((template.prompt(&vocabulary, &conversation)?, template.tells_tools())));
     Ok(match prompt {
-        Ok(prompt) => {
+        Ok((prompt, tells_tools)) => {
             let bytes: Vec<u8> = prompt.ids.iter().filter_map(|id| vocabulary.bytes(*id)).flatten().collect();
             let special = prompt.ids.iter().filter(|id| **id >= 256).count();
-            json!({"text": String::from_utf8_lossy(&bytes), "special": special})
+            json!({"text": String::from_utf8_lossy(&bytes), "special": special, "tells_tools": tells_tools})
         }
         Err(error) => {
             let refused = matches!(error, TemplateError::Refused(_));
@@ -77,8 +82,9 @@ fn answer(line: &str) -> Result<Value, Error> {
 
 fn main() -> Result<(), Error> {
     let mut out = stdout().lock();
+    let mut last = None;
     for line in stdin().lock().lines() {
-        writeln!(out, "{}", answer(&line?)?)?;
+        writeln!(out, "{}", answer(&line?, &mut last)?)?;
     }
     Ok(())
 }

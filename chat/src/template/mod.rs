@@ -124,6 +124,11 @@ impl Template {
         Ok(template)
     }
 
+    /// Whether the template has a place for declared functions.
+    pub fn tells_tools(&self) -> bool {
+        self.takes.tells_tools
+    }
+
     /// How the model writes calls, if the template tells. Where it has no place for declared functions, the
     /// model is told of them in its instructions, and asked to call them in the format that the template
     /// shows, otherwise in [`CallFormat::UNTOLD`].

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// Whether two values are equal.
 pub(super) fn equal(budget: &Budget, left: &Value, right: &Value) -> Result<bool> {
-    budget.spend(8)?;
+    budget.spend(32)?;
     Ok(match (left, right) {
         (Value::Text(left), Value::Text(right)) => {
             let (left, right) = (left.as_str(), right.as_str());
@@ -73,7 +73,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
 
 /// The order of two values. Values of types that Python does not order are an error.
 pub(super) fn order(budget: &Budget, left: &Value, right: &Value) -> Result<Ordering> {
-    budget.spend(8)?;
+    budget.spend(32)?;
     match (left, right) {
         (Value::Text(left), Value::Text(right)) => {
             budget.spend(left.as_str().len().min(right.as_str().len()) / 8)?;
