@@ -59,7 +59,11 @@ fn answer(line: &str, last: &mut Last) -> Result<Value, Error> {
     let vocabulary = Bytes(serde_json::from_value(given["tokens"].take())?);
     let source = given["template"].as_str().unwrap_or_default();
     if last.as_ref().is_none_or(|last| last.0 != source || last.1 != vocabulary.0) {
-        let template = Template::new(source, &vocabulary, &TOKENS.map(|(name, text)| (name.to_owned(), text.to_owned())).into());
+        let template = Template::new(
+            source,
+            &vocabulary,
+            &TOKENS.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+        );
         *last = Some((source.to_owned(), vocabulary.0.clone(), template));
     }
     let Some((_, _, template)) = last else { return Ok(Value::Null) };

@@ -2,8 +2,8 @@
 
 use super::VOCABULARY;
 use kernmill_chat::{Conversation, Item, Template};
-use std::thread;
 use std::collections::BTreeMap;
+use std::thread;
 
 /// Text of a template, or why there is none, on a small stack.
 fn run(source: &str) -> Result<String, String> {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 fn template(source: &str) -> Template {
-    Template::new(source, &*VOCABULARY, &BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())])).unwrap()
+    Template::new(source, &*VOCABULARY, &BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())]))
+        .unwrap()
 }
 
 fn conversation(items: &Value, tools: &Value) -> Conversation {

@@ -189,8 +189,15 @@ fn constructs_are_jinjas() {
     let mut wrong = Vec::new();
     for vector in lines {
         let source = vector["source"].as_str().unwrap();
-        let text = Template::new(source, &*VOCABULARY, &BTreeMap::from([("bos_token", "<s>"), ("eos_token", "</s>")].map(|(name, text)| (name.to_owned(), text.to_owned()))))
-            .and_then(|template| template.text(&conversation));
+        let text = Template::new(
+            source,
+            &*VOCABULARY,
+            &BTreeMap::from(
+                [("bos_token", "<s>"), ("eos_token", "</s>")]
+                    .map(|(name, text)| (name.to_owned(), text.to_owned())),
+            ),
+        )
+        .and_then(|template| template.text(&conversation));
         if text.as_deref().ok() != vector["text"].as_str() {
             wrong.push(format!("{source}\n  expected {}\n  found {text:?}", vector["text"]));
         }

@@ -329,7 +329,8 @@ async fn a_function_whose_schema_cannot_be_followed_is_named() {
 async fn an_answer_that_is_not_finished_is_gone_on_in() {
     let state = harmony(json!([{ "answer": " rain." }]));
     let messages = json!([{ "role": "user", "content": "Hi" }, { "role": "assistant", "content": "It is" }]);
-    let goes_on = json!({ "messages": messages, "continue_final_message": true, "add_generation_prompt": false });
+    let goes_on =
+        json!({ "messages": messages, "continue_final_message": true, "add_generation_prompt": false });
     let text = prompt(&state, &goes_on).await;
     assert!(text.ends_with("<|start|>assistant<|channel|>final<|message|>It is"), "{text}");
     for (path, body) in [

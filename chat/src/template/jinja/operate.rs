@@ -38,10 +38,10 @@ pub(super) fn binary(budget: &Budget, operator: Binary, left: &Value, right: &Va
         }
         _ => {}
     }
-    if let (Some(left), Some(right)) = (left.as_int(), right.as_int()) {
-        if let Some(value) = whole_numbers(operator, left, right)? {
-            return Ok(value);
-        }
+    if let (Some(left), Some(right)) = (left.as_int(), right.as_int())
+        && let Some(value) = whole_numbers(operator, left, right)?
+    {
+        return Ok(value);
     }
     let (Some(a), Some(b)) = (left.as_float(), right.as_float()) else {
         return mismatch(operator, left, right);

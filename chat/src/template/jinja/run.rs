@@ -18,8 +18,11 @@ pub(in crate::template) struct Run<'r> {
     pub(super) budget: Budget,
     pub(super) clock: Clock<'r>,
     /// What may hold itself. It is emptied at the end of the run, as nothing else would free it.
-    kept: RefCell<(Vec<Rc<Scope>>, Vec<Rc<Namespace>>, Vec<Rc<Loop>>)>,
+    kept: RefCell<Kept>,
 }
+
+/// Values with cells in them, through which a value may hold itself.
+type Kept = (Vec<Rc<Scope>>, Vec<Rc<Namespace>>, Vec<Rc<Loop>>);
 
 /// How a block ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
