@@ -1,8 +1,8 @@
 //! What a model may generate, as masks over token ids.
 //!
 //! A [`Rule`] says what a text must be: JSON of a schema, any JSON object, a regular expression, a grammar,
-//! or a whole that is put together of these. A [`Constraint`] follows one text, and says which tokens may come next. A
-//! [`Lexicon`] is a model's vocabulary made ready for that, once. No engine is needed.
+//! or a whole that is put together of these. A [`Constraint`] follows one text, and says which tokens may
+//! come next. A [`Lexicon`] is a model's vocabulary made ready for that, once. No engine is needed.
 //!
 //! ```
 //! use kernmill_constrain::{Constraint, Error, Lexicon, Rule};

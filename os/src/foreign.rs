@@ -107,13 +107,13 @@ impl Watch {
 /// Why foreign work has no result. Every message is one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// It took longer than it may.
+    /// The work took longer than it may.
     #[error("it takes longer than the {} ms that it may take", .0.as_millis())]
     Time(Duration),
-    /// Nobody waits for it any more.
+    /// The caller has gone, so that nobody waits for a result.
     #[error("it was cancelled, since nobody waits for it any more")]
     Cancelled,
-    /// It panicked; what it said.
+    /// The work panicked, with this message.
     #[error("it failed: {0}")]
     Panicked(String),
     /// The system makes no thread for it, for this reason.

@@ -88,8 +88,8 @@ impl ApiError {
         ApiError::not_found(format!("there is no session `{name}`: GET /v1/sessions lists those of this key"))
     }
 
-    /// No answer is kept that a thread of Anthropic's API could go on from. Its clients know the code, and send
-    /// all messages again.
+    /// No answer is kept that a thread of Anthropic's API could go on from. Its clients know the code, and
+    /// send all messages again.
     pub fn thread() -> ApiError {
         let message = "`thread` is not served: send all messages of the conversation";
         ApiError { code: Some("thread_unsupported_request"), ..ApiError::field("thread", message) }

@@ -29,7 +29,8 @@ pub struct Own {
 }
 
 impl Own {
-    /// Reads the object `kernmill` and the fields that vLLM, SGLang and llama.cpp have for the form of a text.
+    /// Reads the object `kernmill` and the fields that vLLM, SGLang and llama.cpp have for the form of a
+    /// text.
     ///
     /// # Errors
     /// When a field is wrong, there are two forms, or the server does not permit one.

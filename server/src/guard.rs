@@ -18,8 +18,8 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
         let kind = value.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case("application/json")
     };
-    // Clients of Ollama name no type of a body, or that of forms, as curl does. A browser names where a request
-    // comes from.
+    // Clients of Ollama name no type of a body, or that of forms, as curl does. A browser names where a
+    // request comes from.
     let is_browser = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
     if method == Method::POST && (is_browser || !uri.path().starts_with(ollama::PATH)) {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());

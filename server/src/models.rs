@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The model, its adapters and their other names: `/v1/models`, in the form of Anthropic's API or of OpenAI's.
+/// The model, its adapters and their other names: `/v1/models`, in the form of Anthropic's API or of
+/// OpenAI's.
 pub fn list(state: &State, is_anthropic: bool) -> Response {
     let adapters = state.backend.adapters();
     let own = std::iter::once(&state.backend.facts().model).chain(&adapters);

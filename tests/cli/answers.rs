@@ -21,7 +21,7 @@ fn asked() -> Sandbox {
 
 const BATCH: [&str; 4] = ["batch", "requests.jsonl", "-q", "-o"];
 
-fn batch<'a>(out: &'a str) -> Vec<&'a str> {
+fn batch(out: &str) -> Vec<&str> {
     [&BATCH[..], &[out]].concat()
 }
 

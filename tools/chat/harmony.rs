@@ -1,5 +1,5 @@
-//! Conversations, one line of JSON each, to lines of token ids: `compare_harmony.py` holds them to those of others.
-//! Lines of ids become lines of what the parser makes of them, if the program is called with `parse`.
+//! Conversations, one line of JSON each, to lines of token ids: `compare_harmony.py` holds them to those of
+//! others. Lines of ids become lines of what the parser makes of them, if the program is called with `parse`.
 
 #[path = "../../constrain/tests/constrain/o200k.rs"]
 mod o200k;

@@ -1,7 +1,8 @@
 //! Chat templates applied to conversations: `compare_templates.py` holds them to Python's Jinja.
 //!
-//! A line is an object with `template`, `conversation` and `tokens`, the texts of special tokens. The answer is
-//! an object with `text`, `special`, the special tokens in it, and `tells_tools`, or with `error` and `refused`.
+//! A line is an object with `template`, `conversation` and `tokens`, the texts of special tokens. The answer
+//! is an object with `text`, `special`, the special tokens in it, and `tells_tools`, or with `error` and
+//! `refused`.
 
 use kernmill_chat::{AddedToken, Conversation, Template, TemplateError, Vocabulary, VocabularyError};
 use serde_json::{Value, json};

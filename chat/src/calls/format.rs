@@ -361,6 +361,9 @@ impl CallFormat {
     }
 }
 
+/// Bytes of the longest name of a function.
+pub(super) const NAME_BYTES: usize = 256;
+
 /// Keys of a function's name in an object.
 pub(super) const NAMES: [&str; 2] = ["name", "function"];
 

@@ -1,7 +1,6 @@
 //! A function's name before its arguments, where calls are no objects.
 
-use super::format::CallFormat;
-use super::parse::NAME_BYTES;
+use super::format::{CallFormat, NAME_BYTES};
 
 /// What a text is that begins with the name of a function.
 #[derive(Debug, PartialEq)]

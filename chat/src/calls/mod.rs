@@ -212,7 +212,8 @@ mod tests {
             "<tool_call>{\"name\": \"f\", \"arguments\": {}, \"parameters\": {}}</tool_call>",
             "call f: {}.",
         ),
-        // Only a text that begins with them has thoughts, and only an object that begins with a name is a call.
+        // Only a text that begins with them has thoughts, and only an object that begins with a name is a
+        // call.
         ("hermes", "The mark <think> begins thoughts", "Answer: The mark <think> begins thoughts."),
         ("llama3", "{\"a\": {}, \"name\": \"f\"}", "Answer: {\"a\": {}, \"name\": \"f\"}."),
         ("llama3", "{\"type\": \"function\", \"name\": \"f\"}", "call f: {}."),

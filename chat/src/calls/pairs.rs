@@ -1,7 +1,6 @@
 //! Arguments that are written one by one, as JSON.
 
-use super::format::Pairs;
-use super::parse::NAME_BYTES;
+use super::format::{NAME_BYTES, Pairs};
 use crate::conversation::Tool;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Generated ids to events, for models with marks in their texts.
 
-use super::format::{BARE_KEYS, CallFormat, THOUGHTS};
+use super::format::{BARE_KEYS, CallFormat, NAME_BYTES, THOUGHTS};
 use super::head::{Head, head};
 use super::object::{Object, Step, unquoted};
 use super::pairs::{Pair, pair, value};
@@ -9,9 +9,6 @@ use crate::event::{Anomalies, Anomaly, Event, Part};
 use kernmill_text::Utf8Stream;
 use kernmill_text::Vocabulary;
 use std::mem::take;
-
-/// Bytes of the longest name of a function.
-pub(super) const NAME_BYTES: usize = 256;
 
 /// A parser of generated texts: thoughts, calls of tools, and the answer.
 ///
@@ -63,8 +60,8 @@ struct Call {
 }
 
 impl TextParser {
-    /// A parser of what follows a prompt. `declared` are the functions that may be called; without any, nothing
-    /// is a call. `is_thinking` says that the prompt ends inside thoughts.
+    /// A parser of what follows a prompt. `declared` are the functions that may be called; without any,
+    /// nothing is a call. `is_thinking` says that the prompt ends inside thoughts.
     pub fn new(
         vocabulary: &dyn Vocabulary,
         format: Option<&'static CallFormat>,
@@ -464,8 +461,8 @@ fn member(count: usize, key: &str, value: &str) -> String {
     format!("{before}{}: {value}", serde_json::Value::from(key))
 }
 
-/// Whether an object that a text begins with may be a call without a mark: its first key says so. `None` while
-/// that is open.
+/// Whether an object that a text begins with may be a call without a mark: its first key says so. `None`
+/// while that is open.
 fn begins_call(text: &str) -> Option<bool> {
     let Some(rest) = text.strip_prefix('{') else { return Some(false) };
     let rest = rest.trim_start();

@@ -94,8 +94,8 @@ impl TurnGrammar {
         harmony::rule(self)
     }
 
-    /// The rule of the turn as a text of a model with a template, which writes calls in the format `calls`, if
-    /// that is known. `None` where the turn may be any text.
+    /// The rule of the turn as a text of a model with a template, which writes calls in the format `calls`,
+    /// if that is known. `None` where the turn may be any text.
     ///
     /// What a rule lets through is read by [`TurnGrammar::reader`] as what it was meant to be.
     ///

@@ -48,8 +48,8 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Adds the rule `name` of a value with the mark behind it. `schema` has the definitions of its root beside
-    /// it.
+    /// Adds the rule `name` of a value with the mark behind it. `schema` has the definitions of its root
+    /// beside it.
     fn value(
         &mut self,
         format: &CallFormat,

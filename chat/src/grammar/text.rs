@@ -8,8 +8,8 @@ use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
 /// The rule of a turn; `None` where it may be any text.
 ///
 /// # Errors
-/// When a schema is too large, a function has a name that no grammar can quote, or no tool can be called where
-/// one must be.
+/// When a schema is too large, a function has a name that no grammar can quote, or no tool can be called
+/// where one must be.
 pub(super) fn rule(
     turn: &TurnGrammar,
     calls: Option<&'static CallFormat>,
@@ -127,7 +127,8 @@ impl Text<'_> {
         symbols.join(" ")
     }
 
-    /// Adds the rule of a text up to the first of a mark, with the mark. `body` are the terminals of the text.
+    /// Adds the rule of a text up to the first of a mark, with the mark. `body` are the terminals of the
+    /// text.
     pub fn until(&mut self, name: &str, body: &str, mark: &str) {
         let (terminal, text) = (name.to_uppercase(), quoted(mark));
         match self.mark(mark) {

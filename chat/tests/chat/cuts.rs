@@ -180,7 +180,8 @@ fn an_answer_does_not_depend_on_how_tokens_cut_it() {
                 let bytes: Vec<u8> =
                     ids[piece.tokens.clone()].iter().flat_map(|id| vocabulary.bytes(*id).unwrap()).collect();
                 let own = String::from_utf8_lossy(&bytes).into_owned();
-                // Tokens of one byte are exactly those of the text, but for the marks that stop strings hold up.
+                // Tokens of one byte are exactly those of the text, but for the marks that stop strings hold
+                // up.
                 if longest == 1 && options.stop.is_empty() && format == "harmony" {
                     assert_eq!(own, *text, "{seed}: {text:?} of {ids:?}");
                 }

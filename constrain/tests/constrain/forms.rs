@@ -33,7 +33,7 @@ fn bound(rng: &mut Rng) -> Value {
         0 => json!(-(n as f64)),
         1 => json!(n as f64 / 100.0),
         2 => json!(1.0 / (n as f64 + 1.0)),
-        3 => json!((n >> 1) as i64 * -1),
+        3 => json!(-((n >> 1) as i64)),
         _ => json!(n),
     }
 }

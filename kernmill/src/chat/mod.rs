@@ -1,4 +1,5 @@
-//! Conversations: the crate `kernmill-chat`, the format of a model, and talking with one: [`Dialogue`] has the turns, [`Talk`] what is typed.
+//! Conversations: the crate `kernmill-chat`, the format of a model, and talking with one: [`Dialogue`] has
+//! the turns, [`Talk`] what is typed.
 
 mod commands;
 mod console;

@@ -4,8 +4,8 @@ use super::CheckError;
 use crate::program::{Buffer, TokenClass};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks that buffers which are live together lie apart, by a sweep over the steps. Those that live at a step
-/// lie one behind the other, so that a new one is held against its neighbours alone.
+/// Checks that buffers which are live together lie apart, by a sweep over the steps. Those that live at a
+/// step lie one behind the other, so that a new one is held against its neighbours alone.
 pub(super) fn check_overlaps(class: &TokenClass) -> Result<(), CheckError> {
     let filled = class.buffers.iter().filter(|buffer| buffer.bytes > 0);
     let mut starts: Vec<(&Buffer, u32)> = filled.map(|b| (b, live_until(class, b))).collect();

@@ -307,8 +307,8 @@ impl Reading<'_> {
         Ok((input, sealed))
     }
 
-    /// The item that stands for a value of the input, with the ids of its reasoning where they are known: that
-    /// of a stored response, where the value only names it.
+    /// The item that stands for a value of the input, with the ids of its reasoning where they are known:
+    /// that of a stored response, where the value only names it.
     fn resolved(&self, value: Value, param: &str) -> Result<(Value, Option<Vec<u32>>), ApiError> {
         let is_named = match value["type"].as_str() {
             Some(kind) => kind == "item_reference",

@@ -29,8 +29,8 @@ const SIGNS: [&str; 26] = [
 /// What is wrong with a template's source, and in which line from 1.
 pub(super) type Wrong = (String, u32);
 
-/// Tokens of a template, each with its line from 1. A newline at the end of the source is left out, and so are
-/// newlines behind blocks and spaces before them.
+/// Tokens of a template, each with its line from 1. A newline at the end of the source is left out, and so
+/// are newlines behind blocks and spaces before them.
 pub(super) fn tokens(source: &str) -> Result<Vec<(Token, u32)>, Wrong> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let source = source.strip_suffix('\n').unwrap_or(&source);

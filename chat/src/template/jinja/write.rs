@@ -101,8 +101,8 @@ fn quoted(out: &mut Builder, text: &Text) -> Result<()> {
     out.own(quote.encode_utf8(&mut [0; 4]))
 }
 
-/// Whether Python prints a character as it is: no control, no format, no space but the usual one, and none that
-/// is for private use or for nothing.
+/// Whether Python prints a character as it is: no control, no format, no space but the usual one, and none
+/// that is for private use or for nothing.
 pub(super) fn is_printable(c: char) -> bool {
     let code = u32::from(c);
     let is_format = matches!(code, 0xAD | 0x61C | 0x6DD | 0x70F | 0x180E | 0xFEFF | 0xFFF9..=0xFFFB
@@ -111,8 +111,8 @@ pub(super) fn is_printable(c: char) -> bool {
     c == ' ' || !(c.is_control() || c.is_whitespace() || is_format || is_private)
 }
 
-/// The shortest decimal that is this number, as Python writes it: with an exponent below 1e-4 and from 1e16 on.
-/// `names` are those of no number and of the infinities.
+/// The shortest decimal that is this number, as Python writes it: with an exponent below 1e-4 and from 1e16
+/// on. `names` are those of no number and of the infinities.
 pub(super) fn float(x: f64, names: [&str; 3]) -> String {
     if x.is_nan() {
         return names[0].to_owned();
