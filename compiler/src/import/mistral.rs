@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::dense::{self, Dense, Windows};
 use super::llama::no_windows;
+use super::rope::rope;
 use super::stored::Stored;
 use super::{Architecture, Result};
 use serde_json::json;
@@ -24,7 +25,7 @@ pub(super) fn architecture() -> Architecture {
 
 fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
     no_windows(config, "MistralForCausalLM")?;
-    let max_context = config.require_whole(&["max_position_embeddings"])?;
+    let max_context = rope(config)?.max_context(config)?;
     let windows = match config.whole(&["sliding_window"])? {
         Some(tokens) => Windows::new(vec![true], tokens, max_context),
         None => Windows::None,

@@ -3,6 +3,7 @@
 
 use super::config::{Config, unsupported};
 use super::dense::{self, Dense, Windows, sliding_layers};
+use super::rope::rope;
 use super::stored::Stored;
 use super::{Architecture, Result};
 use serde_json::json;
@@ -59,5 +60,5 @@ fn windows(config: &Config) -> Result<Windows> {
             (0..layers).map(|layer| layer >= full).collect()
         }
     };
-    Ok(Windows::new(slides, tokens, config.require_whole(&["max_position_embeddings"])?))
+    Ok(Windows::new(slides, tokens, rope(config)?.max_context(config)?))
 }

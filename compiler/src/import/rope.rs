@@ -9,8 +9,19 @@ pub(super) struct RopeConfig {
     pub(super) theta: f64,
     /// The text of `scaling = ...`, if any.
     pub(super) scaling: Option<String>,
-    /// Longest context in tokens that the scaling is known for, if it has a limit.
-    pub(super) most: Option<u64>,
+    /// What the scaling says of the longest context.
+    context: Context,
+}
+
+/// What a scaling says of the longest context, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Context {
+    /// It is the one that the config states.
+    Stated,
+    /// The scaling is not known beyond so many.
+    AtMost(u64),
+    /// It reaches as far as this, also where the config still states the context without the scaling.
+    AtLeast(u64),
 }
 
 impl RopeConfig {
@@ -24,7 +35,11 @@ impl RopeConfig {
     /// The model's longest context in tokens.
     pub(super) fn max_context(&self, config: &Config) -> Result<u64> {
         let stated = config.require_whole(&["max_position_embeddings"])?;
-        Ok(self.most.map_or(stated, |most| most.min(stated)))
+        Ok(match self.context {
+            Context::Stated => stated,
+            Context::AtMost(tokens) => stated.min(tokens),
+            Context::AtLeast(tokens) => stated.max(tokens),
+        })
     }
 }
 
@@ -35,8 +50,8 @@ enum Scaling {
     Unstated,
     /// The section says that there is no scaling.
     Plain,
-    /// The text of `scaling = ...`, and the longest context.
-    Text(String, Option<u64>),
+    /// The text of `scaling = ...`.
+    Text(String, Context),
 }
 
 /// RoPE of `config`. Where both spellings are there, they must mean the same.
@@ -63,8 +78,8 @@ pub(super) fn rope(config: &Config) -> Result<RopeConfig> {
         return bad("`rope_theta` is missing: expected a number above 0");
     };
     Ok(match scaling {
-        Some((_, Scaling::Text(text, most))) => RopeConfig { theta, scaling: Some(text), most },
-        _ => RopeConfig { theta, scaling: None, most: None },
+        Some((_, Scaling::Text(text, context))) => RopeConfig { theta, scaling: Some(text), context },
+        _ => RopeConfig { theta, scaling: None, context: Context::Stated },
     })
 }
 
@@ -114,9 +129,9 @@ fn scaling_of(config: &Config, section: &Config) -> Result<Scaling> {
             let factor = number("factor")?;
             let text =
                 format!("{{ kind = \"dynamic\", factor = {factor:?}, original_context = {original} }}");
-            return Ok(Scaling::Text(text, Some(original)));
+            return Ok(Scaling::Text(text, Context::AtMost(original)));
         }
-        Some("yarn") => yarn(config, section)?,
+        Some("yarn") => return yarn(config, section),
         Some("llama3") => format!(
             "{{ kind = \"llama3\", factor = {:?}, low_freq_factor = {:?}, high_freq_factor = {:?}, \
              original_context = {} }}",
@@ -131,10 +146,10 @@ fn scaling_of(config: &Config, section: &Config) -> Result<Scaling> {
             ));
         }
     };
-    Ok(Scaling::Text(text, None))
+    Ok(Scaling::Text(text, Context::Stated))
 }
 
-fn yarn(config: &Config, section: &Config) -> Result<String> {
+fn yarn(config: &Config, section: &Config) -> Result<Scaling> {
     let original = original_context(config, section)?;
     let factor = match section.positive("factor")? {
         Some(factor) => factor,
@@ -152,13 +167,14 @@ fn yarn(config: &Config, section: &Config) -> Result<String> {
         }
         _ => {}
     }
-    Ok(format!(
+    let text = format!(
         "{{ kind = \"yarn\", factor = {factor:?}, beta_fast = {:?}, beta_slow = {:?}, original_context = {original}, \
          truncate = {} }}",
         section.positive("beta_fast")?.unwrap_or(32.0),
         section.positive("beta_slow")?.unwrap_or(1.0),
         section.flag("truncate", true)?,
-    ))
+    );
+    Ok(Scaling::Text(text, Context::AtLeast((factor * original as f64) as u64)))
 }
 
 /// Tokens that the model was trained on before its context was extended.

@@ -116,6 +116,36 @@ fn dynamic_scaling_ends_the_context_with_the_original_one() {
     assert!(llama(&[("rope_scaling", extended)]).unwrap().contains("max_context = 512"));
 }
 
+/// Qwen 2.5's cards have readers add YaRN to a config and change nothing else in it; others state the whole
+/// context. A window as long as the context without the scaling is one, then.
+#[test]
+fn yarn_reaches_as_far_as_its_factor() {
+    let scaled = |key: &'static str, scaling: &'static str, stated: &'static str| {
+        llama(&[(key, scaling), ("max_position_embeddings", stated)]).unwrap()
+    };
+    let card = r#"{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}"#;
+    let newer = r#"{"rope_type": "yarn", "factor": 2.5, "rope_theta": 10000.0, "original_max_position_embeddings": 8192}"#;
+    let bare = r#"{"type": "yarn", "factor": 4.0}"#;
+    for (key, scaling, stated, expected) in [
+        ("rope_scaling", card, "32768", 131_072),
+        ("rope_scaling", card, "131072", 131_072),
+        ("rope_scaling", card, "262144", 262_144),
+        ("rope_parameters", newer, "8192", 20_480),
+        ("rope_scaling", bare, "2048", 8192),
+    ] {
+        let text = scaled(key, scaling, stated);
+        assert!(text.contains(&format!("max_context = {expected}\n")), "{scaling} {stated}: {text}");
+    }
+    let config = |stated: u64| {
+        json!({
+            "architectures": ["MistralForCausalLM"], "sliding_window": 4096, "max_position_embeddings": stated,
+            "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": stated},
+        })
+    };
+    let text = from_config("m", &config(4096).to_string()).unwrap();
+    assert!(text.contains("max_context = 16384") && text.contains("sliding_window = 4096"), "{text}");
+}
+
 /// The defaults are those of transformers' configuration classes.
 #[test]
 fn missing_keys_are_what_the_class_takes() {
