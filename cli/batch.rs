@@ -106,6 +106,8 @@ impl Batch {
         if self.stats {
             output::styled(stats.lines());
         }
-        if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
+        let failed = stats.failure(&self.out).map(Failure::Work);
+        let failure = if interrupt.came() { Some(Failure::Interrupted) } else { failed };
+        failure.map_or(Ok(()), Err)
     }
 }

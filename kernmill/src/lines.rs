@@ -7,6 +7,9 @@ use std::path::Path;
 /// Bytes of a line at most: a prompt of the longest context takes less.
 pub(crate) const LONGEST_LINE: u64 = 64 << 20;
 
+/// A byte order mark in UTF-8, which editors of other systems write before a text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Opens a file of requests; `-` is standard input.
 ///
 /// # Errors
@@ -36,8 +39,9 @@ impl<'a> Lines<'a> {
         Lines { input, name, number: 0 }
     }
 
-    /// The next line that is not empty, and its number, counted from 1.
-    pub(crate) fn next(&mut self) -> Result<Option<(usize, String)>> {
+    /// The bytes of the next line that is not empty, without white space around them, and its number, counted
+    /// from 1. A byte order mark before the first line is passed over.
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, Vec<u8>)>> {
         loop {
             let mut bytes = Vec::new();
             let mut limited = Read::take(&mut *self.input, LONGEST_LINE);
@@ -50,10 +54,10 @@ impl<'a> Lines<'a> {
                 let what = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
                 return Err(Error::input(self.name, what));
             }
-            // What is no UTF-8 is no JSON: the line's own error says so.
-            let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-            if !text.is_empty() {
-                return Ok(Some((self.number, text)));
+            let marked = bytes.strip_prefix(MARK).filter(|_| self.number == 1);
+            let line = marked.unwrap_or(&bytes).trim_ascii();
+            if !line.is_empty() {
+                return Ok(Some((self.number, line.to_vec())));
             }
         }
     }

@@ -3,6 +3,7 @@
 mod adapters;
 mod answers;
 mod batch;
+mod batch_lines;
 mod bench;
 mod chat;
 mod checkpoints;

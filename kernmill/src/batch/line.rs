@@ -144,10 +144,16 @@ impl BatchLine {
     /// Reads a line, the `number`-th of its file. What `form` has is not looked into.
     ///
     /// # Errors
-    /// When the line is no JSON object, or a field is missing, unknown, or of another type.
-    pub fn parse(text: &str, number: usize, form: Option<&dyn Form>) -> Result<BatchLine, LineError> {
+    /// When the line is no JSON object in UTF-8, or a field is missing, unknown, or of another type.
+    pub fn parse(
+        line: impl AsRef<[u8]>,
+        number: usize,
+        form: Option<&dyn Form>,
+    ) -> Result<BatchLine, LineError> {
         let mut custom_id = format!("line-{number}");
-        let parsed: Result<Value, _> = serde_json::from_str(text);
+        // Also of a line whose bytes are no text, the error is to have the name and the session.
+        let text = String::from_utf8_lossy(line.as_ref());
+        let parsed: Result<Value, _> = serde_json::from_str(&text);
         let session = parsed.as_ref().ok().and_then(session_of);
         let fail = |custom_id: &str, message: String| LineError {
             custom_id: custom_id.to_owned(),
@@ -166,6 +172,10 @@ impl BatchLine {
                 }
                 None => {}
             }
+        }
+        if let Err(error) = str::from_utf8(line.as_ref()) {
+            let what = format!("byte {} is no UTF-8, expected JSON in UTF-8", error.valid_up_to() + 1);
+            return Err(fail(&custom_id, what));
         }
         let mut url = None;
         let body = match fields.remove("body") {

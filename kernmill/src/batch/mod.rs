@@ -77,7 +77,7 @@ pub fn run(
         // A few more than can run: what is read early only takes memory.
         while !is_read && batch.serving.len() < 4 * options.parallel as usize && batch.held < MOST_HELD {
             match lines.next()? {
-                Some((number, text)) => batch.read(&text, number)?,
+                Some((number, line)) => batch.read(&line, number)?,
                 None => is_read = true,
             }
         }
@@ -140,9 +140,9 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     /// Takes up a line of the input.
-    fn read(&mut self, text: &str, number: usize) -> Result<()> {
+    fn read(&mut self, line: &[u8], number: usize) -> Result<()> {
         self.stats.requests += 1;
-        let line = match BatchLine::parse(text, number, self.form) {
+        let line = match BatchLine::parse(line, number, self.form) {
             Ok(line) if !self.names.insert(line.custom_id.clone()) => {
                 Err(line.fault(number, "another request has this name: give each one of its own"))
             }

@@ -4,6 +4,7 @@ use crate::serve::ServeStats;
 use crate::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
 /// What a batch did.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +66,15 @@ impl BatchStats {
             self.seconds,
             self.rate()
         )
+    }
+
+    /// A sentence that says how many requests have failed, and where; `None` if none has. `answers` is the
+    /// output.
+    pub fn failure(&self, answers: &Path) -> Option<String> {
+        let requests =
+            if self.failed == 1 { "1 request".to_owned() } else { format!("{} requests", self.failed) };
+        let what = format!("{requests} failed: {} says why", answers.display());
+        (self.failed > 0).then_some(what)
     }
 
     /// More of what was done, in some lines, each with its end.

@@ -55,9 +55,9 @@ impl Trace {
         let mut conversations: Vec<Conversation> = Vec::new();
         let (mut sessions, mut tenants) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..most {
-            let Some((number, text)) = lines.next()? else { break };
+            let Some((number, line)) = lines.next()? else { break };
             let wrong = |what: String| Error::input(name, format!("line {number}: {what}"));
-            let line: Line = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+            let line: Line = serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
             let at = Duration::try_from_secs_f64(line.at);
             let at = at.map_err(|_| wrong(format!("`at` is {}, expected seconds from 0", line.at)))?;
             let new = match line.prompt {
