@@ -52,6 +52,9 @@ pub struct Batch {
     /// Day that conversations are told: today, none, or YYYY-MM-DD
     #[arg(long, value_name = "DAY", default_value = "today")]
     date: Today,
+    /// Chat template (Jinja) that conversations take in place of the model's own format
+    #[arg(long, value_name = "FILE")]
+    chat_template: Option<PathBuf>,
     /// Percent of the prompts found in the prefix cache that are computed anew and compared: checks kernmill
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     verify_cache: u8,
@@ -75,7 +78,7 @@ impl Batch {
         let mut input = open_requests(requests)?;
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
-        (options.kv_yields, options.identity) = (true, true);
+        (options.kv_yields, options.identity, options.chat_template) = (true, true, self.chat_template);
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, 0)?;
@@ -95,7 +98,7 @@ impl Batch {
             bar.set_message(format!("{:.1} tokens/s", stats.rate()));
             !interrupt.came()
         };
-        let form = ChatForm::new(&loaded, self.date);
+        let form = ChatForm::new(&loaded, self.date, options.observer);
         let stats =
             run(loaded.engine, &mut *input, requests, &mut answers, &batch, Some(&form), on_progress)?;
         bar.finish_and_clear();

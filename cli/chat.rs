@@ -52,6 +52,9 @@ pub struct Chat {
     /// conversation. With --kv-disk, what was computed comes back
     #[arg(long, value_name = "FILE")]
     session: Option<PathBuf>,
+    /// Chat template (Jinja) that conversations take in place of the model's own format
+    #[arg(long, value_name = "FILE")]
+    chat_template: Option<PathBuf>,
     /// Longest conversation in tokens; by default the model's longest, up to 8192
     #[arg(long, value_name = "N")]
     context: Option<u32>,
@@ -68,7 +71,8 @@ impl Chat {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         let emit = Emit::default();
-        let (mut model, options) = model::open(&self.model, &emit, explicit)?;
+        let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
+        options.chat_template = self.chat_template;
         let tokenizer = model.tokenizer();
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
@@ -111,8 +115,7 @@ impl Chat {
         loaded.save_cache();
         match (refused?, terminal.failure) {
             (_, Some(failure)) => Err(failure),
-            (0, None) => Ok(()),
-            (_, None) if is_terminal => Ok(()),
+            (refused, None) if refused == 0 || is_terminal => Ok(()),
             (1, None) => Err(Failure::BadInput("1 line was refused".to_owned())),
             (refused, None) => Err(Failure::BadInput(format!("{refused} lines were refused"))),
         }

@@ -74,16 +74,13 @@ impl LogArgs {
     }
 
     fn filter(&self) -> Result<Option<Targets>> {
-        match std::env::var(VARIABLE) {
-            Ok(text) if !text.is_empty() => {
-                let filter: std::result::Result<Targets, _> = text.parse();
-                return filter.map(Some).map_err(|error| {
-                    Failure::BadInput(format!(
-                        "{VARIABLE}={text}: {error}; expected a level (error, warn, info, debug, trace, off), or MODULE=LEVEL,.."
-                    ))
-                });
-            }
-            _ => {}
+        if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
+            let filter: std::result::Result<Targets, _> = text.parse();
+            return filter.map(Some).map_err(|error| {
+                Failure::BadInput(format!(
+                    "{VARIABLE}={text}: {error}; expected a level (error, warn, info, debug, trace, off), or MODULE=LEVEL,.."
+                ))
+            });
         }
         let level = match (self.verbose, &self.log_file) {
             (0, None) if self.log_format == Form::Json => {

@@ -93,6 +93,9 @@ pub struct Serve {
     /// Day that conversations are told: today, none, or YYYY-MM-DD
     #[arg(long, value_name = "DAY", default_value = "today")]
     date: Today,
+    /// Chat template (Jinja) that conversations take in place of the model's own format
+    #[arg(long, value_name = "FILE")]
+    chat_template: Option<PathBuf>,
     /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
     #[arg(long, value_name = "K/N")]
     stage: Option<Place>,
@@ -140,6 +143,7 @@ impl Serve {
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
         (options.kv_yields, options.identity, options.stage) = (true, true, stage);
+        options.chat_template = self.chat_template;
         options.sessions = config.sessions.is_some();
         if let Some(stage) = options.stage.as_ref().filter(|stage| stage.waits()) {
             let greet = |greeting: &str| output::note_if(!quiet, greeting);
@@ -154,6 +158,7 @@ impl Serve {
         let scheduling =
             Scheduling::default().with_sequences(self.parallel).with_wait(Duration::from_secs(self.max_wait));
         let backend = Arc::new(EngineBackend::of(loaded, self.name, &end_tokens, scheduling)?);
+        backend.facts().format.note().iter().for_each(|note| options.observer.note(note));
         listen(backend.clone(), config, quiet)?;
         backend.end();
         Ok(())

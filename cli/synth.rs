@@ -81,9 +81,7 @@ impl Synth {
                 synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| None)
             }
         };
-        if let Some(bar) = bar.get() {
-            bar.finish_and_clear();
-        }
+        bar.get().iter().for_each(|bar| bar.finish_and_clear());
         let Some(has_config) = result? else { return Ok(()) };
         // By it the directory is a model without --spec.
         output::write_file(&self.output.join(SPEC_FILE), &source.text)?;

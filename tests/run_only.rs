@@ -39,7 +39,7 @@ fn plan(dir: &TempDir) -> PathBuf {
         spec: &spec,
         tokenizer_json: Some(&tokenizer),
         end_tokens: &[],
-        chat_template: None,
+        chat_templates: None,
     };
     let path = dir.path().join("nano.plan");
     let file = File::create(&path).unwrap();

@@ -37,6 +37,8 @@ pub enum Format {
         /// Ids before the first turn.
         begin: Vec<u32>,
     },
+    /// None: the model's template is of no use. The text says why, and what helps.
+    Unusable(String),
 }
 
 /// The templates of a model: one for conversations without functions, and perhaps one for those with.
@@ -72,12 +74,24 @@ impl Format {
         }
     }
 
-    /// Name of the format: `harmony`, `template` or `plain`.
+    /// A sentence about what a user should know before conversations are trusted; `None` if there is nothing.
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Format::Harmony | Format::Template(_) => None,
+            Format::Plain { .. } => Some(format!(
+                "this model has neither Harmony nor a chat template: turns are lines with `{USER}` and `{MODEL}`"
+            )),
+            Format::Unusable(why) => Some(format!("conversations are refused: {why}")),
+        }
+    }
+
+    /// Name of the format: `harmony`, `template`, `plain` or `unusable`.
     pub fn name(&self) -> &'static str {
         match self {
             Format::Harmony => "harmony",
             Format::Template(..) => "template",
             Format::Plain { .. } => "plain",
+            Format::Unusable(_) => "unusable",
         }
     }
 
@@ -104,6 +118,7 @@ impl Format {
                 Ok(prompt.map_err(Refused::of)?.ids)
             }
             Format::Plain { begin } => plain(vocabulary, begin, conversation, known).map_err(Refused::of),
+            Format::Unusable(why) => Err(Refused(why.clone())),
         }
     }
 

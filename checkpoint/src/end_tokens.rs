@@ -49,24 +49,33 @@ pub fn in_config(json: &str) -> Result<Vec<u32>, String> {
     let Some(config) = config.as_object() else {
         return Err("it is not a JSON object".to_owned());
     };
-    match config.get(CONFIG_KEY) {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(ids)) => {
+    config.get(CONFIG_KEY).map_or(Ok(Vec::new()), |stated| ids(stated, CONFIG_KEY))
+}
+
+/// The token ids that a config states under `key`: none, one, or a list of them.
+///
+/// # Errors
+/// When something else is stated.
+pub(crate) fn ids(stated: &Value, key: &str) -> Result<Vec<u32>, String> {
+    let token = |id| token(id, key);
+    match stated {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(ids) => {
             let ids: Result<Vec<Option<u32>>, String> = ids.iter().map(token).collect();
             Ok(ids?.into_iter().flatten().collect())
         }
-        Some(id) => Ok(token(id)?.into_iter().collect()),
+        id => Ok(token(id)?.into_iter().collect()),
     }
 }
 
-fn token(id: &Value) -> Result<Option<u32>, String> {
+fn token(id: &Value, key: &str) -> Result<Option<u32>, String> {
     match id.as_i64() {
         Some(id) if id < 0 => Ok(None),
         Some(id) if u32::try_from(id).is_ok() => Ok(Some(id as u32)),
         _ => {
             let shown = id.to_string();
             let shown = kernmill_os::text::shortened(&shown);
-            Err(format!("{CONFIG_KEY} is {shown}, expected a token id or a list of them"))
+            Err(format!("{key} is {shown}, expected a token id or a list of them"))
         }
     }
 }

@@ -5,6 +5,7 @@
 //! bounded, and what is wrong is said in one line that names the file ([`CheckpointError`]).
 
 pub mod blocks;
+mod chat_files;
 mod encoding;
 pub mod end_tokens;
 mod error;

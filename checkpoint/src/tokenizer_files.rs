@@ -2,10 +2,12 @@
 //! it is asked for, so that commands on token ids work beside a tokenizer that is broken or of a kind that is
 //! not supported.
 
+use crate::chat_files;
 use crate::end_tokens::{self, NAMES};
 use crate::error::{CheckpointError, Result};
 use crate::gguf::{Gguf, is_gguf};
 use kernmill_os::files::{read_regular, read_regular_text};
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::limit;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -21,7 +23,8 @@ const CONFIGS: [&str; 2] = ["config.json", "generation_config.json"];
 pub enum TokenizerFiles {
     /// The contents of a `tokenizer.json` that is part of the program.
     Embedded(&'static [u8]),
-    /// A directory with a `tokenizer.json`, `config.json` and `generation_config.json`; any may be missing.
+    /// A directory with a `tokenizer.json`, `config.json`, `generation_config.json` and files with chat
+    /// templates; any may be missing.
     Directory(PathBuf),
     /// A GGUF file, which has its tokenizer in it, or a `tokenizer.json` beside it.
     Gguf(Arc<Gguf>),
@@ -42,16 +45,15 @@ impl TokenizerFiles {
         }
     }
 
-    /// The files that there are, of those that tokenizer and end tokens may be read from.
+    /// The files that there are, of those that tokenizer, end tokens and chat templates may be read from.
     pub fn files(&self) -> Vec<PathBuf> {
         let (dir, own) = match self {
             TokenizerFiles::Embedded(_) => return Vec::new(),
             TokenizerFiles::Directory(dir) => (dir.clone(), None),
             TokenizerFiles::Gguf(gguf) => (directory(gguf.path()), Some(gguf.path().to_owned())),
         };
-        let beside =
-            CONFIGS.into_iter().chain([TOKENIZER, "tokenizer_config.json"]).map(|name| dir.join(name));
-        own.into_iter().chain(beside).filter(|file| file.exists()).collect()
+        let tokenizer = Some(dir.join(TOKENIZER)).filter(|file| file.exists());
+        own.into_iter().chain(tokenizer).chain(chat_files::files(&dir)).collect()
     }
 
     /// Whether there is a tokenizer, of whatever kind; it is not read.
@@ -88,6 +90,22 @@ impl TokenizerFiles {
                 }
                 Err(error) => Err(error),
             },
+        }
+    }
+
+    /// The chat templates, and the tokens that templates write by name. Templates that cannot be read are no
+    /// error: texts are made without them.
+    pub fn chat_templates(&self) -> ChatTemplates {
+        match self {
+            TokenizerFiles::Embedded(_) => ChatTemplates::default(),
+            TokenizerFiles::Directory(dir) => chat_files::in_directory(dir),
+            TokenizerFiles::Gguf(gguf) => {
+                let own = gguf.chat_templates();
+                match own.templates.is_empty() && own.fault.is_none() && !gguf.has_tokenizer() {
+                    true => chat_files::in_directory(&directory(gguf.path())),
+                    false => own,
+                }
+            }
         }
     }
 

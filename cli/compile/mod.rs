@@ -13,6 +13,7 @@ use crate::progress::Terminal;
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::adapters::AdapterSource;
+use kernmill::chat::{fault, given_or};
 use kernmill::compile::{Targets, closing, write_plan};
 use kernmill::locate::{Located, SourceFiles};
 use kernmill::machine::Description;
@@ -74,6 +75,9 @@ pub struct Compile {
     /// With --dry-run: the context that memory is shown for, in tokens; by default 4096 if the model can
     #[arg(long, value_name = "N", requires = "dry_run")]
     context: Option<u32>,
+    /// Chat template (Jinja) that conversations take in place of the model's own format
+    #[arg(long, value_name = "FILE")]
+    chat_template: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
     /// What `machine` says, once it is read.
@@ -126,9 +130,9 @@ impl Compile {
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         self.output.as_deref().map_or(Ok(()), |path| model.check_apart(path))?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
-        if let Some(note) = model.texts.note().filter(|_| !self.compile.quiet) {
-            output::note(format_args!("note: {note}"));
-        }
+        let templates = given_or(self.chat_template.as_deref(), &model.chat_templates)?;
+        let observer = self.observer();
+        model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| observer.note(&note));
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
         let weights = merge.weights(&model)?;
@@ -137,7 +141,7 @@ impl Compile {
         let writer = PlanWriter::new(&PlanParts {
             tokenizer_json: tokenizer_json.as_deref(),
             end_tokens: &end_tokens,
-            chat_template: model.chat_template.as_deref(),
+            chat_templates: Some(&templates),
             ..self.parts(&compiled, choices.as_ref(), &model.source)
         })?;
         let note = merge.note(&model, writer.weight_bytes());
@@ -183,7 +187,7 @@ impl Compile {
             spec: &source.text,
             tokenizer_json: None,
             end_tokens: &[],
-            chat_template: None,
+            chat_templates: None,
         }
     }
 

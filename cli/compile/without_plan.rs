@@ -25,37 +25,34 @@ impl Compile {
 
     /// Refuses what cannot be emitted, before the work.
     pub(super) fn check_emit(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
-        let bad = |what: String| Err(Failure::BadInput(what));
+        let bad = |what: &str| Err(Failure::BadInput(what.to_owned()));
         let hashes = self.emit.emit == [Stage::Hashes] && self.emit.emit_dir.is_none();
         if self.json && !(hashes ^ self.dry_run) {
-            return bad("--json: expected --dry-run or --emit hashes, which alone are JSON".to_owned());
+            return bad("--json: expected --dry-run or --emit hashes, which alone are JSON");
         }
         if self.json && self.dry_run && self.emit.prints() {
-            return bad(
-                "--emit: with --json and --dry-run, one JSON object is printed; give --emit-dir".to_owned()
-            );
+            return bad("--emit: with --json and --dry-run, one JSON object is printed; give --emit-dir");
         }
         if self.emit.wants(Stage::Obj) {
             self.emit.check(self.output.as_deref())?;
             if let [_, _, ..] = levels {
                 let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
-                return bad(format!(
-                    "--emit obj: an object file has one target's code, but --target is {names}: choose one"
-                ));
+                let what = "--emit obj: an object file has one target's code, but --target is";
+                return bad(&format!("{what} {names}: choose one"));
             }
             if self.dry_run {
-                return bad("--emit obj: --dry-run writes nothing; leave out one of them".to_owned());
+                return bad("--emit obj: --dry-run writes nothing; leave out one of them");
             }
         }
         if given.lacks_weights() {
             if !self.writes_no_plan() && !self.dry_run {
-                return bad("--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to".to_owned());
+                let what = "--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to";
+                return bad(what);
             }
             if self.compile.preset == Preset::Fast && !self.dry_run {
-                return bad(
-                    "--weights is missing: preset fast decides from the weights which code is generated"
-                        .to_owned(),
-                );
+                let what =
+                    "--weights is missing: preset fast decides from the weights which code is generated";
+                return bad(what);
             }
         }
         Ok(())

@@ -80,15 +80,8 @@ impl Check {
         };
         let commands = specs.iter().map(|_| trial::command()).collect::<Result<Vec<_>>>()?;
         let report = checker.check(commands)?;
-        version::show(
-            self.json,
-            "kernmill.fuse-check/1",
-            || serde_json::json!(report),
-            || report.to_string(),
-        )?;
-        match report.failed() {
-            Some(reason) => Err(Failure::Work(reason)),
-            None => Ok(()),
-        }
+        let json = || serde_json::json!(report);
+        version::show(self.json, "kernmill.fuse-check/1", json, || report.to_string())?;
+        report.failed().map_or(Ok(()), |reason| Err(Failure::Work(reason)))
     }
 }

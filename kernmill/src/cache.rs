@@ -83,7 +83,9 @@ pub(crate) fn fill(model: &SourceModel, level: Level, path: &Path, options: &Opt
         fs::create_dir_all(dir).map_err(Error::write(dir))?;
     }
     let file = NewFile::create_file(path).map_err(Error::write(path))?;
-    compile_plan(model, &[level], options, file)?;
+    // The plan is kept with the model's own templates: a given one is for this start.
+    let own = Options { chat_template: None, ..options.clone() };
+    compile_plan(model, &[level], &own, file)?;
     PlanModel::open(path, options)
 }
 

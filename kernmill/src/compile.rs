@@ -1,5 +1,6 @@
 //! Writing plans: a model compiled once, which starts at once from then on.
 
+use crate::chat::given_or;
 use crate::error::{Error, Result};
 use crate::memory::check_space;
 use crate::observe::{Observer, Unit};
@@ -98,6 +99,7 @@ pub fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> Strin
 pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, file: NewFile) -> Result<()> {
     let threads = options.threads();
     let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
+    let chat_templates = given_or(options.chat_template.as_deref(), &model.chat_templates)?;
     let choices = model.choices(options.compile.preset, threads, &*options.observer)?;
     let at = |level: &Level| options.compile.at(*level, options.chunk(), choices.clone());
     let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &at(level))?));
@@ -112,7 +114,7 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
         spec: &model.source.text,
         tokenizer_json: tokenizer_json.as_deref(),
         end_tokens: &end_tokens,
-        chat_template: model.chat_template.as_deref(),
+        chat_templates: Some(&chat_templates),
     })?;
     let weights = Weights::new(&model.graph, &model.checkpoint)?;
     write_plan(file, &writer, &weights, threads, &*options.observer)

@@ -3,6 +3,7 @@
 use crate::adapters::{self, LoadedAdapter};
 #[cfg(feature = "compiler")]
 use crate::cache;
+use crate::chat::given_or;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::locate::Located;
@@ -22,6 +23,7 @@ use kernmill_compiler::{
     weights::Weights,
 };
 use kernmill_kv_store::{Layout, Store};
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
@@ -185,14 +187,26 @@ impl Opened {
     /// Compiles the model, unless it is a plan.
     ///
     /// # Errors
-    /// When the model cannot be compiled, or its plan cannot be written to [`Options::plan_cache`].
+    /// When the model cannot be compiled, its plan cannot be written to [`Options::plan_cache`], or
+    /// [`Options::chat_template`] is no template.
     pub fn prepare(self, options: &Options) -> Result<Prepared> {
+        let own = match &self {
+            Opened::Plan(plan) => plan.image().chat_templates(),
+            #[cfg(feature = "compiler")]
+            Opened::Source(source) => &source.model.chat_templates,
+        };
+        let chat_templates = given_or(options.chat_template.as_deref(), own)?;
+        let (kind, times) = self.compiled(options)?;
+        Ok(Prepared { kind, times, chat_templates })
+    }
+
+    fn compiled(self, options: &Options) -> Result<(Kind, Times)> {
         #[cfg(not(feature = "compiler"))]
         let _ = options;
         match self {
             Opened::Plan(plan) => {
                 let (compile, open) = plan.times();
-                Ok(Prepared { times: Times { compile, open, ..Times::default() }, kind: Kind::Plan(plan) })
+                Ok((Kind::Plan(plan), Times { compile, open, ..Times::default() }))
             }
             #[cfg(feature = "compiler")]
             Opened::Source(source) => {
@@ -203,7 +217,7 @@ impl Opened {
                         plan.tokenizer();
                     }
                     let times = Times { compile: start.elapsed().as_secs_f64(), ..Times::default() };
-                    return Ok(Prepared { times, kind: Kind::Plan(plan) });
+                    return Ok((Kind::Plan(plan), times));
                 }
                 let preset = options.compile.preset;
                 let choices = source.model.choices(preset, options.threads(), &*options.observer)?;
@@ -212,7 +226,7 @@ impl Opened {
                 let compiler = options.compile.at(source.level, options.chunk(), choices);
                 let compiled = Box::new(compile(&source.model.graph, &compiler)?);
                 let times = Times { choose, compile: start.elapsed().as_secs_f64(), ..Times::default() };
-                Ok(Prepared { times, kind: Kind::Compiled { source, compiled } })
+                Ok((Kind::Compiled { source, compiled }, times))
             }
         }
     }
@@ -222,6 +236,8 @@ impl Opened {
 pub struct Prepared {
     kind: Kind,
     times: Times,
+    /// The model's chat templates, or the user's one.
+    chat_templates: ChatTemplates,
 }
 
 enum Kind {
@@ -330,7 +346,9 @@ impl Prepared {
         #[cfg(not(feature = "compiler"))]
         let _ = options;
         match self.kind {
-            Kind::Plan(plan) => Ok((plan.image().clone(), self.times)),
+            Kind::Plan(plan) => {
+                Ok((plan.image().clone().with_chat_templates(self.chat_templates), self.times))
+            }
             #[cfg(feature = "compiler")]
             Kind::Compiled { source, compiled } => {
                 let threads = options.threads();
@@ -344,7 +362,7 @@ impl Prepared {
                 let identity = disk::identity(&model, &compiled, &packed, options);
                 // SAFETY: the compiler of this process made the program.
                 let image = unsafe { PlanImage::generated(compiled.program, packed) };
-                let image = image.with_tokenizer(tokenizer).with_chat_template(model.chat_template);
+                let image = image.with_tokenizer(tokenizer).with_chat_templates(self.chat_templates);
                 let image = match identity {
                     Some(identity) => image.with_identity(identity),
                     None => image,

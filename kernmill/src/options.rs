@@ -112,6 +112,9 @@ pub struct Options {
     /// The stage of the model that is run here, where several processes run one together; `None` runs all of
     /// it. It must be the first one: the others run by [`Stage::serve`](crate::stage::Stage::serve).
     pub stage: Option<Stage>,
+    /// File with a chat template (Jinja) that conversations take in place of the model's own format; `None`
+    /// takes the model's.
+    pub chat_template: Option<PathBuf>,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
     /// Receives notes and the progress of opening.
@@ -169,6 +172,7 @@ impl Default for Options {
             sessions: false,
             identity: false,
             stage: None,
+            chat_template: None,
             adapters: Vec::new(),
             observer: Arc::new(Silent),
         }

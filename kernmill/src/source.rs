@@ -19,6 +19,7 @@ use kernmill_compiler::spec::{self, Spec};
 use kernmill_compiler::weights::Weights;
 use kernmill_os::files::{lead_to_same_file, read_named_text, read_regular_text};
 use kernmill_os::output::directory;
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::limit;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
@@ -131,8 +132,8 @@ pub struct SourceModel {
     pub checkpoint: Checkpoint,
     /// The files of the model's tokenizer. They are read when somebody asks for the tokenizer.
     pub texts: TokenizerFiles,
-    /// The chat template (Jinja), if the model's files have one.
-    pub chat_template: Option<String>,
+    /// The chat templates of the model's files, and the tokens that they write by name.
+    pub chat_templates: ChatTemplates,
     /// Whether this is the embedded nano model.
     pub embedded: bool,
 }
@@ -146,7 +147,6 @@ impl SourceModel {
     /// is left to compile.
     pub fn open(given: &SourceFiles, fused: FusedSet) -> Result<SourceModel> {
         crate::memory::check_compiler_memory()?;
-        let mut chat_template = None;
         let (source, checkpoint, texts) = match (given.spec.as_deref(), given.weights.as_deref()) {
             (spec, Some(weights)) => {
                 // The spec's own faults come before those of the weights.
@@ -155,7 +155,6 @@ impl SourceModel {
                 if is_gguf(weights) {
                     let gguf = Gguf::open(weights)?;
                     let source = given.map_or_else(|| SpecSource::import_gguf(&gguf, fused), Ok)?;
-                    chat_template = gguf.chat_template()?.map(str::to_owned);
                     let texts = TokenizerFiles::Gguf(Arc::new(gguf.clone()));
                     (source, gguf.into_checkpoint()?, texts)
                 } else {
@@ -184,7 +183,8 @@ impl SourceModel {
         let graph = source.graph()?;
         Weights::new(&graph, &checkpoint)?;
         let embedded = given.weights.is_none();
-        Ok(SourceModel { source, graph, checkpoint, texts, chat_template, embedded })
+        let chat_templates = texts.chat_templates();
+        Ok(SourceModel { source, graph, checkpoint, texts, chat_templates, embedded })
     }
 
     /// Refuses a place for an output where one of the model's own files is, which it would replace.

@@ -5,6 +5,7 @@
 pub mod abi;
 pub mod adapter;
 pub mod bounded;
+pub mod chat;
 pub mod check;
 pub mod contract;
 pub mod file;

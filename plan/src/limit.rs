@@ -1,8 +1,17 @@
 //! Most bytes of each kind of file or text from elsewhere. Published files are far below; what is above is
 //! refused before it is parsed.
 
-/// A model's `config.json`, `generation_config.json` or `tokenizer_config.json`.
+/// A model's `config.json` or `generation_config.json`.
 pub const CONFIG_BYTES: u64 = 1 << 20;
+/// A model's `tokenizer_config.json`, which repeats thousands of added tokens: the largest published ones
+/// have 1.2 MB.
+pub const TOKENIZER_CONFIG_BYTES: u64 = 8 << 20;
+/// A chat template.
+pub const TEMPLATE_BYTES: u64 = 1 << 20;
+/// All chat templates of a model together.
+pub const TEMPLATES_BYTES: u64 = 4 << 20;
+/// The section of a plan with chat templates and the tokens that they name.
+pub const PLAN_CHAT_BYTES: u64 = 5 << 20;
 /// An adapter's `adapter_config.json`.
 pub const ADAPTER_CONFIG_BYTES: u64 = 64 << 10;
 /// The header of an adapter's safetensors file.

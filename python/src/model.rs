@@ -34,6 +34,7 @@ pub struct Loading {
     sessions: bool,
     kv_disk: Option<PathBuf>,
     plan_cache: Option<PathBuf>,
+    chat_template: Option<PathBuf>,
 }
 
 /// What does not change while a model is loaded.
@@ -185,6 +186,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
         kv_yields: true,
         kv_disk: asked.kv_disk,
         plan_cache: asked.plan_cache,
+        chat_template: asked.chat_template,
         sessions: asked.sessions,
         producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python"),
         adapters: asked.adapters.into_iter().map(source).collect(),
@@ -209,7 +211,11 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
     loaded.load_adapters(&options)?;
     let format = match &tokenizer {
         Some(handle) => match handle.get() {
-            Ok(tokenizer) => Some(format_of(tokenizer, loaded.engine.chat_template(), &end_tokens)?),
+            Ok(tokenizer) => {
+                let format = format_of(tokenizer, loaded.engine.chat_templates(), &end_tokens)?;
+                format.note().iter().for_each(|note| notes.note(note));
+                Some(format)
+            }
             Err(error) => {
                 notes.note(&format!("only token ids are taken: {error}"));
                 None

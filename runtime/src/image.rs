@@ -2,6 +2,7 @@
 
 use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_os::region::WeightRegion;
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ pub struct PlanImage {
     code_hash: Option<[u8; 32]>,
     weights: Arc<WeightRegion>,
     tokenizer: Option<TokenizerHandle>,
-    chat_template: Option<String>,
+    chat_templates: Arc<ChatTemplates>,
     identity: Option<[u8; 32]>,
 }
 
 impl PlanImage {
-    /// An image of a program that was generated in this process, without tokenizer and chat template.
+    /// An image of a program that was generated in this process, without tokenizer and chat templates.
     ///
     /// # Safety
     /// When an engine of this image runs a step, the program's code is what kernmill's generator made for
@@ -85,7 +86,8 @@ impl PlanImage {
 
     /// Makes an image inside the runtime, whose callers have the reason to trust the program.
     pub(crate) fn sealed(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
-        PlanImage { program, code_hash: None, weights, tokenizer: None, chat_template: None, identity: None }
+        let chat_templates = Arc::default();
+        PlanImage { program, code_hash: None, weights, tokenizer: None, chat_templates, identity: None }
     }
 
     /// This image with the blake3 hash of its code's bytes: an engine refuses another copy.
@@ -100,10 +102,10 @@ impl PlanImage {
         PlanImage { tokenizer, ..self }
     }
 
-    /// This image with a chat template (Jinja), for the fronts that apply it.
+    /// This image with chat templates (Jinja), for the fronts that apply them.
     #[must_use]
-    pub fn with_chat_template(self, chat_template: Option<String>) -> PlanImage {
-        PlanImage { chat_template, ..self }
+    pub fn with_chat_templates(self, chat_templates: ChatTemplates) -> PlanImage {
+        PlanImage { chat_templates: Arc::new(chat_templates), ..self }
     }
 
     /// This image with the identity of its model ([`kernmill_plan::file::Identity`]).
@@ -138,9 +140,9 @@ impl PlanImage {
         self.tokenizer.as_ref()
     }
 
-    /// The chat template, if there is one.
-    pub fn chat_template(&self) -> Option<&str> {
-        self.chat_template.as_deref()
+    /// The chat templates, and the tokens that they write by name.
+    pub fn chat_templates(&self) -> &Arc<ChatTemplates> {
+        &self.chat_templates
     }
 
     /// For tests of what is refused.

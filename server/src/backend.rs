@@ -6,6 +6,7 @@ use kernmill::constrain::Lexicon;
 use kernmill::runtime::{AdapterUse, DraftStats, StopReason, Tenant, TokenizerHandle};
 use kernmill::serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -81,6 +82,8 @@ pub struct Facts {
     pub format: Format,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
+    /// Texts of the tokens that templates write by name, such as `bos_token`.
+    pub named_tokens: BTreeMap<String, String>,
     /// The vocabulary, made ready for constraints.
     pub lexicon: Arc<Lexicon>,
     /// Name of the weights and of the arithmetic: with the same one, equal requests have equal answers.

@@ -14,6 +14,7 @@ use crate::scope::Scope;
 use crate::state::Today;
 use kernmill::batch::{BatchOptions, Draft, Form};
 use kernmill::chat::Date;
+use kernmill::observe::Observer;
 use kernmill::serve::{Answer, Class, Request, Token};
 use kernmill::{Engine, Loaded};
 use serde_json::{Value, json};
@@ -28,17 +29,20 @@ pub struct ChatForm {
     fingerprint: String,
     /// Day that conversations are told: one for all lines, also past midnight.
     date: Option<Date>,
+    observer: Arc<dyn Observer>,
     /// Made for the first line: the vocabulary is made ready for constraints, which takes time.
     facts: OnceCell<Result<Arc<Facts>, String>>,
 }
 
 impl ChatForm {
-    /// A form for a loaded model. Conversations are told that it is this day.
-    pub fn new(loaded: &Loaded, day: Today) -> ChatForm {
+    /// A form for a loaded model. Conversations are told that it is this day. With the first of them,
+    /// `observer` gets a note if the model has no format for conversations.
+    pub fn new(loaded: &Loaded, day: Today, observer: Arc<dyn Observer>) -> ChatForm {
         ChatForm {
             model: loaded.image.program().model.name.clone(),
             fingerprint: fingerprint(loaded),
             date: day.date(),
+            observer,
             facts: OnceCell::new(),
         }
     }
@@ -46,7 +50,9 @@ impl ChatForm {
     fn facts(&self, engine: &Engine, end_tokens: &[u32]) -> Result<Arc<Facts>, String> {
         let made = || {
             let facts = Facts::of_engine(engine, &self.model, &self.fingerprint, end_tokens);
-            facts.map(Arc::new).map_err(|error| error.to_string())
+            let facts = facts.map_err(|error| error.to_string())?;
+            facts.format.note().iter().for_each(|note| self.observer.note(note));
+            Ok(Arc::new(facts))
         };
         self.facts.get_or_init(made).clone()
     }

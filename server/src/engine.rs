@@ -3,7 +3,7 @@
 use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 use crate::ids;
 use crate::pace::{Beat, Pace};
-use kernmill::chat::format_of;
+use kernmill::chat::{format_of, named_tokens};
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
 use kernmill::runtime::stages::StageHealth;
 use kernmill::runtime::{AdapterUse, Tenant};
@@ -26,7 +26,7 @@ impl Facts {
     /// The facts of a loaded model, which is called `name`. `end_tokens` are the model's.
     ///
     /// # Errors
-    /// When the model has no tokenizer, or its template is none.
+    /// When the model has no tokenizer.
     pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
         let facts = Facts::of_engine(&loaded.engine, name, &fingerprint(loaded), end_tokens)?;
         Ok(Facts { weight_bytes: loaded.weight_bytes(), ..facts })
@@ -45,9 +45,11 @@ impl Facts {
         let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
         let tokenizer =
             engine.tokenizer_handle().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
-        let format = format_of(tokenizer.get()?, engine.chat_template(), end_tokens)?;
+        let (read, templates) = (tokenizer.get()?, engine.chat_templates());
+        let format = format_of(read, templates, end_tokens)?;
+        let named_tokens = named_tokens(read, templates, end_tokens)?;
         let (vocab, usage) = (engine.model().vocab, engine.kv());
-        let ends = format.stop_tokens(tokenizer.get()?, end_tokens);
+        let ends = format.stop_tokens(read, end_tokens);
         let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &ends)?);
         Ok(Facts {
             model: name.to_owned(),
@@ -56,6 +58,7 @@ impl Facts {
             tokenizer,
             format,
             end_tokens: end_tokens.to_vec(),
+            named_tokens,
             lexicon,
             fingerprint: fingerprint.to_owned(),
             preset: engine.model().preset.clone(),

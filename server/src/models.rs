@@ -148,17 +148,15 @@ pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, Ap
 /// What a client that counts tokens needs: `/tokenizer_info`.
 pub fn tokenizer_info(state: &State) -> Response {
     let facts = state.backend.facts();
-    let text = |id: &u32| facts.tokenizer.get().ok().and_then(|tokenizer| tokenizer.token(*id));
-    let start = facts.tokenizer.get().ok().and_then(|tokenizer| {
-        tokenizer.encode("", true).ok().and_then(|ids| ids.first().and_then(|id| tokenizer.token(*id)))
-    });
+    // An empty text stands for a token that the model's files say there is not.
+    let token = |name| facts.named_tokens.get(name).filter(|text| !text.is_empty());
     reply::json(&json!({
         "tokenizer_class": "kernmill",
         "vocab_size": facts.vocab,
         "model_max_length": facts.context,
-        "bos_token": start,
-        "eos_token": facts.end_tokens.first().and_then(text),
-        "pad_token": null,
+        "bos_token": token("bos_token"),
+        "eos_token": token("eos_token"),
+        "pad_token": token("pad_token"),
         "chat_format": facts.format.name(),
     }))
 }

@@ -8,7 +8,7 @@
 use crate::backend::{Backend, Facts, Load, Pending, Running};
 use crate::fields::Fields;
 use fancy_regex::Regex;
-use kernmill::chat::{Format, Vocabulary, format_of};
+use kernmill::chat::{ChatTemplates, Format, Vocabulary, format_of, named_tokens};
 use kernmill::constrain::{self, Constraint};
 use kernmill::runtime::tokenizer::Tokenizer;
 use kernmill::runtime::{DraftStats, StopReason, TokenizerHandle};
@@ -105,7 +105,9 @@ pub fn facts(
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let tokenizer = Tokenizer::from_json(json, vocab).map_err(|error| say(&error))?;
     let end_tokens = tokenizer.end_tokens();
-    let format = format_of(&tokenizer, None, &end_tokens).map_err(|error| say(&error))?;
+    let templates = ChatTemplates::default();
+    let format = format_of(&tokenizer, &templates, &end_tokens).map_err(|error| say(&error))?;
+    let named_tokens = named_tokens(&tokenizer, &templates, &end_tokens).map_err(|error| say(&error))?;
     let ends = format.stop_tokens(&tokenizer, &end_tokens);
     let tokenizer = TokenizerHandle::from(tokenizer);
     let lexicon = constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| say(&error))?;
@@ -117,6 +119,7 @@ pub fn facts(
         tokenizer,
         format,
         end_tokens,
+        named_tokens,
         lexicon,
         fingerprint,
         preset: String::new(),

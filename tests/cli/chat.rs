@@ -53,7 +53,7 @@ const JSON: [&str; 3] = ["--json", "-n", "12"];
 const PLAIN: [&str; 6] = [".", "--json", "-n", "12", "--logit-bias", "3071=-inf"];
 
 /// The embedded model's files in `dir`, but its tokens of Harmony have other names.
-fn without_format(dir: &Path) {
+pub(super) fn without_format(dir: &Path) {
     let nano = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
     for file in ["model.safetensors", "config.json"] {
         fs::copy(nano.join(file), dir.join(file)).unwrap();

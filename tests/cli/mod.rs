@@ -34,6 +34,7 @@ mod specs;
 mod stored;
 mod streams;
 mod system;
+mod templates;
 mod texts;
 mod timeline;
 mod tokenizers;

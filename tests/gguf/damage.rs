@@ -14,7 +14,9 @@ fn open(bytes: Vec<u8>) -> Result<(), String> {
     let gguf = Gguf::from_bytes("model.gguf", bytes).map_err(message)?;
     let text = from_gguf("m", &gguf).map_err(message)?;
     gguf.tokenizer_json().map_err(message)?;
-    gguf.chat_template().map_err(message)?;
+    if let Some(fault) = gguf.chat_templates().fault {
+        return Err(fault);
+    }
     let graph = lower(&Spec::parse("spec", &text).unwrap()).unwrap();
     bind(&graph, &gguf.into_checkpoint().map_err(message)?).map_err(message)
 }

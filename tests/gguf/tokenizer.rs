@@ -2,7 +2,9 @@
 
 use super::gguf;
 use super::writer::{Value, Writer};
+use kernmill::chat::{Conversation, Item, Tool, format_of};
 use kernmill_runtime::Tokenizer;
+use std::collections::BTreeMap;
 
 /// The 256 characters that stand for bytes, in the order of the bytes.
 pub fn alphabet() -> Vec<String> {
@@ -149,10 +151,61 @@ fn a_text_that_two_tokens_have_is_the_last_ones_and_both_are_shown() {
 #[test]
 fn templates_are_found() {
     let file = gguf(writer("gpt-4o").bytes());
-    assert_eq!(file.chat_template().unwrap(), Some("{{ messages }}"));
+    let templates = file.chat_templates();
+    assert_eq!(templates.default_template().unwrap().text, "{{ messages }}");
     let bare = gguf(Writer::default().bytes());
-    assert_eq!((bare.chat_template().unwrap(), bare.tokenizer_json().unwrap()), (None, None));
+    assert_eq!((bare.chat_templates().templates.len(), bare.tokenizer_json().unwrap()), (0, None));
     assert!(file.has_tokenizer() && !bare.has_tokenizer());
+}
+
+/// The prompts of a file's templates, without and with a function, token by token.
+fn prompts(writer: &Writer) -> [Vec<String>; 2] {
+    let (file, tokenizer) = (gguf(writer.bytes()), tokenizer(writer));
+    let format = format_of(&tokenizer, &file.chat_templates(), &file.end_tokens().unwrap()).unwrap();
+    let tool = Tool { name: "f".into(), description: String::new(), parameters: None, strict: false };
+    [Vec::new(), vec![tool]].map(|tools| {
+        let items = vec![Item::User { name: None, text: "hi".into() }];
+        let conversation = Conversation { items, tools, ..Conversation::default() };
+        let ids = format.prompt(&tokenizer, &conversation, &BTreeMap::new()).unwrap();
+        ids.iter().map(|id| tokenizer.token(*id).unwrap()).collect()
+    })
+}
+
+/// The end token that the key names is not the one with the smallest id, and no token is put before texts.
+#[test]
+fn templates_write_the_tokens_that_keys_name() {
+    let template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}";
+    for adds in [Some(false), Some(true), None] {
+        for (pre, bos, eos) in [("gpt-4o", 262, 264), ("llama-bpe", 264, 262), ("gpt-4o", 263, 263)] {
+            let mut writer = writer(pre);
+            let mut tokens = alphabet();
+            tokens.extend(MERGES.map(|merge| merge.replace(' ', "")));
+            tokens.extend(["<s>", "</s>", "<|im_end|>"].map(str::to_owned));
+            writer.set("tokenizer.ggml.tokens", &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..]);
+            writer.set("tokenizer.ggml.token_type", &[&[1; 262][..], &[3; 3]].concat()[..]);
+            writer.set("tokenizer.ggml.bos_token_id", bos);
+            writer.set("tokenizer.ggml.eos_token_id", eos);
+            writer.set("tokenizer.chat_template", template);
+            if let Some(adds) = adds {
+                writer.set("tokenizer.ggml.add_bos_token", adds);
+            }
+            let expected = [&tokens[bos as usize], "hi", &tokens[eos as usize]].map(str::to_owned);
+            assert_eq!(prompts(&writer)[0], expected, "{adds:?} {bos} {eos}");
+        }
+    }
+}
+
+#[test]
+fn named_templates_are_for_conversations_with_functions() {
+    let mut named = writer("gpt-4o");
+    named.set("tokenizer.chat_template", "1");
+    named.set("tokenizer.chat_templates", &["rag", "tool_use"][..]);
+    named.set("tokenizer.chat_template.rag", "2");
+    named.set("tokenizer.chat_template.tool_use", "3");
+    assert_eq!(prompts(&named), [["1"], ["3"]].map(|tokens| tokens.map(str::to_owned).to_vec()));
+    named.set("tokenizer.chat_template", 7u32);
+    let fault = gguf(named.bytes()).chat_templates().fault.unwrap();
+    assert!(fault.contains("key `tokenizer.chat_template` is 7: expected a string"), "{fault}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::spec::{Spec, lower};
+use kernmill_plan::chat::{ChatSection, ChatToken, NamedTemplate, TokenName};
 use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
 use kernmill_runtime::Tokenizer;
@@ -318,7 +319,7 @@ fn put_text(file: &mut Vec<u8>, text: &str) {
 fn metadata_of_gguf_files() {
     let read = |bytes: &[u8]| {
         let Ok(gguf) = Gguf::from_bytes("grown.gguf", bytes.to_vec()) else { return };
-        let _ = (gguf.architecture(), gguf.chat_template(), from_gguf("grown", &gguf));
+        let _ = (gguf.architecture(), gguf.chat_templates(), from_gguf("grown", &gguf));
         if let Ok(Some(json)) = gguf.tokenizer_json() {
             let _ = Tokenizer::from_json(&json, 512);
         }
@@ -367,7 +368,7 @@ fn plan_with(kind: Kind, value: &impl Serialize) -> Vec<u8> {
 fn read_plan(bytes: &[u8]) {
     if let Ok(plan) = PlanFile::open(bytes) {
         (0..plan.metadata().targets.len()).for_each(|target| drop(plan.program(target)));
-        let _ = (plan.spec(), plan.tokenizer_json(), plan.chat_template());
+        let _ = (plan.spec(), plan.tokenizer_json(), plan.chat_templates());
     }
 }
 
@@ -422,6 +423,24 @@ fn metadata_of_plans() {
         let file = plan_with(Kind::Metadata, &metadata);
         drop(metadata);
         hold("plan metadata", &file, &read_plan);
+    }
+}
+
+#[test]
+fn chat_templates_of_plans() {
+    let sound: ChatSection = sound_section(Kind::Chat);
+    let changes: [&dyn Fn(&mut ChatSection); 6] = [
+        &|c| more(&mut c.named, NamedTemplate { name: String::new(), text: String::new() }),
+        &|c| more(&mut c.tokens, ChatToken { name: String::new(), token: TokenName::Id(0) }),
+        &|c| c.named[0].name = long("name"),
+        &|c| c.named[0].text = long("{{ messages }}"),
+        &|c| c.tokens[0].token = TokenName::Text(long("<s>")),
+        &|c| c.fault = Some(long("fault")),
+    ];
+    for change in changes {
+        let mut section = sound.clone();
+        change(&mut section);
+        hold("plan chat", &plan_with(Kind::Chat, &section), &read_plan);
     }
 }
 

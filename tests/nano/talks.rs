@@ -2,7 +2,7 @@
 
 use super::path;
 use kernmill::adapters::AdapterSource;
-use kernmill::chat::{Conversation, Event, Item, Part, Turn, TurnOptions, format_of};
+use kernmill::chat::{ChatTemplates, Conversation, Event, Item, Part, Turn, TurnOptions, format_of};
 use kernmill::{Loaded, Opened, Options};
 use kernmill_runtime::{AdapterUse, GenerateParams, StopReason};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ fn answer(
 ) -> (Vec<u32>, Vec<(Part, String)>) {
     let handle = loaded.image.tokenizer().unwrap().clone();
     let tokenizer = handle.get().unwrap();
-    let format = format_of(tokenizer, None, &[]).unwrap();
+    let format = format_of(tokenizer, &ChatTemplates::default(), &[]).unwrap();
     let options = TurnOptions::default();
     let mut turn = Turn::new(tokenizer, &format, conversation, &BTreeMap::new(), options, &[]).unwrap();
     let prompt = turn.prompt.clone();

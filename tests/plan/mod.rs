@@ -8,7 +8,7 @@ use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::{Mlp, ModelShape, build};
 use kernmill_plan::file::Kind;
-use kernmill_plan::file::check::{FileError, PlanFile};
+use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
@@ -22,7 +22,7 @@ fn read(file: &[u8]) -> Result<(), FileError> {
     let plan = PlanFile::open(file)?;
     plan.spec()?;
     plan.tokenizer_json()?;
-    plan.chat_template()?;
+    plan.chat_templates()?;
     (0..plan.metadata().targets.len()).try_for_each(|target| plan.program(target).map(drop))
 }
 
@@ -32,9 +32,14 @@ fn a_thousand_damaged_bytes_are_all_refused() {
     read(good).unwrap();
     let plan = PlanFile::open(good).unwrap();
     let mut places: Vec<(String, u64, u64)> = vec![("header".to_owned(), 0, 4096)];
-    let before_weights = plan.sections().iter().filter(|section| section.kind < Kind::WeightHashes);
+    let is_before = |section: &&Section| !matches!(section.kind, Kind::WeightHashes | Kind::Weights);
+    let before_weights = plan.sections().iter().filter(is_before);
     places.extend(before_weights.map(|section| (section.name(), section.offset, section.bytes)));
-    assert_eq!(places.len(), 7, "header, metadata, spec, tokenizer, template, program, code: {places:?}");
+    assert_eq!(
+        places.len(),
+        8,
+        "header, metadata, spec, tokenizer, template, chat, program, code: {places:?}"
+    );
     let mut rng = Rng::with_seed(11);
     let mut file = good.to_vec();
     for n in 0..1000 {
@@ -95,7 +100,7 @@ fn weights_of_any_bytes_run_without_a_fault() {
                 spec: "",
                 tokenizer_json: None,
                 end_tokens: &[],
-                chat_template: None,
+                chat_templates: None,
             };
             let file = NamedTempFile::new().unwrap();
             let writer = PlanWriter::new(&parts).unwrap();

@@ -6,6 +6,7 @@ use crate::docs::root;
 use crate::harness::program;
 use kernmill::batch::{Answers, BatchOptions, run};
 use kernmill::locate::locate;
+use kernmill::observe::Silent;
 use kernmill::{Loaded, Opened, Options};
 use kernmill_server::{Backend, ChatForm, Config, ScriptBackend, Today};
 use serde_json::{Value, json};
@@ -333,7 +334,7 @@ fn conversations_in_a_batch_get_the_answers_of_the_server() {
         lines.push(body.to_string());
     }
     let (loaded, end_tokens) = random(512, 4);
-    let form = ChatForm::new(&loaded, Today::None);
+    let form = ChatForm::new(&loaded, Today::None, Arc::new(Silent));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("answers.jsonl");
     let options = BatchOptions { parallel: 4, max_tokens: None, verify_cache: 0.0, end_tokens };

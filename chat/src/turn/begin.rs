@@ -61,6 +61,7 @@ pub(super) fn begin(
             let reader = Reader::Text(Box::new(grammar.reader(template.calls(), vocabulary)));
             (prompt.ids, grammar.text(template.calls(), vocabulary), reader)
         }
+        Format::Unusable(why) => return Err(Refused(why.clone()).into()),
         Format::Plain { .. } => {
             let prompt = format.prompt(vocabulary, conversation, known)?;
             // Nothing tells the model of functions: a turn can be held to a form, not to a call.

@@ -2,6 +2,7 @@ use super::*;
 use crate::weights;
 use kernmill_checkpoint::{Checkpoint, Dtype};
 use safetensors::tensor::TensorView;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 fn repository() -> PathBuf {

@@ -18,6 +18,7 @@ use header::{Contents, Entry};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
+use kernmill_plan::chat::{self, ChatSection, ChatTemplate, ChatTemplates, NamedTemplate};
 use kernmill_plan::file::{
     FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
     TargetProgram, TensorInfo, WEIGHT_ALIGN,
@@ -51,8 +52,8 @@ pub struct PlanParts<'a> {
     pub tokenizer_json: Option<&'a [u8]>,
     /// The tokenizer's end tokens.
     pub end_tokens: &'a [u32],
-    /// Chat template.
-    pub chat_template: Option<&'a str>,
+    /// Chat templates, and the tokens that they write by name.
+    pub chat_templates: Option<&'a ChatTemplates>,
 }
 
 /// A plan file that is ready to be written: everything but the weights.
@@ -81,7 +82,11 @@ impl<'a> PlanWriter<'a> {
             (Kind::Spec, 0, parts.spec.as_bytes().to_vec()),
         ];
         contents.extend(parts.tokenizer_json.map(|json| (Kind::Tokenizer, 0, json.to_vec())));
-        contents.extend(parts.chat_template.map(|text| (Kind::ChatTemplate, 0, text.as_bytes().to_vec())));
+        let (default, others) = parts.chat_templates.map(chat).unwrap_or_default();
+        contents.extend(default.map(|text| (Kind::ChatTemplate, 0, text.into_bytes())));
+        if others != ChatSection::default() {
+            contents.push((Kind::Chat, 0, serialise("chat", &others)?));
+        }
         for (target, compiled) in (0..).zip(parts.compiled) {
             let program = &compiled.program;
             contents.push((Kind::Program, target, serialise("program", &target_program(program))?));
@@ -177,6 +182,16 @@ impl<'a> PlanWriter<'a> {
 
 fn serialise<T: serde::Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, PlanPartsError> {
     postcard::to_allocvec(value).map_err(|error| PlanPartsError::Serialise(what, error))
+}
+
+/// Chat templates as plans have them: the default one, and what there is besides.
+fn chat(templates: &ChatTemplates) -> (Option<String>, ChatSection) {
+    let ChatTemplates { templates, tokens, fault, is_given } = templates.clone();
+    let (default, others): (Vec<_>, Vec<_>) =
+        templates.into_iter().partition(|template| template.name == chat::DEFAULT);
+    let named = others.into_iter().map(|ChatTemplate { name, text, .. }| NamedTemplate { name, text });
+    let default = default.into_iter().next().map(|template| template.text);
+    (default, ChatSection { named: named.collect(), tokens, fault, is_given })
 }
 
 fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program: &Program) -> Metadata {

@@ -1,8 +1,8 @@
 //! A conversation with a model: every turn only computes what is new.
 
-use super::format_of;
 use super::parts::Parts;
 use super::saved::SavedConversation;
+use super::templates::format_of;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Loaded;
@@ -85,7 +85,7 @@ impl Dialogue {
     /// answers are made; where these end is the format's affair.
     ///
     /// # Errors
-    /// When the model has no tokenizer, or its template is none.
+    /// When the model has no tokenizer, or its chat template is of no use.
     pub fn new(loaded: &Loaded, end_tokens: &[u32], params: GenerateParams) -> Result<Dialogue> {
         let tokenizer = loaded.image.tokenizer().cloned().ok_or_else(|| {
             Error::BadInput(
@@ -93,7 +93,10 @@ impl Dialogue {
             )
         })?;
         let read = tokenizer.get()?;
-        let format = format_of(read, loaded.engine.chat_template(), end_tokens)?;
+        let format = format_of(read, loaded.engine.chat_templates(), end_tokens)?;
+        if let Format::Unusable(why) = format {
+            return Err(Error::BadInput(why));
+        }
         Ok(Dialogue {
             params,
             format,

@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Loaded;
 use crate::tools::engine_figures::EngineFigures;
-use kernmill_chat::Format;
 use kernmill_os::files::read_named_text;
 use kernmill_os::output::NewFile;
 use kernmill_plan::limit;
@@ -104,10 +103,8 @@ impl<'l> Talk<'l> {
                 return Ok(self.refused);
             }
         }
-        if matches!(self.dialogue.format(), Format::Plain { .. }) {
-            console.note(
-                "note: this model has neither Harmony nor a chat template: turns are lines with `User:` and `Assistant:`",
-            );
+        if let Some(note) = self.dialogue.format().note() {
+            console.note(&format!("note: {note}"));
         }
         loop {
             let next = match typed(console)? {

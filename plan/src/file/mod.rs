@@ -45,7 +45,7 @@ pub type Hash = [u8; 32];
 
 /// What a section holds. Sections follow each other in this order; program and code alternate, target by
 /// target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Kind {
     /// [`Metadata`].
@@ -54,8 +54,10 @@ pub enum Kind {
     Spec = 2,
     /// `tokenizer.json`; may be missing.
     Tokenizer = 3,
-    /// Chat template, Jinja; may be missing.
+    /// The default chat template, Jinja; may be missing.
     ChatTemplate = 4,
+    /// [`crate::chat::ChatSection`]; may be missing.
+    Chat = 9,
     /// [`TargetProgram`] of a target.
     Program = 5,
     /// Machine code of the same target.
@@ -68,11 +70,12 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in order.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Metadata,
         Kind::Spec,
         Kind::Tokenizer,
         Kind::ChatTemplate,
+        Kind::Chat,
         Kind::Program,
         Kind::Code,
         Kind::WeightHashes,
@@ -85,7 +88,8 @@ impl Kind {
             Kind::Metadata => limit::PLAN_METADATA_BYTES,
             Kind::Spec => limit::SPEC_BYTES,
             Kind::Tokenizer => limit::TOKENIZER_BYTES,
-            Kind::ChatTemplate => limit::CONFIG_BYTES,
+            Kind::ChatTemplate => limit::TEMPLATE_BYTES,
+            Kind::Chat => limit::PLAN_CHAT_BYTES,
             Kind::Program => MAX_PROGRAM_BYTES,
             Kind::Code => MAX_CODE_BYTES,
             Kind::WeightHashes => MAX_HASHES_BYTES,
@@ -100,6 +104,7 @@ impl Kind {
             Kind::Spec => "spec",
             Kind::Tokenizer => "tokenizer",
             Kind::ChatTemplate => "chat template",
+            Kind::Chat => "chat",
             Kind::Program => "program",
             Kind::Code => "code",
             Kind::WeightHashes => "weight hashes",

@@ -80,6 +80,7 @@ class Base:
         sessions: bool = False,
         kv_disk: Path | None = None,
         plan_cache: Path | None = None,
+        chat_template: Path | None = None,
         **others: Any,
     ) -> None:
         """Loads a model: a plan, a checkpoint's directory or a GGUF file; without one, the embedded one.
@@ -87,7 +88,8 @@ class Base:
         `context` is the longest text with its prompt in tokens, up to 8192 by default. `max_sequences` texts
         run at once and the others wait; with `max_queue`, more than so many that wait are refused.
         `adapters` are names with directories of LoRA adapters. `sessions` allows saving sequences, `kv_disk`
-        and `plan_cache` are directories that keep what is computed and compiled. The names that vLLM has for
+        and `plan_cache` are directories that keep what is computed and compiled. `chat_template` is a file
+        with a template (Jinja) for conversations in place of the model's own. The names that vLLM has for
         the same are taken too, and those that change nothing here are passed over.
         """
         context = others.pop("max_model_len", context)
@@ -114,6 +116,7 @@ class Base:
                 "sessions": sessions,
                 "kv_disk": kv_disk,
                 "plan_cache": plan_cache,
+                "chat_template": chat_template,
             }
         )
         for note in self._engine.notes:

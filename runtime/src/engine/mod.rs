@@ -32,6 +32,7 @@ use crate::tokenizer_handle::TokenizerHandle;
 use crate::trace::Trace;
 use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::ModelInfo;
 use shelf::Disk;
 use std::collections::VecDeque;
@@ -88,7 +89,7 @@ pub struct Engine {
     id: u64,
     model: ModelInfo,
     tokenizer: Option<TokenizerHandle>,
-    chat_template: Option<String>,
+    chat_templates: Arc<ChatTemplates>,
     executor: Executor,
     tables: KvTables,
     shape: KvShape,
@@ -179,7 +180,7 @@ impl Engine {
             tables: KvTables::new(&model.kv, shape, config.eviction),
             model: model.clone(),
             tokenizer: image.tokenizer().cloned(),
-            chat_template: image.chat_template().map(str::to_owned),
+            chat_templates: Arc::clone(image.chat_templates()),
             executor,
             shape,
             adapters: AdapterTable::new(model.adapters.as_ref(), 1),
@@ -219,9 +220,9 @@ impl Engine {
         self.tokenizer.is_some()
     }
 
-    /// The plan's chat template.
-    pub fn chat_template(&self) -> Option<&str> {
-        self.chat_template.as_deref()
+    /// The model's chat templates, and the tokens that they write by name.
+    pub fn chat_templates(&self) -> &ChatTemplates {
+        &self.chat_templates
     }
 
     /// Tokens a sequence may have.

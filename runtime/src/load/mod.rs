@@ -13,6 +13,8 @@ use crate::image::PlanImage;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_os::region::{RegionError, WeightRegion};
+use kernmill_os::text::shortened;
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::file::Metadata;
 use kernmill_plan::file::check::{FileError, PlanFile};
 use kernmill_plan::program::Program;
@@ -158,7 +160,7 @@ impl Plan {
         Ok(self.image_of(program)?.with_code_hash(code_hash).with_identity(identity))
     }
 
-    /// The plan's weights and chat template with a program that `producer` generated here.
+    /// The plan's weights and chat templates with a program that `producer` generated here.
     ///
     /// # Errors
     /// When a part of it is damaged.
@@ -185,9 +187,21 @@ impl Plan {
         self.has_tokenizer().then(|| TokenizerHandle::start(read))
     }
 
+    /// The plan's chat templates, and the tokens that they write by name.
+    ///
+    /// # Errors
+    /// When a section with them is damaged.
+    pub fn chat_templates(&self) -> Result<ChatTemplates, PlanError> {
+        let mut templates = self.file.chat_templates().map_err(|source| self.wrong(source))?;
+        for template in &mut templates.templates {
+            template.place =
+                format!("{}: chat template `{}`", self.path.display(), shortened(&template.name));
+        }
+        Ok(templates)
+    }
+
     fn image_of(&self, program: Program) -> Result<PlanImage, PlanError> {
-        let chat_template = self.file.chat_template().map_err(|source| self.wrong(source))?;
-        Ok(PlanImage::sealed(program, self.weights()?).with_chat_template(chat_template))
+        Ok(PlanImage::sealed(program, self.weights()?).with_chat_templates(self.chat_templates()?))
     }
 
     /// Maps the weights. Their pages are read when they are first used.

@@ -57,7 +57,7 @@ pub fn show(state: &State, scope: &Scope<'_>, body: &[u8]) -> Result<Response, A
     let calls = match &facts.format {
         Format::Harmony => true,
         Format::Template(templates) => templates.calls().is_some(),
-        Format::Plain { .. } => false,
+        Format::Plain { .. } | Format::Unusable(_) => false,
     };
     if calls {
         can.push("tools");

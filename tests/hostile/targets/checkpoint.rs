@@ -40,7 +40,7 @@ pub fn reads_safetensors(data: &[u8]) -> bool {
 pub fn reads_gguf(data: &[u8]) -> bool {
     let file = [data, &vec![0; MAX_ZEROS]].concat();
     let Ok(gguf) = Gguf::from_bytes("fuzz.gguf", file.clone()) else { return false };
-    let _ = (gguf.architecture(), gguf.chat_template());
+    let _ = (gguf.architecture(), gguf.chat_templates());
     let text = from_gguf("fuzz", &gguf);
     let _ = (gguf.tokenizer_note(), gguf.end_tokens());
     if let Ok(Some(json)) = gguf.tokenizer_json()

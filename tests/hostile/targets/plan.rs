@@ -40,7 +40,7 @@ pub(super) fn load(file: &[u8], with: &mut dyn FnMut(Program, [u8; 32])) {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
-    let _ = (plan.spec(), plan.tokenizer_json(), plan.chat_template(), plan.verify(1, &|_| {}));
+    let _ = (plan.spec(), plan.tokenizer_json(), plan.chat_templates(), plan.verify(1, &|_| {}));
 }
 
 /// The sound plan with edits: place (4 bytes), how, unused, value (2 bytes).

@@ -8,6 +8,7 @@ use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::testing::{ModelShape, build, random_weights};
+use kernmill_plan::chat::{ChatTemplate, ChatTemplates, ChatToken, DEFAULT, TOOL_USE, TokenName};
 use kernmill_plan::check::check_program;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
@@ -66,6 +67,16 @@ pub fn sound_plan() -> &'static [u8] {
 pub fn plan_of(levels: &[Level]) -> Vec<u8> {
     let graph = sound_graph();
     let compiled: Vec<Compiled> = levels.iter().map(|level| compiled(&graph, *level)).collect();
+    let template = |name: &str| ChatTemplate {
+        name: name.to_owned(),
+        place: String::new(),
+        text: "{{ messages }}".to_owned(),
+    };
+    let templates = ChatTemplates {
+        templates: vec![template(DEFAULT), template(TOOL_USE)],
+        tokens: vec![ChatToken { name: "bos_token".to_owned(), token: TokenName::Id(1) }],
+        ..ChatTemplates::default()
+    };
     let parts = PlanParts {
         producer: "kernmill tests",
         compiled: &compiled,
@@ -76,7 +87,7 @@ pub fn plan_of(levels: &[Level]) -> Vec<u8> {
         spec: "# none",
         tokenizer_json: Some(b"{}"),
         end_tokens: &[3],
-        chat_template: Some("{{ messages }}"),
+        chat_templates: Some(&templates),
     };
     let writer = PlanWriter::new(&parts).expect("a plan");
     let name = format!("kernmill-sound-plan-{}-{}", std::process::id(), levels.len());

@@ -1,5 +1,6 @@
-//! The tokenizer of a GGUF file as a `tokenizer.json`, and its chat template.
+//! The tokenizer of a GGUF file as a `tokenizer.json`, and its chat templates.
 
+mod chat;
 mod pre;
 mod sentencepiece;
 
@@ -57,14 +58,6 @@ impl Texts {
 }
 
 impl Gguf {
-    /// The chat template, if there is one.
-    ///
-    /// # Errors
-    /// If it is not text.
-    pub fn chat_template(&self) -> Result<Option<&str>> {
-        self.text("tokenizer.chat_template")
-    }
-
     /// Whether the file has a tokenizer, of whatever kind.
     pub fn has_tokenizer(&self) -> bool {
         !matches!(self.text("tokenizer.ggml.model"), Ok(None | Some("none" | "no_vocab")))

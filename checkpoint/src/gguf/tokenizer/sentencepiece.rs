@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Stands for a space in tokens.
 const SPACE: &str = "\u{2581}";
 /// Ids of the start and the end token where a file does not state them.
-const DEFAULT_IDS: (Option<u64>, Option<u64>) = (Some(1), Some(2));
+pub(super) const DEFAULT_IDS: (Option<u64>, Option<u64>) = (Some(1), Some(2));
 /// Bytes of a token that is made by merging. The longest published ones are 31 spaces.
 const MAX_TOKEN_BYTES: usize = 128;
 /// Merges for each token of the vocabulary, at most. Published ones have 2 to 3.

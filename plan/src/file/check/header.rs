@@ -110,7 +110,7 @@ fn section(n: usize, entry: &[u8]) -> Result<Section, FileError> {
     Ok(Section { kind, target, offset, bytes, hash })
 }
 
-/// Metadata, spec, perhaps tokenizer and chat template, program and code of each target, weight hashes,
+/// Metadata, spec, perhaps tokenizer, chat template and chat, program and code of each target, weight hashes,
 /// weights.
 fn check_order(sections: &[Section]) -> Result<(), FileError> {
     let mut rest = sections.iter().peekable();
@@ -130,6 +130,7 @@ fn check_order(sections: &[Section]) -> Result<(), FileError> {
     expect(Kind::Spec, 0, true)?;
     expect(Kind::Tokenizer, 0, false)?;
     expect(Kind::ChatTemplate, 0, false)?;
+    expect(Kind::Chat, 0, false)?;
     for target in 0.. {
         if !expect(Kind::Program, target, false)? {
             break;

@@ -10,6 +10,7 @@ pub use error::FileError;
 pub use header::Section;
 
 use super::{Hash, Identity, Kind, Metadata, TargetProgram};
+use crate::chat::{self, ChatSection, ChatTemplate, ChatTemplates};
 use crate::check::check_program;
 use crate::program::{CodeBlob, Program};
 use crate::target::Level;
@@ -84,12 +85,22 @@ impl<S: Source> PlanFile<S> {
         self.section(Kind::Tokenizer, 0).map(|section| read_section(&self.source, section)).transpose()
     }
 
-    /// The chat template, if there is one.
+    /// The chat templates, and the tokens that they write by name. Their places are left open.
     ///
     /// # Errors
-    /// When it is damaged.
-    pub fn chat_template(&self) -> Result<Option<String>, FileError> {
-        self.text(Kind::ChatTemplate)
+    /// When a section with them is damaged.
+    pub fn chat_templates(&self) -> Result<ChatTemplates, FileError> {
+        let default = self.text(Kind::ChatTemplate)?;
+        let rest = self.section(Kind::Chat, 0).map(|section| {
+            let bytes = read_section(&self.source, section)?;
+            decode::<ChatSection>(&section.name(), &bytes)
+        });
+        let ChatSection { named, tokens, fault, is_given } = rest.transpose()?.unwrap_or_default();
+        let template = |name, text| ChatTemplate { name, place: String::new(), text };
+        let default = default.map(|text| template(chat::DEFAULT.to_owned(), text));
+        let named = named.into_iter().map(|named| template(named.name, named.text));
+        let templates = default.into_iter().chain(named).collect();
+        Ok(ChatTemplates { templates, tokens, fault, is_given })
     }
 
     /// A target's program, checked, and the hash of its code.

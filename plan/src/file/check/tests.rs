@@ -1,6 +1,7 @@
 //! Files put together by hand, each with one thing wrong.
 
 use super::*;
+use crate::chat::{ChatToken, NAME_BYTES, NamedTemplate, TEMPLATES, TOKEN_BYTES, TOKENS, TokenName};
 use crate::contract::{Contract, Need};
 use crate::file::{
     ENTRY_BYTES, FusedSpecText, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
@@ -119,7 +120,9 @@ fn a_sound_file_gives_back_what_is_in_it() {
     assert_eq!(*plan.metadata(), metadata());
     assert_eq!(plan.spec().unwrap(), "[model]");
     assert_eq!(plan.tokenizer_json().unwrap(), None);
-    assert_eq!(plan.chat_template().unwrap().as_deref(), Some("{{ messages }}"));
+    let chat = plan.chat_templates().unwrap();
+    assert_eq!(chat.default_template().unwrap().text, "{{ messages }}");
+    assert_eq!((chat.templates.len(), chat.tokens.len(), chat.fault), (1, 0, None));
     assert_eq!(plan.weights().offset, WEIGHT_ALIGN);
     assert_eq!(&bytes[plan.weights().offset as usize..], weights());
     let error = plan.program(0).unwrap_err().to_string();
@@ -167,6 +170,54 @@ fn sections_in_another_order_or_missing_are_refused() {
     refused(&order(|p| p[3].1 = 1), &["`program 1`: it stands where `weight hashes` was expected"]);
     refused(&order(|p| drop(p.pop())), &["there is no section `weights`"]);
     refused(&order(|p| p.push((8, 0, vec![1]))), &["`weights`: it comes after the weights"]);
+}
+
+/// A file with a section `chat` behind that of the default template.
+fn with_chat(bytes: Vec<u8>) -> Vec<u8> {
+    let mut parts = parts(&metadata());
+    parts.insert(3, (9, 0, bytes));
+    file(&parts)
+}
+
+#[test]
+fn other_chat_templates_and_their_tokens_come_back() {
+    let token = |name: &str, token| ChatToken { name: name.to_owned(), token };
+    let section = ChatSection {
+        named: vec![NamedTemplate { name: "tool_use".to_owned(), text: "{{ tools }}".to_owned() }],
+        tokens: vec![
+            token("bos_token", TokenName::Id(7)),
+            token("eos_token", TokenName::Text("<e>".to_owned())),
+        ],
+        fault: Some("why".to_owned()),
+        is_given: true,
+    };
+    let bytes = with_chat(postcard::to_allocvec(&section).unwrap());
+    let chat = PlanFile::open(&bytes[..]).unwrap().chat_templates().unwrap();
+    assert_eq!(chat.default_template().unwrap().text, "{{ messages }}");
+    assert_eq!(chat.tool_template().unwrap().text, "{{ tools }}");
+    assert_eq!(
+        (chat.tokens, chat.fault, chat.is_given),
+        (section.tokens.clone(), section.fault.clone(), true)
+    );
+    let refused = |section: &ChatSection| {
+        let bytes = with_chat(postcard::to_allocvec(section).unwrap());
+        let error = PlanFile::open(&bytes[..]).unwrap().chat_templates().unwrap_err().to_string();
+        assert!(error.starts_with("section `chat`: "), "{error}");
+    };
+    refused(&ChatSection { named: vec![section.named[0].clone(); TEMPLATES + 1], ..section.clone() });
+    refused(&ChatSection { tokens: vec![section.tokens[0].clone(); TOKENS + 1], ..section.clone() });
+    let long = TokenName::Text("x".repeat(TOKEN_BYTES + 1));
+    refused(&ChatSection { tokens: vec![token("bos_token", long)], ..section.clone() });
+    refused(&ChatSection { tokens: vec![token(&"x".repeat(NAME_BYTES + 1), TokenName::Id(0))], ..section });
+}
+
+#[test]
+fn chat_templates_stand_behind_the_default_one_and_are_bounded() {
+    let mut before = parts(&metadata());
+    before.insert(2, (9, 0, Vec::new()));
+    refused(&file(&before), &["`chat template`: it stands where `weight hashes` was expected"]);
+    let long = Kind::Chat.max_bytes() as usize + 1;
+    refused(&with_chat(vec![0; long]), &["section `chat`", "expected at most"]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl<S: Source + Sync> PlanFile<S> {
     pub fn verify(&self, threads: usize, progress: &(dyn Fn(u64) + Sync)) -> Result<(), FileError> {
         self.spec()?;
         self.tokenizer_json()?;
-        self.chat_template()?;
+        self.chat_templates()?;
         for target in 0..self.metadata().targets.len() {
             match self.program(target) {
                 Err(FileError::Level { .. }) | Ok(_) => {}
