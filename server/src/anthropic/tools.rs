@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// Letters of a function's name at most.
 pub const NAME: usize = 128;
 
-/// What the types of tools begin with that Anthropic runs itself. Clients list them by habit; the model is
+/// Beginnings of the types of tools that Anthropic runs itself. Clients list them by habit; the model is
 /// not told of them, and the answer names them among the fields that mean nothing here.
 const HOSTED: [&str; 6] =
     ["web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "advisor_", "mcp_toolset"];

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Letters of a function's name at most, with its namespace.
 pub const NAME: usize = 128;
 
-/// What the types of tools begin with that OpenAI runs itself. Clients list them by habit; the model is not
+/// Beginnings of the types of tools that OpenAI runs itself. Clients list them by habit; the model is not
 /// told of them, and the answer names them among the fields that mean nothing here.
 const HOSTED: [&str; 5] =
     ["web_search", "file_search", "code_interpreter", "image_generation", "tool_search"];
@@ -23,7 +23,7 @@ pub struct Declared {
     pub tools: Vec<Tool>,
     /// The tools as a response shows them.
     pub shown: Vec<Value>,
-    /// Namespaces and names of the functions in namespaces, by the names that the model is told.
+    /// Functions in namespaces by the names that the model is told: their namespaces and names.
     pub spaces: BTreeMap<String, [String; 2]>,
 }
 
