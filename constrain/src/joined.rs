@@ -5,7 +5,6 @@
 //! bytes in the expressions, and bounded.
 
 use crate::error::Error;
-use crate::limits::SCHEMA_DEPTH;
 use llguidance::derivre::raw::ExprSet;
 use llguidance::derivre::{ExprRef, RegexAst, RegexBuilder};
 use llguidance::regex_to_lark;
@@ -24,12 +23,12 @@ const SCHEMAS: usize = 100_000;
 /// For each byte, how many ways on an expression may have at once.
 type Ways = [u32; 256];
 
-/// Checks the expressions of a schema that one text must match together. `what` names it in errors. The depth
-/// of `schema` has been checked.
+/// Checks the expressions of a schema that one text must match together. `what` names it in errors. The
+/// schema has at most `depth` levels, and references are followed as far.
 ///
 /// # Errors
 /// When there are too many, or it cannot be found out.
-pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<(), Error> {
+pub(crate) fn check_schema(what: &str, schema: &Value, depth: usize) -> Result<(), Error> {
     let mut left = PARTS;
     let mut check = |patterns: &[&str]| {
         let mut builder = RegexBuilder::new();
@@ -50,7 +49,7 @@ pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<(), Error> {
             ways.len()
         ))
     };
-    let checked = Reader::new(schema).read(&mut check);
+    let checked = Reader::new(schema, depth).read(&mut check);
     checked.map_err(|reason| Error::Rule { what: what.to_owned(), reason })
 }
 
@@ -122,11 +121,13 @@ struct Reader<'a> {
     counts: HashMap<*const Value, usize>,
     /// Schemas that may still be looked at.
     left: usize,
+    /// Steps from a schema to one that holds for the same value.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn new(root: &'a Value) -> Reader<'a> {
-        let mut reader = Reader { root, counts: HashMap::new(), left: SCHEMAS };
+    fn new(root: &'a Value, depth: usize) -> Reader<'a> {
+        let mut reader = Reader { root, counts: HashMap::new(), left: SCHEMAS, depth };
         reader.count(root);
         reader
     }
@@ -239,7 +240,7 @@ impl<'a> Reader<'a> {
     /// Counts a schema that is looked at; whether it may be.
     fn goes_on(&mut self, depth: usize) -> bool {
         self.left = self.left.saturating_sub(1);
-        self.left > 0 && depth < SCHEMA_DEPTH
+        self.left > 0 && depth < self.depth
     }
 
     /// The schema that a schema refers to.
@@ -290,7 +291,7 @@ mod tests {
             json!({ "allOf": chosen.collect::<Vec<_>>() }),
             json!({ "$defs": defined, "allOf": referring.collect::<Vec<_>>() }),
         ] {
-            let error = check_schema("the schema", &schema).expect_err(&schema.to_string()).to_string();
+            let error = check_schema("the schema", &schema, 64).expect_err(&schema.to_string()).to_string();
             assert!(
                 error.starts_with("the schema: a text must match 20 of its patterns together"),
                 "{error}"
@@ -317,7 +318,7 @@ mod tests {
             json!({ "properties": { "a": search(1), "b": search(2), "allOf": search(3) } }),
             tree,
         ] {
-            assert_eq!(check_schema("the schema", &schema), Ok(()), "{schema}");
+            assert_eq!(check_schema("the schema", &schema, 64), Ok(()), "{schema}");
         }
     }
 }

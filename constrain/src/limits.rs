@@ -82,7 +82,7 @@ pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
     if bytes > SCHEMA_BYTES {
         return Err(too_large(bytes, "bytes", SCHEMA_BYTES));
     }
-    joined::check_schema(what, schema)?;
+    joined::check_schema(what, schema, SCHEMA_DEPTH)?;
     Ok(bytes)
 }
 
