@@ -78,6 +78,7 @@ pub use kernmill_compiler::{
     quant::Preset,
     synth,
 };
+pub use kernmill_os::foreign;
 pub use kernmill_os::output::{GoneOnWith, NewFile};
 pub use kernmill_plan::kv::{KvFormat, KvFormats, KvPair, KvRequest};
 pub use kernmill_plan::target::{Level, Tuning};

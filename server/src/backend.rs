@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+/// How long a stream waits for something to send before it begins. Gateways wait for a minute.
+const MOMENT: Duration = Duration::from_secs(30);
+
 /// A future that may be kept.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -111,6 +114,8 @@ pub struct CacheFacts {
 pub struct Running {
     /// Until it is known whether the request was taken up.
     accepted: Option<Accepted>,
+    /// The first event, while it waits to be taken.
+    first: Option<Event>,
     events: UnboundedReceiver<Event>,
     /// Cancels the request, once.
     guard: Guard,
@@ -127,6 +132,7 @@ impl Running {
     ) -> Running {
         Running {
             accepted: Some(accepted),
+            first: None,
             events,
             guard: Guard(Some(Box::new(cancel))),
             meter: Meter::default(),
@@ -145,6 +151,27 @@ impl Running {
         result
     }
 
+    /// Waits until the request is taken up; before a stream also until there is something to send, for half a
+    /// minute at most. What is refused until then has a status that says so, which clients and gateways
+    /// understand. A stream that has to wait longer begins all the same, so that its client does not give up.
+    ///
+    /// # Errors
+    /// When the request is not taken up, or has ended before it has begun.
+    pub async fn ready(&mut self, is_stream: bool) -> Result<(), SubmitError> {
+        self.accepted().await?;
+        if is_stream && self.first.is_none() {
+            self.first = tokio::time::timeout(MOMENT, self.receive()).await.unwrap_or_default();
+        }
+        match &self.first {
+            Some(Event::Done(answer)) if answer.tokens.is_empty() => match &answer.finish {
+                Finish::Ended(EndReason::Draining) => Err(SubmitError::Drained),
+                Finish::Unavailable(why) => Err(SubmitError::StageLost(why.clone())),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
     /// Cancels the request. The events that were on their way come, and the end.
     pub fn cancel(&mut self) {
         self.guard.run();
@@ -152,6 +179,13 @@ impl Running {
 
     /// The next event; `None` if the backend has failed, or after the last one.
     pub async fn next(&mut self) -> Option<Event> {
+        match self.first.take() {
+            None => self.receive().await,
+            first => first,
+        }
+    }
+
+    async fn receive(&mut self) -> Option<Event> {
         let event = self.events.recv().await;
         match &event {
             Some(Event::Token(_)) => {
@@ -263,6 +297,8 @@ pub enum SubmitError {
     Refused(Refusal),
     /// Another stage of the model cannot be reached, for this reason.
     StageLost(String),
+    /// The backend ended before it began with the request.
+    Drained,
     /// The backend has failed.
     Gone,
 }
@@ -343,5 +379,44 @@ impl Load {
             "draining": self.is_draining,
             "version": env!("CARGO_PKG_VERSION"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernmill::serve::{RefusalReason, Token};
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+    use tokio::sync::oneshot;
+
+    fn running() -> (oneshot::Sender<Result<(), SubmitError>>, UnboundedSender<Event>, Running) {
+        let (accepted, answer) = oneshot::channel();
+        let (events, inbox) = unbounded_channel();
+        (accepted, events, Running::new(answer, inbox, || {}))
+    }
+
+    fn token() -> Event {
+        Event::Token(Token { id: 7, text: "a".to_owned(), logprobs: None })
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_ready_with_its_first_event() {
+        // A refusal that comes late, as behind a long step, is one of the request.
+        let (accepted, _events, mut late) = running();
+        let mut waiting = Box::pin(late.ready(true));
+        let moment = Duration::from_millis(50);
+        assert!(tokio::time::timeout(moment, &mut waiting).await.is_err());
+        let refusal = Refusal { reason: RefusalReason::QueueFull, retry_after: Duration::from_secs(1) };
+        accepted.send(Err(SubmitError::Refused(refusal))).unwrap();
+        assert_eq!(waiting.await, Err(SubmitError::Refused(refusal)));
+
+        let (accepted, events, mut taken) = running();
+        accepted.send(Ok(())).unwrap();
+        taken.ready(false).await.unwrap();
+        // A stream waits longer, and what it waited for is not lost.
+        assert!(tokio::time::timeout(moment, taken.ready(true)).await.is_err());
+        events.send(token()).unwrap();
+        taken.ready(true).await.unwrap();
+        assert!(matches!(taken.next().await, Some(Event::Token(token)) if token.id == 7));
     }
 }

@@ -11,7 +11,7 @@ use crate::head::Head;
 use crate::reply::{self, Stream};
 use crate::scope::salt;
 use crate::state::State;
-use crate::{limits, sampling};
+use crate::{limits, prompt, sampling};
 use axum::response::Response;
 use kernmill::Logprobs;
 use kernmill::runtime::{StopReason, Tokenizer};
@@ -146,12 +146,9 @@ fn prompts(facts: &Facts, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError
     let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
     let value = fields.take("prompt").ok_or_else(|| fields.missing("prompt"))?;
     let wrong = |value: &Value| fields.wrong("prompt", value, expected);
-    let tokenizer = tokenizer(facts)?;
     let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
         let ids = match value {
-            Value::String(text) => {
-                tokenizer.encode(text, true).map_err(|error| ApiError::field("prompt", error.to_string()))?
-            }
+            Value::String(text) => prompt::encode(facts, "prompt", text)?,
             Value::Array(ids) => {
                 let id =
                     |id: &Value| id.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
@@ -199,8 +196,9 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     for request in std::mem::take(&mut completion.requests) {
         running.push(state.submit(request, &record));
     }
-    for running in &mut running {
-        reply::soon(completion.streams, async { Ok(running.accepted().await?) }).await?;
+    // All are taken up, before the first one has begun.
+    for (at, running) in running.iter_mut().enumerate().rev() {
+        running.ready(completion.streams && at == 0).await?;
     }
     let unknown = std::mem::take(&mut completion.unknown);
     let head = Head::new("cmpl-", &completion.model, state.backend.facts());
@@ -457,15 +455,20 @@ mod tests {
             ("/v1/chat/completions", json!({ "messages": messages })),
             ("/v1/responses", json!({ "input": "Hi" })),
             ("/v1/messages", json!({ "messages": messages, "max_tokens": 5 })),
+            ("/api/chat", json!({ "messages": messages })),
+            ("/api/generate", json!({ "prompt": "Hi" })),
         ] {
             let none = state(Scripted::new(&[], drained.clone()), Config::default());
-            let (status, _, text) = send(&none, "POST", path, "", &body).await;
-            assert_eq!(status, 503, "{path}: {text}");
-            assert!(text.contains("send it again"), "{path}: {text}");
-            let mut streamed = body.clone();
-            streamed["stream"] = json!(true);
-            let (_, _, text) = send(&none, "POST", path, "", &streamed).await;
-            assert!(text.contains("send it again"), "{path}: {text}");
+            for streams in [false, true] {
+                let mut asked = body.clone();
+                asked["stream"] = json!(streams);
+                let (status, headers, text) = send(&none, "POST", path, "", &asked).await;
+                assert_eq!(status, 503, "{path}: {text}");
+                assert!(text.contains("send it again"), "{path}: {text}");
+                assert_eq!(headers["retry-after"], "5", "{path}");
+            }
+            let mut body = body;
+            body["stream"] = json!(false);
             // What has begun is cut.
             let some = state(Scripted::new(&["Hel"], drained.clone()), Config::default());
             let (status, _, text) = send(&some, "POST", path, "", &body).await;

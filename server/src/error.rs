@@ -3,7 +3,7 @@
 use crate::backend::SubmitError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kernmill::serve::Refusal;
+use kernmill::serve::{Refusal, RefusalReason};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use std::time::Duration;
 const LONGEST_RETRY: u64 = 120;
 /// When it is worth asking again while a stage is lost: it is called every two seconds.
 const STAGE_RETRY: Duration = Duration::from_secs(2);
+/// When it is worth asking again at a server that ends: another one, or its next start, may be there.
+const DRAIN_RETRY: Duration = Duration::from_secs(5);
 
 /// An error in the form of OpenAI's API.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +47,12 @@ impl ApiError {
         let message = format!(
             "the context holds {context} tokens, the prompt has {prompt}{asked}: send less, or ask for less"
         );
+        ApiError { code: Some("context_length_exceeded"), ..ApiError::field(param, message) }
+    }
+
+    /// A text is longer than any that the context holds, for this reason. Its tokens were not counted.
+    pub fn too_long(param: &str, why: &str, context: u32) -> ApiError {
+        let message = format!("the context holds {context} tokens, the prompt has more: {why}");
         ApiError { code: Some("context_length_exceeded"), ..ApiError::field(param, message) }
     }
 
@@ -126,6 +134,12 @@ impl ApiError {
         ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
     }
 
+    /// The body is packed.
+    pub fn encoding() -> ApiError {
+        let message = "the body must not be packed: send it without `Content-Encoding`";
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
+    }
+
     /// The body did not come in time.
     pub fn timeout() -> ApiError {
         ApiError::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", "the body did not come in time")
@@ -142,7 +156,8 @@ impl ApiError {
     pub fn refused(refusal: &Refusal) -> ApiError {
         let message = refusal.reason.to_string();
         let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded_error", message);
-        ApiError { retry_after: (!refusal.retry_after.is_zero()).then_some(refusal.retry_after), ..error }
+        let wait = if refusal.reason == RefusalReason::Draining { DRAIN_RETRY } else { refusal.retry_after };
+        ApiError { retry_after: (!wait.is_zero()).then_some(wait), ..error }
     }
 
     /// The server cannot go on.
@@ -152,7 +167,9 @@ impl ApiError {
 
     /// The server drains, and has made nothing of a request. Another server, or the next start, can.
     pub fn drained() -> ApiError {
-        ApiError::unavailable("the server ends before it has begun with this request: send it again")
+        let error =
+            ApiError::unavailable("the server ends before it has begun with this request: send it again");
+        ApiError { retry_after: Some(DRAIN_RETRY), ..error }
     }
 
     /// Another stage of the model cannot be reached. It is called again all the time.
@@ -278,6 +295,7 @@ impl From<SubmitError> for ApiError {
             SubmitError::Invalid(message) => ApiError::invalid(message),
             SubmitError::Refused(refusal) => ApiError::refused(&refusal),
             SubmitError::StageLost(why) => ApiError::stage_lost(&why),
+            SubmitError::Drained => ApiError::drained(),
             SubmitError::Gone => ApiError::internal("the engine has failed: the log says why"),
         }
     }

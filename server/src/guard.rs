@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::ollama;
 use crate::state::Config;
-use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, Method, Uri};
 use std::net::IpAddr;
 
@@ -11,7 +11,8 @@ use std::net::IpAddr;
 /// by a name that it has the machine's address under (DNS rebinding) nor by a form.
 ///
 /// # Errors
-/// When the header `Host` names another machine, a page elsewhere sent the request, or a body is no JSON.
+/// When the header `Host` names another machine, a page elsewhere sent the request, or a body is no JSON, is
+/// packed, or is announced to be larger than bodies may be.
 pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     check_source(config, uri, headers)?;
     let is_json = |value: &str| {
@@ -24,10 +25,20 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
     if method == Method::POST && (is_browser || !uri.path().starts_with(ollama::PATH)) {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         // Without a body there is no type.
-        let is_empty = headers.get("content-length").is_none_or(|length| length == "0")
-            && headers.get("transfer-encoding").is_none();
+        let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
+            && headers.get(TRANSFER_ENCODING).is_none();
         if !kind.map_or(is_empty, is_json) {
             return Err(ApiError::media_type());
+        }
+        if headers
+            .get(CONTENT_ENCODING)
+            .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+        {
+            return Err(ApiError::encoding());
+        }
+        let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > config.body_bytes as u64) {
+            return Err(ApiError::too_large(config.body_bytes));
         }
     }
     Ok(())
@@ -36,10 +47,15 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
 /// Checks who a request was meant for, and which page sent it, whatever its body is.
 ///
 /// # Errors
-/// When the header `Host` names another machine, or a page elsewhere sent the request.
+/// When the header `Host` or the address names another machine, there are several such headers, or a page
+/// elsewhere sent the request.
 pub fn check_source(config: &Config, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    let host =
-        headers.get(HOST).and_then(|value| value.to_str().ok()).or(uri.authority().map(|host| host.as_str()));
+    if headers.get_all(HOST).iter().nth(1).is_some() {
+        return Err(ApiError::invalid("the header `Host` comes more than once, expected once"));
+    }
+    // The host of a whole address goes before the header.
+    let host = uri.authority().map(|host| host.as_str());
+    let host = host.or_else(|| headers.get(HOST).and_then(|value| value.to_str().ok()));
     let host = host.ok_or_else(|| ApiError::invalid("the header `Host` is missing"))?;
     if !is_own(config, host) {
         let name = name_of(host);
@@ -113,6 +129,40 @@ mod tests {
         assert_eq!(status(&config, &Method::GET, &[]), 400);
         config.hosts.push("models.example".to_owned());
         assert_eq!(status(&config, &Method::GET, &[("host", "models.example:80")]), 200);
+    }
+
+    #[test]
+    fn a_request_is_meant_for_one_host() {
+        let config = Config::default();
+        let meant = |address: &'static str, hosts: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append("host", HeaderValue::from_static(host));
+            }
+            let checked = check(&config, &Method::GET, &Uri::from_static(address), &headers);
+            checked.map_or_else(|error| error.status().as_u16(), |()| 200)
+        };
+        assert_eq!(meant("/v1/models", &["localhost", "localhost"]), 400);
+        assert_eq!(meant("/v1/models", &["localhost", "evil.example"]), 400);
+        // RFC 9112, 3.2.2: the host of a whole address goes before the header.
+        assert_eq!(meant("http://evil.example/v1/models", &["localhost"]), 403);
+        assert_eq!(meant("http://localhost:8080/v1/models", &["localhost:8080"]), 200);
+        assert_eq!(meant("http://localhost/v1/models", &["evil.example"]), 200);
+    }
+
+    #[test]
+    fn packed_and_large_bodies_are_refused_before_they_come() {
+        let config = Config { body_bytes: 1000, ..Config::default() };
+        let with = |name: &'static str, value: &str| {
+            let json = ("content-type", "application/json");
+            status(&config, &Method::POST, &[("host", "localhost"), json, (name, value)])
+        };
+        for coding in ["gzip", "br", "deflate, gzip", ""] {
+            assert_eq!(with("content-encoding", coding), 415, "{coding}");
+        }
+        assert_eq!(with("content-encoding", "identity"), 200);
+        assert_eq!((with("content-length", "1000"), with("content-length", "1001")), (200, 413));
+        assert_eq!(with("content-length", "18446744073709551615"), 413);
     }
 
     #[test]

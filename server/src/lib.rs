@@ -41,6 +41,7 @@ mod otlp;
 mod otlp;
 mod pace;
 mod page;
+mod prompt;
 mod record;
 mod reply;
 mod responses;

@@ -198,7 +198,7 @@ async fn accept<T>(
 pub fn serve(backend: Arc<dyn Backend>, config: Config, on_ready: impl FnOnce(&str)) -> io::Result<()> {
     // One thread: the engine's workers have the others.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let server = Server::bind(backend, config).await?;
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut ends = signal(SignalKind::terminate())?;
@@ -215,7 +215,10 @@ pub fn serve(backend: Arc<dyn Backend>, config: Config, on_ready: impl FnOnce(&s
         };
         tokio::select! { () = served => {}, () = signals => {} }
         Ok(())
-    })
+    });
+    // What is still being read or compiled for nobody does not hold up the end.
+    runtime.shutdown_background();
+    served
 }
 
 #[cfg(all(test, feature = "tls"))]

@@ -4,9 +4,9 @@ use crate::error::ApiError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use kernmill::foreign::Cancel;
 use serde_json::Value;
 use std::convert::Infallible;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,9 +15,6 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often a stream without events shows that it is alive. Proxies and clients give up on silent ones.
 const PING: Duration = Duration::from_secs(10);
-
-/// How long a stream waits before it begins.
-const MOMENT: Duration = Duration::from_millis(20);
 
 /// A response of JSON.
 pub fn json(value: &Value) -> Response {
@@ -39,23 +36,8 @@ pub fn with_warnings(mut response: Response, unknown: &[String]) -> Response {
     response
 }
 
-/// Waits until a request is taken up: to the end, or, before a stream, for a moment only. What is not taken
-/// up at once has a status that says so. A stream that has to wait for the step that runs begins all the
-/// same, so that its client does not give up.
-///
-/// # Errors
-/// When the request is not taken up.
-pub async fn soon(
-    is_stream: bool,
-    accepted: impl Future<Output = Result<(), ApiError>>,
-) -> Result<(), ApiError> {
-    if !is_stream {
-        return accepted.await;
-    }
-    tokio::time::timeout(MOMENT, accepted).await.unwrap_or(Ok(()))
-}
-
-/// Does something that takes time, off the thread that serves connections.
+/// Does something that takes time, off the thread that serves connections. What it has foreign programs do
+/// ends soon when the client is gone.
 ///
 /// # Errors
 /// As those of `work`; when it panics.
@@ -63,7 +45,9 @@ pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let panicked = |_| ApiError::internal("the request could not be read: the log says why");
-    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+    let cancel = Cancel::default();
+    let _gone = cancel.on_drop();
+    tokio::task::spawn_blocking(move || cancel.around(work)).await.map_err(panicked)?
 }
 
 /// Where the events of a response go. The last clone that is dropped ends the response.

@@ -1,12 +1,14 @@
 //! Sessions: prompts that a key keeps in files, with what was computed of them, so that they are there after
 //! the next start. A session is its key's alone.
 
+use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::request::ChatRequest;
-use crate::chat::turn::{Prepared, tokenizer};
+use crate::chat::turn::Prepared;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
+use crate::prompt;
 use crate::reply;
 use crate::scope::salt;
 use crate::state::State;
@@ -158,7 +160,7 @@ impl Asked {
             Some(prompt) => {
                 let (model, adapters) = scope.model(&mut fields)?;
                 let salt = salt(&mut fields)?;
-                (model, adapters, ids(scope.facts.vocab, tokenizer(scope.facts)?, &fields, &prompt)?, salt)
+                (model, adapters, ids(scope.facts, &fields, &prompt)?, salt)
             }
         };
         let most = scope.facts.context as usize;
@@ -198,17 +200,11 @@ impl Asked {
 }
 
 /// Ids of a prompt: a text, or ids.
-fn ids(
-    vocab: u32,
-    tokenizer: &kernmill::runtime::Tokenizer,
-    fields: &Fields,
-    prompt: &Value,
-) -> Result<Vec<u32>, ApiError> {
-    let wrong = || fields.wrong("prompt", prompt, &format!("a string, or token ids below {vocab}"));
-    match prompt {
-        Value::String(text) => {
-            tokenizer.encode(text, true).map_err(|error| ApiError::field("prompt", error.to_string()))
-        }
+fn ids(facts: &Facts, fields: &Fields, value: &Value) -> Result<Vec<u32>, ApiError> {
+    let vocab = facts.vocab;
+    let wrong = || fields.wrong("prompt", value, &format!("a string, or token ids below {vocab}"));
+    match value {
+        Value::String(text) => prompt::encode(facts, "prompt", text),
         Value::Array(ids) => {
             let id = |id: &Value| id.as_u64().filter(|id| *id < u64::from(vocab)).map(|id| id as u32);
             ids.iter().map(id).collect::<Option<_>>().ok_or_else(wrong)

@@ -169,13 +169,22 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::encode`], and when the text has more bytes than `most` tokens can stand for.
     pub fn encode_within(&self, text: &str, special: bool, most: usize) -> Result<Vec<u32>, TokenizerError> {
-        if self.covers_bytes() && text.len() / self.longest() > most {
-            let bytes = most.saturating_mul(self.longest());
-            let expected =
-                format!("expected at most {bytes}: {most} tokens of {} bytes each", self.longest());
-            return Err(TokenizerError::TooLong { bytes: text.len(), expected });
-        }
+        self.check_length(text.len(), most)?;
         self.encode(text, special)
+    }
+
+    /// Checks that a text of `bytes` may have as few as `most` tokens, by its length alone.
+    ///
+    /// # Errors
+    /// When it certainly has more.
+    pub fn check_length(&self, bytes: usize, most: usize) -> Result<(), TokenizerError> {
+        if self.covers_bytes() && bytes / self.longest() > most {
+            let bound = most.saturating_mul(self.longest());
+            let expected =
+                format!("expected at most {bound}: {most} tokens of {} bytes each", self.longest());
+            return Err(TokenizerError::TooLong { bytes, expected });
+        }
+        Ok(())
     }
 
     fn check(&self, ids: Vec<u32>) -> Result<Vec<u32>, TokenizerError> {

@@ -27,7 +27,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     .await?;
     let events = Events::new(request.model, prepared.prompt_tokens());
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
-    reply::soon(request.streams, turn.accepted()).await?;
+    turn.ready(request.streams).await?;
     let response = if request.streams {
         let (stream, response) = Stream::new();
         tokio::spawn(run(state, turn, events, stream));

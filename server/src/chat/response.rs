@@ -37,8 +37,9 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     }
     let head = Head::new("chatcmpl-", &request.model, state.backend.facts());
     let effort = request.ask.conversation.effort.name();
-    for turn in &mut turns {
-        reply::soon(request.streams, turn.accepted()).await?;
+    // All are taken up, before the first one has begun.
+    for (at, turn) in turns.iter_mut().enumerate().rev() {
+        turn.ready(request.streams && at == 0).await?;
     }
     let response = if request.streams {
         stream(state, turns, head, effort, [request.has_usage, request.is_older])

@@ -3,9 +3,11 @@
 use super::pieces::{End, Piece, Pieces};
 use crate::backend::{Backend, Facts, Running};
 use crate::error::ApiError;
+use crate::prompt;
+pub use crate::prompt::tokenizer;
 use kernmill::chat::{Conversation, ToolChoice, TurnError, TurnOptions};
 use kernmill::constrain::{Constraint, Rule};
-use kernmill::runtime::{AdapterUse, Tokenizer};
+use kernmill::runtime::AdapterUse;
 use kernmill::serve::{Answer, Class, Event, Finish, Request};
 use kernmill::{SamplerParams, chat};
 use std::collections::BTreeMap;
@@ -70,6 +72,7 @@ impl Prepared {
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
     pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
+        prompt::check(facts, "messages", &ask.conversation)?;
         let options = TurnOptions {
             choice: ask.choice.clone(),
             allowed: None,
@@ -90,8 +93,7 @@ impl Prepared {
     /// # Errors
     /// When the prompt has no tokens or does not fit the context, or a form cannot be held to.
     pub fn raw(facts: &Facts, text: &str, ask: Ask) -> Result<Prepared, ApiError> {
-        let prompt = tokenizer(facts)?.encode(text, true);
-        let prompt = prompt.map_err(|error| ApiError::field("prompt", error.to_string()))?;
+        let prompt = prompt::encode(facts, "prompt", text)?;
         if prompt.is_empty() {
             return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
         }
@@ -167,14 +169,6 @@ impl Prepared {
     }
 }
 
-/// The tokenizer of a backend, which was read at the start.
-///
-/// # Errors
-/// When the model has none.
-pub fn tokenizer(facts: &Facts) -> Result<&Tokenizer, ApiError> {
-    facts.tokenizer.get().map_err(|error| ApiError::internal(error.to_string()))
-}
-
 /// The error of a request whose turn is refused: it names the field at fault.
 fn refused(ask: &Ask, error: &TurnError) -> ApiError {
     let field = match error {
@@ -203,13 +197,13 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until the turn is taken up.
+    /// Waits until the turn is taken up, and before a stream until there is something to send.
     ///
     /// # Errors
-    /// When it is not.
-    pub async fn accepted(&mut self) -> Result<(), ApiError> {
+    /// When it is not taken up.
+    pub async fn ready(&mut self, is_stream: bool) -> Result<(), ApiError> {
         match &mut self.running {
-            Some(running) => Ok(running.accepted().await?),
+            Some(running) => Ok(running.ready(is_stream).await?),
             None => Ok(()),
         }
     }
@@ -225,7 +219,7 @@ impl Turn {
             if let Some(piece) = self.pieces.pop() {
                 return Some(piece);
             }
-            if let Err(error) = self.accepted().await {
+            if let Err(error) = self.ready(false).await {
                 self.running = None;
                 let answer = self.pieces.so_far();
                 self.pieces.end(End::Refused(Box::new(error)), answer);

@@ -75,7 +75,7 @@ impl Inference {
         let mut all: Vec<_> =
             requests.into_iter().map(|request| self.state.submit(request, &record)).collect();
         for running in &mut all {
-            reply::soon(streams, accepted(running)).await?;
+            accepted(running).await?;
         }
         let (sender, receiver) = unbounded_channel();
         let (told, _) = watch::channel(false);

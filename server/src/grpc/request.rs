@@ -8,6 +8,7 @@ use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
+use crate::prompt;
 use crate::sampling;
 use crate::scope::{Scope, salt_of};
 use crate::state::State;
@@ -174,9 +175,11 @@ fn adapters(scope: &Scope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterU
 fn prompt(facts: &Facts, request: &GenerateRequest) -> Result<Vec<u32>, ApiError> {
     let mut ids = match &request.prompt {
         None => return Err(ApiError::field("prompt", "`prompt` is missing, expected `text` or `token_ids`")),
-        Some(Prompt::Text(text)) => tokenizer(facts)?
+        // What is cut to fit may be longer than the context.
+        Some(Prompt::Text(text)) if request.truncate_prompt_tokens > 0 => tokenizer(facts)?
             .encode(text, true)
             .map_err(|error| ApiError::field("text", error.to_string()))?,
+        Some(Prompt::Text(text)) => prompt::encode(facts, "text", text)?,
         Some(Prompt::TokenIds(tokens)) => {
             known("token_ids", &tokens.ids, facts.vocab)?;
             tokens.ids.clone()

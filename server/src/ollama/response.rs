@@ -50,7 +50,7 @@ async fn respond(
         return Ok(reply::with_warnings(reply::json(&answer.loaded()), &request.unknown));
     };
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
-    reply::soon(request.streams, turn.accepted()).await?;
+    turn.ready(request.streams).await?;
     let response = if request.streams {
         let (stream, response) = Stream::lines();
         tokio::spawn(run(state, turn, answer, stream));

@@ -41,7 +41,7 @@ pub async fn answer(
     })
     .await?;
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
-    reply::soon(request.streams, turn.accepted()).await?;
+    turn.ready(request.streams).await?;
     let mut events =
         Events::new(request.echo, request.ask.conversation.effort.name(), is_open).spaced(request.spaces);
     if request.seals {

@@ -1,0 +1,91 @@
+//! Texts that are encoded: only those that the context may hold.
+
+use crate::backend::Facts;
+use crate::error::ApiError;
+use kernmill::chat::{Conversation, Item};
+use kernmill::runtime::Tokenizer;
+use kernmill::runtime::tokenizer::TokenizerError;
+
+/// Ids of a prompt that stands in the field `param`. One that cannot fit the context is refused by its
+/// length, before the work.
+///
+/// # Errors
+/// When the text is too long or cannot be encoded.
+pub fn encode(facts: &Facts, param: &str, text: &str) -> Result<Vec<u32>, ApiError> {
+    let ids = tokenizer(facts)?.encode_within(text, true, facts.context as usize);
+    ids.map_err(|error| wrong(facts, param, &error))
+}
+
+/// Checks that a conversation may fit the context, by the length of what was said. What a model's format may
+/// leave out, such as reasoning, or write another way, such as calls, does not count.
+///
+/// # Errors
+/// When it cannot fit. `param` is the field that it comes from.
+pub fn check(facts: &Facts, param: &str, conversation: &Conversation) -> Result<(), ApiError> {
+    let bytes = conversation.items.iter().map(said).map(|text| text.trim().len()).sum();
+    let fits = tokenizer(facts)?.check_length(bytes, facts.context as usize);
+    fits.map_err(|error| wrong(facts, param, &error))
+}
+
+/// Text of an item that every format writes as it stands, but for space around it.
+fn said(item: &Item) -> &str {
+    match item {
+        Item::Instructions(text) | Item::User { text, .. } => text,
+        // Templates cut off reasoning that stands within an answer.
+        Item::Answer(text) => text.rsplit("</think>").next().unwrap_or_default(),
+        Item::Output(output) => &output.text,
+        Item::Reasoning(_) | Item::Preamble(_) | Item::Call(_) => "",
+    }
+}
+
+/// The tokenizer of a backend, which was read at the start.
+///
+/// # Errors
+/// When the model has none.
+pub fn tokenizer(facts: &Facts) -> Result<&Tokenizer, ApiError> {
+    facts.tokenizer.get().map_err(|error| ApiError::internal(error.to_string()))
+}
+
+fn wrong(facts: &Facts, param: &str, error: &TokenizerError) -> ApiError {
+    match error {
+        TokenizerError::TooLong { .. } => ApiError::too_long(param, &error.to_string(), facts.context),
+        other => ApiError::field(param, other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scripted::{Scripted, send, state};
+    use crate::state::Config;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_text_that_cannot_fit_is_refused_by_its_length() {
+        let server = state(Scripted::stops(&["Yes."]), Config::default());
+        let text = "a".repeat(200_000);
+        let messages = json!([{ "role": "user", "content": text }]);
+        for (path, body) in [
+            ("/v1/completions", json!({ "prompt": text })),
+            ("/v1/completions", json!({ "prompt": ["Hi", text] })),
+            ("/v1/chat/completions", json!({ "messages": messages })),
+            ("/v1/responses", json!({ "input": text })),
+            ("/v1/responses", json!({ "input": "Hi", "instructions": text })),
+            ("/v1/messages", json!({ "messages": messages, "max_tokens": 5 })),
+            ("/api/chat", json!({ "messages": messages })),
+            ("/api/generate", json!({ "prompt": text })),
+            ("/api/generate", json!({ "prompt": text, "raw": true })),
+        ] {
+            let (status, _, answer) = send(&server, "POST", path, "", &body).await;
+            assert_eq!(status, 400, "{path}: {answer}");
+            assert!(
+                answer.contains("the context holds 1024 tokens, the prompt has more"),
+                "{path}: {answer}"
+            );
+        }
+        // Space that a format takes away does not count.
+        let spaced = format!("Hi{}", " ".repeat(200_000));
+        let body = json!({ "messages": [{ "role": "user", "content": spaced }] });
+        let (_, _, answer) = send(&server, "POST", "/v1/chat/completions", "", &body).await;
+        assert!(!answer.contains("the prompt has more:"), "{answer}");
+    }
+}
