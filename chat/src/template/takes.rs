@@ -115,9 +115,12 @@ impl Takes {
         let mut takes = usual;
         let hello = Item::User { name: None, text: "Hello".to_owned() };
         let hello = Conversation { items: vec![hello], ..Conversation::default() };
-        let undefined = Takes { has_undefined_tools: true, ..takes };
-        if written(&hello, &takes).is_none() && written(&hello, &undefined).is_some() {
-            takes = undefined;
+        if written(&hello, &takes).is_none() {
+            takes.has_undefined_tools = true;
+            // Whoever does not even take this is asked no more.
+            if written(&hello, &takes).is_none() {
+                return usual;
+            }
         }
         let told = |system: Option<&str>| {
             written(&conversation(system, 0), &takes).is_some_and(|text| text.contains("get_weather"))
@@ -189,8 +192,8 @@ fn drops(written: &dyn Fn(&Conversation) -> Option<String>) -> Has {
 
 /// A small conversation with a declared function and so many calls of it.
 fn conversation(system: Option<&str>, calls: usize) -> Conversation {
-    let schema = json!({"type": "object", "properties": {"city": {"type": "string", "description": "A city."}},
-                        "required": ["city"]});
+    let city = json!({"type": "string", "description": "A city."});
+    let schema = json!({"type": "object", "properties": {"city": city}, "required": ["city"]});
     let tool = Tool {
         name: "get_weather".to_owned(),
         description: "Says how the weather is.".to_owned(),

@@ -21,8 +21,12 @@ pub(in crate::template) struct Run<'r> {
     kept: RefCell<Kept>,
 }
 
-/// Values with cells in them, through which a value may hold itself.
-type Kept = (Vec<Rc<Scope>>, Vec<Rc<Namespace>>, Vec<Rc<Loop>>);
+#[derive(Default)]
+struct Kept {
+    scopes: Vec<Rc<Scope>>,
+    spaces: Vec<Rc<Namespace>>,
+    loops: Vec<Rc<Loop>>,
+}
 
 /// How a block ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +38,7 @@ pub(super) enum Flow {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        let (scopes, spaces, loops) = &*self.kept.borrow();
+        let Kept { scopes, spaces, loops } = &*self.kept.borrow();
         scopes.iter().for_each(|scope| scope.clear());
         spaces.iter().for_each(|space| space.clear());
         loops.iter().for_each(|state| drop(state.last.take()));
@@ -59,15 +63,15 @@ impl<'r> Run<'r> {
     }
 
     pub fn keep_scope(&self, scope: &Rc<Scope>) {
-        self.kept.borrow_mut().0.push(scope.clone());
+        self.kept.borrow_mut().scopes.push(scope.clone());
     }
 
     pub fn keep_namespace(&self, space: &Rc<Namespace>) {
-        self.kept.borrow_mut().1.push(space.clone());
+        self.kept.borrow_mut().spaces.push(space.clone());
     }
 
     pub fn keep_loop(&self, state: &Rc<Loop>) {
-        self.kept.borrow_mut().2.push(state.clone());
+        self.kept.borrow_mut().loops.push(state.clone());
     }
 
     pub fn block(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<Flow> {

@@ -25,7 +25,7 @@ pub(super) fn print(out: &mut Builder, value: &Value) -> Result<()> {
 
 /// Writes a value as Python's `repr` does.
 pub(super) fn represent(out: &mut Builder, value: &Value) -> Result<()> {
-    out.budget().spend(8)?;
+    out.budget().spend(32)?;
     match value {
         Value::Undefined(_) => out.own("Undefined"),
         Value::None => out.own("None"),
@@ -146,7 +146,7 @@ pub(super) struct Json {
 impl Json {
     /// Writes a value as Python's `json.dumps` does.
     pub fn write(&self, out: &mut Builder, value: &Value, depth: usize) -> Result<()> {
-        out.budget().spend(8)?;
+        out.budget().spend(32)?;
         match value {
             Value::None => out.own("null"),
             Value::Bool(true) => out.own("true"),
