@@ -1,14 +1,40 @@
 //! Calls: functions that every template has, macros, methods, loops.
 
 use super::arguments::Given;
-use super::ast::Name;
-use super::budget::{Fault, Result, failed};
+use super::ast::{self, Expr, Line, Name};
+use super::budget::{Budget, Fault, Result, failed};
 use super::methods;
-use super::run::Run;
-use super::scope::{Definition, Namespace, Scope};
 use super::text::Builder;
-use super::value::{Dict, Value, deepest, range_length};
+use super::value::{Definition, Dict, Loop, Namespace, Scope, Value, deepest, equal, range_length};
 use std::rc::Rc;
+use std::sync::Arc;
+
+/// What calls need of a run.
+pub(super) trait Runner {
+    fn budget(&self) -> &Budget;
+
+    /// Text of the time in a form.
+    fn time(&self, format: &str) -> String;
+
+    /// Keeps what may hold itself to the end of the run.
+    fn keep_namespace(&self, space: &Rc<Namespace>);
+
+    fn keep_loop(&self, state: &Rc<Loop>);
+
+    fn value(&self, expression: &Expr, scope: &Rc<Scope>) -> Result<Value>;
+
+    fn write(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<()>;
+
+    /// Runs a loop, which may be inside of itself `level` times.
+    fn repeat(
+        &self,
+        definition: &Arc<ast::Loop>,
+        items: &Value,
+        scope: &Rc<Scope>,
+        level: usize,
+        out: &mut Builder,
+    ) -> Result<()>;
+}
 
 /// Most numbers of a range.
 const RANGE: usize = 100_000;
@@ -22,8 +48,8 @@ pub(super) fn function(name: &str) -> Option<Value> {
 }
 
 /// What a call gives. `caller` is the block of a `call` statement.
-pub(super) fn call(run: &Run, value: &Value, given: Given, caller: Option<Value>) -> Result<Value> {
-    let budget = &run.budget;
+pub(super) fn call(run: &dyn Runner, value: &Value, given: Given, caller: Option<Value>) -> Result<Value> {
+    let budget = run.budget();
     budget.steps(1)?;
     match value {
         Value::Macro(definition) => budget.deeper(|| expand(run, definition, given, caller)),
@@ -37,7 +63,7 @@ pub(super) fn call(run: &Run, value: &Value, given: Given, caller: Option<Value>
             }
             (Value::Loop(state), _) => {
                 run.keep_loop(state);
-                Ok(Value::Bool(state.changed(budget, given.positional)?))
+                Ok(Value::Bool(changed(state, budget, given.positional)?))
             }
             (Value::Cycler(cycler), name) => {
                 let at = cycler.1.get();
@@ -62,8 +88,8 @@ pub(super) fn call(run: &Run, value: &Value, given: Given, caller: Option<Value>
     }
 }
 
-fn builtin(run: &Run, name: &str, given: Given) -> Result<Value> {
-    let budget = &run.budget;
+fn builtin(run: &dyn Runner, name: &str, given: Given) -> Result<Value> {
+    let budget = run.budget();
     match name {
         "range" => {
             let given = given.bind(name, ["start", "stop", "step"])?;
@@ -116,14 +142,14 @@ fn builtin(run: &Run, name: &str, given: Given) -> Result<Value> {
             let given = given.bind(name, ["format"])?;
             let format = given.need_text(0)?.as_str();
             budget.spend(format.len().saturating_mul(16))?;
-            Ok(Value::text((run.clock)(format)))
+            Ok(Value::text(run.time(format)))
         }
     }
 }
 
 /// Entries of a dictionary that are given as one, as pairs, or as named arguments.
-fn entries(run: &Run, name: &str, given: Given) -> Result<Dict> {
-    let budget = &run.budget;
+fn entries(run: &dyn Runner, name: &str, given: Given) -> Result<Dict> {
+    let budget = run.budget();
     let Given { mut positional, named } = given;
     if positional.len() > 1 {
         return failed(format!("`{name}` takes one value and named ones"));
@@ -147,8 +173,8 @@ fn entries(run: &Run, name: &str, given: Given) -> Result<Dict> {
 }
 
 /// What a macro writes.
-fn expand(run: &Run, macro_: &Rc<Definition>, given: Given, caller: Option<Value>) -> Result<Value> {
-    let (definition, budget) = (&macro_.definition, &run.budget);
+fn expand(run: &dyn Runner, macro_: &Rc<Definition>, given: Given, caller: Option<Value>) -> Result<Value> {
+    let (definition, budget) = (&macro_.definition, run.budget());
     let scope = Scope::new(Some(macro_.scope.clone()));
     let Given { positional, mut named } = given;
     let mut positional = positional.into_iter();
@@ -177,7 +203,7 @@ fn expand(run: &Run, macro_: &Rc<Definition>, given: Given, caller: Option<Value
     }
     let more: Vec<Value> = positional.collect();
     if definition.takes_more {
-        scope.set(&Name::from("varargs"), super::run::rest(budget, more)?);
+        scope.set(&Name::from("varargs"), Value::tuple(budget, more)?);
     } else if !more.is_empty() {
         let most = definition.parameters.len();
         return failed(format!("`{}` has more than {most} arguments", definition.name));
@@ -194,6 +220,24 @@ fn expand(run: &Run, macro_: &Rc<Definition>, given: Given, caller: Option<Value
         return failed(format!("`{}` does not use `caller`", definition.name));
     }
     let mut out = Builder::new(budget);
-    run.block(&definition.body, &scope, &mut out)?;
+    run.write(&definition.body, &scope, &mut out)?;
     Ok(Value::Text(out.finish()))
+}
+
+/// Whether `loop.changed` was given something else the last time.
+fn changed(state: &Loop, budget: &Budget, values: Vec<Value>) -> Result<bool> {
+    deepest(budget, values.iter())?;
+    let mut last = state.last.borrow_mut();
+    let is_same = match &*last {
+        Some(last) if last.len() == values.len() => {
+            let mut is_same = true;
+            for (last, value) in last.iter().zip(&values) {
+                is_same = is_same && equal(budget, last, value)?;
+            }
+            is_same
+        }
+        _ => false,
+    };
+    *last = Some(values);
+    Ok(!is_same)
 }

@@ -1,75 +1,9 @@
 //! Equality and order of values, as Python has them.
 
+use super::ast::Compare;
 use super::budget::{Budget, Result, failed};
-use super::value::{Kind, Value};
+use super::value::{Value, check_key, equal};
 use std::cmp::Ordering;
-use std::rc::Rc;
-
-/// Whether two values are equal.
-pub(super) fn equal(budget: &Budget, left: &Value, right: &Value) -> Result<bool> {
-    budget.spend(32)?;
-    Ok(match (left, right) {
-        (Value::Text(left), Value::Text(right)) => {
-            let (left, right) = (left.as_str(), right.as_str());
-            left.len() == right.len() && {
-                budget.spend(left.len() / 8)?;
-                left == right
-            }
-        }
-        (Value::List(left), Value::List(right)) => {
-            let same = match (left.kind, right.kind) {
-                (Kind::Tuple | Kind::Group, Kind::Tuple | Kind::Group) => true,
-                (left, right) => left == right,
-            };
-            same && left.items.len() == right.items.len() && {
-                for (left, right) in left.items.iter().zip(&right.items) {
-                    if !equal(budget, left, right)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
-        }
-        (Value::Dict(left), Value::Dict(right)) => {
-            left.entries().len() == right.entries().len() && {
-                for (key, value) in left.entries() {
-                    match right.get(budget, key)? {
-                        Some(other) if equal(budget, value, other)? => {}
-                        _ => return Ok(false),
-                    }
-                }
-                true
-            }
-        }
-        (Value::Range(left), Value::Range(right)) => left == right,
-        (Value::None, Value::None) | (Value::Undefined(_), Value::Undefined(_)) => true,
-        _ => match (left.as_int(), right.as_int()) {
-            (Some(left), Some(right)) => left == right,
-            _ => match (left.as_float(), right.as_float()) {
-                (Some(left), Some(right)) => left == right,
-                _ => same(left, right),
-            },
-        },
-    })
-}
-
-/// Whether two values are the same object.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::None, Value::None) => true,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Int(left), Value::Int(right)) => left == right,
-        (Value::List(left), Value::List(right)) => Rc::ptr_eq(left, right),
-        (Value::Dict(left), Value::Dict(right)) => Rc::ptr_eq(left, right),
-        (Value::Stream(left), Value::Stream(right)) => Rc::ptr_eq(left, right),
-        (Value::Namespace(left), Value::Namespace(right)) => Rc::ptr_eq(left, right),
-        (Value::Loop(left), Value::Loop(right)) => Rc::ptr_eq(left, right),
-        (Value::Macro(left), Value::Macro(right)) => Rc::ptr_eq(left, right),
-        (Value::Function(left), Value::Function(right)) => left == right,
-        (Value::Text(left), Value::Text(right)) => std::ptr::eq(left.as_str(), right.as_str()),
-        _ => false,
-    }
-}
 
 /// The order of two values. Values of types that Python does not order are an error.
 pub(super) fn order(budget: &Budget, left: &Value, right: &Value) -> Result<Ordering> {
@@ -115,7 +49,7 @@ pub(super) fn contains(budget: &Budget, whole: &Value, part: &Value) -> Result<b
             _ => failed(format!("a value of type {} is in no text", part.type_name())),
         },
         Value::Dict(dict) => {
-            super::value::check_key(budget, part)?;
+            check_key(budget, part)?;
             Ok(dict.get(budget, part)?.is_some())
         }
         Value::Namespace(space) => Ok(part.as_str().is_some_and(|name| space.get(name).is_some())),
@@ -135,5 +69,43 @@ pub(super) fn contains(budget: &Budget, whole: &Value, part: &Value) -> Result<b
             }
             Ok(false)
         }
+    }
+}
+
+/// Sorts by values that have an order. Equal ones stay as they were. (The library's sort may panic where an
+/// order contradicts itself, as Python's of whole and other numbers does.)
+pub(super) fn sort_by<T>(budget: &Budget, items: Vec<T>, key: &impl Fn(&T) -> &Value) -> Result<Vec<T>> {
+    if items.len() < 2 {
+        return Ok(items);
+    }
+    budget.steps(items.len())?;
+    let mut left = items;
+    let right = left.split_off(left.len() / 2);
+    let mut left = sort_by(budget, left, key)?.into_iter().peekable();
+    let mut right = sort_by(budget, right, key)?.into_iter().peekable();
+    let mut sorted = Vec::with_capacity(left.len() + right.len());
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let takes_right = order(budget, key(b), key(a))?.is_lt();
+        sorted.extend(if takes_right { right.next() } else { left.next() });
+    }
+    sorted.extend(left.chain(right));
+    Ok(sorted)
+}
+
+/// Whether two values compare so.
+pub(super) fn compares(budget: &Budget, compare: Compare, left: &Value, right: &Value) -> Result<bool> {
+    let ordered = |accepts: fn(Ordering) -> bool| {
+        let is_nan = |value: &Value| matches!(value, Value::Float(number) if number.is_nan());
+        Ok(accepts(order(budget, left, right)?) && !is_nan(left) && !is_nan(right))
+    };
+    match compare {
+        Compare::Equal => equal(budget, left, right),
+        Compare::Unequal => Ok(!equal(budget, left, right)?),
+        Compare::Less => ordered(Ordering::is_lt),
+        Compare::LessEqual => ordered(Ordering::is_le),
+        Compare::Greater => ordered(Ordering::is_gt),
+        Compare::GreaterEqual => ordered(Ordering::is_ge),
+        Compare::In => contains(budget, right, left),
+        Compare::NotIn => Ok(!contains(budget, right, left)?),
     }
 }

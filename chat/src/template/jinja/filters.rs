@@ -3,57 +3,20 @@
 use super::arguments::Given;
 use super::budget::{Budget, Result, failed};
 use super::lists;
-use super::run::Run;
 use super::text::{Builder, Text, is_space};
 use super::value::{Kind, Value};
-use super::write::{Json, print, text};
-use super::{compare, format, methods};
-
-/// Names of filters on one value.
-const PLAIN: [&str; 27] = [
-    "abs",
-    "attr",
-    "capitalize",
-    "center",
-    "count",
-    "d",
-    "default",
-    "e",
-    "escape",
-    "float",
-    "forceescape",
-    "format",
-    "indent",
-    "int",
-    "length",
-    "lower",
-    "pprint",
-    "replace",
-    "round",
-    "safe",
-    "string",
-    "title",
-    "tojson",
-    "trim",
-    "truncate",
-    "upper",
-    "wordcount",
-];
-
-/// Whether there is a filter of a name.
-pub(super) fn is_known(name: &str) -> bool {
-    PLAIN.contains(&name) || lists::NAMES.contains(&name) || name == "wordwrap" || name == "striptags"
-}
+use super::write::{Json, text};
+use super::{format, methods, names};
 
 /// What a filter makes of a value.
-pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Result<Value> {
-    let budget = &run.budget;
+pub(super) fn apply(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<Value> {
     budget.steps(1)?;
     if let (Value::Undefined(what), "int" | "float") = (value, name) {
         return failed(what.to_string());
     }
-    if lists::NAMES.contains(&name) {
-        return lists::apply(run, name, value, given);
+    if names::is_list_filter(name) {
+        let apply = |name: &str, value: &Value, given| apply(budget, name, value, given);
+        return lists::apply(budget, name, value, given, &apply);
     }
     match name {
         "default" | "d" => {
@@ -73,7 +36,7 @@ pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Resul
             let name = given.need_text(0)?.as_str();
             // Items do not count here.
             match value {
-                Value::Dict(_) if !methods::has(value, name) => {
+                Value::Dict(_) if !names::has(value, name) => {
                     Ok(Value::undefined(format!("there is no `{name}`")))
                 }
                 _ => super::operate::attribute(budget, value, &name.into()),
@@ -316,36 +279,4 @@ fn json(budget: &Budget, value: &Value, given: Given) -> Result<Value> {
     let mut out = Builder::new(budget);
     options.write(&mut out, value, 0)?;
     Ok(Value::Text(out.finish()))
-}
-
-/// Sorts by values that have an order. Equal ones stay as they were. (The library's sort may panic where an
-/// order contradicts itself, as Python's of whole and other numbers does.)
-pub(super) fn sort_by<T>(budget: &Budget, items: Vec<T>, key: &impl Fn(&T) -> &Value) -> Result<Vec<T>> {
-    if items.len() < 2 {
-        return Ok(items);
-    }
-    budget.steps(items.len())?;
-    let mut left = items;
-    let right = left.split_off(left.len() / 2);
-    let mut left = sort_by(budget, left, key)?.into_iter().peekable();
-    let mut right = sort_by(budget, right, key)?.into_iter().peekable();
-    let mut sorted = Vec::with_capacity(left.len() + right.len());
-    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        let takes_right = compare::order(budget, key(b), key(a))?.is_lt();
-        sorted.extend(if takes_right { right.next() } else { left.next() });
-    }
-    sorted.extend(left.chain(right));
-    Ok(sorted)
-}
-
-/// Values as texts with a text between them.
-pub(super) fn join(budget: &Budget, values: &[Value], between: &Text) -> Result<Text> {
-    let mut out = Builder::new(budget);
-    for (n, value) in values.iter().enumerate() {
-        if n > 0 {
-            out.push_text(between)?;
-        }
-        print(&mut out, value)?;
-    }
-    Ok(out.finish())
 }

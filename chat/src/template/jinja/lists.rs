@@ -1,42 +1,26 @@
 //! Filters that go through the items of a value.
 
 use super::arguments::{Bound, Given};
-use super::ast::Name;
+use super::arithmetic::binary;
+use super::ast::{Binary, Name};
 use super::budget::{Budget, Result, failed};
-use super::compare::{equal, order};
-use super::run::Run;
+use super::compare::{order, sort_by};
 use super::text::Text;
-use super::value::{Kind, Value};
-use super::{filters, methods, operate, tests};
+use super::value::{Kind, Value, equal};
+use super::write::join as join_texts;
+use super::{methods, operate, tests, write};
 
-/// Names of these filters.
-pub(super) const NAMES: [&str; 21] = [
-    "batch",
-    "dictsort",
-    "first",
-    "groupby",
-    "items",
-    "join",
-    "last",
-    "list",
-    "map",
-    "max",
-    "min",
-    "random",
-    "reject",
-    "rejectattr",
-    "reverse",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "sum",
-    "unique",
-];
+/// Applies a filter of a name.
+type Apply<'a> = &'a dyn Fn(&str, &Value, Given) -> Result<Value>;
 
 /// What a filter makes of a value.
-pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Result<Value> {
-    let budget = &run.budget;
+pub(super) fn apply(
+    budget: &Budget,
+    name: &str,
+    value: &Value,
+    given: Given,
+    filter: Apply,
+) -> Result<Value> {
     match name {
         "first" => {
             given.bind(name, [])?;
@@ -74,12 +58,12 @@ pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Resul
             };
             items.reverse();
             match value {
-                Value::Text(_) => Ok(Value::Text(filters::join(budget, &items, &Text::of_template(""))?)),
+                Value::Text(_) => Ok(Value::Text(join_texts(budget, &items, &Text::of_template(""))?)),
                 _ => Value::stream(budget, items),
             }
         }
-        "map" => map(run, value, given),
-        "select" | "reject" | "selectattr" | "rejectattr" => select(run, name, value, given),
+        "map" => map(budget, value, given, filter),
+        "select" | "reject" | "selectattr" | "rejectattr" => select(budget, name, value, given),
         "sum" => {
             let given = given.bind(name, ["attribute", "start"])?;
             let mut sum = given.get(1).cloned().unwrap_or(Value::Int(0));
@@ -88,7 +72,7 @@ pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Resul
                 if let Value::Text(_) = sum {
                     return failed("`sum` takes no texts");
                 }
-                sum = operate::binary(budget, super::ast::Binary::Add, &sum, &item)?;
+                sum = binary(budget, Binary::Add, &sum, &item)?;
             }
             Ok(sum)
         }
@@ -139,13 +123,13 @@ pub(super) fn apply(run: &Run, name: &str, value: &Value, given: Given) -> Resul
 
 fn join(budget: &Budget, value: &Value, given: &Bound<2>) -> Result<Value> {
     let between = match given.get(0) {
-        Some(between) => super::write::text(budget, between)?,
+        Some(between) => write::text(budget, between)?,
         None => Text::of_template(""),
     };
     let items = value.items(budget)?;
     let items: Vec<Value> =
         items.iter().map(|item| by_attribute(budget, item, given.given(1))).collect::<Result<_>>()?;
-    Ok(Value::Text(filters::join(budget, &items, &between)?))
+    Ok(Value::Text(join_texts(budget, &items, &between)?))
 }
 
 /// An attribute of an item: names and numbers of items with dots between them. Without one, the item itself.
@@ -200,7 +184,7 @@ fn sorted(budget: &Budget, mut keyed: Vec<(Value, Value)>, is_reverse: bool) -> 
     if is_reverse {
         keyed.reverse();
     }
-    let mut sorted = filters::sort_by(budget, keyed, &|pair: &(Value, Value)| &pair.0)?;
+    let mut sorted = sort_by(budget, keyed, &|pair: &(Value, Value)| &pair.0)?;
     if is_reverse {
         sorted.reverse();
     }
@@ -208,8 +192,7 @@ fn sorted(budget: &Budget, mut keyed: Vec<(Value, Value)>, is_reverse: bool) -> 
 }
 
 /// `map`: attributes of the items, or what a filter makes of each.
-fn map(run: &Run, value: &Value, mut given: Given) -> Result<Value> {
-    let budget = &run.budget;
+fn map(budget: &Budget, value: &Value, mut given: Given, apply: Apply) -> Result<Value> {
     let items = items_if_any(budget, value)?;
     if given.positional.is_empty() && given.named.iter().any(|(name, _)| &**name == "attribute") {
         let given = given.bind("map", ["attribute", "default"])?;
@@ -223,7 +206,7 @@ fn map(run: &Run, value: &Value, mut given: Given) -> Result<Value> {
         return Value::stream(budget, items.iter().map(one).collect::<Result<_>>()?);
     }
     let Some(filter) = take_name(&mut given) else { return failed("`map` needs the name of a filter") };
-    let mapped = items.iter().map(|item| filters::apply(run, &filter, item, given.clone()));
+    let mapped = items.iter().map(|item| apply(&filter, item, given.clone()));
     Value::stream(budget, mapped.collect::<Result<_>>()?)
 }
 
@@ -240,8 +223,7 @@ fn take_name(given: &mut Given) -> Option<Name> {
 }
 
 /// Items that pass a test, or fail it, themselves or by an attribute.
-fn select(run: &Run, name: &str, value: &Value, mut given: Given) -> Result<Value> {
-    let budget = &run.budget;
+fn select(budget: &Budget, name: &str, value: &Value, mut given: Given) -> Result<Value> {
     let wanted = name.starts_with("select");
     let attribute = match name.ends_with("attr") {
         true if given.positional.is_empty() => {
@@ -278,7 +260,7 @@ fn group(budget: &Budget, value: &Value, given: &Bound<3>) -> Result<Value> {
         Ok((folded(budget, &found, counts_case)?, item, found))
     };
     let keyed = value.items(budget)?.into_iter().map(key).collect::<Result<Vec<_>>>()?;
-    let sorted = filters::sort_by(budget, keyed, &|item: &(Value, Value, Value)| &item.0)?;
+    let sorted = sort_by(budget, keyed, &|item: &(Value, Value, Value)| &item.0)?;
     let mut groups: Vec<(Value, Value, Vec<Value>)> = Vec::new();
     for (key, item, shown) in sorted {
         match groups.last_mut() {

@@ -3,45 +3,13 @@
 use super::arguments::Given;
 use super::ast::Name;
 use super::budget::{Budget, Result, failed};
-use super::compare::equal;
-use super::format;
 use super::text::{Builder, Text, is_space};
-use super::value::{Dict, Kind, Value};
+use super::value::{Dict, Kind, Value, check_key, equal};
 use super::write::is_printable;
+use super::{format, names};
 use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
-
-const OF_TEXTS: &str = "capitalize casefold center count endswith expandtabs find format format_map index isalnum \
-    isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle \
-    isupper join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex rjust \
-    rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill encode";
-const OF_LISTS: &str = "count index";
-const OF_DICTS: &str = "copy get items keys values";
-const CHANGING_LISTS: &str = "append clear extend insert pop remove reverse sort";
-const CHANGING_DICTS: &str = "clear pop popitem setdefault update";
-
-/// Whether a value has a method of a name.
-pub(super) fn has(value: &Value, name: &str) -> bool {
-    let is_in = |names: &str| names.split(' ').any(|known| known == name);
-    match value {
-        Value::Text(_) => is_in(OF_TEXTS),
-        Value::List(list) if list.kind == Kind::List => {
-            name == "copy" || is_in(OF_LISTS) || changes(value, name)
-        }
-        Value::List(list) if !matches!(list.kind, Kind::View(_)) => is_in(OF_LISTS),
-        Value::Dict(_) => is_in(OF_DICTS) || changes(value, name),
-        Value::Range(_) => is_in(OF_LISTS),
-        Value::Float(_) => name == "is_integer",
-        _ => false,
-    }
-}
-
-/// Whether a method changes what it belongs to, which templates may not.
-fn changes(value: &Value, name: &str) -> bool {
-    let names = if let Value::Dict(_) = value { CHANGING_DICTS } else { CHANGING_LISTS };
-    names.split(' ').any(|known| known == name)
-}
 
 /// What a method gives.
 pub(super) fn call(budget: &Budget, value: &Value, name: &Name, given: Given) -> Result<Value> {
@@ -50,7 +18,9 @@ pub(super) fn call(budget: &Budget, value: &Value, name: &Name, given: Given) ->
         Value::Dict(dict) => of_dict(budget, value, dict, name, given),
         Value::Float(number) => Ok(Value::Bool(number.fract() == 0.0)),
         _ if &**name == "copy" => Ok(value.clone()),
-        _ if changes(value, name) => failed(format!("`{name}` changes a list, which templates may not")),
+        _ if names::changes(value, name) => {
+            failed(format!("`{name}` changes a list, which templates may not"))
+        }
         _ => {
             let wanted = given.bind(name, ["value"])?;
             let wanted = wanted.need(0)?;
@@ -74,7 +44,7 @@ fn of_dict(budget: &Budget, value: &Value, dict: &Dict, name: &Name, given: Give
     match &**name {
         "get" => {
             let given = given.bind("get", ["key", "default"])?;
-            super::value::check_key(budget, given.need(0)?)?;
+            check_key(budget, given.need(0)?)?;
             let found = dict.get(budget, given.need(0)?)?.cloned();
             Ok(found.or_else(|| given.get(1).cloned()).unwrap_or(Value::None))
         }

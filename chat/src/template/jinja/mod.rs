@@ -6,6 +6,7 @@
 //! transformers has for templates. Texts know which of their characters the template wrote.
 
 mod arguments;
+mod arithmetic;
 mod ast;
 mod budget;
 mod calls;
@@ -16,6 +17,7 @@ mod format;
 mod lexer;
 mod lists;
 mod methods;
+mod names;
 mod operate;
 mod parse;
 mod run;

@@ -3,12 +3,13 @@
 use super::arguments::Given;
 use super::ast::{Arguments, Compare, Expr, Line, Literal, Name, Statement, Step, Target, Unary};
 use super::budget::{Budget, Fault, Result, failed};
-use super::scope::{Definition, Loop, Namespace, Scope};
+use super::calls::Runner;
 use super::text::{Builder, Text};
-use super::value::{Kind, Value, deepest};
-use super::{ast, calls, filters, operate, tests};
+use super::value::{Definition, Loop, Namespace, Scope, Value, deepest};
+use super::{arithmetic, ast, calls, compare, filters, operate, tests};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Text of the time in a form.
 pub(in crate::template) type Clock<'c> = &'c dyn Fn(&str) -> String;
@@ -62,19 +63,11 @@ impl<'r> Run<'r> {
         Ok(out.finish())
     }
 
-    pub fn keep_scope(&self, scope: &Rc<Scope>) {
+    fn keep_scope(&self, scope: &Rc<Scope>) {
         self.kept.borrow_mut().scopes.push(scope.clone());
     }
 
-    pub fn keep_namespace(&self, space: &Rc<Namespace>) {
-        self.kept.borrow_mut().spaces.push(space.clone());
-    }
-
-    pub fn keep_loop(&self, state: &Rc<Loop>) {
-        self.kept.borrow_mut().loops.push(state.clone());
-    }
-
-    pub fn block(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<Flow> {
+    fn block(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<Flow> {
         self.budget.deeper(|| {
             for (statement, line) in body {
                 let flow = self.statement(statement, scope, out).map_err(|mut fault| {
@@ -156,7 +149,7 @@ impl<'r> Run<'r> {
         Ok(out.finish())
     }
 
-    fn definition(&self, definition: &std::sync::Arc<ast::Macro>, scope: &Rc<Scope>) -> Value {
+    fn definition(&self, definition: &Arc<ast::Macro>, scope: &Rc<Scope>) -> Value {
         self.keep_scope(scope);
         Value::Macro(Rc::new(Definition { definition: definition.clone(), scope: scope.clone() }))
     }
@@ -188,70 +181,6 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Runs a loop, which may be inside of itself `level` times.
-    pub fn repeat(
-        &self,
-        definition: &std::sync::Arc<ast::Loop>,
-        items: &Value,
-        scope: &Rc<Scope>,
-        level: usize,
-        out: &mut Builder,
-    ) -> Result<()> {
-        let mut items = items.items(&self.budget)?;
-        if let Some(condition) = &definition.condition {
-            let mut chosen = Vec::new();
-            for item in items {
-                let inner = Scope::new(Some(scope.clone()));
-                self.assign(&definition.target, item.clone(), &inner)?;
-                if self.value(condition, &inner)?.is_true() {
-                    chosen.push(item);
-                }
-            }
-            items = chosen;
-        }
-        let depth = deepest(&self.budget, items.iter())?;
-        let state = Rc::new(Loop {
-            items: Rc::new(items),
-            at: 0.into(),
-            level,
-            last: RefCell::default(),
-            definition: definition.clone(),
-            scope: scope.clone(),
-            depth,
-        });
-        for (at, item) in state.items.iter().enumerate() {
-            state.at.set(at);
-            let inner = Scope::new(Some(scope.clone()));
-            self.assign(&definition.target, item.clone(), &inner)?;
-            inner.set(&"loop".into(), Value::Loop(state.clone()));
-            if self.block(&definition.body, &inner, out)? == Flow::Break {
-                break;
-            }
-        }
-        if state.items.is_empty() {
-            self.block(&definition.otherwise, &Scope::new(Some(scope.clone())), out)?;
-        }
-        Ok(())
-    }
-
-    /// The value of an expression.
-    pub fn value(&self, expression: &Expr, scope: &Rc<Scope>) -> Result<Value> {
-        match expression {
-            Expr::Literal(literal) => {
-                self.budget.spend(8)?;
-                Ok(match literal {
-                    Literal::None => Value::None,
-                    Literal::Bool(bool) => Value::Bool(*bool),
-                    Literal::Int(number) => Value::Int(*number),
-                    Literal::Float(number) => Value::Float(*number),
-                    Literal::Text(text) => Value::text(text.clone()),
-                })
-            }
-            Expr::Name(name) => self.named(name, scope),
-            expression => self.budget.deeper(|| self.composed(expression, scope)),
-        }
-    }
-
     fn named(&self, name: &Name, scope: &Rc<Scope>) -> Result<Value> {
         self.budget.steps(1)?;
         Ok(scope
@@ -280,7 +209,7 @@ impl<'r> Run<'r> {
                 let mut value = self.value(first, scope)?;
                 for (operator, other) in others {
                     let other = self.value(other, scope)?;
-                    value = operate::binary(&self.budget, *operator, &value, &other)?;
+                    value = arithmetic::binary(&self.budget, *operator, &value, &other)?;
                 }
                 Ok(value)
             }
@@ -321,7 +250,7 @@ impl<'r> Run<'r> {
         let mut value = self.value(value, scope)?;
         for operator in operators {
             self.budget.spend(8)?;
-            value = operate::unary(*operator, &value)?;
+            value = arithmetic::unary(*operator, &value)?;
         }
         Ok(value)
     }
@@ -330,7 +259,7 @@ impl<'r> Run<'r> {
         let mut left = self.value(first, scope)?;
         for (compare, right) in others {
             let right = self.value(right, scope)?;
-            if !operate::compares(&self.budget, *compare, &left, &right)? {
+            if !compare::compares(&self.budget, *compare, &left, &right)? {
                 return Ok(Value::Bool(false));
             }
             left = right;
@@ -373,7 +302,7 @@ impl<'r> Run<'r> {
             }
             Step::Filter(name, arguments) => {
                 let given = self.given(arguments, scope)?;
-                filters::apply(self, name, value, given)
+                filters::apply(&self.budget, name, value, given)
             }
             Step::Test(name, arguments, is_negated) => {
                 let given = self.given(arguments, scope)?;
@@ -422,6 +351,90 @@ impl<'r> Run<'r> {
     }
 }
 
+impl Runner for Run<'_> {
+    fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    fn time(&self, format: &str) -> String {
+        (self.clock)(format)
+    }
+
+    fn keep_namespace(&self, space: &Rc<Namespace>) {
+        self.kept.borrow_mut().spaces.push(space.clone());
+    }
+
+    fn keep_loop(&self, state: &Rc<Loop>) {
+        self.kept.borrow_mut().loops.push(state.clone());
+    }
+
+    fn write(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<()> {
+        self.block(body, scope, out).map(drop)
+    }
+
+    fn repeat(
+        &self,
+        definition: &Arc<ast::Loop>,
+        items: &Value,
+        scope: &Rc<Scope>,
+        level: usize,
+        out: &mut Builder,
+    ) -> Result<()> {
+        let mut items = items.items(&self.budget)?;
+        if let Some(condition) = &definition.condition {
+            let mut chosen = Vec::new();
+            for item in items {
+                let inner = Scope::new(Some(scope.clone()));
+                self.assign(&definition.target, item.clone(), &inner)?;
+                if self.value(condition, &inner)?.is_true() {
+                    chosen.push(item);
+                }
+            }
+            items = chosen;
+        }
+        let depth = deepest(&self.budget, items.iter())?;
+        let state = Rc::new(Loop {
+            items: Rc::new(items),
+            at: 0.into(),
+            level,
+            last: RefCell::default(),
+            definition: definition.clone(),
+            scope: scope.clone(),
+            depth,
+        });
+        for (at, item) in state.items.iter().enumerate() {
+            state.at.set(at);
+            let inner = Scope::new(Some(scope.clone()));
+            self.assign(&definition.target, item.clone(), &inner)?;
+            inner.set(&"loop".into(), Value::Loop(state.clone()));
+            if self.block(&definition.body, &inner, out)? == Flow::Break {
+                break;
+            }
+        }
+        if state.items.is_empty() {
+            self.block(&definition.otherwise, &Scope::new(Some(scope.clone())), out)?;
+        }
+        Ok(())
+    }
+
+    fn value(&self, expression: &Expr, scope: &Rc<Scope>) -> Result<Value> {
+        match expression {
+            Expr::Literal(literal) => {
+                self.budget.spend(8)?;
+                Ok(match literal {
+                    Literal::None => Value::None,
+                    Literal::Bool(bool) => Value::Bool(*bool),
+                    Literal::Int(number) => Value::Int(*number),
+                    Literal::Float(number) => Value::Float(*number),
+                    Literal::Text(text) => Value::text(text.clone()),
+                })
+            }
+            Expr::Name(name) => self.named(name, scope),
+            expression => self.budget.deeper(|| self.composed(expression, scope)),
+        }
+    }
+}
+
 /// A value as the template writes it, for messages.
 fn shown(first: &Expr, steps: &[Step]) -> String {
     let mut text = match first {
@@ -441,9 +454,4 @@ fn shown(first: &Expr, steps: &[Step]) -> String {
         };
     }
     text
-}
-
-/// A list of values that a macro takes besides its parameters.
-pub(super) fn rest(budget: &Budget, values: Vec<Value>) -> Result<Value> {
-    Value::sequence(budget, values, Kind::Tuple)
 }

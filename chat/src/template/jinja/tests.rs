@@ -3,10 +3,9 @@
 use super::arguments::Given;
 use super::ast::Compare;
 use super::budget::{Budget, Result, failed};
-use super::compare::same;
-use super::operate::compares;
-use super::value::Value;
-use super::{filters, methods};
+use super::compare::compares;
+use super::value::{Value, same};
+use super::{methods, names};
 
 /// Whether a value passes a test.
 pub(super) fn passes(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<bool> {
@@ -78,58 +77,8 @@ pub(super) fn passes(budget: &Budget, name: &str, value: &Value, given: Given) -
             let fits = methods::call(budget, &Value::Text(text), &method.into(), Given::default())?;
             fits.is_true()
         }
-        "filter" => value.as_str().is_some_and(filters::is_known),
-        "test" => value.as_str().is_some_and(is_known),
+        "filter" => value.as_str().is_some_and(names::is_filter),
+        "test" => value.as_str().is_some_and(names::is_test),
         _ => return failed(format!("unknown test `{name}`")),
     })
-}
-
-/// Names of the tests without arguments.
-const PLAIN: [&str; 20] = [
-    "defined",
-    "undefined",
-    "none",
-    "boolean",
-    "true",
-    "false",
-    "integer",
-    "float",
-    "number",
-    "string",
-    "mapping",
-    "sequence",
-    "iterable",
-    "callable",
-    "escaped",
-    "odd",
-    "even",
-    "lower",
-    "upper",
-    "filter",
-];
-const WITH_ARGUMENTS: [&str; 20] = [
-    "==",
-    "eq",
-    "equalto",
-    "!=",
-    "ne",
-    "<",
-    "lt",
-    "lessthan",
-    "<=",
-    "le",
-    ">",
-    "gt",
-    "greaterthan",
-    ">=",
-    "ge",
-    "in",
-    "sameas",
-    "divisibleby",
-    "test",
-    "filter",
-];
-
-fn is_known(name: &str) -> bool {
-    PLAIN.contains(&name) || WITH_ARGUMENTS.contains(&name)
 }

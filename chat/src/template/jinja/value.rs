@@ -2,7 +2,7 @@
 
 use super::ast;
 use super::budget::{Budget, Result, VALUE_DEPTH, failed};
-use super::scope::{Definition, Loop, Namespace};
+use super::scope;
 use super::text::Text;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -37,6 +37,11 @@ pub(in crate::template) enum Value {
     /// A text between items, and whether there was one.
     Joiner(Rc<(Text, Cell<bool>)>),
 }
+
+pub(super) type Scope = scope::Scope<Value>;
+pub(in crate::template) type Namespace = scope::Namespace<Value>;
+pub(in crate::template) type Definition = scope::Definition<Value>;
+pub(in crate::template) type Loop = scope::Loop<Value>;
 
 /// What a list of values is in Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +295,7 @@ impl Dict {
             return Ok(None);
         }
         for (at, (known, _)) in self.entries.iter().enumerate() {
-            if super::compare::equal(budget, known, key)? {
+            if equal(budget, known, key)? {
                 return Ok(Some(at));
             }
         }
@@ -319,5 +324,71 @@ pub(super) fn check_key(budget: &Budget, key: &Value) -> Result<()> {
             failed(format!("a value of type {} is no key", key.type_name()))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether two values are equal.
+pub(super) fn equal(budget: &Budget, left: &Value, right: &Value) -> Result<bool> {
+    budget.spend(32)?;
+    Ok(match (left, right) {
+        (Value::Text(left), Value::Text(right)) => {
+            let (left, right) = (left.as_str(), right.as_str());
+            left.len() == right.len() && {
+                budget.spend(left.len() / 8)?;
+                left == right
+            }
+        }
+        (Value::List(left), Value::List(right)) => {
+            let same = match (left.kind, right.kind) {
+                (Kind::Tuple | Kind::Group, Kind::Tuple | Kind::Group) => true,
+                (left, right) => left == right,
+            };
+            same && left.items.len() == right.items.len() && {
+                for (left, right) in left.items.iter().zip(&right.items) {
+                    if !equal(budget, left, right)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+        }
+        (Value::Dict(left), Value::Dict(right)) => {
+            left.entries().len() == right.entries().len() && {
+                for (key, value) in left.entries() {
+                    match right.get(budget, key)? {
+                        Some(other) if equal(budget, value, other)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                true
+            }
+        }
+        (Value::Range(left), Value::Range(right)) => left == right,
+        (Value::None, Value::None) | (Value::Undefined(_), Value::Undefined(_)) => true,
+        _ => match (left.as_int(), right.as_int()) {
+            (Some(left), Some(right)) => left == right,
+            _ => match (left.as_float(), right.as_float()) {
+                (Some(left), Some(right)) => left == right,
+                _ => same(left, right),
+            },
+        },
+    })
+}
+
+/// Whether two values are the same object.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::None, Value::None) => true,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Int(left), Value::Int(right)) => left == right,
+        (Value::List(left), Value::List(right)) => Rc::ptr_eq(left, right),
+        (Value::Dict(left), Value::Dict(right)) => Rc::ptr_eq(left, right),
+        (Value::Stream(left), Value::Stream(right)) => Rc::ptr_eq(left, right),
+        (Value::Namespace(left), Value::Namespace(right)) => Rc::ptr_eq(left, right),
+        (Value::Loop(left), Value::Loop(right)) => Rc::ptr_eq(left, right),
+        (Value::Macro(left), Value::Macro(right)) => Rc::ptr_eq(left, right),
+        (Value::Function(left), Value::Function(right)) => left == right,
+        (Value::Text(left), Value::Text(right)) => std::ptr::eq(left.as_str(), right.as_str()),
+        _ => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Values as texts: what Python prints, and JSON.
 
 use super::budget::{Budget, Result, failed};
+use super::compare::sort_by;
 use super::text::{Builder, Text};
 use super::value::{Kind, Value};
 
@@ -21,6 +22,18 @@ pub(super) fn print(out: &mut Builder, value: &Value) -> Result<()> {
         Value::Text(text) => out.push_text(text),
         other => represent(out, other),
     }
+}
+
+/// Values as texts with a text between them.
+pub(super) fn join(budget: &Budget, values: &[Value], between: &Text) -> Result<Text> {
+    let mut out = Builder::new(budget);
+    for (n, value) in values.iter().enumerate() {
+        if n > 0 {
+            out.push_text(between)?;
+        }
+        print(&mut out, value)?;
+    }
+    Ok(out.finish())
 }
 
 /// Writes a value as Python's `repr` does.
@@ -166,8 +179,7 @@ impl Json {
             Value::Dict(dict) => {
                 let mut entries: Vec<&(Value, Value)> = dict.entries().iter().collect();
                 if self.is_sorted {
-                    entries =
-                        super::filters::sort_by(out.budget(), entries, &|entry: &&(Value, Value)| &entry.0)?;
+                    entries = sort_by(out.budget(), entries, &|entry: &&(Value, Value)| &entry.0)?;
                 }
                 out.own("{")?;
                 for (n, (key, value)) in entries.into_iter().enumerate() {
