@@ -178,7 +178,9 @@ fn trees_that_share_their_branches_are_not_walked_for_ever() {
             "{{ [n.x].index([n.y]) }}",
             "{{ [n.x].count(n.y) }}",
         ];
-        for end in ends {
+        // The first ways of looking at a value are those of every kind.
+        let count = if first == "[1]" { ends.len() } else { 7 };
+        for end in &ends[..count] {
             let source = grown(first, next, 40, "")
                 .replace("{% set n.y = n.x %}", &format!("{{% set n.y = {} %}}", next.replace("n.x", "n.y")))
                 + end;
