@@ -160,6 +160,12 @@ fn functions_are_told_where_a_template_has_no_place_for_them() {
     let items = json!([user("A"), call("c1", "Oslo"), output("c1", "rain"), output("c1", "sun"), user("B")]);
     let plain = template(&said(""));
     assert!(!plain.tells_tools());
+    assert_eq!(plain.calls().map(|format| format.name), Some("hermes"));
+    // Marks of another format go before.
+    let marked = template(&said("{# [TOOL_CALLS] #}"));
+    let text = marked.text(&conversation(&items, &weather())).unwrap();
+    assert_eq!(marked.calls().map(|format| format.name), Some("mistral"));
+    assert!(text.contains("[assistant][TOOL_CALLS][{\"name\": \"weather\""), "{text}");
     let text = plain.text(&conversation(&items, &weather())).unwrap();
     let function = "{\"name\": \"weather\", \"description\": \"The weather.\", \"parameters\": \
                     {\"type\": \"object\", \"properties\": {\"place\": {\"type\": \"string\"}}}}";
@@ -176,6 +182,6 @@ fn functions_are_told_where_a_template_has_no_place_for_them() {
     // Without functions, nothing is told; with a place for them, they are there.
     assert_eq!(plain.text(&conversation(&items, &json!([]))).unwrap(), "[system]Be brief.[user]A");
     let own = template(&said("{% for t in tools or [] %}<{{ t.function.name }}>{% endfor %}"));
-    assert!(own.tells_tools());
+    assert!(own.tells_tools() && own.calls().is_none());
     assert_eq!(own.text(&conversation(&items, &weather())).unwrap(), "<weather>[system]Be brief.[user]A");
 }
