@@ -164,7 +164,7 @@ fn functions_are_told_where_a_template_has_no_place_for_them() {
     // Marks of another format go before.
     let marked = template(&said("{# [TOOL_CALLS] #}"));
     let text = marked.text(&conversation(&items, &weather())).unwrap();
-    assert_eq!(marked.calls().map(|format| format.name), Some("mistral"));
+    assert_eq!(marked.calls().map(|format| format.name), Some("mistral_list"));
     assert!(text.contains("[assistant][TOOL_CALLS][{\"name\": \"weather\""), "{text}");
     let text = plain.text(&conversation(&items, &weather())).unwrap();
     let function = "{\"name\": \"weather\", \"description\": \"The weather.\", \"parameters\": \
