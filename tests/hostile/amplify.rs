@@ -16,7 +16,6 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_plan::chat::{ChatSection, ChatToken, NamedTemplate, TokenName};
 use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
 use kernmill_runtime::Tokenizer;
@@ -423,24 +422,6 @@ fn metadata_of_plans() {
         let file = plan_with(Kind::Metadata, &metadata);
         drop(metadata);
         hold("plan metadata", &file, &read_plan);
-    }
-}
-
-#[test]
-fn chat_templates_of_plans() {
-    let sound: ChatSection = sound_section(Kind::Chat);
-    let changes: [&dyn Fn(&mut ChatSection); 6] = [
-        &|c| more(&mut c.named, NamedTemplate { name: String::new(), text: String::new() }),
-        &|c| more(&mut c.tokens, ChatToken { name: String::new(), token: TokenName::Id(0) }),
-        &|c| c.named[0].name = long("name"),
-        &|c| c.named[0].text = long("{{ messages }}"),
-        &|c| c.tokens[0].token = TokenName::Text(long("<s>")),
-        &|c| c.fault = Some(long("fault")),
-    ];
-    for change in changes {
-        let mut section = sound.clone();
-        change(&mut section);
-        hold("plan chat", &plan_with(Kind::Chat, &section), &read_plan);
     }
 }
 

@@ -16,11 +16,11 @@ pub(super) struct RopeConfig {
 /// What a scaling says of the longest context, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
-    /// It is the one that the config states.
+    /// The longest context is the one that the config states.
     Stated,
     /// The scaling is not known beyond so many.
     AtMost(u64),
-    /// It reaches as far as this, also where the config still states the context without the scaling.
+    /// The scaling reaches at least so far, also where the config states the context without it.
     AtLeast(u64),
 }
 
