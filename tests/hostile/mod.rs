@@ -118,6 +118,11 @@ fn generated() {
 }
 
 #[test]
+fn form() {
+    replay_and_mutate("form");
+}
+
+#[test]
 fn chat_template() {
     replay_and_mutate("chat_template");
 }

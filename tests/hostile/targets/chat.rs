@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const NAMED: [(&str, &str); 2] = [("bos_token", "<s>"), ("eos_token", "</s>")];
 
 /// Ids of bytes, the tokens of Harmony and some others after them, and ids without text.
-struct Bytes;
+pub(super) struct Bytes;
 
 const TOKENS: [&str; 13] = [
     "<|start|>",

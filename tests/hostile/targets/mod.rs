@@ -7,6 +7,7 @@ mod adapter;
 mod chat;
 mod checkpoint;
 mod edit;
+mod form;
 mod kv_store;
 pub mod plan;
 mod plan_fields;
@@ -19,6 +20,7 @@ pub mod trial;
 pub use adapter::adapter;
 pub use chat::{chat_template, generated};
 pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
+pub use form::form;
 pub use kv_store::{kv_segment, kv_session, reads_kv_segment, reads_kv_session};
 pub use plan::{plan, sign_plan};
 pub use plan_fields::{Part, assemble, plan_fields, sound_parts};
@@ -38,7 +40,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "machine", run: machine, mutations: 3000 },
@@ -58,4 +60,5 @@ pub const TARGETS: [Target; 19] = [
     Target { name: "kv_session", run: kv_session, mutations: 3000 },
     Target { name: "generated", run: generated, mutations: 4000 },
     Target { name: "chat_template", run: chat_template, mutations: 2000 },
+    Target { name: "form", run: form, mutations: 1000 },
 ];
