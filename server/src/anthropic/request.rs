@@ -68,6 +68,7 @@ impl MessagesRequest {
         let ask = Ask {
             known: BTreeMap::new(),
             choice,
+            allowed: None,
             one_call,
             // The count of a prompt has no answer.
             continues: continues && !counts_only,

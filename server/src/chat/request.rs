@@ -60,7 +60,7 @@ impl ChatRequest {
         conversation.effort = effort(&mut fields)?;
         let is_older_choice = is_older || fields.look("tool_choice").is_none();
         let field = if is_older_choice { "function_call" } else { "tool_choice" };
-        let choice = tool_choice(&mut fields, field, &mut conversation)?;
+        let (choice, allowed) = tool_choice(&mut fields, field, &conversation)?;
         let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
         wanted.take(&mut fields, "response_format")?;
         conversation.format = wanted.schema;
@@ -76,6 +76,7 @@ impl ChatRequest {
         let ask = Ask {
             known: BTreeMap::new(),
             choice,
+            allowed,
             one_call: is_older || fields.flag("parallel_tool_calls")? == Some(false),
             continues,
             form: wanted.text,

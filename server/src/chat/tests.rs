@@ -209,14 +209,21 @@ async fn some_of_the_functions_may_be_allowed() {
     };
     let flat = json!({ "type": "allowed_tools", "mode": "auto", "tools": [{ "type": "function", "name": "look" }, named("walk")] });
     for choice in [nested("auto", &["look", "walk"]), nested("required", &["walk", "look"]), flat] {
+        // The model is told of all, so that prompts begin alike whatever is allowed.
         let text = prompt(&state, &ask(CHAT, json!({ "tools": tools, "tool_choice": choice }))).await;
         let is_told = |name: &str| text.contains(&format!("type {name} ="));
-        assert!(is_told("look") && is_told("walk") && !is_told("stop"), "{choice}: {text}");
+        assert!(is_told("look") && is_told("walk") && is_told("stop"), "{choice}: {text}");
+        for (name, may_be) in [("look", true), ("stop", false)] {
+            let state = harmony(json!([{ "call": { "name": name, "arguments": {} } }]));
+            let body = ask(CHAT, json!({ "tools": tools, "tool_choice": choice, "max_tokens": 40 }));
+            let (_, _, text) = send(&state, "POST", CHAT, "", &body).await;
+            assert_eq!(text.contains(&format!("\"name\":\"{name}\"")), may_be, "{choice}: {text}");
+        }
     }
     for (choice, what) in [
         (nested("auto", &["jump"]), "is \\\"jump\\\""),
         (nested("sometimes", &["look"]), "`tool_choice.allowed_tools.mode`"),
-        (nested("required", &[]), "declares no function"),
+        (nested("required", &[]), "allows no function"),
         (json!({ "type": "allowed_tools" }), "`tool_choice.tools` is missing"),
         (json!({ "type": "custom", "custom": { "name": "look" } }), "`tool_choice.type`"),
     ] {

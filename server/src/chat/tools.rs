@@ -88,20 +88,24 @@ pub fn check_name(param: &str, name: &str, most: usize) -> Result<(), ApiError> 
     Err(ApiError::field(param, message))
 }
 
-/// Reads whether tools are called, from the field `field`. Where only some may be, the others go.
+/// Names of the functions that may be called, where they are not all that are declared.
+pub type Allowed = Option<Vec<String>>;
+
+/// Reads whether tools are called, from the field `field`, and which of them.
 ///
 /// # Errors
 /// When the field is none of the choices, or names a function that is not declared.
 pub fn tool_choice(
     fields: &mut Fields,
     field: &str,
-    conversation: &mut Conversation,
-) -> Result<ToolChoice, ApiError> {
+    conversation: &Conversation,
+) -> Result<(ToolChoice, Allowed), ApiError> {
+    let mut allowed = None;
     let choice = match fields.take(field) {
-        None => return Ok(ToolChoice::Auto),
+        None => return Ok((ToolChoice::Auto, None)),
         Some(choice @ Value::Object(_)) => {
             let mut choice = fields.within(field, choice)?;
-            of_object(&mut choice, conversation)?
+            of_object(&mut choice, conversation, &mut allowed)?
         }
         Some(given) => match given.as_str().and_then(mode) {
             Some(choice) => choice,
@@ -111,7 +115,11 @@ pub fn tool_choice(
         },
     };
     check_choice(&choice, conversation, field)?;
-    Ok(choice)
+    if choice == ToolChoice::Required && allowed.as_ref().is_some_and(Vec::is_empty) {
+        let message = format!("`{field}` asks for a call, and allows no function");
+        return Err(ApiError::field(field, message));
+    }
+    Ok((choice, allowed))
 }
 
 /// A choice in a word.
@@ -124,7 +132,11 @@ fn mode(word: &str) -> Option<ToolChoice> {
     }
 }
 
-fn of_object(choice: &mut Fields, conversation: &mut Conversation) -> Result<ToolChoice, ApiError> {
+fn of_object(
+    choice: &mut Fields,
+    conversation: &Conversation,
+    only: &mut Allowed,
+) -> Result<ToolChoice, ApiError> {
     let kind = choice.text("type")?;
     match kind.as_deref() {
         None | Some("function" | "tool") => {
@@ -150,7 +162,7 @@ fn of_object(choice: &mut Fields, conversation: &mut Conversation) -> Result<Too
                     return Err(tool.missing("name"));
                 }
             }
-            conversation.tools.retain(|tool| names.contains(&tool.name));
+            *only = Some(names);
             let expected = "\"auto\" or \"required\"";
             mode(&word).ok_or_else(|| allowed.wrong("mode", &Value::String(word), expected))
         }

@@ -25,6 +25,8 @@ pub struct Ask {
     pub choice: ToolChoice,
     /// Whether the turn has one call at most.
     pub one_call: bool,
+    /// Names of the functions that may be called; `None` for all that are declared.
+    pub allowed: Option<Vec<String>>,
     /// Whether the turn goes on in the conversation's last item, an answer that is not finished.
     pub continues: bool,
     /// A form that the answer has, in place of that of the conversation.
@@ -75,7 +77,7 @@ impl Prepared {
         prompt::check(facts, "messages", &ask.conversation)?;
         let options = TurnOptions {
             choice: ask.choice.clone(),
-            allowed: None,
+            allowed: ask.allowed.clone(),
             one_call: ask.one_call,
             form: ask.form.clone(),
             stop: ask.stop.clone(),

@@ -92,6 +92,7 @@ impl OllamaRequest {
         let ask = Ask {
             known: BTreeMap::new(),
             choice: ToolChoice::Auto,
+            allowed: None,
             one_call: false,
             continues,
             form: None,

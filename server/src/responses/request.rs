@@ -86,7 +86,7 @@ impl ResponsesRequest {
         let Declared { tools, shown: shown_tools, spaces } = Declared::take(&mut fields)?;
         conversation.tools = tools;
         let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
-        let choice = tool_choice(&mut fields, "tool_choice", &mut conversation)?;
+        let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
         let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
         let text = text(&mut fields, &mut wanted)?;
         sampling::refuse(&mut fields)?;
@@ -130,6 +130,7 @@ impl ResponsesRequest {
         let ask = Ask {
             known,
             choice,
+            allowed,
             one_call: !is_parallel,
             continues: false,
             form: wanted.text,
