@@ -85,7 +85,13 @@ impl Wanted {
                 }
             }
             "json_schema" => {
-                let mut inner = format.object("json_schema")?.unwrap_or(format);
+                // OpenAI's chat API has the schema in an object of its own.
+                let is_flat = field != "response_format" || format.look("schema").is_some();
+                let mut inner = match format.object("json_schema")? {
+                    Some(inner) => inner,
+                    None if is_flat => format,
+                    None => return Err(format.missing("json_schema")),
+                };
                 let title = inner.text("name")?.unwrap_or_else(|| "answer".to_owned());
                 let description = inner.text("description")?;
                 // An answer always follows its schema to the letter.

@@ -113,6 +113,11 @@ async fn forms_that_cannot_be_followed_are_refused_by_name() {
             json!({ "response_format": { "type": "json_object", "schema": 1 } }),
             "`response_format.schema`",
         ),
+        (
+            &open,
+            json!({ "response_format": { "type": "json_schema" } }),
+            "`response_format.json_schema` is missing",
+        ),
         (&open, json!({ "guided_json": schema, "guided_regex": "a" }), "`guided_json` or `guided_regex`"),
         (
             &open,
