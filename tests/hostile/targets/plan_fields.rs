@@ -34,7 +34,7 @@ struct Fields {
 }
 
 /// Places in [`Fields::parts`] of the programs.
-const PROGRAMS: [usize; 2] = [4, 6];
+const PROGRAMS: [usize; 2] = [5, 7];
 
 /// Edits of 8 bytes of the fields of a sound plan, see [`edits`]: first those of values, then of sections,
 /// then of numbers of the header. What passes all checks becomes an engine.

@@ -22,6 +22,9 @@ const COMPARES: [(&str, Compare); 6] = [
     (">=", Compare::GreaterEqual),
 ];
 
+/// Conditions without `else` that may follow each other.
+const CONDITIONS: usize = 64;
+
 impl Parser {
     /// An expression, or several with commas between them. `has_if` says whether they may be conditional.
     pub fn tuple(&mut self, has_if: bool) -> Parsed<Expr> {
@@ -50,7 +53,13 @@ impl Parser {
     pub fn expression(&mut self) -> Parsed<Expr> {
         self.deeper(|parser| {
             let mut value = parser.or()?;
+            let mut conditions = 0;
             while parser.skip_name("if") {
+                // Each condition is around those before it.
+                conditions += 1;
+                if conditions > CONDITIONS {
+                    return parser.wrong(format!("more than {CONDITIONS} conditions follow each other"));
+                }
                 let condition = parser.or()?;
                 let otherwise = match parser.skip_name("else") {
                     true => Some(Box::new(parser.expression()?)),
