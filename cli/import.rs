@@ -1,7 +1,7 @@
 //! `kernmill import`: a spec from a published model's `config.json` or GGUF file, or out of a plan.
 
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::GivenArgs;
 use crate::output;
 use kernmill::regenerate;
@@ -32,7 +32,9 @@ impl Import {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         if self.output.as_deref().is_some_and(|output| lead_to_same_file(output, &self.model)) {
-            return Err(Failure::input(&self.model, "it is the model: give the output another name"));
+            return Err(
+                kernmill::Error::input(&self.model, "it is the model: give the output another name").into()
+            );
         }
         let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
         let source = regenerate::imported(given.resolve(explicit)?, &self.model)?;

@@ -5,7 +5,7 @@ mod without_plan;
 
 use crate::emit::Emit;
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::GivenArgs;
 use crate::options::{CompileArgs, MachineArgs};
 use crate::output;
@@ -163,10 +163,10 @@ impl Compile {
     fn source(&self, explicit: &Explicit) -> Result<SourceFiles> {
         match self.given.resolve(explicit)? {
             Located::Source(source) => Ok(source),
-            Located::Plan(path) => Err(Failure::input(
-                &path,
-                "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec",
-            )),
+            Located::Plan(path) => {
+                let what = "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec";
+                Err(kernmill::Error::input(&path, what).into())
+            }
         }
     }
 

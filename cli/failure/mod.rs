@@ -6,7 +6,6 @@ mod compiler;
 use kernmill::Error;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{EngineError, PlanError};
-use std::fmt::Display;
 use std::path::Path;
 
 /// Why a command did not do its work.
@@ -29,11 +28,6 @@ pub enum Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Bad input at `path`.
-    pub fn input(path: &Path, what: impl Display) -> Failure {
-        Failure::BadInput(format!("{}: {what}", path.display()))
-    }
-
     /// Reading an input file failed.
     pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
         move |error| Error::read(path)(error).into()
