@@ -147,7 +147,7 @@ fn read_config(path: &Path) -> Result<Config> {
     let Some(bytes) = read_json(path, limit::TOKENIZER_CONFIG_BYTES)? else { return Ok(Config::default()) };
     let mut config: Config =
         serde_json::from_slice(&bytes).map_err(|error| CheckpointError::corrupt(path, error.to_string()))?;
-    // Of two with one name, the last one counts, as everywhere in JSON.
+    // If a name comes twice, the last one counts, as everywhere in JSON.
     let mut names = BTreeSet::new();
     config.templates.reverse();
     config.templates.retain(|template| names.insert(template.name.clone()));

@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
             if patterns.len() > 1 {
                 check(&patterns)?;
             }
-            // Of alternatives, each is looked at by itself, too.
+            // Each alternative is looked at by itself, too.
             todo.extend(schemas.iter().flat_map(|schema| alternatives(schema)).map(|schema| vec![schema]));
             let any: Vec<&Value> =
                 parts.iter().filter(|part| part.0 == Part::Any).map(|part| part.1).collect();

@@ -10,8 +10,8 @@
 //!    with none of them whole.
 //!
 //! Templates differ in what they take: a system message in the middle, several calls in a message, arguments
-//! as objects or as texts. A template is asked once what it takes ([`takes`]), and a conversation that it
-//! refuses, or of which it drops a text, is tried in other forms.
+//! as objects or as texts. A template is asked once what it takes ([`takes`]). If it refuses a conversation,
+//! or drops a text of it, the conversation is tried in other forms.
 
 mod context;
 mod jinja;

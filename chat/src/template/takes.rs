@@ -117,7 +117,7 @@ impl Takes {
         let hello = Conversation { items: vec![hello], ..Conversation::default() };
         if written(&hello, &takes).is_none() {
             takes.has_undefined_tools = true;
-            // Whoever does not even take this is asked no more.
+            // A template that does not even take this is asked no more.
             if written(&hello, &takes).is_none() {
                 return usual;
             }

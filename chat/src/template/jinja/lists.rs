@@ -305,7 +305,7 @@ fn pieces(budget: &Budget, name: &str, value: &Value, given: &Bound<2>) -> Resul
     Value::stream(budget, lists)
 }
 
-/// Items of which no two are equal.
+/// Distinct items, in the order of their first appearance.
 fn unique(budget: &Budget, value: &Value, given: Given) -> Result<Value> {
     let given = given.bind("unique", ["case_sensitive", "attribute"])?;
     let mut seen: Vec<Value> = Vec::new();
