@@ -308,16 +308,10 @@ const OBJECT: Spelling =
     Spelling { before: "{\"name\": \"", middle: "\", \"arguments\": ", after: "}", ..EMPTY };
 
 impl CallFormat {
-    /// A call as a model writes it in this format.
+    /// A call as a model writes it in this format, where arguments are an object.
     pub(crate) fn written(&self, name: &str, arguments: &str) -> String {
-        let open = self.opens[0];
-        let object = format!("{{\"name\": {}, \"arguments\": {arguments}}}", serde_json::Value::from(name));
-        match self.name {
-            "function" => format!("{open}{name}>{arguments}{}", self.close),
-            "mistral" => format!("{open}[{object}]"),
-            _ if self.has_bare => object,
-            _ => format!("{open}\n{object}\n{}", self.close),
-        }
+        let Spelling { open, before, middle, after, close, .. } = self.spelling;
+        format!("{open}{before}{name}{middle}{arguments}{after}{close}")
     }
 
     /// The format that a model is told of whose template has no place for functions.
@@ -327,12 +321,9 @@ impl CallFormat {
         opens: &["<tool_call>"],
         close: "</tool_call>",
         spelling: Spelling {
-            before: "<tool_call>
-{\"name\": \"",
-            after: "}
-</tool_call>",
-            between: "
-",
+            before: "<tool_call>\n{\"name\": \"",
+            after: "}\n</tool_call>",
+            between: "\n",
             ..OBJECT
         },
         ..BASE

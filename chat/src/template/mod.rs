@@ -110,7 +110,9 @@ impl Template {
         }
         let (calls, thinks) = (CallFormat::of_template(source), source.contains(THOUGHTS[1]));
         let marks = Marks::of(vocabulary);
-        let takes = Takes::usual(calls.unwrap_or(&CallFormat::UNTOLD));
+        // Only formats whose arguments are an object are told where the template has no place for functions.
+        let told = calls.filter(|calls| calls.pairs.is_none()).unwrap_or(&CallFormat::UNTOLD);
+        let takes = Takes::usual(told);
         let mut template = Template { program, marks, tokens, takes, calls, thinks };
         // What is asked depends on work alone, so that the same template always answers the same.
         let until = Instant::now() + 16 * TIME;
@@ -119,7 +121,7 @@ impl Template {
             Some(text.as_str().to_owned())
         });
         if !template.takes.tells_tools {
-            template.calls = calls.or(Some(&CallFormat::UNTOLD));
+            template.calls = Some(told);
         }
         Ok(template)
     }

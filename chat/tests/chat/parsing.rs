@@ -294,7 +294,10 @@ fn any_ids_are_read_and_no_content_is_lost() {
         for content in contents(&ids) {
             // A character may have begun in a text before the message token.
             let content = content.trim_start_matches('\u{fffd}');
-            prop_assert!(rest.any(|(_, text, _)| text.ends_with(content)), "{content:?} of {found:?}");
+            // Arguments that are none are an object of none.
+            let is_none = matches!(content.trim(), "" | "null");
+            let is_it = |text: &str| text.ends_with(content) || (is_none && text == "{}");
+            prop_assert!(rest.any(|(_, text, _)| is_it(text)), "{content:?} of {found:?}");
         }
         // Nothing is given out that was not generated.
         let length = |text: &str| text.chars().filter(|c| *c != '\u{fffd}').count();
