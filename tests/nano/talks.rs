@@ -3,7 +3,7 @@
 use super::path;
 use kernmill::adapters::AdapterSource;
 use kernmill::chat::{ChatTemplates, Conversation, Event, Item, Part, Turn, TurnOptions, format_of};
-use kernmill::{Loaded, Opened, Options};
+use kernmill::{Loaded, Opened, Options, constrain};
 use kernmill_runtime::{AdapterUse, GenerateParams, StopReason};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -49,7 +49,11 @@ fn answer(
     let options = TurnOptions::default();
     let mut turn = Turn::new(tokenizer, &format, conversation, &BTreeMap::new(), options, &[]).unwrap();
     let prompt = turn.prompt.clone();
+    let lexicon = constrain::lexicon(&handle, 3072, &turn.stop_tokens).unwrap();
+    let constraint = turn.constraint(&lexicon, &conversation.tools).unwrap();
     let params = GenerateParams {
+        // As everywhere, the turn keeps its format.
+        guide: constraint.map(constrain::guide),
         max_tokens: 160,
         adapters: adapters.iter().map(|name| AdapterUse::of(*name)).collect(),
         stop_tokens: turn.stop_tokens.clone(),

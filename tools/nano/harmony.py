@@ -73,6 +73,11 @@ def developer_text(conversation):
     return "\n\n".join(sections) if sections else None
 
 
+def begins_answer(conversation):
+    """Whether the prompt begins the answer: without reasoning and functions, nothing else can follow."""
+    return conversation.get("effort") == "none" and not conversation.get("tools")
+
+
 class Rendered:
     """Ids with, for each, the id to learn in its place (-1: none)."""
 
@@ -134,7 +139,7 @@ class Rendered:
                 raise ValueError(kind)
         self.mark("start")
         self.text("assistant")
-        if conversation.get("effort") == "none":
+        if begins_answer(conversation):
             self.mark("channel")
             self.text("final")
             self.mark("message")
@@ -148,7 +153,7 @@ class Rendered:
                 self.mark("start", True)
                 self.text("assistant", True)
             begun = False
-            if conversation.get("effort") != "none":
+            if not begins_answer(conversation):
                 self.mark("channel", True)
                 self.text({"reasoning": "analysis", "call": "commentary", "answer": "final"}[kind], True)
                 if kind == "call":
