@@ -35,8 +35,7 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Does some work of which other work is a part: what [`run`] does for it is cancelled with this flag,
-    /// too.
+    /// Does some work. This flag also cancels all work that it hands to [`run`].
     pub fn around<T>(&self, work: impl FnOnce() -> T) -> T {
         let outer = AROUND.replace(Some(self.clone()));
         let _restore = Restore(outer);

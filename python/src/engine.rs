@@ -177,7 +177,7 @@ fn note(came: &mut Came, id: RequestId, event: Event) {
     }
 }
 
-/// Tells those who asked; the requests of which no more is wanted.
+/// Hands each request what came of it. Returns the requests that want no more tokens.
 fn tell(running: &mut HashMap<RequestId, (u64, Mail)>, came: Came) -> Vec<RequestId> {
     let mut complete = Vec::new();
     for (id, (tokens, end)) in came {

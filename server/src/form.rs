@@ -54,7 +54,7 @@ impl Own {
             outputs.refuse("structural_tag", |_| false, "give `json`, `regex`, `choice` or `grammar`")?;
         }
         wanted.of_names(scope, fields, ["guided_json", "guided_regex", "guided_choice", "guided_grammar"])?;
-        // Those of llama.cpp and SGLang.
+        // Names that llama.cpp and SGLang have.
         wanted.json(fields, "json_schema")?;
         wanted.regex(scope, fields, "regex")?;
         wanted.grammar(scope, fields, "grammar")?;

@@ -96,7 +96,7 @@ impl Answers {
                 if line.len() as u64 == LONGEST_LINE {
                     return Err(self.refused(&format!("line {number} is longer than {LONGEST_LINE} bytes")));
                 }
-                // Of what was written before a power cut, some file systems keep the length, with zeros.
+                // Some file systems keep the length of what a power cut lost, and fill it with zeros.
                 let bytes = line.len() - line.iter().rev().take_while(|byte| **byte == 0).count();
                 let is_zeros = number == 1 && bytes == 0 && !line.is_empty();
                 return match is_unfinished(&line[..bytes]) && !is_zeros {

@@ -86,7 +86,7 @@ fn damaged_records_are_counted_and_the_others_imported() {
     assert_eq!((imported.records, imported.damaged, imported.refused), (4, 2, 0));
 }
 
-/// A file that says to have terabytes, of which few are there; how often it was read.
+/// A file of terabytes with few bytes in it, and how often it was read.
 struct Sparse {
     bytes: Vec<u8>,
     /// Where a copy of the last record is, again and again, if it is anywhere.

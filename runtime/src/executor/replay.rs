@@ -421,7 +421,7 @@ mod tests {
             assert_eq!(operand.pieces(all.clone()), 0..held);
             assert_eq!(operand.pieces(all.end..2 * all.end), held..held);
         }
-        // Those that are there are read.
+        // Pieces inside of the operand are read.
         assert_eq!(PieceReads::new(0, 1024, reads(2, 64, 64)).pieces(1..3), 2..6);
     }
 }

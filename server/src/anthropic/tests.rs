@@ -159,7 +159,7 @@ async fn tools_that_clients_run_are_told_or_refused() {
             "{error}"
         );
     }
-    // Those that Anthropic runs itself are named, and nothing more.
+    // Tools that Anthropic runs itself are named in the header, and nothing more.
     for kind in ["web_search_20250305", "code_execution_20250825"] {
         let (status, named, message) =
             post(&state, json!({ "tools": [{ "type": kind, "name": "x" }] })).await;
