@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use crate::ollama;
 use crate::state::Config;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use std::net::IpAddr;
 
 /// Checks who a request was meant for, and which page sent it. A page elsewhere must reach the server neither
@@ -22,7 +22,8 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
     // Clients of Ollama name no type of a body, or that of forms, as curl does. A browser names where a
     // request comes from.
     let is_browser = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
-    if method == Method::POST && (is_browser || !uri.path().starts_with(ollama::PATH)) {
+    let is_post = method == Method::POST;
+    if is_post && (is_browser || !uri.path().starts_with(ollama::PATH)) {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         // Without a body there is no type.
         let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
@@ -30,10 +31,10 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
         if !kind.map_or(is_empty, is_json) {
             return Err(ApiError::media_type());
         }
-        if headers
-            .get(CONTENT_ENCODING)
-            .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
-        {
+    }
+    if is_post {
+        let is_packed = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"identity");
+        if headers.get_all(CONTENT_ENCODING).iter().any(is_packed) {
             return Err(ApiError::encoding());
         }
         let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -153,16 +154,22 @@ mod tests {
     #[test]
     fn packed_and_large_bodies_are_refused_before_they_come() {
         let config = Config { body_bytes: 1000, ..Config::default() };
-        let with = |name: &'static str, value: &str| {
-            let json = ("content-type", "application/json");
-            status(&config, &Method::POST, &[("host", "localhost"), json, (name, value)])
-        };
-        for coding in ["gzip", "br", "deflate, gzip", ""] {
-            assert_eq!(with("content-encoding", coding), 415, "{coding}");
+        for path in ["/v1/messages", "/api/chat"] {
+            let with = |name: &'static str, value: &str| {
+                let json = ("content-type", "application/json");
+                status_of(path, &config, &Method::POST, &[("host", "localhost"), json, (name, value)])
+            };
+            for coding in ["gzip", "br", "deflate, gzip", ""] {
+                assert_eq!(with("content-encoding", coding), 415, "{path}: {coding}");
+            }
+            assert_eq!(with("content-encoding", "identity"), 200, "{path}");
+            assert_eq!(
+                (with("content-length", "1000"), with("content-length", "1001")),
+                (200, 413),
+                "{path}"
+            );
+            assert_eq!(with("content-length", "18446744073709551615"), 413, "{path}");
         }
-        assert_eq!(with("content-encoding", "identity"), 200);
-        assert_eq!((with("content-length", "1000"), with("content-length", "1001")), (200, 413));
-        assert_eq!(with("content-length", "18446744073709551615"), 413);
     }
 
     #[test]
