@@ -121,7 +121,10 @@ impl Bench {
             batches: &self.batch,
         };
         cases.check_adapters(&self.model.lora.adapters)?;
-        self.timeline.as_deref().map_or(Ok(()), output::check)?;
+        if let Some(path) = &self.timeline {
+            output::check(path)?;
+            self.model.given.resolve(explicit)?.check_apart(path)?;
+        }
         let emit = Emit::default();
         let (model, options) = model::open(&self.model, &emit, explicit)?;
         let vocab = model.vocab() as u32;

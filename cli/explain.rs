@@ -76,7 +76,9 @@ impl Explain {
         let compile_args = self.compile.clone().tuned(is_native, machine);
         let options =
             |fused| CompileOptions { machine: machine.cloned(), ..compile_args.options(fused, &self.emit) };
-        let subject = match self.given.resolve(explicit)? {
+        let located = self.given.resolve(explicit)?;
+        self.html.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
+        let subject = match located {
             Located::Plan(path) => {
                 let not: Vec<&str> = OF_COMPILING.into_iter().filter(|option| *option != "tune").collect();
                 explicit.refuse(&not, "a plan says itself how it was compiled")?;

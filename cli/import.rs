@@ -5,7 +5,6 @@ use crate::failure::Result;
 use crate::given::GivenArgs;
 use crate::output;
 use kernmill::regenerate;
-use kernmill_os::files::lead_to_same_file;
 use std::path::PathBuf;
 
 /// Writes a model spec from a published model's config.json or GGUF file
@@ -31,13 +30,10 @@ pub struct Import {
 impl Import {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
-        if self.output.as_deref().is_some_and(|output| lead_to_same_file(output, &self.model)) {
-            return Err(
-                kernmill::Error::input(&self.model, "it is the model: give the output another name").into()
-            );
-        }
         let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
-        let source = regenerate::imported(given.resolve(explicit)?, &self.model)?;
+        let found = given.resolve(explicit)?;
+        self.output.as_deref().map_or(Ok(()), |path| found.check_apart(path))?;
+        let source = regenerate::imported(found, &self.model)?;
         match &self.output {
             Some(path) => output::write_file(path, &source.text),
             None => output::print(&source.text),

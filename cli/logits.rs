@@ -44,6 +44,7 @@ impl Logits {
             let what = "--emit: standard output takes the logits (--out); give --emit-dir DIR too";
             return Err(Failure::BadInput(what.to_owned()));
         }
+        self.model.given.resolve(explicit)?.check_apart(&self.out)?;
         let (model, options) = model::open(&self.model, &self.emit, explicit)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;

@@ -118,6 +118,7 @@ impl Compile {
         let is_native = self.target.iter().all(|target| matches!(target, Targets::Native));
         self.compile = self.compile.tuned(is_native, machine);
         let given = self.source(explicit)?;
+        self.output.as_deref().map_or(Ok(()), |path| given.check_apart(path))?;
         self.check_emit(&levels, &given)?;
         if self.writes_no_plan() {
             return self.emit_only(&levels, &given);
@@ -128,7 +129,6 @@ impl Compile {
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
-        self.output.as_deref().map_or(Ok(()), |path| model.check_apart(path))?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
         let templates = given_or(self.chat_template.as_deref(), &model.chat_templates)?;
         let observer = self.observer();

@@ -4,9 +4,12 @@ use crate::error::{Error, Result};
 use crate::hub;
 use kernmill_checkpoint::file_kind::FileKind;
 #[cfg(feature = "compiler")]
-use kernmill_checkpoint::{INDEX_FILE, SINGLE_FILE};
+use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
+#[cfg(feature = "compiler")]
+use kernmill_checkpoint::{Checkpoint, INDEX_FILE, SINGLE_FILE};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::import::instead_of_config;
+use kernmill_os::files::lead_to_same_file;
 #[cfg(feature = "compiler")]
 use kernmill_os::output::directory;
 #[cfg(feature = "compiler")]
@@ -39,6 +42,54 @@ pub struct SourceFiles {
     pub spec: Option<PathBuf>,
     /// A directory with a checkpoint, or a GGUF file.
     pub weights: Option<PathBuf>,
+}
+
+impl Located {
+    /// Refuses a place for an output where one of the model's own files is, which it would replace.
+    ///
+    /// # Errors
+    /// When it is such a place.
+    pub fn check_apart(&self, output: &Path) -> Result<()> {
+        match self {
+            Located::Plan(plan) => apart(std::slice::from_ref(plan), output),
+            #[cfg(feature = "compiler")]
+            Located::Source(files) => files.check_apart(output),
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl SourceFiles {
+    /// Refuses a place for an output where one of the model's own files is, which it would replace.
+    ///
+    /// # Errors
+    /// When it is such a place.
+    pub fn check_apart(&self, output: &Path) -> Result<()> {
+        // Most outputs are new, and no file has to be opened for them.
+        if !output.exists() {
+            return Ok(());
+        }
+        let mut files: Vec<PathBuf> = self.spec.iter().chain(&self.weights).cloned().collect();
+        if let Some(weights) = &self.weights {
+            let dir = if weights.is_dir() { weights } else { directory(weights) };
+            files.extend([CONFIG_FILE, INDEX_FILE].map(|name| dir.join(name)));
+            // Files that are wrong are the model's all the same; the command says what is wrong in them.
+            if let Ok(checkpoint) = Checkpoint::open(weights) {
+                files.extend(checkpoint.files().map(Path::to_owned));
+            } else {
+                files.push(dir.join(SINGLE_FILE));
+            }
+            files.extend(TokenizerFiles::of(weights).iter().flat_map(TokenizerFiles::files));
+        }
+        apart(&files, output)
+    }
+}
+
+fn apart(files: &[PathBuf], output: &Path) -> Result<()> {
+    match files.iter().any(|file| lead_to_same_file(file, output)) {
+        true => Err(Error::input(output, "it is a file of the model: give the output another name")),
+        false => Ok(()),
+    }
 }
 
 /// The embedded nano model.

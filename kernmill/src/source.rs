@@ -17,7 +17,7 @@ use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{self, Spec};
 use kernmill_compiler::weights::Weights;
-use kernmill_os::files::{lead_to_same_file, read_named_text, read_regular_text};
+use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_os::output::directory;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::limit;
@@ -185,18 +185,6 @@ impl SourceModel {
         let embedded = given.weights.is_none();
         let chat_templates = texts.chat_templates();
         Ok(SourceModel { source, graph, checkpoint, texts, chat_templates, embedded })
-    }
-
-    /// Refuses a place for an output where one of the model's own files is, which it would replace.
-    ///
-    /// # Errors
-    /// When it is such a place.
-    pub fn check_apart(&self, output: &Path) -> Result<()> {
-        let mut files = self.checkpoint.files().map(Path::to_owned).chain(self.texts.files());
-        match files.any(|file| lead_to_same_file(&file, output)) {
-            true => Err(Error::input(output, "it is a file of the model: give the output another name")),
-            false => Ok(()),
-        }
     }
 
     /// The contents of the model's `tokenizer.json`, checked; `None` if the model has no tokenizer. A GGUF

@@ -102,16 +102,26 @@ fn the_requests_are_no_place_for_answers() {
 }
 
 #[test]
-fn a_plan_does_not_replace_a_file_of_its_model() {
+fn an_output_does_not_replace_a_file_of_its_model() {
     let sandbox = Sandbox::of("gptoss-base");
+    symlink("model.safetensors", sandbox.path("link")).unwrap();
     let before = sandbox.files();
-    symlink("model.safetensors", sandbox.path("plan")).unwrap();
-    for name in ["model.safetensors", "plan"] {
-        let compile = ["compile", "spec.toml", "--weights", ".", "-q", "-o", name];
-        sandbox.run(&compile).refused(&[name, "it is a file of the model"]);
+    let commands: [&[&str]; 6] = [
+        &["compile", "spec.toml", "--weights", ".", "-q", "-o"],
+        &["compile", "spec.toml", "--weights", ".", "-q", "--target", "x86-64-v3", "--emit", "obj", "-o"],
+        &["explain", "spec.toml", "--weights", ".", "--html"],
+        &["bench", "spec.toml", "--weights", ".", "-q", "--pp", "1", "--tg", "1", "--timeline"],
+        &["logits", "spec.toml", "--weights", ".", "-q", "--tokens", "ids.json", "--out"],
+        &["import", ".", "-o"],
+    ];
+    for command in commands {
+        for name in ["model.safetensors", "link", "config.json"] {
+            sandbox.run(&[command, &[name]].concat()).refused(&[name, "it is a file of the model"]);
+        }
     }
-    sandbox.run(&["import", "spec.toml", "-o", "./spec.toml"]).refused(&["spec.toml: it is the model"]);
-    fs::remove_file(sandbox.path("plan")).unwrap();
+    sandbox
+        .run(&[commands[0], &["./spec.toml"]].concat())
+        .refused(&["spec.toml", "it is a file of the model"]);
     assert_eq!(sandbox.files(), before);
 }
 
