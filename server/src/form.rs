@@ -39,6 +39,7 @@ impl Own {
         if let Some(mut own) = fields.object("kernmill")? {
             wanted.regex(scope, &mut own, "regex")?;
             wanted.grammar(scope, &mut own, "lark")?;
+            wanted.grammar(scope, &mut own, "grammar")?;
             drafts = own.flag("drafts")?.unwrap_or(true);
             if let Some(unknown) = own.rest().first() {
                 let message = format!("`{unknown}` is not known, expected regex, lark or drafts");

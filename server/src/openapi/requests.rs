@@ -109,7 +109,10 @@ fn content() -> Value {
 
 fn own() -> Value {
     let form = |text| about(text, "A form of the text; needs the option --allow-grammars");
-    maybe(&[], [("regex", form(text())), ("lark", form(text())), ("drafts", flag())])
+    maybe(
+        &[],
+        [("regex", form(text())), ("lark", form(text())), ("grammar", form(text())), ("drafts", flag())],
+    )
 }
 
 fn effort() -> Value {
