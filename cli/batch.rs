@@ -5,9 +5,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::{output, progress, version};
-use kernmill::batch::{Answers, BatchOptions, BatchStats, open_requests, run};
 use kernmill::interrupt::Interrupt;
-use kernmill_server::{ChatForm, Today};
+use kernmill::lines::open_requests;
+use kernmill_server::Today;
+use kernmill_server::batch::{Answers, BatchOptions, BatchStats, run};
 use std::path::PathBuf;
 
 /// Answers many requests, several at once
@@ -85,8 +86,9 @@ impl Batch {
         let mut answers = Answers::open(output::go_on(&self.out)?, &self.out, requests)?;
         let found = format_args!("{}: {} answers are there already", self.out.display(), answers.len());
         output::note_if(!answers.is_empty() && !self.model.compile.quiet, found);
-        let (max_tokens, verify_cache) = (self.max_tokens, f64::from(self.verify_cache));
-        let batch = BatchOptions { parallel: self.parallel, max_tokens, verify_cache, end_tokens };
+        let Batch { parallel, max_tokens, date, .. } = self;
+        let (verify_cache, observer) = (f64::from(self.verify_cache), options.observer.clone());
+        let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens, date, observer };
         let mut loaded = model::load(model, &options, &emit, context, batch.sequences())?;
         loaded.load_adapters(&options)?;
         let bar = progress::count("answering", 0, self.model.compile.quiet);
@@ -98,9 +100,7 @@ impl Batch {
             bar.set_message(format!("{:.1} tokens/s", stats.rate()));
             !interrupt.came()
         };
-        let form = ChatForm::new(&loaded, self.date, options.observer);
-        let stats =
-            run(loaded.engine, &mut *input, requests, &mut answers, &batch, Some(&form), on_progress)?;
+        let stats = run(loaded, &mut *input, requests, &mut answers, &batch, on_progress)?;
         bar.finish_and_clear();
         match self.json {
             true => output::print(version::report("kernmill.batch/1", stats.json()))?,

@@ -34,7 +34,6 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod adapters;
-pub mod batch;
 #[cfg(feature = "compiler")]
 mod cache;
 pub mod chat;
@@ -46,7 +45,7 @@ pub mod drafter;
 mod error;
 pub mod hub;
 pub mod interrupt;
-mod lines;
+pub mod lines;
 pub mod locate;
 #[cfg(feature = "compiler")]
 pub mod machine;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::Path;
 
 /// Bytes of a line at most: a prompt of the longest context takes less.
-pub(crate) const LONGEST_LINE: u64 = 64 << 20;
+pub const LONGEST_LINE: u64 = 64 << 20;
 
 /// A byte order mark in UTF-8, which editors of other systems write before a text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -27,7 +27,7 @@ pub fn open_requests(path: &Path) -> Result<Box<dyn BufRead>> {
 }
 
 /// The lines of an input that are not empty.
-pub(crate) struct Lines<'a> {
+pub struct Lines<'a> {
     input: &'a mut dyn BufRead,
     name: &'a Path,
     number: usize,
@@ -35,13 +35,16 @@ pub(crate) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Lines of `input`, which messages call `name`.
-    pub(crate) fn new(input: &'a mut dyn BufRead, name: &'a Path) -> Lines<'a> {
+    pub fn new(input: &'a mut dyn BufRead, name: &'a Path) -> Lines<'a> {
         Lines { input, name, number: 0 }
     }
 
     /// The bytes of the next line that is not empty, without white space around them, and its number, counted
-    /// from 1. A byte order mark before the first line is passed over.
-    pub(crate) fn next(&mut self) -> Result<Option<(usize, Vec<u8>)>> {
+    /// from 1; `None` behind the last one. A byte order mark before the first line is passed over.
+    ///
+    /// # Errors
+    /// When the input cannot be read, or a line is too long.
+    pub fn read(&mut self) -> Result<Option<(usize, Vec<u8>)>> {
         loop {
             let mut bytes = Vec::new();
             let mut limited = Read::take(&mut *self.input, LONGEST_LINE);

@@ -1,16 +1,17 @@
 //! What makes texts behind the API: an engine, or a script.
 
 use crate::pace::Pace;
-use kernmill::chat::Format;
-use kernmill::constrain::Lexicon;
-use kernmill::runtime::{AdapterUse, DraftStats, StopReason, Tenant, TokenizerHandle};
+use kernmill::Error;
+use kernmill::chat::{ChatTemplates, Format, format_of, named_tokens};
+use kernmill::constrain::{self, Lexicon};
+use kernmill::runtime::{AdapterUse, DraftStats, StopReason, Tenant, Tokenizer, TokenizerHandle};
 use kernmill::serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -79,16 +80,15 @@ pub struct Facts {
     pub context: u32,
     /// Number of logits.
     pub vocab: u32,
-    /// The model's tokenizer, which has been read.
-    pub tokenizer: TokenizerHandle,
+    /// The model's tokenizer, which has been read; without one, prompts are ids.
+    pub tokenizer: Option<TokenizerHandle>,
     /// The model's form of conversations.
     pub format: Format,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
     /// Texts of the tokens that templates write by name, such as `bos_token`.
     pub named_tokens: BTreeMap<String, String>,
-    /// The vocabulary, made ready for constraints.
-    pub lexicon: Arc<Lexicon>,
+    lexicon: OnceLock<Result<Lexicon, String>>,
     /// Name of the weights and of the arithmetic: with the same one, equal requests have equal answers.
     pub fingerprint: String,
     /// Preset that the model was compiled with; empty where there is none.
@@ -97,6 +97,68 @@ pub struct Facts {
     pub weight_bytes: u64,
     /// The KV cache, where there is one.
     pub cache: Option<CacheFacts>,
+}
+
+/// What is said of texts for a model without a tokenizer.
+const NO_TOKENIZER: &str = "the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]";
+
+impl Facts {
+    /// The facts of a model that is called `model`, with a context of so many tokens and so many logits.
+    /// `fingerprint` names weights and arithmetic.
+    ///
+    /// # Errors
+    /// When the tokenizer cannot be read.
+    pub fn new(
+        model: &str,
+        [context, vocab]: [u32; 2],
+        tokenizer: Option<TokenizerHandle>,
+        templates: &ChatTemplates,
+        end_tokens: &[u32],
+        fingerprint: String,
+    ) -> Result<Facts, Error> {
+        let (format, named_tokens) = match tokenizer.as_ref().map(TokenizerHandle::get).transpose()? {
+            None => (Format::Unusable(NO_TOKENIZER.to_owned()), BTreeMap::new()),
+            Some(read) => {
+                (format_of(read, templates, end_tokens)?, named_tokens(read, templates, end_tokens)?)
+            }
+        };
+        Ok(Facts {
+            model: model.to_owned(),
+            context,
+            vocab,
+            tokenizer,
+            format,
+            end_tokens: end_tokens.to_vec(),
+            named_tokens,
+            lexicon: OnceLock::new(),
+            fingerprint,
+            preset: String::new(),
+            weight_bytes: 0,
+            cache: None,
+        })
+    }
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    /// When the model has none.
+    pub fn tokenizer(&self) -> Result<&Tokenizer, String> {
+        let tokenizer = self.tokenizer.as_ref().ok_or(NO_TOKENIZER)?;
+        tokenizer.get().map_err(|error| error.to_string())
+    }
+
+    /// The vocabulary, made ready for constraints. The first call takes time.
+    ///
+    /// # Errors
+    /// When the model has no tokenizer, or one with too many tokens.
+    pub fn lexicon(&self) -> Result<&Lexicon, String> {
+        let made = || {
+            let tokenizer = self.tokenizer.as_ref().ok_or(NO_TOKENIZER)?;
+            let ends = self.format.stop_tokens(self.tokenizer()?, &self.end_tokens);
+            constrain::lexicon(tokenizer, self.vocab as usize, &ends).map_err(|error| error.to_string())
+        };
+        self.lexicon.get_or_init(made).as_ref().map_err(Clone::clone)
+    }
 }
 
 /// A KV cache.

@@ -3,14 +3,13 @@
 use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 use crate::ids;
 use crate::pace::{Beat, Pace};
-use kernmill::chat::{format_of, named_tokens};
 use kernmill::runtime::adapter::{Adapter, AdapterLoader};
 use kernmill::runtime::stages::StageHealth;
 use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{
     Answer, Config as Scheduling, Event, Request, RequestId, SavedTokens, ServeStats, Serving, Tick,
 };
-use kernmill::{Engine, Error, Loaded, constrain};
+use kernmill::{Error, Loaded};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -26,54 +25,26 @@ impl Facts {
     /// The facts of a loaded model, which is called `name`. `end_tokens` are the model's.
     ///
     /// # Errors
-    /// When the model has no tokenizer.
+    /// When the tokenizer cannot be read.
     pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
-        let facts = Facts::of_engine(&loaded.engine, name, &fingerprint(loaded), end_tokens)?;
-        Ok(Facts { weight_bytes: loaded.weight_bytes(), ..facts })
-    }
-
-    /// The facts of an engine, whose weights and arithmetic are called `fingerprint`.
-    ///
-    /// # Errors
-    /// As [`Facts::of`].
-    pub fn of_engine(
-        engine: &Engine,
-        name: &str,
-        fingerprint: &str,
-        end_tokens: &[u32],
-    ) -> Result<Facts, Error> {
-        let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
-        let tokenizer =
-            engine.tokenizer_handle().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
-        let (read, templates) = (tokenizer.get()?, engine.chat_templates());
-        let format = format_of(read, templates, end_tokens)?;
-        let named_tokens = named_tokens(read, templates, end_tokens)?;
-        let (vocab, usage) = (engine.model().vocab, engine.kv());
-        let ends = format.stop_tokens(read, end_tokens);
-        let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &ends)?);
-        Ok(Facts {
-            model: name.to_owned(),
-            context: engine.context(),
-            vocab,
-            tokenizer,
-            format,
-            end_tokens: end_tokens.to_vec(),
-            named_tokens,
-            lexicon,
-            fingerprint: fingerprint.to_owned(),
-            preset: engine.model().preset.clone(),
-            weight_bytes: 0,
-            cache: Some(CacheFacts {
-                block_tokens: usage.block_tokens,
-                blocks: usage.blocks[0] as u64,
-                format: engine.model().kv.formats().to_string(),
-            }),
-        })
+        let (engine, usage) = (&loaded.engine, loaded.engine.kv());
+        let (sizes, tokenizer) =
+            ([engine.context(), engine.model().vocab], engine.tokenizer_handle().cloned());
+        let templates = engine.chat_templates();
+        let mut facts = Facts::new(name, sizes, tokenizer, templates, end_tokens, fingerprint(loaded))?;
+        facts.preset = engine.model().preset.clone();
+        facts.weight_bytes = loaded.weight_bytes();
+        facts.cache = Some(CacheFacts {
+            block_tokens: usage.block_tokens,
+            blocks: usage.blocks[0] as u64,
+            format: engine.model().kv.formats().to_string(),
+        });
+        Ok(facts)
     }
 }
 
 /// Name of a model's weights and arithmetic.
-pub fn fingerprint(loaded: &Loaded) -> String {
+fn fingerprint(loaded: &Loaded) -> String {
     // What was compiled in this process has no name of its contents.
     let identity = loaded.image.identity();
     identity.map_or_else(
@@ -148,8 +119,14 @@ impl EngineBackend {
     /// Starts a thread that runs the requests of a serving.
     ///
     /// # Errors
-    /// When the thread cannot be made.
+    /// When the model has no tokenizer, or the thread cannot be made.
     pub fn start(mut serving: Serving, facts: Facts) -> Result<EngineBackend, Error> {
+        if facts.tokenizer.is_none() {
+            let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
+            return Err(Error::BadInput(missing.to_owned()));
+        }
+        // No request is to wait for it.
+        facts.lexicon().map_err(Error::BadInput)?;
         let (jobs, inbox) = channel();
         let shared = Arc::new(Mutex::new(Shared::default()));
         let stages = serving.engine().stage_health();

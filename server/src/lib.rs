@@ -10,7 +10,7 @@
 
 mod anthropic;
 mod backend;
-mod batch;
+pub mod batch;
 mod caller;
 mod chat;
 mod completions;
@@ -57,7 +57,6 @@ mod tls;
 mod trace;
 
 pub use backend::{Accepted, AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
-pub use batch::ChatForm;
 pub use caller::{Caller, Key, Keys};
 #[cfg(feature = "compiler")]
 pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget, Reached};

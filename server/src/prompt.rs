@@ -6,13 +6,13 @@ use kernmill::chat::{Conversation, Item};
 use kernmill::runtime::Tokenizer;
 use kernmill::runtime::tokenizer::TokenizerError;
 
-/// Ids of a prompt that stands in the field `param`. One that cannot fit the context is refused by its
-/// length, before the work.
+/// Ids of a prompt that stands in the field `param`; `special` adds what the tokenizer puts before a text.
+/// One that cannot fit the context is refused by its length, before the work.
 ///
 /// # Errors
 /// When the text is too long or cannot be encoded.
-pub fn encode(facts: &Facts, param: &str, text: &str) -> Result<Vec<u32>, ApiError> {
-    let ids = tokenizer(facts)?.encode_within(text, true, facts.context as usize);
+pub fn encode(facts: &Facts, param: &str, text: &str, special: bool) -> Result<Vec<u32>, ApiError> {
+    let ids = tokenizer(facts)?.encode_within(text, special, facts.context as usize);
     ids.map_err(|error| wrong(facts, param, &error))
 }
 
@@ -38,12 +38,12 @@ fn said(item: &Item) -> &str {
     }
 }
 
-/// The tokenizer of a backend, which was read at the start.
+/// The tokenizer of a model, which was read at the start.
 ///
 /// # Errors
 /// When the model has none.
 pub fn tokenizer(facts: &Facts) -> Result<&Tokenizer, ApiError> {
-    facts.tokenizer.get().map_err(|error| ApiError::internal(error.to_string()))
+    facts.tokenizer().map_err(ApiError::internal)
 }
 
 fn wrong(facts: &Facts, param: &str, error: &TokenizerError) -> ApiError {

@@ -27,6 +27,11 @@ pub struct Scope<'a> {
     pub date: Option<Date>,
     /// Time after which an answer is cut.
     pub within: Option<Duration>,
+    /// Tokens that a completion goes on behind: what its session has said so far.
+    pub said: &'a [u32],
+    /// Tokens that are generated at most where a request does not say how many; `None` for what the route's
+    /// API says.
+    pub max_tokens: Option<u32>,
     /// Whether a request may bring a regular expression or a grammar along.
     pub grammars: bool,
 }
@@ -158,6 +163,8 @@ mod tests {
             record: None,
             date: None,
             within: None,
+            said: &[],
+            max_tokens: None,
             grammars: false,
         };
         scope.model(&mut Fields::of(body, "").unwrap()).map_err(|error| error.message().to_owned())

@@ -8,8 +8,8 @@
 use crate::backend::{Backend, Facts, Load, Pending, Running};
 use crate::fields::Fields;
 use fancy_regex::Regex;
-use kernmill::chat::{ChatTemplates, Format, Vocabulary, format_of, named_tokens};
-use kernmill::constrain::{self, Constraint};
+use kernmill::chat::{ChatTemplates, Format, Vocabulary};
+use kernmill::constrain::Constraint;
 use kernmill::runtime::tokenizer::Tokenizer;
 use kernmill::runtime::{DraftStats, StopReason, TokenizerHandle};
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
@@ -64,7 +64,7 @@ impl ScriptBackend {
         let model = fields.text("model").map_err(say)?.unwrap_or_else(|| "script".to_owned());
         let context = fields.whole("context", 1..=1 << 24).map_err(say)?.unwrap_or(131_072) as u32;
         let facts = facts(&json, vocab, &model, context, fingerprint)?;
-        let tokenizer = facts.tokenizer.get().map_err(|error| error.to_string())?;
+        let tokenizer = facts.tokenizer()?;
         let mut rules = Vec::new();
         for (at, rule) in
             fields.list("rules", 10_000).map_err(say)?.unwrap_or_default().into_iter().enumerate()
@@ -105,27 +105,9 @@ pub fn facts(
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let tokenizer = Tokenizer::from_json(json, vocab).map_err(|error| say(&error))?;
     let end_tokens = tokenizer.end_tokens();
-    let templates = ChatTemplates::default();
-    let format = format_of(&tokenizer, &templates, &end_tokens).map_err(|error| say(&error))?;
-    let named_tokens = named_tokens(&tokenizer, &templates, &end_tokens).map_err(|error| say(&error))?;
-    let ends = format.stop_tokens(&tokenizer, &end_tokens);
-    let tokenizer = TokenizerHandle::from(tokenizer);
-    let lexicon = constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| say(&error))?;
-    let (model, lexicon) = (model.to_owned(), Arc::new(lexicon));
-    Ok(Facts {
-        model,
-        context,
-        vocab,
-        tokenizer,
-        format,
-        end_tokens,
-        named_tokens,
-        lexicon,
-        fingerprint,
-        preset: String::new(),
-        weight_bytes: 0,
-        cache: None,
-    })
+    let (templates, handle) = (ChatTemplates::default(), Some(TokenizerHandle::from(tokenizer)));
+    let facts = Facts::new(model, [context, vocab], handle, &templates, &end_tokens, fingerprint);
+    facts.map_err(|error| say(&error))
 }
 
 impl Rule {
@@ -251,7 +233,7 @@ async fn play(
     load: &Mutex<Load>,
 ) {
     let start = Instant::now();
-    let Ok(tokenizer) = facts.tokenizer.get() else { return };
+    let Ok(tokenizer) = facts.tokenizer() else { return };
     let last = last_message(tokenizer, &request.prompt);
     let rule = rules.iter().find(|rule| rule.pattern.is_match(&last).unwrap_or(false));
     let mut script = rule.map(|rule| rule.ids.iter().copied()).into_iter().flatten().peekable();

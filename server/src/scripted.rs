@@ -46,7 +46,7 @@ impl Scripted {
 
     /// Ids of a text.
     pub fn encode(&self, text: &str) -> Vec<u32> {
-        self.facts.tokenizer.get().unwrap().encode_ordinary(text).unwrap()
+        self.facts.tokenizer().unwrap().encode_ordinary(text).unwrap()
     }
 
     /// A backend that ends its answer by itself.
@@ -128,7 +128,7 @@ impl Backend for Scripted {
 
     fn submit(&self, request: Request) -> Running {
         let (sender, receiver) = unbounded_channel();
-        let text = self.facts.tokenizer.get().unwrap().decode(&request.prompt).unwrap();
+        let text = self.facts.tokenizer().unwrap().decode(&request.prompt).unwrap();
         self.prompts.lock().unwrap().push(text);
         self.requests.lock().unwrap().push(request.clone());
         let tokens: Vec<u32> = (1..).take(self.says.len()).collect();

@@ -204,7 +204,7 @@ fn ids(facts: &Facts, fields: &Fields, value: &Value) -> Result<Vec<u32>, ApiErr
     let vocab = facts.vocab;
     let wrong = || fields.wrong("prompt", value, &format!("a string, or token ids below {vocab}"));
     match value {
-        Value::String(text) => prompt::encode(facts, "prompt", text),
+        Value::String(text) => prompt::encode(facts, "prompt", text, true),
         Value::Array(ids) => {
             let id = |id: &Value| id.as_u64().filter(|id| *id < u64::from(vocab)).map(|id| id as u32);
             ids.iter().map(id).collect::<Option<_>>().ok_or_else(wrong)

@@ -231,6 +231,8 @@ impl State {
             record: caller.record.clone(),
             date: self.config.date.date(),
             within: self.config.longest_answer,
+            said: &[],
+            max_tokens: None,
             grammars: self.config.grammars,
         }
     }

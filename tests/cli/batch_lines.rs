@@ -24,14 +24,14 @@ fn a_wrong_line_spoils_no_other() {
     let long = json!({ "id": "long", "prompt": vec![1; 5000] });
     let wrong = [
         ("line-2", "{".to_owned(), "line 2: EOF while parsing"),
-        ("typo", json!({ "id": "typo", "promt": "x" }).to_string(), "unknown field `promt`"),
+        ("typo", json!({ "id": "typo", "prompt": "x", "sed": 1 }).to_string(), "unknown field `sed`"),
         (
             "poet",
             json!({ "id": "poet", "prompt": "x", "adapter": "poet" }).to_string(),
-            "no adapter `poet` is loaded",
+            "`adapter` is \"poet\", expected the name of an adapter, but none is loaded",
         ),
         ("none", json!({ "id": "none", "prompt": [] }).to_string(), "no tokens"),
-        ("id", json!({ "id": "id", "prompt": [70_000] }).to_string(), "expected less than"),
+        ("id", json!({ "id": "id", "prompt": [70_000] }).to_string(), "no token id from 0 to"),
         ("hot", json!({ "id": "hot", "prompt": "x", "temperature": -1 }).to_string(), "temperature"),
         ("zero", json!({ "id": "zero", "prompt": "x", "max_tokens": 0 }).to_string(), "expected at least 1"),
         ("long", long.to_string(), "the context holds"),
@@ -81,4 +81,29 @@ fn lines_are_utf_8_with_or_without_a_mark() {
     assert!(message("later").starts_with("`bytes`, an earlier turn of session `s`, has no answer"));
     assert!(message("line-3").starts_with("line 3: expected value"), "a mark stands before a file alone");
     assert_eq!(text(&all["good"]), text(&both["last"]));
+}
+
+#[test]
+fn a_model_without_a_tokenizer_takes_ids() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let ids = json!({ "id": "ids", "prompt": [3, 44, 5], "max_tokens": 4, "temperature": 0 });
+    let mut lines = format!("{ids}\n");
+    let others = [
+        json!({ "id": "text", "prompt": "A slice" }),
+        json!({ "id": "chat", "messages": [{ "role": "user", "content": "Hi" }] }),
+        json!({ "id": "echo", "prompt": [3, 44, 5], "echo": true }),
+        json!({ "id": "form", "prompt": [3, 44, 5], "kernmill": { "regex": "a" } }),
+    ];
+    others.iter().for_each(|line| lines.push_str(&format!("{line}\n")));
+    sandbox.write("requests.jsonl", lines);
+    let model = ["--spec", "spec.toml", "--weights", "."];
+    let batch = ["batch", "requests.jsonl", "-o", "answers.jsonl"];
+    sandbox.run(&[&batch[..], &model].concat()).failed_for(others.len());
+    let answers = answers(&sandbox, "answers.jsonl");
+    let choice = &answers["ids"]["response"]["body"]["choices"][0];
+    assert_eq!((choice["token_ids"].as_array().unwrap().len(), &choice["text"]), (4, &json!("")));
+    for line in &others {
+        let message = answers[line["id"].as_str().unwrap()]["error"]["message"].as_str().unwrap();
+        assert!(message.contains("the model has no tokenizer: give token ids in `prompt`"), "{message}");
+    }
 }

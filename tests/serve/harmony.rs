@@ -4,13 +4,10 @@ use super::client::{Reply, post, post_bytes, post_with};
 use super::{Served, VOCAB};
 use crate::docs::root;
 use crate::harness::program;
-use kernmill::batch::{Answers, BatchOptions, run};
 use kernmill::locate::locate;
-use kernmill::observe::Silent;
 use kernmill::{Loaded, Opened, Options};
-use kernmill_server::{Backend, ChatForm, Config, ScriptBackend, Today};
+use kernmill_server::{Backend, Config, ScriptBackend};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -65,7 +62,7 @@ pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     (Served::over(backend.clone(), Config::default()), backend, dir)
 }
 
-fn tools() -> Value {
+pub fn tools() -> Value {
     let parameters = json!({
         "type": "object",
         "properties": { "city": { "type": "string" } },
@@ -289,106 +286,4 @@ fn a_client_that_goes_away_ends_its_answer() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-}
-
-/// Lines of a batch with bodies of conversations, and what the server answers to them.
-#[test]
-fn conversations_in_a_batch_get_the_answers_of_the_server() {
-    let messages = json!([{ "role": "user", "content": "How is the weather in Oslo?" }]);
-    let schema = json!({ "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"], "additionalProperties": false });
-    let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": schema } });
-    let mut tools = tools();
-    tools[0]["function"]["parameters"]["properties"]["city"] = json!({ "enum": ["Oslo", "Rome"] });
-    let bodies: Vec<Value> = [
-        json!({ "max_completion_tokens": 24 }),
-        json!({ "max_tokens": 30, "temperature": 0.3, "top_p": 0.9, "reasoning_effort": "high" }),
-        json!({ "max_tokens": 200, "tools": tools, "tool_choice": "required", "logit_bias": { "3068": 9 } }),
-        json!({ "max_tokens": 200, "response_format": format, "reasoning_effort": "none" }),
-        json!({ "max_tokens": 40, "stop": ["e"], "reasoning_effort": "none" }),
-        json!({ "max_tokens": 8, "logprobs": true, "top_logprobs": 2, "reasoning_effort": "none" }),
-    ]
-    .into_iter()
-    .enumerate()
-    .map(|(seed, mut body)| {
-        (body["messages"], body["seed"], body["model"]) = (messages.clone(), json!(seed), json!("gpt-oss"));
-        body
-    })
-    .collect();
-    let mut lines: Vec<String> = bodies
-        .iter()
-        .enumerate()
-        .map(|(at, body)| {
-            json!({ "custom_id": at.to_string(), "method": "POST", "url": "/v1/chat/completions", "body": body })
-                .to_string()
-        })
-        .collect();
-    // Without a URL and a model's name, and without a seed, which is 0 then.
-    lines.push(json!({ "id": "short", "messages": messages, "max_tokens": 24 }).to_string());
-    for (id, wrong) in [
-        ("n", json!({ "n": 2 })),
-        ("role", json!({ "messages": [{ "role": "clown" }] })),
-        ("tempo", json!({ "tempo": 1 })),
-    ] {
-        let mut body = json!({ "id": id, "messages": messages, "max_tokens": 2 });
-        wrong.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
-        lines.push(body.to_string());
-    }
-    let (loaded, end_tokens) = random(512, 4);
-    let form = ChatForm::new(&loaded, Today::None, Arc::new(Silent));
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("answers.jsonl");
-    let options = BatchOptions { parallel: 4, max_tokens: None, verify_cache: 0.0, end_tokens };
-    let place = kernmill::GoneOnWith::open(&path).unwrap();
-    let mut answers = Answers::open(place, &path, Path::new("requests.jsonl")).unwrap();
-    let input = lines.join("\n");
-    let name = Path::new("requests.jsonl");
-    let stats =
-        run(loaded.engine, &mut input.as_bytes(), name, &mut answers, &options, Some(&form), &mut |_| true);
-    assert_eq!((stats.unwrap().failed, answers.len()), (3, lines.len()));
-    let text = std::fs::read_to_string(&path).unwrap();
-    let found: BTreeMap<String, Value> = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|line| (line["custom_id"].as_str().unwrap().to_owned(), line))
-        .collect();
-    for (id, part) in [
-        ("n", "`n` other than 1"),
-        ("role", "`messages[0].role` is \"clown\""),
-        ("tempo", "unknown field `tempo`"),
-    ] {
-        assert!(found[id]["error"]["message"].as_str().unwrap().contains(part), "{}", found[id]);
-    }
-    let served = Served::of(random(512, 4), "gpt-oss", Config { date: Today::None, ..Config::default() });
-    for (at, body) in bodies.iter().enumerate() {
-        let reply = post(served.address, "/v1/chat/completions", body);
-        assert_eq!(reply.status, 200, "{}", reply.body);
-        let (theirs, ours) = (reply.json(), &found[&at.to_string()]["response"]["body"]);
-        for name in ["object", "model", "system_fingerprint"] {
-            assert_eq!(ours[name], theirs[name], "{body}");
-        }
-        assert_eq!(without_ids(&ours["choices"]), without_ids(&theirs["choices"]), "{body}");
-        for name in ["prompt_tokens", "completion_tokens", "completion_tokens_details"] {
-            assert_eq!(ours["usage"][name], theirs["usage"][name], "{body}");
-        }
-        assert_eq!(ours["kernmill"]["seed"], theirs["kernmill"]["seed"]);
-    }
-    let called = &found["2"]["response"]["body"]["choices"][0];
-    assert_eq!(
-        (&called["finish_reason"], &called["message"]["tool_calls"][0]["function"]["name"]),
-        (&json!("tool_calls"), &json!("weather"))
-    );
-    let formed = found["3"]["response"]["body"]["choices"][0]["message"]["content"].as_str().unwrap();
-    assert!(serde_json::from_str::<Value>(formed).unwrap()["n"].is_u64(), "{formed}");
-    let short = &found["short"]["response"]["body"]["choices"];
-    assert_eq!(short, &found["0"]["response"]["body"]["choices"]);
-}
-
-/// Choices without the names of calls, which are other ones every time.
-fn without_ids(choices: &Value) -> Value {
-    let mut choices = choices.clone();
-    for choice in choices.as_array_mut().unwrap() {
-        let calls = choice["message"]["tool_calls"].as_array_mut();
-        calls.into_iter().flatten().for_each(|call| call["id"] = Value::Null);
-    }
-    choices
 }

@@ -1,6 +1,7 @@
 //! The server with the nano model: what its clients see.
 
 mod attacks;
+mod batch;
 mod client;
 mod crowd;
 mod endpoint;

@@ -1,4 +1,5 @@
-//! A conversation's way to an answer is wired in one place, and one matcher looks for stop strings.
+//! A conversation's way to an answer is wired in one place, one matcher looks for stop strings, and a body of
+//! a request has one reader.
 
 use super::{Sources, modules, sources};
 
@@ -19,17 +20,37 @@ fn places(text: &str) -> Vec<String> {
     places
 }
 
+#[track_caller]
+fn all_are_there(expected: &[(&str, &[&str])]) {
+    for (text, expected) in expected {
+        let mut found = places(text);
+        found.sort_unstable();
+        assert_eq!(found, *expected, "{text}");
+    }
+}
+
 #[test]
 fn a_turn_is_wired_in_one_place() {
     // `Format::messages` reads what was generated once more, for its ids.
-    for (text, expected) in [
-        ("harmony::Parser::new(", &["kernmill_chat: format", "kernmill_chat: turn::begin"][..]),
+    all_are_there(&[
+        ("harmony::Parser::new(", &["kernmill_chat: format", "kernmill_chat: turn::begin"]),
         ("TextParser::new(", &["kernmill_chat: grammar"]),
         ("fn push(&mut self, piece: &str) -> Released", &["kernmill_text: stop"]),
         ("StopMatcher::new(", &["kernmill_chat: turn", "kernmill_runtime: text_maker"]),
-    ] {
-        let mut found = places(text);
-        found.sort_unstable();
-        assert_eq!(found, expected, "{text}");
-    }
+    ]);
+}
+
+/// A line of a batch has no reader and no writer of its own: those of the route serve it.
+#[test]
+fn a_body_is_read_and_answered_by_the_code_of_its_route() {
+    all_are_there(&[
+        (
+            "fn take(scope: &Scope<'_>, mut fields: Fields)",
+            &["kernmill_server: chat::request", "kernmill_server: completions::request"],
+        ),
+        ("Completion::take(", &["kernmill_server: batch::draft", "kernmill_server: completions::response"]),
+        // The second makes the pieces of a stream.
+        (".object(\"text_completion\"", &["kernmill_server: completions::response"; 2]),
+        (".object(\"chat.completion\"", &["kernmill_server: chat::message"]),
+    ]);
 }

@@ -83,7 +83,7 @@ impl ChatRequest {
             form_field: wanted.field,
             drafts,
             prediction: prediction(&mut fields)?,
-            max_tokens: max_tokens.or(older).map(|tokens| tokens as u32),
+            max_tokens: max_tokens.or(older).map(|tokens| tokens as u32).or(scope.max_tokens),
             param: "messages",
             sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
             stop: sampling::stops(&mut fields)?,

@@ -95,7 +95,7 @@ impl Prepared {
     /// # Errors
     /// When the prompt has no tokens or does not fit the context, or a form cannot be held to.
     pub fn raw(facts: &Facts, text: &str, ask: Ask) -> Result<Prepared, ApiError> {
-        let prompt = prompt::encode(facts, "prompt", text)?;
+        let prompt = prompt::encode(facts, "prompt", text, true)?;
         if prompt.is_empty() {
             return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
         }
@@ -112,7 +112,8 @@ impl Prepared {
         if room == 0 || ask.max_tokens.is_some_and(|asked| asked > room) {
             return Err(ApiError::context(ask.param, prompt.len(), ask.max_tokens, facts.context));
         }
-        let constraint = turn.constraint(&facts.lexicon, &ask.conversation.tools);
+        let constraint =
+            turn.constraint(facts.lexicon().map_err(ApiError::internal)?, &ask.conversation.tools);
         let constraint = constraint.map_err(|error| refused(&ask, &error))?;
         // A prediction that cannot be read is none: it changes nothing of the answer.
         let prediction = ask.prediction.filter(|_| ask.drafts);
@@ -187,7 +188,8 @@ fn refused(ask: &Ask, error: &TurnError) -> ApiError {
 /// # Errors
 /// When the rule cannot be followed.
 pub fn held_to(facts: &Facts, rule: &Rule, param: &str) -> Result<Constraint, ApiError> {
-    Constraint::new(&facts.lexicon, rule).map_err(|error| ApiError::field(param, error.to_string()))
+    let lexicon = facts.lexicon().map_err(ApiError::internal)?;
+    Constraint::new(lexicon, rule).map_err(|error| ApiError::field(param, error.to_string()))
 }
 
 /// An answer that is being made. Dropping it cancels it.

@@ -179,7 +179,7 @@ fn prompt(facts: &Facts, request: &GenerateRequest) -> Result<Vec<u32>, ApiError
         Some(Prompt::Text(text)) if request.truncate_prompt_tokens > 0 => tokenizer(facts)?
             .encode(text, true)
             .map_err(|error| ApiError::field("text", error.to_string()))?,
-        Some(Prompt::Text(text)) => prompt::encode(facts, "text", text)?,
+        Some(Prompt::Text(text)) => prompt::encode(facts, "text", text, true)?,
         Some(Prompt::TokenIds(tokens)) => {
             known("token_ids", &tokens.ids, facts.vocab)?;
             tokens.ids.clone()

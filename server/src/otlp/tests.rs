@@ -252,7 +252,7 @@ async fn requests_that_make_texts_have_spans_and_no_others() {
     assert_eq!(completion.attributes["gen_ai.response.finish_reasons"], reasons);
     assert_eq!(completion.attributes["gen_ai.request.choice.count"], 4);
     assert_eq!(completion.attributes["gen_ai.usage.output_tokens"], 12);
-    let tokenizer = state.backend.facts().tokenizer.get().unwrap();
+    let tokenizer = state.backend.facts().tokenizer().unwrap();
     let lengths = ["Surreptitious", "Furtive"].map(|text| tokenizer.encode(text, true).unwrap().len());
     assert_eq!(completion.attributes["gen_ai.usage.input_tokens"], lengths[0] + lengths[1]);
 

@@ -55,7 +55,7 @@ impl Trace {
         let mut conversations: Vec<Conversation> = Vec::new();
         let (mut sessions, mut tenants) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..most {
-            let Some((number, line)) = lines.next()? else { break };
+            let Some((number, line)) = lines.read()? else { break };
             let wrong = |what: String| Error::input(name, format!("line {number}: {what}"));
             let line: Line = serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
             let at = Duration::try_from_secs_f64(line.at);

@@ -1,14 +1,9 @@
 //! Answers on their way to a file.
 
-use super::line::BatchLine;
-use crate::error::{Error, Result};
-use crate::lines::LONGEST_LINE;
-use crate::serve::{Answer, EndReason, Finish};
+use kernmill::lines::LONGEST_LINE;
+use kernmill::{Error, GoneOnWith, Result};
 use kernmill_os::files::is_same_file;
-use kernmill_os::output::GoneOnWith;
-use kernmill_runtime::StopReason;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, from_value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Write, stdin};
@@ -109,7 +104,7 @@ impl Answers {
                 return Err(self.refused(&format!("line {number} is no answer of a batch")));
             };
             if body["session"].is_string() {
-                let tokens = Vec::deserialize(&body["choices"][0]["token_ids"]);
+                let tokens = from_value(body["choices"][0]["token_ids"].clone());
                 self.turns.extend(tokens.ok().map(|tokens| (id.to_owned(), tokens)));
             }
             self.done.insert(id.to_owned());
@@ -123,7 +118,7 @@ impl Answers {
     }
 
     /// Tokens of an answer that was there at the start, if it is a turn of a session.
-    pub(super) fn turn(&self, custom_id: &str) -> Option<&[u32]> {
+    pub fn turn(&self, custom_id: &str) -> Option<&[u32]> {
         self.turns.get(custom_id).map(Vec::as_slice)
     }
 
@@ -201,46 +196,8 @@ fn is_unfinished(text: &[u8]) -> bool {
     true
 }
 
-/// A line of the output for a text: OpenAI's form of a batch's answers.
-pub fn answer_line(line: &BatchLine, answer: &Answer) -> Value {
-    let finish_reason = match &answer.finish {
-        Finish::Stop(StopReason::MaxTokens | StopReason::Context) | Finish::Ended(_) => "length",
-        _ => "stop",
-    };
-    let ended = match &answer.finish {
-        Finish::Ended(reason) if *reason != EndReason::MaxTokens => Some(reason.to_string()),
-        _ => None,
-    };
-    let id = &line.custom_id;
-    let mut body = json!({
-        "id": format!("cmpl-{id}"),
-        "object": "text_completion",
-        "model": line.model(),
-        "choices": [{
-            "index": 0,
-            "text": answer.text,
-            "token_ids": answer.tokens,
-            "finish_reason": finish_reason,
-            "ended": ended,
-        }],
-        "usage": {
-            "prompt_tokens": answer.prompt_tokens,
-            "completion_tokens": answer.tokens.len(),
-            "total_tokens": answer.prompt_tokens as usize + answer.tokens.len(),
-            "prompt_tokens_details": {
-                "cached_tokens": answer.cached_tokens,
-                "disk_tokens": answer.disk_tokens,
-            },
-        },
-    });
-    if let Some(session) = line.session() {
-        body["session"] = session.into();
-    }
-    body_line(id, body)
-}
-
-/// A line of the output for the body of an answer.
-pub(super) fn body_line(custom_id: &str, body: Value) -> Value {
+/// A line of the output for the body of an answer: OpenAI's form of a batch's answers.
+pub fn body_line(custom_id: &str, body: Value) -> Value {
     json!({
         "id": format!("{ID}{custom_id}"),
         "custom_id": custom_id,

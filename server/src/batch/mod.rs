@@ -1,28 +1,28 @@
 //! Many requests from a file, many answers to a file.
 //!
-//! A line of the input is a request, in OpenAI's batch format or a short form ([`BatchLine`]). Bodies of
-//! another URL than that of completions are read by a [`Form`]. A line of the
+//! A line of the input is a request, in OpenAI's batch format or a short form, with the body of a route of
+//! the server: the route's own reader reads it, and its answer is what the route makes of it. A line of the
 //! output is the answer to one of them, in the order in which they end. An answer is the text that its
 //! request gets alone. A batch that was stopped goes on: answers that are there are not made again.
 
-mod form;
+mod draft;
 mod line;
+mod options;
 mod output;
 mod session;
 mod stats;
 
-pub use crate::lines::open_requests;
-pub use form::{BatchOptions, Draft, Form};
-pub use line::{BatchLine, LineError};
-pub use output::{Answers, answer_line, error_line};
+pub use options::BatchOptions;
+pub use output::Answers;
 pub use stats::BatchStats;
 
-use crate::constrain::{self, Constraint, Lexicon};
-use crate::error::{Error, Result};
-use crate::lines::Lines;
-use crate::serve::{Answer, Config, Event, Finish, Request, RequestId, Serving, Tick};
-use crate::tools::engine_figures::EngineFigures;
-use kernmill_runtime::Engine;
+use draft::{Draft, Reader};
+use kernmill::lines::Lines;
+use kernmill::serve::{Answer, Config, Event, RequestId, Serving, Tick};
+use kernmill::tools::engine_figures::EngineFigures;
+use kernmill::{Error, Loaded, Result};
+use line::BatchLine;
+use output::{body_line, error_line};
 use session::{Session, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -34,20 +34,18 @@ use std::time::Instant;
 pub type OnProgress<'a> = dyn FnMut(&BatchStats) -> bool + 'a;
 
 /// Reads requests from `input`, one a line, and writes their answers to `output`. Requests are taken up as
-/// fast as they are read, `parallel` of them run at once. `input_name` is for messages; `form` reads bodies
-/// that are no completions.
+/// fast as they are read, and many run at once. `input_name` is for messages.
 ///
 /// # Errors
-/// When the input cannot be read, the output cannot be written, or the engine fails; when a prompt that is
-/// compared has other bits in the prefix cache. A request that cannot be served is no error: its line in the
-/// output says why.
+/// When the tokenizer or the input cannot be read, the output cannot be written, or the engine fails; when a
+/// prompt that is compared has other bits in the prefix cache. A request that cannot be served is no error:
+/// its line in the output says why.
 pub fn run(
-    engine: Engine,
+    loaded: Loaded,
     input: &mut dyn BufRead,
     input_name: &Path,
     output: &mut Answers,
     options: &BatchOptions,
-    form: Option<&dyn Form>,
     on_progress: &mut OnProgress<'_>,
 ) -> Result<BatchStats> {
     let config = Config {
@@ -56,27 +54,26 @@ pub fn run(
         max_wait: [None; 3],
         ..Config::default()
     };
-    let mut serving = Serving::new(engine, config)?;
+    let reader = Reader::new(&loaded, options)?;
+    let mut serving = Serving::new(loaded.engine, config)?;
     serving.verify_hits(options.verify_cache)?;
     let mut batch = Batch {
         serving,
         output,
-        options,
-        form,
+        reader,
         start: Instant::now(),
         stats: BatchStats::default(),
         running: BTreeMap::new(),
         names: BTreeSet::new(),
         sessions: BTreeMap::new(),
         held: 0,
-        lexicon: None,
     };
     let mut lines = Lines::new(input, input_name);
     let mut is_read = false;
     loop {
         // A few more than can run: what is read early only takes memory.
         while !is_read && batch.serving.len() < 4 * options.parallel as usize && batch.held < MOST_HELD {
-            match lines.next()? {
+            match lines.read()? {
                 Some((number, line)) => batch.read(&line, number)?,
                 None => is_read = true,
             }
@@ -85,12 +82,11 @@ pub fn run(
             break;
         }
         let (mut ended, mut complete) = (Vec::new(), Vec::new());
-        let running = &mut batch.running;
+        let (running, facts) = (&mut batch.running, batch.reader.facts());
         let tick = batch.serving.tick(&mut |id, event| match event {
             Event::Done(answer) => ended.push((id, *answer)),
             Event::Token(token) => {
-                let draft = running.get_mut(&id).and_then(|(_, draft)| draft.as_mut());
-                if draft.is_some_and(|draft| !draft.take(token)) {
+                if running.get_mut(&id).is_some_and(|(_, draft)| !draft.take(facts, token)) {
                     complete.push(id);
                 }
             }
@@ -123,28 +119,25 @@ const MOST_HELD: usize = 4096;
 struct Batch<'a> {
     serving: Serving,
     output: &'a mut Answers,
-    options: &'a BatchOptions,
-    form: Option<&'a dyn Form>,
+    reader: Reader,
     start: Instant,
     stats: BatchStats,
-    /// Requests that wait or run in the engine, with the answers that a form makes of them.
-    running: BTreeMap<RequestId, (BatchLine, Option<Box<dyn Draft>>)>,
+    /// Requests that wait or run in the engine, with their answers so far.
+    running: BTreeMap<RequestId, (BatchLine, Draft)>,
     /// Names of this input: each answer must have one of its own.
     names: BTreeSet<String>,
     sessions: BTreeMap<String, Session>,
     /// Turns that wait for the ones before them.
     held: usize,
-    /// Made for the first line that says what its text must be.
-    lexicon: Option<Lexicon>,
 }
 
 impl Batch<'_> {
     /// Takes up a line of the input.
     fn read(&mut self, line: &[u8], number: usize) -> Result<()> {
         self.stats.requests += 1;
-        let line = match BatchLine::parse(line, number, self.form) {
+        let line = match BatchLine::parse(line, number) {
             Ok(line) if !self.names.insert(line.custom_id.clone()) => {
-                Err(line.fault(number, "another request has this name: give each one of its own"))
+                Err(line.fault("another request has this name: give each one of its own"))
             }
             parsed => parsed,
         };
@@ -184,7 +177,7 @@ impl Batch<'_> {
 
     /// Submits a request behind what was said before it; why there is none, if so, which is written.
     fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
-        let submitted = self.request(&line, said).and_then(|(request, draft)| {
+        let submitted = self.reader.read(&line, said).and_then(|(request, draft)| {
             let id = self.serving.submit(request).map_err(|error| error.to_string())?;
             Ok((id, draft))
         });
@@ -194,40 +187,11 @@ impl Batch<'_> {
                 Ok(None)
             }
             Err(why) => {
+                let why = format!("line {}: {why}", line.number);
                 self.fail(&line.custom_id, &why)?;
                 Ok(Some(why))
             }
         }
-    }
-
-    /// The request that a line makes behind what was said before it.
-    fn request(
-        &mut self,
-        line: &BatchLine,
-        said: &[u32],
-    ) -> std::result::Result<(Request, Option<Box<dyn Draft>>), String> {
-        if let (Some(form), Some(body)) = (self.form, line.other()) {
-            let (request, draft) = form.read(self.serving.engine(), body, self.options)?;
-            return Ok((request, Some(draft)));
-        }
-        let tokenizer = self.serving.engine().tokenizer().map_err(|error| error.to_string())?;
-        let request = line.request(tokenizer, self.options, said)?;
-        let constraint = self.constraint(line)?;
-        Ok((Request { constraint, ..request }, None))
-    }
-
-    /// What holds a line's text to its form.
-    fn constraint(&mut self, line: &BatchLine) -> std::result::Result<Option<Constraint>, String> {
-        let Some(rule) = line.rule()? else { return Ok(None) };
-        if self.lexicon.is_none() {
-            let engine = self.serving.engine();
-            let made = constrain::needed(engine.tokenizer_handle()).and_then(|tokenizer| {
-                constrain::lexicon(tokenizer, engine.model().vocab as usize, &self.options.end_tokens)
-            });
-            self.lexicon = Some(made.map_err(|error| error.to_string())?);
-        }
-        let made = self.lexicon.as_ref().map(|lexicon| Constraint::new(lexicon, &rule)).transpose();
-        made.map_err(|error| error.to_string())
     }
 
     fn add_turn(&mut self, name: String, turn: Turn) -> Result<()> {
@@ -251,10 +215,8 @@ impl Batch<'_> {
                     Some((line.custom_id, what))
                 }
                 Turn::Answered(line, Some(answer)) => {
-                    let tokenizer = self.serving.engine().tokenizer()?;
-                    let request = line.request(tokenizer, self.options, &session.said);
-                    request
-                        .map(|request| session.said = [request.prompt, answer].concat())
+                    let read = self.reader.read(&line, &session.said);
+                    read.map(|(request, _)| session.said = [request.prompt, answer].concat())
                         .err()
                         .map(|why| (line.custom_id, why))
                 }
@@ -292,14 +254,8 @@ impl Batch<'_> {
     /// Writes the answer to a request that has ended.
     fn end(&mut self, id: RequestId, answer: Answer) -> Result<()> {
         let Some((line, draft)) = self.running.remove(&id) else { return Ok(()) };
-        let made = match (draft, &answer.finish) {
-            (Some(draft), _) => {
-                draft.finish(answer.clone()).map(|body| output::body_line(&line.custom_id, body))
-            }
-            (None, Finish::Failed(why) | Finish::Unavailable(why) | Finish::Astray(why)) => Err(why.clone()),
-            (None, Finish::Ended(reason)) if answer.tokens.is_empty() => Err(reason.to_string()),
-            (None, _) => Ok(answer_line(&line, &answer)),
-        };
+        let said = draft.said(&answer);
+        let made = draft.finish(self.reader.facts(), &answer, line.session());
         let failure = match made {
             Err(why) => {
                 self.fail(&line.custom_id, &why)?;
@@ -308,13 +264,13 @@ impl Batch<'_> {
                 }
                 Some(why)
             }
-            Ok(made) => {
+            Ok(body) => {
                 self.stats.prompt_tokens += u64::from(answer.prompt_tokens);
                 self.stats.cached_tokens += u64::from(answer.cached_tokens);
                 self.stats.disk_tokens += u64::from(answer.disk_tokens);
                 self.stats.answered += 1;
                 self.stats.first_token_seconds += answer.first_token.unwrap_or_default().as_secs_f64();
-                self.output.write(&made)?;
+                self.output.write(&body_line(&line.custom_id, body))?;
                 None
             }
         };
@@ -323,11 +279,7 @@ impl Batch<'_> {
             self.break_off(name, &line.custom_id, &why);
         }
         if let Some(session) = self.sessions.get_mut(name) {
-            session.is_running = false;
-            let tokenizer = self.serving.engine().tokenizer()?;
-            if let Ok(request) = line.request(tokenizer, self.options, &session.said) {
-                session.said = [request.prompt, answer.tokens.clone()].concat();
-            }
+            (session.is_running, session.said) = (false, said);
         }
         self.go_on(name)
     }

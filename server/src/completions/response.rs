@@ -1,183 +1,20 @@
-//! `/v1/completions`: texts that go on from prompts, with the logarithms that evaluations need.
+//! Answers of `/v1/completions`, whole or in pieces.
 
+use super::request::Completion;
 use crate::backend::{Facts, Running};
 use crate::caller::Caller;
-use crate::chat::request::{PASSED_OVER, class, has_usage};
-use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Own;
 use crate::head::Head;
+use crate::prompt::tokenizer;
 use crate::reply::{self, Stream};
-use crate::scope::salt;
 use crate::state::State;
-use crate::{limits, prompt, sampling};
 use axum::response::Response;
 use kernmill::Logprobs;
 use kernmill::runtime::{StopReason, Tokenizer};
-use kernmill::serve::{Answer, EndReason, Event, Finish, Request};
+use kernmill::serve::{Answer, EndReason, Event, Finish, Token};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// A request that was read.
-struct Completion {
-    model: String,
-    /// By prompt and answer, in the order of the choices.
-    requests: Vec<Request>,
-    prompts: Vec<Vec<u32>>,
-    /// Answers to each prompt.
-    n: usize,
-    echo: bool,
-    /// Whether nothing is to be generated.
-    only_prompt: bool,
-    logprobs: bool,
-    streams: bool,
-    has_usage: bool,
-    unknown: Vec<String>,
-}
-
-impl Completion {
-    fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Completion, ApiError> {
-        let facts = state.backend.facts();
-        let mut fields = Fields::of_body(body)?;
-        let scope = state.scope(caller);
-        let (model, adapters) = scope.model(&mut fields)?;
-        let prompts = prompts(facts, &mut fields)?;
-        if let Some(record) = &caller.record {
-            record.prompts(prompts.len());
-        }
-        let echo = fields.flag("echo")?.unwrap_or(false);
-        let asked = fields.whole("max_tokens", 0..=u64::from(u32::MAX))?.unwrap_or(16) as u32;
-        if asked == 0 && !echo {
-            return Err(ApiError::field(
-                "max_tokens",
-                "`max_tokens` is 0, expected at least 1 without `echo`",
-            ));
-        }
-        // Some clients send true for "those of the tokens".
-        let logprobs = match fields.take("logprobs") {
-            None | Some(Value::Bool(false)) => None,
-            Some(Value::Bool(true)) => Some(0),
-            Some(value) => {
-                let top = value.as_u64().filter(|top| *top <= limits::TOP_LOGPROBS);
-                let expected = format!("a whole number up to {}", limits::TOP_LOGPROBS);
-                Some(top.ok_or_else(|| fields.wrong("logprobs", &value, &expected))? as u32)
-            }
-        };
-        let n = fields.whole("n", 1..=limits::ANSWERS)?.unwrap_or(1);
-        if let Some(best_of) = fields.whole("best_of", 1..=limits::ANSWERS)?
-            && best_of != n
-        {
-            return Err(ApiError::field(
-                "best_of",
-                format!("`best_of` is {best_of}, expected {n}, which is `n`"),
-            ));
-        }
-        if let Some(suffix) = fields.text("suffix")?
-            && !suffix.is_empty()
-        {
-            return Err(ApiError::field(
-                "suffix",
-                "`suffix` is not served: the model only goes on from a prompt",
-            ));
-        }
-        let streams = fields.flag("stream")?.unwrap_or(false);
-        let has_usage = has_usage(&mut fields)?;
-        let sampler = sampling::sampler(&mut fields, facts.vocab)?;
-        let stop = sampling::stops(&mut fields)?;
-        let goes_on = fields.flag("ignore_eos")?.unwrap_or(false);
-        let mut stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
-        stop_tokens.extend(sampling::stop_tokens(&mut fields, facts.vocab)?);
-        let class = class(&mut fields)?;
-        let salt = salt(&mut fields)?;
-        let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
-        wanted.take(&mut fields, "response_format")?;
-        let rule = wanted.rule();
-        sampling::refuse(&mut fields)?;
-        fields.pass_over(&PASSED_OVER);
-        let mut requests = Vec::new();
-        for prompt in &prompts {
-            let room = facts.context.saturating_sub(prompt.len() as u32);
-            // To score a prompt, no room for an answer is needed: one token is made all the same.
-            let least = if asked == 0 { 0 } else { 1 };
-            if asked > room || room < least || prompt.len() > facts.context as usize {
-                return Err(ApiError::context("prompt", prompt.len(), Some(asked), facts.context));
-            }
-            for at in 0..n {
-                let mut sampler = sampler.clone();
-                sampler.seed = sampler.seed.map(|seed| seed.wrapping_add(at));
-                let constraint = rule.as_ref().map(|rule| held_to(facts, rule, &wanted.field)).transpose()?;
-                requests.push(Request {
-                    constraint,
-                    drafts,
-                    sampler,
-                    logprobs,
-                    scores_prompt: echo && logprobs.is_some(),
-                    stop: stop.clone(),
-                    stop_tokens: stop_tokens.clone(),
-                    adapters: adapters.clone(),
-                    tenant: caller.tenant,
-                    salt,
-                    class,
-                    within: state.config.longest_answer,
-                    ..Request::greedy(prompt.clone(), asked.max(1))
-                });
-            }
-        }
-        let (only_prompt, logprobs, n) = (asked == 0, logprobs.is_some(), n as usize);
-        let unknown = fields.rest();
-        Ok(Completion {
-            model,
-            requests,
-            prompts,
-            n,
-            echo,
-            only_prompt,
-            logprobs,
-            streams,
-            has_usage,
-            unknown,
-        })
-    }
-}
-
-/// Prompts: one or several, as texts or ids.
-fn prompts(facts: &Facts, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError> {
-    let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
-    let value = fields.take("prompt").ok_or_else(|| fields.missing("prompt"))?;
-    let wrong = |value: &Value| fields.wrong("prompt", value, expected);
-    let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
-        let ids = match value {
-            Value::String(text) => prompt::encode(facts, "prompt", text)?,
-            Value::Array(ids) => {
-                let id =
-                    |id: &Value| id.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
-                let message = || {
-                    let most = facts.vocab - 1;
-                    ApiError::field(
-                        "prompt",
-                        format!("`prompt` has a member that is no token id from 0 to {most}"),
-                    )
-                };
-                ids.iter().map(|value| id(value).ok_or_else(message)).collect::<Result<_, _>>()?
-            }
-            other => return Err(wrong(other)),
-        };
-        if ids.is_empty() {
-            return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
-        }
-        Ok(ids)
-    };
-    let list = match &value {
-        Value::Array(list) if list.first().is_some_and(|first| first.is_string() || first.is_array()) => list,
-        single => return Ok(vec![read(single)?]),
-    };
-    if list.len() > limits::PROMPTS {
-        let message = format!("`prompt` has {} members, expected at most {}", list.len(), limits::PROMPTS);
-        return Err(ApiError::field("prompt", message));
-    }
-    list.iter().map(read).collect()
-}
 
 /// Answers a request to `/v1/completions`.
 ///
@@ -187,7 +24,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let record = caller.record.clone();
     let worker = state.clone();
     let mut completion = reply::blocking(move || {
-        let completion = Completion::read(&worker, &caller, &body)?;
+        let completion = Completion::take(&worker.scope(&caller), Fields::of_body(&body)?)?;
         worker.charge(&caller, completion.prompts.iter().map(Vec::len).sum())?;
         Ok(completion)
     })
@@ -269,13 +106,79 @@ fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
     }
 }
 
-fn usage(prompt: u64, completion: u64, cached: u64) -> Value {
-    json!({
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": { "cached_tokens": cached },
-    })
+/// An answer in the making: what comes before its end.
+#[derive(Default)]
+pub struct Draft(Vec<(u32, Option<Logprobs>)>);
+
+impl Draft {
+    /// Takes the next token.
+    pub fn take(&mut self, token: Token) {
+        self.0.push((token.id, token.logprobs));
+    }
+
+    /// The choice `index` of a completion, whose answer has ended.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn choice(
+        self,
+        facts: &Facts,
+        completion: &Completion,
+        index: usize,
+        answer: &Answer,
+    ) -> Result<Value, ApiError> {
+        let (reason, prompt) = (finish(answer)?, &completion.prompts[index / completion.n]);
+        let mut text = String::new();
+        if completion.echo {
+            let decoded = tokenizer(facts)?.decode(prompt);
+            text = decoded.map_err(|error| ApiError::internal(error.to_string()))?;
+        }
+        if !completion.only_prompt {
+            text.push_str(&answer.text);
+        }
+        let list = || -> Result<Value, ApiError> {
+            let (tokenizer, mut listed) = (tokenizer(facts)?, Listed::default());
+            if completion.echo {
+                for (at, id) in prompt.iter().enumerate() {
+                    let logprobs = at.checked_sub(1).and_then(|at| answer.prompt_logprobs.get(at));
+                    listed.push(tokenizer, *id, logprobs);
+                }
+            }
+            for (id, logprobs) in self.0.iter().take(completion.made(answer).len()) {
+                listed.push(tokenizer, *id, logprobs.as_ref());
+            }
+            Ok(listed.json())
+        };
+        let listed = completion.logprobs.then(list).transpose()?;
+        Ok(json!({ "index": index, "text": text, "logprobs": listed, "finish_reason": reason }))
+    }
+}
+
+impl Completion {
+    /// Tokens of an answer that were asked for.
+    pub fn made<'a>(&self, answer: &'a Answer) -> &'a [u32] {
+        if self.only_prompt { &[] } else { &answer.tokens }
+    }
+
+    /// Tokens of the prompts and of these answers.
+    fn usage(&self, answers: &[Answer]) -> Value {
+        let prompt: usize = self.prompts.iter().map(Vec::len).sum();
+        let made: usize = answers.iter().map(|answer| self.made(answer).len()).sum();
+        let cached: u64 = answers.iter().map(|answer| u64::from(answer.cached_tokens)).sum();
+        json!({
+            "prompt_tokens": prompt,
+            "completion_tokens": made,
+            "total_tokens": prompt + made,
+            "prompt_tokens_details": { "cached_tokens": cached },
+        })
+    }
+
+    /// The completion with its choices and figures.
+    pub fn object(&self, head: &Head, choices: Vec<Value>, answers: &[Answer]) -> Value {
+        let mut object = head.object("text_completion", Value::Array(choices));
+        object.insert("usage".to_owned(), self.usage(answers));
+        Value::Object(object)
+    }
 }
 
 /// Waits for all answers.
@@ -285,50 +188,22 @@ async fn whole(
     running: Vec<Running>,
     head: &Head,
 ) -> Result<Response, ApiError> {
-    let tokenizer = tokenizer(state.backend.facts())?;
-    let mut choices = Vec::new();
-    let [mut generated, mut cached] = [0, 0];
+    let (mut choices, mut answers) = (Vec::new(), Vec::new());
     for (index, mut running) in running.into_iter().enumerate() {
-        let prompt = &completion.prompts[index / completion.n];
-        let mut scored = Vec::new();
+        let mut draft = Draft::default();
         let answer = loop {
             match running.next().await {
-                Some(Event::Token(token)) => scored.push((token.id, token.logprobs)),
-                Some(Event::Done(answer)) => break answer,
+                Some(Event::Token(token)) => draft.take(token),
+                Some(Event::Done(answer)) => break *answer,
                 None => return Err(ApiError::internal("the engine has failed: the log says why")),
             }
         };
-        let reason = finish(&answer)?;
-        let made = if completion.only_prompt { 0 } else { answer.tokens.len() };
-        let mut text = String::new();
-        if completion.echo {
-            text = tokenizer.decode(prompt).map_err(|error| ApiError::internal(error.to_string()))?;
-        }
-        if !completion.only_prompt {
-            text.push_str(&answer.text);
-        }
-        let listed = completion.logprobs.then(|| {
-            let mut listed = Listed::default();
-            if completion.echo {
-                for (at, id) in prompt.iter().enumerate() {
-                    let logprobs = at.checked_sub(1).and_then(|at| answer.prompt_logprobs.get(at));
-                    listed.push(tokenizer, *id, logprobs);
-                }
-            }
-            for (id, logprobs) in scored.iter().take(made) {
-                listed.push(tokenizer, *id, logprobs.as_ref());
-            }
-            listed.json()
-        });
-        generated += made as u64;
-        cached += u64::from(answer.cached_tokens);
-        state.metrics.ended(reason, made, answer.first_token, answer.took);
-        choices.push(json!({ "index": index, "text": text, "logprobs": listed, "finish_reason": reason }));
+        choices.push(draft.choice(state.backend.facts(), completion, index, &answer)?);
+        let made = completion.made(&answer).len();
+        state.metrics.ended(finish(&answer)?, made, answer.first_token, answer.took);
+        answers.push(answer);
     }
-    let prompt: usize = completion.prompts.iter().map(Vec::len).sum();
-    let mut object = head.object("text_completion", json!(choices));
-    object.insert("usage".to_owned(), usage(prompt as u64, generated, cached));
-    Ok(reply::json(&Value::Object(object)))
+    Ok(reply::json(&completion.object(head, choices, &answers)))
 }
 
 /// Answers in pieces, as they come.
@@ -350,18 +225,14 @@ fn stream(state: Arc<State>, completion: Completion, running: Vec<Running>, head
                 tokio::spawn(part.run(running))
             })
             .collect();
-        let [mut generated, mut cached] = [0, 0];
+        let mut answers = Vec::new();
         for task in tasks {
             let Ok(Some(answer)) = task.await else { return };
-            generated += answer.tokens.len() as u64;
-            cached += u64::from(answer.cached_tokens);
+            answers.push(*answer);
         }
         if completion.has_usage {
-            let prompt: usize = completion.prompts.iter().map(Vec::len).sum();
-            let mut object = head.object("text_completion", json!([]));
-            object.insert("usage".to_owned(), usage(prompt as u64, generated, cached));
             // Who is gone needs no figures.
-            let _ = stream.send(&Value::Object(object));
+            let _ = stream.send(&completion.object(&head, Vec::new(), &answers));
         }
         stream.done();
     });
@@ -400,7 +271,8 @@ impl Part {
                         listed.push(tokenizer, token.id, Some(&logprobs));
                         listed.json()
                     });
-                    if !token.text.is_empty() || !listed.is_null() {
+                    let is_asked = !self.completion.only_prompt;
+                    if is_asked && (!token.text.is_empty() || !listed.is_null()) {
                         self.send(&token.text, listed, None)?;
                     }
                 }
@@ -409,7 +281,7 @@ impl Part {
                         self.send("", Value::Null, Some(reason))?;
                         self.state.metrics.ended(
                             reason,
-                            answer.tokens.len(),
+                            self.completion.made(&answer).len(),
                             answer.first_token,
                             answer.took,
                         );

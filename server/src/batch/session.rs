@@ -4,7 +4,7 @@ use super::line::BatchLine;
 use std::collections::VecDeque;
 
 /// A line of a session, in the order of the input.
-pub(super) enum Turn {
+pub enum Turn {
     /// A request.
     Asked(BatchLine),
     /// A request that was answered before, and the tokens of its answer, if it has some.
@@ -15,7 +15,7 @@ pub(super) enum Turn {
 
 /// The state of a conversation. A turn's prompt continues all tokens of the turns before, and their answers.
 #[derive(Default)]
-pub(super) struct Session {
+pub struct Session {
     /// All tokens so far.
     pub said: Vec<u32>,
     /// Whether a turn waits or runs in the engine.

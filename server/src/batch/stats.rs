@@ -1,7 +1,8 @@
 //! What a batch did: a line, more lines, and JSON.
 
-use crate::serve::ServeStats;
-use crate::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
+use kernmill::runtime::measure::peak_resident;
+use kernmill::serve::ServeStats;
+use kernmill::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -137,7 +138,7 @@ impl BatchStats {
             "kv": self.engine.map(|engine| engine.kv_json()),
             "prefix_cache": self.engine.map(|engine| engine.prefix_json()),
             "kv_disk": self.engine.map(|engine| engine.disk_json()),
-            "peak_resident": kernmill_runtime::measure::peak_resident(),
+            "peak_resident": peak_resident(),
         })
     }
 }

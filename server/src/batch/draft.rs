@@ -1,0 +1,239 @@
+//! What the routes make of a line: their readers read its body, and their writers write its answer.
+
+use super::line::{BatchLine, Route};
+use super::options::BatchOptions;
+use crate::backend::Facts;
+use crate::chat::message::{Message, completion};
+use crate::chat::pieces::{Outcome, Pieces};
+use crate::chat::request::ChatRequest;
+use crate::chat::turn::Prepared;
+use crate::completions::{self, Completion};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::head::Head;
+use crate::scope::Scope;
+use kernmill::chat::Date;
+use kernmill::observe::Observer;
+use kernmill::serve::{Answer, Class, Request, Token};
+use kernmill::{Error, Loaded};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+/// Tokens of a completion where nobody says how many.
+const MAX_TOKENS: u32 = 200;
+
+/// Models and adapters of a batch go by their own names.
+static NO_ALIASES: BTreeMap<String, String> = BTreeMap::new();
+
+/// Reads lines as the routes read their bodies.
+pub struct Reader {
+    facts: Facts,
+    adapters: Vec<String>,
+    date: Option<Date>,
+    max_tokens: Option<u32>,
+    /// Until the first conversation.
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Reader {
+    /// A reader for a loaded model.
+    ///
+    /// # Errors
+    /// When the tokenizer cannot be read.
+    pub fn new(loaded: &Loaded, options: &BatchOptions) -> Result<Reader, Error> {
+        let name = &loaded.image.program().model.name;
+        Ok(Reader {
+            facts: Facts::of(loaded, name, &options.end_tokens)?,
+            adapters: loaded.engine.adapter_store().names().map(str::to_owned).collect(),
+            date: options.date.date(),
+            max_tokens: options.max_tokens,
+            observer: Some(options.observer.clone()),
+        })
+    }
+
+    /// What does not change while the batch runs.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The request that a line makes behind the tokens `said` of the turns before, and its answer, which has
+    /// not begun.
+    ///
+    /// # Errors
+    /// When the body is wrong: what is, and what was expected.
+    pub fn read(&mut self, line: &BatchLine, said: &[u32]) -> Result<(Request, Draft), String> {
+        let mut body = line.body.clone();
+        let fields = body.as_object_mut();
+        let has_adapter = fields.is_some_and(|fields| usual(fields, line.route, &self.facts.model));
+        let of = |fields: Fields| match line.route {
+            Route::Completions => self.completion(fields, said),
+            Route::Chat => self.chat(fields),
+        };
+        let read = Fields::of(body, "").and_then(of);
+        let read = read.map_err(|error| match has_adapter {
+            true => error.renamed("lora_path", "adapter").message().to_owned(),
+            false => error.message().to_owned(),
+        });
+        if line.route == Route::Chat
+            && let Some(observer) = self.observer.take()
+        {
+            self.facts.format.note().iter().for_each(|note| observer.note(note));
+        }
+        let (request, draft) = read?;
+        Ok((Request { class: Class::Batch, ..request }, draft))
+    }
+
+    fn scope<'a>(&'a self, said: &'a [u32], max_tokens: Option<u32>) -> Scope<'a> {
+        Scope {
+            facts: &self.facts,
+            aliases: &NO_ALIASES,
+            adapters: self.adapters.clone(),
+            tenant: 0,
+            record: None,
+            date: self.date,
+            within: None,
+            said,
+            max_tokens,
+            // Who writes the file runs the program.
+            grammars: true,
+        }
+    }
+
+    fn completion(&self, mut fields: Fields, said: &[u32]) -> Result<(Request, Draft), ApiError> {
+        fields.text("session")?;
+        let scope = self.scope(said, self.max_tokens.or(Some(MAX_TOKENS)));
+        let mut asked = Completion::take(&scope, fields)?;
+        check(&asked.unknown, asked.n, asked.streams)?;
+        let (Some(request), 1) = (asked.requests.pop(), asked.prompts.len()) else {
+            let message = format!("`prompt` has {} prompts: give a line for each", asked.prompts.len());
+            return Err(ApiError::field("prompt", message));
+        };
+        let head = Head::new("cmpl-", &asked.model, &self.facts);
+        let kind = Kind::Completion(Box::new(asked), completions::Draft::default());
+        Ok((request, Draft { head, kind }))
+    }
+
+    fn chat(&self, fields: Fields) -> Result<(Request, Draft), ApiError> {
+        let asked = ChatRequest::take(&self.scope(&[], self.max_tokens), fields)?;
+        check(&asked.unknown, asked.n as usize, asked.streams)?;
+        let effort = asked.ask.conversation.effort.name();
+        let (request, pieces) = Prepared::new(&self.facts, asked.ask)?.parts();
+        let message = if asked.is_older { Message::older() } else { Message::default() };
+        let head = Head::new("chatcmpl-", &asked.model, &self.facts);
+        Ok((request, Draft { head, kind: Kind::Chat(Box::new((pieces, message)), effort) }))
+    }
+}
+
+/// Puts in what a body leaves out, so that every run gives the same; whether it has its adapter in `adapter`,
+/// the short form's name for it.
+fn usual(fields: &mut Map<String, Value>, route: Route, model: &str) -> bool {
+    if fields.get("model").is_some_and(|name| name == "") {
+        fields.remove("model");
+    }
+    let sampling = [("temperature", json!(0.6)), ("top_p", json!(0.9))];
+    let sampling = sampling.into_iter().filter(|_| route == Route::Completions);
+    for (field, value) in [("model", json!(model)), ("seed", json!(0))].into_iter().chain(sampling) {
+        if fields.get(field).is_none_or(Value::is_null) {
+            fields.insert(field.to_owned(), value);
+        }
+    }
+    let adapter = if fields.contains_key("lora_path") { None } else { fields.remove("adapter") };
+    let has_adapter = adapter.is_some();
+    fields.extend(adapter.map(|adapter| ("lora_path".to_owned(), adapter)));
+    has_adapter
+}
+
+/// Checks what the routes take and a batch does not.
+fn check(unknown: &[String], n: usize, streams: bool) -> Result<(), ApiError> {
+    if let Some(unknown) = unknown.first() {
+        return Err(ApiError::field(unknown, format!("unknown field `{unknown}`")));
+    }
+    if n != 1 {
+        let message = "`n` other than 1 is not served: give a line for each answer";
+        return Err(ApiError::field("n", message));
+    }
+    if streams {
+        return Err(ApiError::field("stream", "`stream` is of no use in a batch: leave it out"));
+    }
+    Ok(())
+}
+
+/// An answer in the making.
+pub struct Draft {
+    head: Head,
+    kind: Kind,
+}
+
+/// What a route makes an answer of.
+enum Kind {
+    Completion(Box<Completion>, completions::Draft),
+    /// With the effort of the conversation.
+    Chat(Box<(Pieces, Message)>, &'static str),
+}
+
+impl Draft {
+    /// Takes the next token; whether more of them are needed.
+    pub fn take(&mut self, facts: &Facts, token: Token) -> bool {
+        match &mut self.kind {
+            Kind::Completion(_, draft) => {
+                draft.take(token);
+                true
+            }
+            Kind::Chat(parts, _) => {
+                let (pieces, message) = &mut **parts;
+                // The tokenizer was read before the first line.
+                if let Ok(tokenizer) = facts.tokenizer() {
+                    pieces.take(tokenizer, token);
+                }
+                give(pieces, message);
+                !pieces.has_ended()
+            }
+        }
+    }
+
+    /// Tokens that a session has said with this answer.
+    pub fn said(&self, answer: &Answer) -> Vec<u32> {
+        match &self.kind {
+            Kind::Completion(asked, _) => [&asked.prompts[0], asked.made(answer)].concat(),
+            Kind::Chat(..) => Vec::new(),
+        }
+    }
+
+    /// The body of the answer, which has ended; `session` is the one that it is a turn of.
+    ///
+    /// # Errors
+    /// When there is none, for this reason.
+    pub fn finish(self, facts: &Facts, answer: &Answer, session: Option<&str>) -> Result<Value, String> {
+        let say = |error: ApiError| error.message().to_owned();
+        match self.kind {
+            Kind::Completion(asked, draft) => {
+                let choice = draft.choice(facts, &asked, 0, answer).map_err(say)?;
+                let mut body = asked.object(&self.head, vec![choice], from_ref(answer));
+                // Whoever goes on from the answer needs its ids, and so does this batch after a stop.
+                body["choices"][0]["token_ids"] = json!(asked.made(answer));
+                body["usage"]["prompt_tokens_details"]["disk_tokens"] = json!(answer.disk_tokens);
+                if let Some(session) = session {
+                    body["session"] = json!(session);
+                }
+                Ok(body)
+            }
+            Kind::Chat(parts, effort) => {
+                let (mut pieces, mut message) = *parts;
+                pieces.done(answer.clone());
+                let outcome = give(&mut pieces, &mut message).ok_or("the answer has no end")?;
+                if let Some(error) = outcome.error() {
+                    return Err(say(error));
+                }
+                let choice = message.choice(facts, 0, &outcome);
+                Ok(completion(&self.head, vec![choice], &[outcome], effort))
+            }
+        }
+    }
+}
+
+/// Puts the pieces that are there into a message; how the answer ended, if it has.
+fn give(pieces: &mut Pieces, message: &mut Message) -> Option<Outcome> {
+    std::iter::from_fn(|| pieces.pop()).fold(None, |_, piece| message.take(piece))
+}

@@ -1,0 +1,7 @@
+//! `/v1/completions`: texts that go on from prompts, with the logarithms that evaluations need.
+
+mod request;
+mod response;
+
+pub use request::Completion;
+pub use response::{Draft, answer};
