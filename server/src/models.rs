@@ -2,10 +2,11 @@
 
 use crate::caller::Caller;
 use crate::chat::request::ChatRequest;
-use crate::chat::turn::{Prepared, tokenizer};
+use crate::chat::turn::Prepared;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
+use crate::prompt::{self, tokenizer};
 use crate::reply;
 use crate::state::State;
 use axum::response::Response;
@@ -94,7 +95,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
         let ids = match fields.text("prompt")? {
             Some(text) => {
                 let adds = fields.flag("add_special_tokens")?.unwrap_or(true);
-                tokenizer.encode(&text, adds).map_err(|error| ApiError::field("prompt", error.to_string()))?
+                prompt::encode(facts, "prompt", &text, adds)?
             }
             None if fields.take("messages").is_some() => {
                 let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();

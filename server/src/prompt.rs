@@ -74,6 +74,9 @@ mod tests {
             ("/api/chat", json!({ "messages": messages })),
             ("/api/generate", json!({ "prompt": text })),
             ("/api/generate", json!({ "prompt": text, "raw": true })),
+            ("/tokenize", json!({ "prompt": text })),
+            ("/tokenize", json!({ "prompt": text, "add_special_tokens": false })),
+            ("/tokenize", json!({ "messages": messages })),
         ] {
             let (status, _, answer) = send(&server, "POST", path, "", &body).await;
             assert_eq!(status, 400, "{path}: {answer}");
