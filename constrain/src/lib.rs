@@ -35,6 +35,7 @@ mod limits;
 mod mask;
 mod numbers;
 mod parser;
+mod regular;
 mod rule;
 
 pub use constraint::Constraint;
@@ -43,4 +44,5 @@ pub use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
 pub use lexicon::Lexicon;
 pub use limits::{GRAMMAR_BYTES, SCHEMA_BYTES, SCHEMA_DEPTH};
 pub use mask::Mask;
+pub use regular::regular;
 pub use rule::{Composed, Rule};

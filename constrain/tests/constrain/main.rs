@@ -4,5 +4,6 @@ mod follow;
 mod forms;
 mod o200k;
 mod random;
+mod regular;
 mod rules;
 mod schemas;

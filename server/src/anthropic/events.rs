@@ -91,6 +91,8 @@ impl Events {
                 }
             }
             Piece::End(_) => self.close(&mut events),
+            // This API has no such tools.
+            Piece::Custom(_) => {}
             Piece::Done(outcome) => {
                 self.close(&mut events);
                 let (reason, stop) = stop_reason(&outcome);

@@ -13,7 +13,7 @@ use crate::scope::salt;
 use crate::state::State;
 use kernmill::chat::{Conversation, Effort};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A request that was read.
 pub struct MessagesRequest {
@@ -67,6 +67,7 @@ impl MessagesRequest {
         let streams = fields.flag("stream")?.unwrap_or(false);
         let ask = Ask {
             known: BTreeMap::new(),
+            customs: BTreeSet::new(),
             choice,
             allowed: None,
             one_call,

@@ -63,6 +63,29 @@ pub fn logprobs(facts: &Facts, scored: &[Scored]) -> Value {
     json!({ "content": content, "refusal": null })
 }
 
+/// A call of a message.
+struct Called {
+    id: String,
+    name: String,
+    /// Its arguments, or the input of a custom tool.
+    text: String,
+    is_custom: bool,
+}
+
+impl Called {
+    fn new(name: String, is_custom: bool) -> Called {
+        Called { id: ids::new("call_"), name, text: String::new(), is_custom }
+    }
+
+    fn json(self) -> Value {
+        let Called { id, name, text, is_custom } = self;
+        if is_custom {
+            return json!({ "id": id, "type": "custom", "custom": { "name": name, "input": text } });
+        }
+        json!({ "id": id, "type": "function", "function": { "name": name, "arguments": text } })
+    }
+}
+
 /// An answer as a message.
 #[derive(Default)]
 pub struct Message {
@@ -70,7 +93,7 @@ pub struct Message {
     part: Option<Part>,
     content: Option<String>,
     reasoning: String,
-    calls: Vec<[String; 3]>,
+    calls: Vec<Called>,
     scored: Vec<Scored>,
     /// Whether a call has the form that it had before there were tools.
     is_older: bool,
@@ -87,19 +110,21 @@ impl Message {
         match piece {
             Piece::Begin(part) => {
                 match &part {
-                    Part::Call { name, .. } => {
-                        self.calls.push([ids::new("call_"), name.clone(), String::new()]);
-                    }
+                    Part::Call { name, .. } => self.calls.push(Called::new(name.clone(), false)),
                     Part::Answer | Part::Preamble => drop(self.content.get_or_insert_default()),
                     Part::Reasoning => {}
                 }
                 self.part = Some(part);
             }
+            Piece::Custom(name) => {
+                self.calls.push(Called::new(name.clone(), true));
+                self.part = Some(Part::Call { name, is_builtin: false });
+            }
             Piece::Delta(text, scored) => match self.part {
                 Some(Part::Reasoning) => self.reasoning.push_str(&text),
                 Some(Part::Call { .. }) => {
-                    if let Some([_, _, arguments]) = self.calls.last_mut() {
-                        arguments.push_str(&text);
+                    if let Some(call) = self.calls.last_mut() {
+                        call.text.push_str(&text);
                     }
                 }
                 Some(Part::Answer | Part::Preamble) | None => {
@@ -140,12 +165,12 @@ impl Message {
         }
         if self.is_older {
             // There is one at most.
-            if let Some([_, name, arguments]) = self.calls.into_iter().next() {
-                message.insert("function_call".to_owned(), json!({ "name": name, "arguments": arguments }));
+            if let Some(call) = self.calls.into_iter().next() {
+                message
+                    .insert("function_call".to_owned(), json!({ "name": call.name, "arguments": call.text }));
             }
         } else if !self.calls.is_empty() {
-            let call = |[id, name, arguments]: [String; 3]| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } });
-            message.insert("tool_calls".to_owned(), self.calls.into_iter().map(call).collect());
+            message.insert("tool_calls".to_owned(), self.calls.into_iter().map(Called::json).collect());
         }
         Value::Object(message)
     }

@@ -1,5 +1,6 @@
 //! Messages of OpenAI's chat API as a conversation.
 
+use super::custom::wrapped;
 use super::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -143,6 +144,14 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
     for (at, call) in calls.into_iter().enumerate() {
         let mut call = Fields::of(call, &format!("{}[{at}].", fields.name("tool_calls")))?;
         let id = call.text("id")?.ok_or_else(|| call.missing("id"))?;
+        if let Some(mut custom) = call.object("custom")? {
+            let name = custom.text("name")?.ok_or_else(|| custom.missing("name"))?;
+            check_name(&custom.name("name"), &name, NAME)?;
+            let input = custom.text("input")?.ok_or_else(|| custom.missing("input"))?;
+            let arguments = wrapped(&input);
+            conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+            continue;
+        }
         let mut function = call.object("function")?.ok_or_else(|| call.missing("function"))?;
         conversation.items.push(called_function(&mut function, id)?);
     }

@@ -1,5 +1,6 @@
 //! Conversations: requests, the turn of the model, and its answer in OpenAI's chat API.
 
+pub mod custom;
 pub mod message;
 pub mod messages;
 pub mod pieces;

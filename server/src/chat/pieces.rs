@@ -1,10 +1,12 @@
 //! The pieces of an answer, made of its tokens one after another.
 
+use super::custom::Unwrapping;
 use crate::error::ApiError;
 use kernmill::chat::{Anomalies, Part, Turn, Vocabulary};
 use kernmill::runtime::{DraftStats, StopReason};
 use kernmill::serve::{Answer, EndReason, Finish, Token};
 use kernmill::{Logprobs, chat};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A piece of an answer.
@@ -12,6 +14,8 @@ use std::time::Duration;
 pub enum Piece {
     /// A part begins.
     Begin(Part),
+    /// A call of the custom tool of this name begins. The text of the part is the tool's input.
+    Custom(String),
     /// More of the part, with the tokens of it where they were asked for.
     Delta(String, Vec<Scored>),
     /// The part ends; whether it is complete.
@@ -111,6 +115,10 @@ impl Outcome {
 /// An answer that is being made of its tokens.
 pub struct Pieces {
     turn: Turn,
+    /// Names of functions that stand for custom tools.
+    customs: BTreeSet<String>,
+    /// The call of a custom tool that has begun.
+    custom: Option<Unwrapping>,
     /// Whether the part that has begun is the answer.
     is_answer: bool,
     /// By token, its logarithms, where they were asked for and not given out.
@@ -124,24 +132,41 @@ pub struct Pieces {
 
 impl Pieces {
     /// An answer that begins.
-    pub fn new(turn: Turn, prompt_tokens: u32, seed: u64) -> Pieces {
+    pub fn new(turn: Turn, customs: BTreeSet<String>, prompt_tokens: u32, seed: u64) -> Pieces {
         let (scored, tokens) = (Vec::new(), Vec::new());
-        Pieces { turn, is_answer: false, scored, tokens, done: None, prompt_tokens, seed }
+        let (custom, is_answer, done) = (None, false, None);
+        Pieces { turn, customs, custom, is_answer, scored, tokens, done, prompt_tokens, seed }
     }
 
     /// The next piece that is ready.
     pub fn pop(&mut self) -> Option<Piece> {
-        let Some(chat::Piece { event, tokens }) = self.turn.pop() else { return self.done.take() };
+        let Some(chat::Piece { mut event, tokens }) = self.turn.pop() else { return self.done.take() };
+        if let (chat::Event::Delta(text), Some(custom)) = (&mut event, &mut self.custom) {
+            *text = custom.push(text);
+            if text.is_empty() {
+                // What is around the input is no text of it.
+                return self.pop();
+            }
+        }
         Some(match event {
             chat::Event::Begin(part) => {
                 self.is_answer = part == Part::Answer;
-                Piece::Begin(part)
+                match part {
+                    Part::Call { name, .. } if self.customs.contains(&name) => {
+                        self.custom = Some(Unwrapping::default());
+                        Piece::Custom(name)
+                    }
+                    part => Piece::Begin(part),
+                }
             }
             chat::Event::Delta(text) => {
                 let own = self.scored.get_mut(tokens).filter(|_| self.is_answer).unwrap_or_default();
                 Piece::Delta(text, own.iter_mut().filter_map(Option::take).collect())
             }
-            chat::Event::End { is_complete } => Piece::End(is_complete),
+            chat::Event::End { is_complete } => {
+                self.custom = None;
+                Piece::End(is_complete)
+            }
         })
     }
 

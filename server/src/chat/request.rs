@@ -1,7 +1,7 @@
 //! A request to `/v1/chat/completions`.
 
 use super::messages;
-use super::tools::{self, tool_choice};
+use super::tools::{self, Tools, tool_choice};
 use super::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -55,8 +55,8 @@ impl ChatRequest {
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         messages::read(messages, &mut conversation)?;
         let continues = continues(&mut fields, &conversation)?;
-        let is_older;
-        (conversation.tools, is_older) = tools::tools(&mut fields)?;
+        let Tools { tools, customs, is_older } = tools::tools(&mut fields)?;
+        conversation.tools = tools;
         conversation.effort = effort(&mut fields)?;
         let is_older_choice = is_older || fields.look("tool_choice").is_none();
         let field = if is_older_choice { "function_call" } else { "tool_choice" };
@@ -75,6 +75,7 @@ impl ChatRequest {
         let has_usage = has_usage(&mut fields)?;
         let ask = Ask {
             known: BTreeMap::new(),
+            customs,
             choice,
             allowed,
             one_call: is_older || fields.flag("parallel_tool_calls")? == Some(false),

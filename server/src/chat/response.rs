@@ -12,7 +12,7 @@ use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
 use kernmill::chat::Part;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Answers a request to `/v1/chat/completions`.
@@ -129,7 +129,7 @@ impl Choices {
     /// Passes on the pieces of an answer. `None` if nobody listens any more, or the answer has failed.
     async fn run(&self, mut turn: Turn) -> Option<Outcome> {
         self.send(json!({ "role": "assistant", "content": "" }), Value::Null, None)?;
-        let (mut part, mut calls) = (Part::Answer, 0);
+        let (mut part, mut calls, mut is_custom) = (Part::Answer, 0, false);
         loop {
             // A client that is gone ends the turn, also while nothing comes.
             let piece = tokio::select! {
@@ -139,16 +139,20 @@ impl Choices {
             match piece {
                 Piece::Begin(begun) => {
                     if let Part::Call { name, .. } = &begun {
-                        let function = json!({ "name": name, "arguments": "" });
-                        self.send(self.call(calls, Some(ids::new("call_")), function), Value::Null, None)?;
+                        self.send(self.call(calls, Some(name), "", false), Value::Null, None)?;
                         calls += 1;
                     }
-                    part = begun;
+                    (part, is_custom) = (begun, false);
+                }
+                Piece::Custom(name) => {
+                    self.send(self.call(calls, Some(&name), "", true), Value::Null, None)?;
+                    calls += 1;
+                    (part, is_custom) = (Part::Call { name, is_builtin: false }, true);
                 }
                 Piece::Delta(text, scored) => {
                     let delta = match part {
                         Part::Reasoning => json!({ "reasoning": text, "reasoning_content": text }),
-                        Part::Call { .. } => self.call(calls - 1, None, json!({ "arguments": text })),
+                        Part::Call { .. } => self.call(calls - 1, None, &text, is_custom),
                         Part::Answer | Part::Preamble => json!({ "content": text }),
                     };
                     let facts = self.state.backend.facts();
@@ -169,16 +173,22 @@ impl Choices {
         }
     }
 
-    /// A piece of the call `index`, which begins with its id.
-    fn call(&self, index: usize, id: Option<String>, function: Value) -> Value {
+    /// A piece of the call `index`, which begins with an id and the tool's name.
+    fn call(&self, index: usize, name: Option<&str>, text: &str, is_custom: bool) -> Value {
+        let (kind, field) = if is_custom { ("custom", "input") } else { ("function", "arguments") };
+        let mut inner = Map::new();
+        if let Some(name) = name {
+            inner.insert("name".to_owned(), json!(name));
+        }
+        inner.insert(field.to_owned(), json!(text));
         if self.is_older {
-            return json!({ "function_call": function });
+            return json!({ "function_call": inner });
         }
         let mut call = json!({ "index": index });
-        if let Some(id) = id {
-            (call["id"], call["type"]) = (json!(id), json!("function"));
+        if name.is_some() {
+            (call["id"], call["type"]) = (json!(ids::new("call_")), json!(kind));
         }
-        call["function"] = function;
+        call[kind] = Value::Object(inner);
         json!({ "tool_calls": [call] })
     }
 

@@ -230,7 +230,8 @@ async fn some_of_the_functions_may_be_allowed() {
         (nested("sometimes", &["look"]), "`tool_choice.allowed_tools.mode`"),
         (nested("required", &[]), "allows no function"),
         (json!({ "type": "allowed_tools" }), "`tool_choice.tools` is missing"),
-        (json!({ "type": "custom", "custom": { "name": "look" } }), "`tool_choice.type`"),
+        (json!({ "type": "mcp", "name": "look" }), "`tool_choice.type`"),
+        (json!({ "type": "custom", "custom": { "name": "jump" } }), "which `tools` does not declare"),
     ] {
         let body = ask(CHAT, json!({ "tools": tools, "tool_choice": choice }));
         let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
@@ -361,5 +362,100 @@ async fn an_answer_that_is_not_finished_is_gone_on_in() {
             json!({ "format": { "type": "json_schema", "schema": { "type": "object" } } });
         let (status, _, text) = send(&state, "POST", path, "", &held).await;
         assert!(status == 400 && text.contains("cannot be held to a form"), "{path}: {text}");
+    }
+}
+
+fn custom(name: &str, format: Value) -> Value {
+    json!({ "type": "custom", "custom": { "name": name, "description": "Runs it.", "format": format } })
+}
+
+#[tokio::test]
+async fn a_call_of_a_custom_tool_has_an_input() {
+    let input = "echo \"a\"\n\tb";
+    let call = json!({ "name": "shell", "arguments": { "input": input } });
+    let state = harmony(json!([
+        { "match": "^functions", "answer": "Done." },
+        { "reasoning": "I run it.", "call": call },
+    ]));
+    let grammar = json!({ "type": "grammar", "grammar": { "syntax": "regex", "definition": "echo [^~]*" } });
+    let tools = json!([function("look"), custom("shell", grammar)]);
+    let body = ask(CHAT, json!({ "tools": tools }));
+    let text = prompt(&state, &body).await;
+    assert!(text.contains("// Runs it.\n// \n// The input has this form:\n// echo [^~]*\n"), "{text}");
+    assert!(text.contains("type shell = (_: {\ninput: string,\n}) => any;"), "{text}");
+    let (status, headers, text) = send(&state, "POST", CHAT, "", &body).await;
+    assert_eq!((status, headers.get("x-kernmill-unknown-fields")), (200, None), "{text}");
+    let choice = serde_json::from_str::<Value>(&text).unwrap()["choices"][0].take();
+    assert_eq!(choice["finish_reason"], "tool_calls");
+    let made = &choice["message"]["tool_calls"][0];
+    let expected =
+        json!({ "id": made["id"], "type": "custom", "custom": { "name": "shell", "input": input } });
+    assert_eq!(made, &expected);
+    let mut streamed = body.clone();
+    streamed["stream"] = json!(true);
+    let (_, _, text) = send(&state, "POST", CHAT, "", &streamed).await;
+    let chunks = text.split("data: ").filter_map(|chunk| serde_json::from_str::<Value>(chunk.trim()).ok());
+    let calls: Vec<Value> = chunks
+        .map(|chunk| chunk["choices"][0]["delta"]["tool_calls"][0].clone())
+        .filter(|call| !call.is_null())
+        .collect();
+    let begun = json!({ "name": "shell", "input": "" });
+    assert_eq!((&calls[0]["type"], &calls[0]["custom"]), (&json!("custom"), &begun));
+    assert!(calls[0]["id"].is_string() && calls[1].get("id").is_none(), "{calls:?}");
+    let text: String = calls.iter().map(|call| call["custom"]["input"].as_str().unwrap()).collect();
+    assert_eq!(text, input);
+    // The call comes back as the API gave it.
+    let result = json!({ "role": "tool", "tool_call_id": made["id"], "content": "a b" });
+    let messages = json!([{ "role": "user", "content": "Hi" }, choice["message"], result]);
+    let next = json!({ "messages": messages, "tools": tools });
+    let told = prompt(&state, &next).await;
+    assert!(told.contains(&json!({ "input": input }).to_string()), "{told}");
+    let (_, _, text) = send(&state, "POST", CHAT, "", &next).await;
+    assert!(text.contains("\"content\":\"Done.\""), "{text}");
+    for choice in [
+        json!({ "type": "custom", "custom": { "name": "shell" } }),
+        json!({ "type": "allowed_tools", "allowed_tools": { "mode": "required", "tools": [{ "type": "custom", "custom": { "name": "shell" } }] } }),
+    ] {
+        let body = ask(CHAT, json!({ "tools": tools, "tool_choice": choice }));
+        let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
+        assert!(status == 200 && text.contains("\"type\":\"custom\""), "{choice}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_input_of_a_custom_tool_is_held_to_its_format() {
+    let format = |syntax: &str, definition: &str| json!({ "type": "grammar", "grammar": { "syntax": syntax, "definition": definition } });
+    // What may not come is left out of a scripted answer.
+    for (format, said, held) in [
+        (json!({ "type": "text" }), "any \"text\"", "any \"text\""),
+        (Value::Null, "any", "any"),
+        (format("regex", "[a-c]+"), "abdxc", "abc"),
+        (format("lark", "start: (\"a\" | \"b\") LF \"c\"\n%import common.LF"), "xb\nac", "b\nc"),
+    ] {
+        let call = json!({ "name": "run", "arguments": { "input": said } });
+        let state = harmony(json!([{ "call": call }]));
+        let body = ask(CHAT, json!({ "tools": [custom("run", format)], "max_tokens": 60 }));
+        let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        let found = &answer["choices"][0]["message"]["tool_calls"][0]["custom"]["input"];
+        assert_eq!((status, found), (200, &json!(held)), "{text}");
+    }
+    let state = harmony(json!([{ "answer": "Yes." }]));
+    for (tool, what) in [
+        (json!({ "type": "custom" }), "`tools[0].custom` is missing"),
+        (json!({ "type": "custom", "custom": {} }), "`tools[0].custom.name` is missing"),
+        (custom("a b", Value::Null), "`tools[0].custom.name` must have"),
+        (custom("a", json!({})), "`tools[0].custom.format.type` is missing"),
+        (custom("a", json!({ "type": "json" })), "`tools[0].custom.format.type` is \\\"json\\\""),
+        (custom("a", format("gbnf", "x")), "`tools[0].custom.format.grammar.syntax` is \\\"gbnf\\\""),
+        (custom("a", format("regex", "(")), "the function `a`"),
+        (
+            custom("a", format("lark", "start: \"(\" start? \")\"")),
+            "`tools[0].custom.format.grammar.definition`: the grammar: the rule `start` has itself inside",
+        ),
+        (json!({ "type": "mcp" }), "expected \\\"function\\\" or \\\"custom\\\""),
+    ] {
+        let (status, _, text) = send(&state, "POST", CHAT, "", &ask(CHAT, json!({ "tools": [tool] }))).await;
+        assert!(status == 400 && text.contains(what), "{tool}: {status} {text}");
     }
 }

@@ -1,30 +1,46 @@
 //! Functions of OpenAI's APIs that a model may call, and whether it shall.
 
+use super::custom;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use kernmill::chat::ToolChoice;
 use kernmill::chat::{Conversation, Tool};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Letters of a function's name at most, in the APIs of OpenAI and Ollama.
 pub const NAME: usize = 64;
 
-/// Functions of the chat API. `is_older` tells whether they came in the older field `functions`.
+/// Tools of the chat API.
+pub struct Tools {
+    /// The tools as functions.
+    pub tools: Vec<Tool>,
+    /// Names of the custom ones.
+    pub customs: BTreeSet<String>,
+    /// Whether they came in the older field `functions`.
+    pub is_older: bool,
+}
+
+/// Reads the tools of the chat API.
 ///
 /// # Errors
 /// When a tool is wrong, or both fields have some.
-pub fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, bool), ApiError> {
-    let mut tools = Vec::new();
+pub fn tools(fields: &mut Fields) -> Result<Tools, ApiError> {
+    let (mut tools, mut customs) = (Vec::new(), BTreeSet::new());
     for (at, tool) in fields.list("tools", limits::TOOLS)?.unwrap_or_default().into_iter().enumerate() {
         let mut tool = fields.within(&format!("tools[{at}]"), tool)?;
         let kind = tool.text("type")?.unwrap_or_else(|| "function".to_owned());
-        if kind != "function" {
-            let kind = Value::String(kind);
-            return Err(tool.wrong("type", &kind, "\"function\""));
+        let mut inner = |field: &str| tool.object(field)?.ok_or_else(|| tool.missing(field));
+        match kind.as_str() {
+            "function" => tools.push(function_tool(&mut inner("function")?, "parameters", NAME)?),
+            "custom" => {
+                let (tool, _) = custom::tool(&mut inner("custom")?)?;
+                customs.insert(tool.name.clone());
+                tools.push(tool);
+            }
+            _ => return Err(tool.wrong("type", &Value::String(kind), "\"function\" or \"custom\"")),
         }
-        let mut function = tool.object("function")?.ok_or_else(|| tool.missing("function"))?;
-        tools.push(function_tool(&mut function, "parameters", NAME)?);
     }
     let older = fields.list("functions", limits::TOOLS)?.unwrap_or_default();
     let is_older = !older.is_empty();
@@ -37,7 +53,7 @@ pub fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, bool), ApiError> {
         tools.push(function_tool(&mut function, "parameters", NAME)?);
     }
     check_names(&tools, &fields.name(if is_older { "functions" } else { "tools" }))?;
-    Ok((tools, is_older))
+    Ok(Tools { tools, customs, is_older })
 }
 
 /// A function: its name of at most `most` letters, what it does, and the schema of its arguments, which is in
@@ -139,7 +155,7 @@ fn of_object(
 ) -> Result<ToolChoice, ApiError> {
     let kind = choice.text("type")?;
     match kind.as_deref() {
-        None | Some("function" | "tool") => {
+        None | Some("function" | "custom" | "tool") => {
             let named = named(choice)?.ok_or_else(|| choice.missing("name"))?;
             Ok(ToolChoice::Function(named))
         }
@@ -158,7 +174,7 @@ fn of_object(
                         return Err(tool.wrong("name", &Value::String(name), expected));
                     }
                     names.push(name);
-                } else if kind.is_none_or(|kind| kind == "function") {
+                } else if kind.is_none_or(|kind| matches!(kind.as_str(), "function" | "custom")) {
                     return Err(tool.missing("name"));
                 }
             }
@@ -167,15 +183,16 @@ fn of_object(
             mode(&word).ok_or_else(|| allowed.wrong("mode", &Value::String(word), expected))
         }
         Some(word) => mode(word).ok_or_else(|| {
-            let expected = "function, allowed_tools, auto, none or required";
+            let expected = "function, custom, allowed_tools, auto, none or required";
             choice.wrong("type", &Value::from(word), expected)
         }),
     }
 }
 
-/// The name of a function, which is in `function` or right here.
+/// The name of a tool, which is in `function`, in `custom` or right here.
 fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
-    let mut function = fields.object("function")?.unwrap_or_else(|| fields.clone());
+    let inner = fields.object("function")?.or(fields.object("custom")?);
+    let mut function = inner.unwrap_or_else(|| fields.clone());
     let space = function.text("namespace")?;
     Ok(function.text("name")?.map(|name| spaced(space.as_deref(), &name)))
 }

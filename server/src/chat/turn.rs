@@ -10,7 +10,7 @@ use kernmill::constrain::{Constraint, Rule};
 use kernmill::runtime::AdapterUse;
 use kernmill::serve::{Answer, Class, Event, Finish, Request};
 use kernmill::{SamplerParams, chat};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct Ask {
     pub conversation: Conversation,
     /// Ids of messages that the model generated, by the place of their item, where they are known.
     pub known: BTreeMap<usize, Vec<u32>>,
+    /// Names of functions that stand for custom tools: a call of one comes as its input.
+    pub customs: BTreeSet<String>,
     /// Whether tools are called.
     pub choice: ToolChoice,
     /// Whether the turn has one call at most.
@@ -65,6 +67,7 @@ pub struct Ask {
 pub struct Prepared {
     request: Request,
     turn: chat::Turn,
+    customs: BTreeSet<String>,
 }
 
 impl Prepared {
@@ -134,7 +137,7 @@ impl Prepared {
             constraint,
             ..Request::greedy(prompt, 1)
         };
-        Ok(Prepared { request, turn })
+        Ok(Prepared { request, turn, customs: ask.customs })
     }
 
     /// Tokens of the prompt.
@@ -151,7 +154,7 @@ impl Prepared {
     pub fn with_seed(&self, seed: u64) -> Prepared {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);
-        Prepared { request, turn: self.turn.clone() }
+        Prepared { request, turn: self.turn.clone(), customs: self.customs.clone() }
     }
 
     /// The seed of the choices.
@@ -162,7 +165,7 @@ impl Prepared {
     /// The request for the engine, and what makes pieces of its tokens.
     pub fn parts(self) -> (Request, Pieces) {
         let (seed, prompt_tokens) = (self.seed(), self.request.prompt.len() as u32);
-        (self.request, Pieces::new(self.turn, prompt_tokens, seed))
+        (self.request, Pieces::new(self.turn, self.customs, prompt_tokens, seed))
     }
 
     /// Hands the turn to a backend by `submit`.

@@ -81,7 +81,8 @@ impl Answer {
                 }
                 _ => None,
             },
-            Piece::Done(_) => None,
+            // This API has no such tools.
+            Piece::Custom(_) | Piece::Done(_) => None,
         }
     }
 

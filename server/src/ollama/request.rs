@@ -2,7 +2,7 @@
 
 use super::messages::{self, no_images};
 use crate::chat::request::class;
-use crate::chat::tools::tools;
+use crate::chat::tools::{Tools, tools};
 use crate::chat::turn::{Ask, Prepared};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -13,7 +13,7 @@ use crate::scope::Scope;
 use kernmill::chat::{Conversation, Effort, Item, ToolChoice};
 use kernmill::runtime::AdapterUse;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which of the two routes a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,14 @@ impl OllamaRequest {
                 let list = fields.list("messages", limits::MESSAGES)?.unwrap_or_default();
                 let is_empty = list.is_empty();
                 continues = messages::read(list, &mut conversation)?;
-                (conversation.tools, _) = tools(&mut fields)?;
+                let Tools { tools, customs, .. } = tools(&mut fields)?;
+                if let Some(name) = customs.first() {
+                    let message = format!(
+                        "`tools` has the custom tool `{name}`, expected functions: /v1/chat/completions takes it"
+                    );
+                    return Err(ApiError::field("tools", message));
+                }
+                conversation.tools = tools;
                 (is_empty, None)
             }
             Route::Generate => prompt(&mut fields, &mut conversation)?,
@@ -91,6 +98,7 @@ impl OllamaRequest {
         let mut options = fields.within("options", options)?;
         let ask = Ask {
             known: BTreeMap::new(),
+            customs: BTreeSet::new(),
             choice: ToolChoice::Auto,
             allowed: None,
             one_call: false,

@@ -138,6 +138,16 @@ fn message() -> Value {
             ),
         ],
     );
+    let input = json!({ "type": "string" });
+    let custom = object(
+        &["id", "custom"],
+        [
+            ("id", json!({ "type": "string" })),
+            ("type", json!({ "const": "custom" })),
+            ("custom", object(&["name", "input"], [("name", name(NAME)), ("input", input)])),
+        ],
+    );
+    let call = any(vec![call, custom]);
     let older = maybe(
         &["name"],
         [("name", name(NAME)), ("arguments", any(vec![text(), json!({ "type": "object" })]))],
@@ -169,6 +179,20 @@ pub fn function(parameters: &str, most: usize) -> Value {
     )
 }
 
+/// A custom tool's fields, with the fields of a grammar in their format or in an object of it.
+fn custom(is_flat: bool) -> Value {
+    let grammar = [("syntax", one_of(&["lark", "regex"])), ("definition", json!({ "type": "string" }))];
+    let kind = ("type", json!({ "const": "grammar" }));
+    let grammar = if is_flat {
+        with(object(&["type", "syntax", "definition"], grammar), &[kind])
+    } else {
+        object(&["type", "grammar"], [kind, ("grammar", object(&["syntax", "definition"], grammar))])
+    };
+    let plain = object(&["type"], [("type", json!({ "const": "text" }))]);
+    let format = any(vec![plain, grammar, json!({ "type": "null" })]);
+    object(&["name"], [("name", name(NAME)), ("description", text()), ("format", format)])
+}
+
 fn schema_format() -> [(&'static str, Value); 4] {
     [("name", text()), ("description", text()), ("schema", json!({ "type": "object" })), ("strict", flag())]
 }
@@ -183,9 +207,12 @@ fn chat() -> Value {
         &["function"],
         [("type", json!({ "const": "function" })), ("function", function("parameters", NAME))],
     );
+    let kind = ("type", json!({ "const": "custom" }));
+    let tool = any(vec![tool, object(&["type", "custom"], [kind, ("custom", custom(false))])]);
     let choice = any(vec![
         one_of(&["auto", "none", "required", "any"]),
         object(&["function"], [("function", object(&["name"], [("name", name(NAME))]))]),
+        object(&["custom"], [("custom", object(&["name"], [("name", name(NAME))]))]),
         object(&["name"], [("name", name(NAME))]),
         object(
             &["type"],
@@ -278,6 +305,7 @@ fn completion() -> Value {
 fn responses() -> Value {
     let tool = any(vec![
         with(function("parameters", NAME), &[("type", json!({ "const": "function" }))]),
+        with(custom(true), &[("type", json!({ "const": "custom" }))]),
         object(
             &["type", "name"],
             [
@@ -337,8 +365,16 @@ fn responses() -> Value {
 }
 
 fn input_item() -> Value {
-    let kinds =
-        ["message", "reasoning", "function_call", "function_call_output", "item_reference", "compaction"];
+    let kinds = [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "item_reference",
+        "compaction",
+    ];
     let parts =
         list(object(&["text"], [("type", text()), ("text", json!({ "type": "string" }))]), limits::MESSAGES);
     object(
@@ -356,6 +392,7 @@ fn input_item() -> Value {
             ("name", any(vec![name(128), json!({ "type": "null" })])),
             ("namespace", text()),
             ("arguments", text()),
+            ("input", about(text(), "Of a custom tool")),
             ("output", any(vec![content(), json!({ "type": "null" })])),
         ],
     )

@@ -1,11 +1,12 @@
 //! The events of a response. A response that is sent whole is that of the last event.
 
+use super::open::Open;
 use super::store::Generated;
 use crate::chat::message::own_figures;
 use crate::chat::pieces::{End, Outcome, Piece};
 use crate::ids;
 use crate::state::State;
-use kernmill::chat::{Call, Item, Part};
+use kernmill::chat::{Item, Part};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,85 +40,6 @@ pub struct Events {
     reasoning: Vec<(usize, usize)>,
     /// Places of reasoning among the items, and all ids from its first one on.
     generated: Generated,
-}
-
-/// An item that has begun.
-struct Open {
-    part: Part,
-    id: String,
-    /// Name of a call, which its output refers to; empty for other items.
-    call: String,
-    text: String,
-}
-
-impl Open {
-    fn new(part: Part) -> Open {
-        let (prefix, call) = match &part {
-            Part::Reasoning => ("rs_", String::new()),
-            Part::Preamble | Part::Answer => ("msg_", String::new()),
-            Part::Call { .. } => ("fc_", ids::new("call_")),
-        };
-        Open { part, id: ids::new(prefix), call, text: String::new() }
-    }
-
-    /// The content of the item; `None` for a call, which has none.
-    fn content(&self) -> Option<Value> {
-        match self.part {
-            Part::Reasoning => Some(json!({ "type": "reasoning_text", "text": self.text })),
-            Part::Preamble | Part::Answer => {
-                Some(json!({ "type": "output_text", "text": self.text, "annotations": [], "logprobs": [] }))
-            }
-            Part::Call { .. } => None,
-        }
-    }
-
-    /// The item, with its content if it has ended.
-    fn item(&self, status: &str, spaces: &BTreeMap<String, [String; 2]>) -> Value {
-        let content: Vec<Value> = self.content().filter(|_| status != "in_progress").into_iter().collect();
-        match &self.part {
-            Part::Reasoning => json!({
-                "type": "reasoning",
-                "id": self.id,
-                "summary": [],
-                "content": content,
-                "status": status,
-            }),
-            Part::Preamble | Part::Answer => json!({
-                "type": "message",
-                "id": self.id,
-                "role": "assistant",
-                "status": status,
-                // Sent back with the item, so that the next prompt has the text in the same place.
-                "phase": if self.part == Part::Answer { "final_answer" } else { "commentary" },
-                "content": content,
-            }),
-            Part::Call { name, .. } => {
-                let mut item = json!({
-                    "type": "function_call",
-                    "id": self.id,
-                    "call_id": self.call,
-                    "name": name,
-                    "arguments": self.text,
-                    "status": status,
-                });
-                if let Some([space, name]) = spaces.get(name) {
-                    (item["name"], item["namespace"]) = (json!(name), json!(space));
-                }
-                item
-            }
-        }
-    }
-
-    fn said(self) -> Item {
-        match self.part {
-            Part::Reasoning => Item::Reasoning(self.text),
-            Part::Preamble => Item::Preamble(self.text),
-            Part::Answer => Item::Answer(self.text),
-            Part::Call { name, is_builtin } => {
-                Item::Call(Call { id: self.call, name, arguments: self.text, is_builtin })
-            }
-        }
-    }
 }
 
 impl Events {
@@ -191,6 +113,10 @@ impl Events {
                 self.close(true, &mut events);
                 self.open(Open::new(part), &mut events);
             }
+            Piece::Custom(name) => {
+                self.close(true, &mut events);
+                self.open(Open::custom(name), &mut events);
+            }
             Piece::Delta(text, _) => self.delta(&text, &mut events),
             Piece::End(is_complete) => self.close(is_complete, &mut events),
             Piece::Done(outcome) => {
@@ -224,6 +150,7 @@ impl Events {
                 fields["logprobs"] = json!([]);
                 "output_text"
             }
+            Part::Call { .. } if open.is_custom => "custom_tool_call_input",
             Part::Call { .. } => "function_call_arguments",
         };
         if open.call.is_empty() {
@@ -251,6 +178,10 @@ impl Events {
                     "logprobs": [],
                 });
                 events.push(self.event("response.output_text.done", done));
+            }
+            Part::Call { .. } if open.is_custom => {
+                let done = json!({ "item_id": id, "output_index": index, "input": open.text });
+                events.push(self.event("response.custom_tool_call_input.done", done));
             }
             Part::Call { name, .. } => {
                 let name = self.spaces.get(name).map_or(name, |[_, name]| name);

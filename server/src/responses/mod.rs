@@ -1,6 +1,8 @@
 //! OpenAI's Responses API: items go in and come out, and answers may be stored and gone on with.
 
+mod calls;
 mod events;
+mod open;
 mod request;
 mod response;
 pub mod seal;

@@ -1,12 +1,13 @@
 //! A request to `/v1/responses`.
 
+use super::calls;
 use super::store::Generated;
-use super::tools::{Declared, NAME};
+use super::tools::Declared;
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages;
 use crate::chat::request::class;
-use crate::chat::tools::{check_name, spaced, tool_choice};
+use crate::chat::tools::tool_choice;
 use crate::chat::turn::{Ask, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -17,7 +18,7 @@ use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
 use kernmill::SamplerParams;
-use kernmill::chat::{Call, Conversation, Effort, Item, Output, Part};
+use kernmill::chat::{Conversation, Effort, Item, Part};
 use kernmill::serve::Class;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -83,7 +84,7 @@ impl ResponsesRequest {
         if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
             conversation.items.insert(0, Item::Instructions(text));
         }
-        let Declared { tools, shown: shown_tools, spaces } = Declared::take(&mut fields)?;
+        let Declared { tools, customs, shown: shown_tools, spaces } = Declared::take(&mut fields)?;
         conversation.tools = tools;
         let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
         let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
@@ -129,6 +130,7 @@ impl ResponsesRequest {
             known(scope.facts, &conversation, &generated, instructions.is_some_and(|text| !text.is_empty()))?;
         let ask = Ask {
             known,
+            customs,
             choice,
             allowed,
             one_call: !is_parallel,
@@ -223,7 +225,7 @@ fn known(
                     *own == text
                 }
                 (Item::Call(call), Part::Call { name, is_builtin }) => {
-                    (&call.name, call.is_builtin, &call.arguments) == (name, *is_builtin, &text)
+                    (&call.name, call.is_builtin) == (name, *is_builtin) && is_same(&call.arguments, &text)
                 }
                 _ => false,
             };
@@ -234,6 +236,12 @@ fn known(
         }
     }
     Ok(known)
+}
+
+/// Whether arguments are the same: those of custom tools are written anew.
+fn is_same(one: &str, other: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    one == other || read(one).is_some_and(|value| read(other) == Some(value))
 }
 
 /// What items are read with.
@@ -271,34 +279,14 @@ impl Reading<'_> {
                     sealed.extend(ids.map(|ids| (place, ids)));
                 }
                 "compaction" => conversation.items.push(self.summary(&mut item)?),
-                "function_call" => {
-                    let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
-                    let name = item.text("name")?.ok_or_else(|| item.missing("name"))?;
-                    let name = spaced(item.text("namespace")?.as_deref(), &name);
-                    check_name(&item.name("name"), &name, NAME)?;
-                    let arguments = messages::arguments(&mut item, "arguments")?;
-                    // What is said before a call is for the user, and is not the answer yet.
-                    if let Some(last) = conversation.items.last_mut()
-                        && let Item::Answer(text) = last
-                    {
-                        *last = Item::Preamble(std::mem::take(text));
-                    }
-                    conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
-                }
-                "function_call_output" => {
-                    let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
-                    let text =
-                        messages::text_of(&mut item, "output")?.ok_or_else(|| item.missing("output"))?;
-                    let name = messages::called(conversation, &id).ok_or_else(|| {
-                        let param = item.name("call_id");
-                        let message = format!("`{param}` is \"{id}\", which no function_call before it has");
-                        ApiError::field(param, message)
-                    })?;
-                    conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+                "function_call" => calls::function(&mut item, conversation)?,
+                "custom_tool_call" => calls::custom(&mut item, conversation)?,
+                "function_call_output" | "custom_tool_call_output" => {
+                    calls::output(&mut item, conversation)?;
                 }
                 _ => {
-                    let expected = "message, reasoning, function_call, function_call_output, item_reference or \
-                        compaction";
+                    let expected = "message, reasoning, function_call, function_call_output, custom_tool_call, \
+                        custom_tool_call_output, item_reference or compaction";
                     return Err(item.wrong("type", &Value::String(kind), expected));
                 }
             }
@@ -393,6 +381,8 @@ fn shown(mut item: Value, kind: &str) -> Value {
         "reasoning" => "rs_",
         "compaction" => "cmp_",
         "function_call" => "fc_",
+        "custom_tool_call" => "ctc_",
+        "custom_tool_call_output" => "ctco_",
         _ => "fco_",
     };
     if let Some(object) = item.as_object_mut() {

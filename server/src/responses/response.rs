@@ -12,8 +12,7 @@ use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::http::Method;
 use axum::response::Response;
-use kernmill::chat::ToolChoice;
-use kernmill::chat::{Item, Part};
+use kernmill::chat::{Item, Part, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -103,7 +102,7 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
         match piece {
             Piece::Begin(begun) => part = Some(begun),
             Piece::Delta(text, _) if part != Some(Part::Reasoning) => summary.push_str(&text),
-            Piece::Delta(..) | Piece::End(_) => {}
+            Piece::Delta(..) | Piece::Custom(_) | Piece::End(_) => {}
             Piece::Done(done) => outcome = Some(done),
         }
     }

@@ -107,7 +107,7 @@ async fn functions_of_a_namespace_are_functions() {
     let inside = |name: &str, tools: Value| json!([{ "type": "namespace", "name": name, "tools": tools }]);
     for (tools, param) in [
         (json!([{ "type": "namespace", "tools": [] }]), "tools[0].name"),
-        (inside("a", json!([{ "type": "custom", "name": "b" }])), "tools[0].tools[0].type"),
+        (inside("a", json!([{ "type": "mcp", "name": "b" }])), "tools[0].tools[0].type"),
         (inside(&"a".repeat(100), json!([function(&"b".repeat(60))])), "tools[0].tools[0].name"),
         (json!([function("a.b"), { "type": "namespace", "name": "a", "tools": [function("b")] }]), "tools"),
     ] {
@@ -119,7 +119,7 @@ async fn functions_of_a_namespace_are_functions() {
 #[tokio::test]
 async fn tools_that_clients_run_are_refused_and_those_of_the_host_named() {
     let state = harmony(json!([{ "answer": "Yes." }]));
-    for kind in ["custom", "local_shell", "shell", "apply_patch", "computer_use_preview", "mcp", "drone"] {
+    for kind in ["local_shell", "shell", "apply_patch", "computer_use_preview", "mcp", "drone"] {
         let (status, _, error) =
             post(&state, json!({ "input": "Hi", "tools": [{ "type": kind, "name": "x" }] })).await;
         assert_eq!((status, &error["error"]["param"]), (400, &json!("tools[0].type")), "{error}");
@@ -161,4 +161,90 @@ async fn lengths_and_forms_that_are_not_served_are_named() {
     let (_, named, response) =
         post(&state, json!({ "input": "Hi", "text": { "verbosity": "medium" } })).await;
     assert_eq!((named.as_str(), &response["text"]["verbosity"]), ("", &json!("medium")));
+}
+
+#[tokio::test]
+async fn a_call_of_a_custom_tool_has_its_items_and_events() {
+    let input = "*** Begin\n+\"x\"\n*** End";
+    let call = json!({ "name": "edit", "arguments": { "input": input } });
+    let state = harmony(json!([
+        { "match": "^functions", "answer": "Done." },
+        { "reasoning": "I edit.", "call": call },
+    ]));
+    let definition = "start: \"*** Begin\" LF line+ \"*** End\"\nline: \"+\" /[^\\n]*/ LF\n%import common.LF";
+    let format = json!({ "type": "grammar", "syntax": "lark", "definition": definition });
+    let tool = json!({ "type": "custom", "name": "edit", "description": "Edits.", "format": format });
+    let tools = json!([tool, { "type": "custom", "name": "note" }]);
+    let body = json!({ "input": "Change it.", "tools": tools });
+    let (status, named, response) = post(&state, body.clone()).await;
+    assert_eq!((status, named.as_str()), (200, ""), "{response}");
+    let text = json!({ "type": "custom", "name": "note", "description": null, "format": { "type": "text" } });
+    assert_eq!(response["tools"], json!([tool, text]));
+    let item = &response["output"][1];
+    let expected = json!({
+        "type": "custom_tool_call", "id": item["id"], "call_id": item["call_id"], "name": "edit", "input": input,
+        "status": "completed",
+    });
+    assert_eq!(item, &expected);
+    assert!(item["id"].as_str().unwrap().starts_with("ctc_"), "{item}");
+    let mut streamed = body.clone();
+    streamed["stream"] = json!(true);
+    let (_, _, text) = send(&state, "POST", PATH, "", &streamed).await;
+    let sent = events(&text);
+    let of = |kind: &str| {
+        sent.iter().filter(|(name, _)| name == kind).map(|(_, data)| data.clone()).collect::<Vec<_>>()
+    };
+    let deltas = of("response.custom_tool_call_input.delta");
+    let text: String = deltas.iter().map(|event| event["delta"].as_str().unwrap()).collect();
+    let done = &of("response.custom_tool_call_input.done")[0];
+    assert_eq!((text.as_str(), &done["input"], deltas.len() > 1), (input, &json!(input), true));
+    let added = &of("response.output_item.added")[1]["item"];
+    assert_eq!((&added["type"], &added["input"]), (&json!("custom_tool_call"), &json!("")));
+    for event in deltas.iter().chain([done]) {
+        assert_eq!((&event["item_id"], &event["output_index"]), (&added["id"], &json!(1)), "{event}");
+    }
+    // The call goes on by all items, by the response's name, and by the item's.
+    let result = json!({ "type": "custom_tool_call_output", "call_id": item["call_id"], "output": "ok" });
+    let user = json!({ "role": "user", "content": "Change it." });
+    let whole = json!({ "input": [user, response["output"][0], item, result], "tools": tools });
+    let after = json!({ "input": [result], "previous_response_id": response["id"], "tools": tools });
+    let reference = |at: usize| json!({ "type": "item_reference", "id": response["output"][at]["id"] });
+    let named = json!({ "input": [user, reference(0), reference(1), result], "tools": tools });
+    // The model's own ids are known of a stored item.
+    assert_eq!(count(&state, after.clone()).await, count(&state, named.clone()).await);
+    for body in [whole, after, named] {
+        let (status, _, answer) = post(&state, body).await;
+        assert_eq!((status, &answer["output"][0]["content"][0]["text"]), (200, &json!("Done.")), "{answer}");
+    }
+    let (_, _, kept) = post(&state, json!({ "input": [user, item, result], "tools": tools })).await;
+    let path = format!("{PATH}/{}/input_items", kept["id"].as_str().unwrap());
+    let (_, _, text) = send(&state, "GET", &path, "", &json!({})).await;
+    let shown = serde_json::from_str::<Value>(&text).unwrap()["data"][0].clone();
+    assert_eq!(shown["type"], "custom_tool_call_output");
+    // Tools of a namespace may be custom, too.
+    let space = json!([{ "type": "namespace", "name": "files", "tools": [tool] }]);
+    let call = json!({ "name": "files.edit", "arguments": { "input": input } });
+    let state = harmony(json!([{ "call": call }]));
+    let (_, _, response) = post(&state, json!({ "input": "Hi", "tools": space })).await;
+    let item = &response["output"][0];
+    assert_eq!(
+        (&item["type"], &item["namespace"], &item["name"], &item["input"]),
+        (&json!("custom_tool_call"), &json!("files"), &json!("edit"), &json!(input)),
+        "{response}"
+    );
+    let choice = json!({ "type": "custom", "name": "edit" });
+    let (status, _, forced) = post(
+        &harmony(json!([{ "call": { "name": "edit", "arguments": { "input": input } } }])),
+        json!({ "input": "Hi", "tools": tools, "tool_choice": choice }),
+    )
+    .await;
+    assert_eq!((status, &forced["output"][0]["type"]), (200, &json!("custom_tool_call")), "{forced}");
+    for (item, param) in [
+        (json!({ "type": "custom_tool_call", "call_id": "a", "name": "edit" }), "input[0].input"),
+        (json!({ "type": "custom_tool_call", "name": "edit", "input": "" }), "input[0].call_id"),
+        (json!({ "type": "custom_tool_call_output", "call_id": "a", "output": "" }), "input[0].call_id"),
+    ] {
+        let (status, _, error) = post(&state, json!({ "input": [item] })).await;
+        assert_eq!((status, &error["error"]["param"]), (400, &json!(param)), "{error}");
+    }
 }

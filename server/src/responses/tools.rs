@@ -1,12 +1,13 @@
 //! Tools of OpenAI's Responses that a model may call.
 
+use crate::chat::custom;
 use crate::chat::tools::{check_name, check_names, function_tool, spaced};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use kernmill::chat::Tool;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Letters of a function's name at most, with its namespace.
 pub const NAME: usize = 128;
@@ -21,6 +22,8 @@ const HOSTED: [&str; 5] =
 pub struct Declared {
     /// The functions, under the names that the model is told.
     pub tools: Vec<Tool>,
+    /// Names of the functions that stand for custom tools.
+    pub customs: BTreeSet<String>,
     /// The tools as a response shows them.
     pub shown: Vec<Value>,
     /// Functions in namespaces by the names that the model is told: their namespaces and names.
@@ -46,6 +49,17 @@ impl Declared {
             tool.pass_over(&["type"]);
             match kind {
                 "function" => declared.function(&mut tool)?,
+                "custom" => {
+                    let (made, format) = custom::tool(&mut tool)?;
+                    declared.shown.push(json!({
+                        "type": "custom",
+                        "name": made.name,
+                        "description": whole["description"],
+                        "format": format,
+                    }));
+                    declared.customs.insert(made.name.clone());
+                    declared.tools.push(made);
+                }
                 "namespace" => {
                     declared.namespace(&mut tool)?;
                     declared.shown.push(whole);
@@ -58,8 +72,10 @@ impl Declared {
                         _ => "offer what the client runs",
                     };
                     let field = tool.name("type");
-                    let message =
-                        format!("`{field}` is {}, expected function: {help} as functions", json!(kind));
+                    let message = format!(
+                        "`{field}` is {}, expected function or custom: {help} as functions",
+                        json!(kind)
+                    );
                     return Err(ApiError::field(field, message));
                 }
             }
@@ -95,14 +111,18 @@ impl Declared {
         let list = space.list("tools", limits::TOOLS)?.unwrap_or_default();
         for (at, tool) in list.into_iter().enumerate() {
             let mut tool = space.within(&format!("tools[{at}]"), tool)?;
-            match tool.text("type")?.as_deref() {
-                None | Some("function") => {}
-                Some(kind) => return Err(tool.wrong("type", &json!(kind), "function")),
-            }
             let tool_name = tool.name("name");
-            let tool = function_tool(&mut tool, "parameters", crate::chat::tools::NAME)?;
+            let kind = tool.text("type")?;
+            let tool = match kind.as_deref() {
+                None | Some("function") => function_tool(&mut tool, "parameters", crate::chat::tools::NAME)?,
+                Some("custom") => custom::tool(&mut tool)?.0,
+                Some(kind) => return Err(tool.wrong("type", &json!(kind), "function or custom")),
+            };
             let told = spaced(Some(&own), &tool.name);
             check_name(&tool_name, &told, NAME)?;
+            if kind.as_deref() == Some("custom") {
+                self.customs.insert(told.clone());
+            }
             self.spaces.insert(told.clone(), [own.clone(), tool.name.clone()]);
             self.tools.push(Tool { name: told, ..tool });
         }

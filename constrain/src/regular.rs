@@ -1,0 +1,491 @@
+//! Grammars as regular expressions, for texts inside of JSON: there a grammar's own rules would meet escaped
+//! characters.
+
+use crate::error::Error;
+use crate::limits::{GRAMMAR_BYTES, check_text};
+use std::collections::{HashMap, HashSet};
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// Characters that mean something in an expression.
+const META: &str = r"\.+*?()|[]{}^$#&-~";
+
+/// Levels of the deepest brackets in a rule.
+const DEPTH: usize = 64;
+
+/// Terminals that Lark's grammar `common` has.
+const COMMON: [(&str, &str); 20] = [
+    ("DIGIT", "[0-9]"),
+    ("HEXDIGIT", "[0-9A-Fa-f]"),
+    ("INT", "[0-9]+"),
+    ("SIGNED_INT", "[+-]?[0-9]+"),
+    ("DECIMAL", r"(?:[0-9]+\.[0-9]*|\.[0-9]+)"),
+    ("FLOAT", r"(?:[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"),
+    ("SIGNED_FLOAT", r"[+-]?(?:[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"),
+    ("NUMBER", r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    ("SIGNED_NUMBER", r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    ("ESCAPED_STRING", r#""(?:[^"\\\n]|\\[^\n])*""#),
+    ("LCASE_LETTER", "[a-z]"),
+    ("UCASE_LETTER", "[A-Z]"),
+    ("LETTER", "[A-Za-z]"),
+    ("WORD", "[A-Za-z]+"),
+    ("CNAME", "[A-Za-z_][A-Za-z0-9_]*"),
+    ("WS_INLINE", r"[ \t]+"),
+    ("WS", r"[ \t\f\r\n]+"),
+    ("CR", r"\r"),
+    ("LF", r"\n"),
+    ("NEWLINE", r"(?:\r?\n)+"),
+];
+
+/// A regular expression that matches what a grammar in Lark's syntax describes, from beginning to end.
+///
+/// # Errors
+/// When the grammar has a mistake, when a rule has itself inside, so that no expression can match it, or when
+/// the expression would be too long.
+pub fn regular(grammar: &str) -> Result<String, Error> {
+    check_text("the grammar", grammar)?;
+    let read = tokens(grammar).and_then(|tokens| Reading { tokens, at: 0 }.grammar());
+    let expression = read.and_then(|grammar| {
+        let mut writing = Writing { grammar: &grammar, known: HashMap::new(), open: HashSet::new() };
+        let ignored: Result<Vec<String>, String> =
+            grammar.ignored.iter().map(|body| writing.choice(body, "")).collect();
+        let ignored = ignored?;
+        let skip = if ignored.is_empty() { String::new() } else { format!("(?:{})*", ignored.join("|")) };
+        Ok(skip.clone() + &writing.named("start", &skip)?)
+    });
+    expression.map_err(|reason| Error::Rule { what: "the grammar".to_owned(), reason })
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Name(String),
+    /// Characters of a string, and whether their case is of no matter.
+    Text(String, bool),
+    /// An expression as it stands.
+    Expression(String),
+    Number(u32),
+    Mark(char),
+    /// `..`
+    Range,
+    /// `->`
+    Arrow,
+    Line,
+}
+
+fn tokens(grammar: &str) -> Result<Vec<Token>, String> {
+    let mut chars = grammar.chars().peekable();
+    let mut tokens = Vec::new();
+    while let Some(c) = chars.next() {
+        tokens.push(match c {
+            ' ' | '\t' | '\r' => continue,
+            '\n' => Token::Line,
+            '#' => {
+                comment(&mut chars);
+                continue;
+            }
+            '/' if chars.peek() == Some(&'/') => {
+                comment(&mut chars);
+                continue;
+            }
+            '/' => expression(&mut chars)?,
+            '"' => {
+                let text = string(&mut chars)?;
+                Token::Text(text, chars.next_if_eq(&'i').is_some())
+            }
+            '-' if chars.next_if_eq(&'>').is_some() => Token::Arrow,
+            '.' if chars.next_if_eq(&'.').is_some() => Token::Range,
+            c if c.is_ascii_digit() => {
+                let mut digits = c.to_string();
+                while let Some(digit) = chars.next_if(char::is_ascii_digit) {
+                    digits.push(digit);
+                }
+                Token::Number(digits.parse().map_err(|_| format!("{digits} is too large a number"))?)
+            }
+            c if c.is_ascii_alphabetic() || c == '_' => {
+                let mut name = c.to_string();
+                while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
+                    name.push(c);
+                }
+                Token::Name(name)
+            }
+            '-' | '.' | '|' | '(' | ')' | '[' | ']' | '?' | '*' | '+' | '~' | ':' | '%' | '!' | ',' => {
+                Token::Mark(c)
+            }
+            other => return Err(format!("`{other}` is not read here")),
+        });
+    }
+    Ok(tokens)
+}
+
+fn comment(chars: &mut Peekable<Chars<'_>>) {
+    while chars.next_if(|c| *c != '\n').is_some() {}
+}
+
+/// An expression behind its first slash, with its flags.
+fn expression(chars: &mut Peekable<Chars<'_>>) -> Result<Token, String> {
+    let (mut text, mut is_in_class) = (String::new(), false);
+    loop {
+        match chars.next() {
+            None | Some('\n') => return Err(format!("the expression /{text} has no end")),
+            Some('/') if !is_in_class => break,
+            Some('\\') => match chars.next() {
+                // A slash is escaped for Lark only.
+                Some('/') => text.push('/'),
+                escaped => {
+                    text.push('\\');
+                    text.extend(escaped);
+                }
+            },
+            Some(c) => {
+                is_in_class = (is_in_class || c == '[') && c != ']';
+                text.push(c);
+            }
+        }
+    }
+    let mut flags = String::new();
+    while let Some(flag) = chars.next_if(|c| "imslux".contains(*c)) {
+        if !"lu".contains(flag) {
+            flags.push(flag);
+        }
+    }
+    Ok(Token::Expression(format!("(?{flags}:{text})")))
+}
+
+/// The characters of a string behind its first quote.
+fn string(chars: &mut Peekable<Chars<'_>>) -> Result<String, String> {
+    let mut text = String::new();
+    let unended = |text: &str| format!("the string \"{text} has no end");
+    loop {
+        let c = match chars.next() {
+            None | Some('\n') => return Err(unended(&text)),
+            Some('"') => return Ok(text),
+            Some('\\') => match chars.next().ok_or_else(|| unended(&text))? {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                'f' => '\x0c',
+                'b' => '\x08',
+                kind @ ('x' | 'u' | 'U') => {
+                    let digits: String = chars
+                        .by_ref()
+                        .take(if kind == 'x' {
+                            2
+                        } else if kind == 'u' {
+                            4
+                        } else {
+                            8
+                        })
+                        .collect();
+                    let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
+                    code.ok_or_else(|| format!("`\\{kind}{digits}` is no character"))?
+                }
+                other => other,
+            },
+            Some(c) => c,
+        };
+        text.push(c);
+    }
+}
+
+/// What a rule says, in alternatives of sequences.
+type Choice = Vec<Vec<Part>>;
+
+#[derive(Debug)]
+struct Part {
+    what: What,
+    /// How often it comes, as an expression has it; empty for once.
+    times: String,
+}
+
+#[derive(Debug)]
+enum What {
+    /// An expression of characters.
+    Characters(String),
+    Named(String),
+    Group(Choice),
+}
+
+#[derive(Debug, Default)]
+struct Grammar {
+    rules: HashMap<String, Choice>,
+    /// What may stand between the terminals of rules.
+    ignored: Vec<Choice>,
+}
+
+struct Reading {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Reading {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        self.at += 1;
+        self.tokens.get(self.at - 1).cloned()
+    }
+
+    fn takes(&mut self, mark: char) -> bool {
+        let is_next = self.peek() == Some(&Token::Mark(mark));
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn name(&mut self) -> Result<String, String> {
+        match self.next() {
+            Some(Token::Name(name)) => Ok(name),
+            other => Err(format!("{} stands where a name is expected", shown(other.as_ref()))),
+        }
+    }
+
+    fn grammar(mut self) -> Result<Grammar, String> {
+        let mut grammar = Grammar::default();
+        loop {
+            match self.peek() {
+                None => return Ok(grammar),
+                Some(Token::Line) => self.at += 1,
+                Some(Token::Mark('%')) => self.directive(&mut grammar)?,
+                Some(_) => self.rule(&mut grammar)?,
+            }
+        }
+    }
+
+    fn directive(&mut self, grammar: &mut Grammar) -> Result<(), String> {
+        self.at += 1;
+        match self.name()?.as_str() {
+            "ignore" => grammar.ignored.push(self.choice(0)?),
+            "import" => self.import(grammar)?,
+            other => return Err(format!("%{other} is not followed inside of a call")),
+        }
+        Ok(())
+    }
+
+    /// `common.LF`, `common.LF -> BREAK` or `common (LF, WS)`.
+    fn import(&mut self, grammar: &mut Grammar) -> Result<(), String> {
+        let from = self.name()?;
+        if from != "common" {
+            return Err(format!("%import has {from}, expected common"));
+        }
+        let mut names = Vec::new();
+        if self.takes('(') {
+            while !self.takes(')') {
+                let name = self.name()?;
+                names.push((name.clone(), name));
+                self.takes(',');
+            }
+        } else {
+            self.takes('.');
+            let name = self.name()?;
+            let is_renamed = self.peek() == Some(&Token::Arrow);
+            self.at += usize::from(is_renamed);
+            let own = if is_renamed { self.name()? } else { name.clone() };
+            names.push((name, own));
+        }
+        for (name, own) in names {
+            let found = COMMON.iter().find(|(common, _)| *common == name);
+            let (_, expression) = found.ok_or_else(|| format!("common.{name} is not known"))?;
+            let what = What::Characters(format!("(?:{expression})"));
+            grammar.rules.insert(own, vec![vec![Part { what, times: String::new() }]]);
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, grammar: &mut Grammar) -> Result<(), String> {
+        // How a parser shows what it found is of no matter.
+        while self.takes('?') || self.takes('!') {}
+        let name = self.name()?;
+        if self.takes('.') {
+            // Which terminal comes first is of no matter either.
+            self.takes('-');
+            self.at += 1;
+        }
+        if !self.takes(':') {
+            return Err(format!("{} stands behind `{name}`, expected `:`", shown(self.peek())));
+        }
+        let choice = self.choice(0)?;
+        match grammar.rules.insert(name.clone(), choice) {
+            None => Ok(()),
+            Some(_) => Err(format!("there are two rules `{name}`")),
+        }
+    }
+
+    /// Alternatives up to the end of a rule, or to the bracket that ends them.
+    fn choice(&mut self, depth: usize) -> Result<Choice, String> {
+        if depth > DEPTH {
+            return Err(format!("there are more than {DEPTH} levels of brackets"));
+        }
+        let mut choice = vec![Vec::new()];
+        loop {
+            match self.peek() {
+                Some(Token::Line) => {
+                    let begun = self.at;
+                    while self.peek() == Some(&Token::Line) {
+                        self.at += 1;
+                    }
+                    if depth == 0 && self.peek() != Some(&Token::Mark('|')) {
+                        self.at = begun;
+                        return Ok(choice);
+                    }
+                }
+                Some(Token::Mark('|')) => {
+                    self.at += 1;
+                    choice.push(Vec::new());
+                }
+                Some(Token::Arrow) => {
+                    self.at += 1;
+                    self.name()?;
+                }
+                Some(Token::Mark(')' | ']')) if depth > 0 => return Ok(choice),
+                None if depth == 0 => return Ok(choice),
+                None => return Err("a bracket has no end".to_owned()),
+                Some(_) => {
+                    let part = self.part(depth)?;
+                    if let Some(last) = choice.last_mut() {
+                        last.push(part);
+                    }
+                }
+            }
+        }
+    }
+
+    fn part(&mut self, depth: usize) -> Result<Part, String> {
+        let what = match self.next() {
+            Some(Token::Name(name)) => What::Named(name),
+            Some(Token::Expression(text)) => What::Characters(text),
+            Some(Token::Text(from, _)) if self.peek() == Some(&Token::Range) => {
+                self.at += 1;
+                let (Some(Token::Text(to, _)), 1) = (self.next(), from.chars().count()) else {
+                    return Err("a range has one character on each side".to_owned());
+                };
+                What::Characters(format!("[{}-{}]", escaped(&from), escaped(&to)))
+            }
+            Some(Token::Text(text, is_any_case)) => {
+                let flags = if is_any_case { "i" } else { "" };
+                What::Characters(format!("(?{flags}:{})", escaped(&text)))
+            }
+            Some(Token::Mark(open @ ('(' | '['))) => {
+                let choice = self.choice(depth + 1)?;
+                if !self.takes(if open == '(' { ')' } else { ']' }) {
+                    return Err(format!("`{open}` is ended by {}", shown(self.peek())));
+                }
+                if open == '[' {
+                    return Ok(Part { what: What::Group(choice), times: "?".to_owned() });
+                }
+                What::Group(choice)
+            }
+            other => {
+                return Err(format!("{} stands where a part of a rule is expected", shown(other.as_ref())));
+            }
+        };
+        Ok(Part { what, times: self.times()? })
+    }
+
+    fn times(&mut self) -> Result<String, String> {
+        if let Some(mark) = ['?', '*', '+'].into_iter().find(|mark| self.takes(*mark)) {
+            return Ok(mark.to_string());
+        }
+        if !self.takes('~') {
+            return Ok(String::new());
+        }
+        let mut number = || match self.next() {
+            Some(Token::Number(number)) => Ok(number),
+            other => Err(format!("{} stands behind `~`, expected a number", shown(other.as_ref()))),
+        };
+        let least = number()?;
+        if self.peek() != Some(&Token::Range) {
+            return Ok(format!("{{{least}}}"));
+        }
+        self.at += 1;
+        match self.next() {
+            Some(Token::Number(most)) if most >= least => Ok(format!("{{{least},{most}}}")),
+            other => Err(format!("{} ends a range of numbers from {least}", shown(other.as_ref()))),
+        }
+    }
+}
+
+fn shown(token: Option<&Token>) -> String {
+    match token {
+        None | Some(Token::Line) => "the end of a line".to_owned(),
+        Some(Token::Name(text)) => format!("`{text}`"),
+        Some(Token::Text(text, _)) => format!("the string {text:?}"),
+        Some(Token::Expression(_)) => "an expression".to_owned(),
+        Some(Token::Number(number)) => number.to_string(),
+        Some(Token::Mark(mark)) => format!("`{mark}`"),
+        Some(Token::Range) => "`..`".to_owned(),
+        Some(Token::Arrow) => "`->`".to_owned(),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut written = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' => written.push_str("\\n"),
+            '\r' => written.push_str("\\r"),
+            '\t' => written.push_str("\\t"),
+            c if META.contains(c) => written.extend(['\\', c]),
+            c => written.push(c),
+        }
+    }
+    written
+}
+
+struct Writing<'a> {
+    grammar: &'a Grammar,
+    /// Expressions of rules, without what may be ignored inside of terminals.
+    known: HashMap<String, String>,
+    /// Rules that are being written.
+    open: HashSet<String>,
+}
+
+impl Writing<'_> {
+    /// The expression of a rule or terminal. `skip` is what may stand behind each terminal of a rule.
+    fn named(&mut self, name: &str, skip: &str) -> Result<String, String> {
+        let is_terminal = name.chars().all(|c| !c.is_ascii_lowercase());
+        let inside = if is_terminal { "" } else { skip };
+        if let Some(known) = self.known.get(name) {
+            return Ok(format!("{known}{}", if is_terminal { skip } else { "" }));
+        }
+        let choice = self.grammar.rules.get(name).ok_or_else(|| format!("there is no rule `{name}`"))?;
+        if !self.open.insert(name.to_owned()) {
+            return Err(format!(
+                "the rule `{name}` has itself inside, which a text inside of a call cannot be held to"
+            ));
+        }
+        let written = self.choice(choice, inside)?;
+        if written.len() > GRAMMAR_BYTES {
+            return Err(format!("the rule `{name}` has more than {GRAMMAR_BYTES} bytes as one expression"));
+        }
+        self.open.remove(name);
+        self.known.insert(name.to_owned(), written.clone());
+        Ok(written + if is_terminal { skip } else { "" })
+    }
+
+    fn choice(&mut self, choice: &Choice, skip: &str) -> Result<String, String> {
+        let mut ways = Vec::new();
+        for way in choice {
+            let mut written = String::new();
+            for part in way {
+                let what = match &part.what {
+                    What::Characters(expression) => format!("{expression}{skip}"),
+                    What::Named(name) => self.named(name, skip)?,
+                    What::Group(choice) => self.choice(choice, skip)?,
+                };
+                match part.times.as_str() {
+                    "" => written.push_str(&what),
+                    times => written.push_str(&format!("(?:{what}){times}")),
+                }
+                if written.len() > GRAMMAR_BYTES {
+                    return Err(format!("it has more than {GRAMMAR_BYTES} bytes as one expression"));
+                }
+            }
+            ways.push(written);
+        }
+        Ok(match ways.as_slice() {
+            [one] => one.clone(),
+            several => format!("(?:{})", several.join("|")),
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! An item of a response that has begun.
+
+use crate::chat::custom::wrapped;
+use crate::ids;
+use kernmill::chat::{Call, Item, Part};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// An item that has begun.
+pub struct Open {
+    /// What it is.
+    pub part: Part,
+    /// Name of the item.
+    pub id: String,
+    /// Name of a call, which its output refers to; empty for other items.
+    pub call: String,
+    /// Its text so far.
+    pub text: String,
+    /// Whether it is a call of a custom tool, whose text is the tool's input.
+    pub is_custom: bool,
+}
+
+impl Open {
+    /// An item that begins.
+    pub fn new(part: Part) -> Open {
+        let (prefix, call) = match &part {
+            Part::Reasoning => ("rs_", String::new()),
+            Part::Preamble | Part::Answer => ("msg_", String::new()),
+            Part::Call { .. } => ("fc_", ids::new("call_")),
+        };
+        Open { part, id: ids::new(prefix), call, text: String::new(), is_custom: false }
+    }
+
+    /// A call of the custom tool of a name that begins.
+    pub fn custom(name: String) -> Open {
+        let open = Open::new(Part::Call { name, is_builtin: false });
+        Open { id: ids::new("ctc_"), is_custom: true, ..open }
+    }
+
+    /// The content of the item; `None` for a call, which has none.
+    pub fn content(&self) -> Option<Value> {
+        match self.part {
+            Part::Reasoning => Some(json!({ "type": "reasoning_text", "text": self.text })),
+            Part::Preamble | Part::Answer => {
+                Some(json!({ "type": "output_text", "text": self.text, "annotations": [], "logprobs": [] }))
+            }
+            Part::Call { .. } => None,
+        }
+    }
+
+    /// The item, with its content if it has ended.
+    pub fn item(&self, status: &str, spaces: &BTreeMap<String, [String; 2]>) -> Value {
+        let content: Vec<Value> = self.content().filter(|_| status != "in_progress").into_iter().collect();
+        match &self.part {
+            Part::Reasoning => json!({
+                "type": "reasoning",
+                "id": self.id,
+                "summary": [],
+                "content": content,
+                "status": status,
+            }),
+            Part::Preamble | Part::Answer => json!({
+                "type": "message",
+                "id": self.id,
+                "role": "assistant",
+                "status": status,
+                // Sent back with the item, so that the next prompt has the text in the same place.
+                "phase": if self.part == Part::Answer { "final_answer" } else { "commentary" },
+                "content": content,
+            }),
+            Part::Call { name, .. } => {
+                let (kind, text) = if self.is_custom {
+                    ("custom_tool_call", "input")
+                } else {
+                    ("function_call", "arguments")
+                };
+                let mut item = json!({
+                    "type": kind,
+                    "id": self.id,
+                    "call_id": self.call,
+                    "name": name,
+                    text: self.text,
+                    "status": status,
+                });
+                if let Some([space, name]) = spaces.get(name) {
+                    (item["name"], item["namespace"]) = (json!(name), json!(space));
+                }
+                item
+            }
+        }
+    }
+
+    /// What was said, as an item of a conversation.
+    pub fn said(self) -> Item {
+        match self.part {
+            Part::Reasoning => Item::Reasoning(self.text),
+            Part::Preamble => Item::Preamble(self.text),
+            Part::Answer => Item::Answer(self.text),
+            Part::Call { name, is_builtin } => {
+                let arguments = if self.is_custom { wrapped(&self.text) } else { self.text };
+                Item::Call(Call { id: self.call, name, arguments, is_builtin })
+            }
+        }
+    }
+}
