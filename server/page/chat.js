@@ -19,6 +19,13 @@ import { AnswerView, toolView, userView } from './view.js';
  * @property {boolean} [waits] whether a frame is on its way
  * @property {boolean} [isStale] whether more came since
  * @property {number} [thinks] when its reasoning began
+ * @property {Cut} [cut] what was known of the answer when it was cut, if it is gone on in
+ */
+
+/**
+ * @typedef {object} Cut
+ * @property {string} [finish]
+ * @property {any} [usage]
  */
 
 /** Milliseconds between saves of an answer that streams. */
@@ -66,6 +73,21 @@ function versions([head, ...rest]) {
 }
 
 /**
+ * Tokens of an answer, with those of it that came before it was cut.
+ * @param {any} usage
+ * @param {any} before
+ */
+function tokens(usage, before) {
+  if (!before) return usage;
+  const thought = (/** @type {any} */ part) => part.completion_tokens_details?.reasoning_tokens ?? 0;
+  return {
+    ...usage,
+    completion_tokens: usage.completion_tokens + before.completion_tokens,
+    completion_tokens_details: { reasoning_tokens: thought(usage) + thought(before) },
+  };
+}
+
+/**
  * Adds a chunk to the message that streams.
  * @param {Turn} turn
  * @param {any} chunk
@@ -91,7 +113,7 @@ function add(turn, chunk) {
     message.thought = (performance.now() - (turn.thinks ?? 0)) / 1000;
   }
   if (choice?.finish_reason) message.finish = String(choice.finish_reason);
-  if (chunk.usage) message.usage = chunk.usage;
+  if (chunk.usage) message.usage = tokens(chunk.usage, turn.cut?.usage);
   if (chunk.kernmill) message.kernmill = chunk.kernmill;
 }
 
@@ -185,7 +207,9 @@ export class Chat {
       const others = more.length ? undefined : versions(messages.slice(keep));
       this.ask(conversation, [...messages.slice(0, keep), ...more], others);
     };
+    const isLast = n === conversation.messages.length - 1;
     return {
+      resume: isLast && conversation.settings.format === 'text' ? () => this.resume(conversation) : undefined,
       edit: (content) => {
         const { files } = conversation.messages[n];
         again(n, (tail) => [{ role: 'user', content, files, versions: versions(tail) }]);
@@ -255,29 +279,67 @@ export class Chat {
    */
   ask(conversation, before, versions) {
     const { settings } = conversation;
-    let body;
-    try {
-      const stream = { stream: true, stream_options: { include_usage: true } };
-      body = { ...fields(settings), messages: messages({ ...conversation, messages: before }), ...stream };
-    } catch (error) {
-      this.refused(/** @type {Error} */ (error).message);
-      return false;
-    }
+    const body = this.body({ ...conversation, messages: before });
+    if (!body) return false;
     /** @type {Message} */
     const message = { role: 'assistant', content: '', model: settings.model };
     if (['object', 'schema'].includes(settings.format)) message.json = true;
     if (versions) message.versions = versions;
     conversation.messages = [...before, message];
+    this.begin(conversation, message, body);
+    return true;
+  }
+
+  /**
+   * Goes on in the last answer, which was cut.
+   * @param {Conversation} conversation
+   */
+  resume(conversation) {
+    const message = conversation.messages[conversation.messages.length - 1];
+    const body = !this.turns.has(conversation.id) && this.body(conversation);
+    if (!body) return;
+    // What goes on in a text is text: no form, and no call that must come.
+    for (const name of ['response_format', 'kernmill', 'tool_choice', 'prediction']) delete body[name];
+    const { finish, usage } = message;
+    delete message.finish;
+    delete message.trouble;
+    const goesOn = { continue_final_message: true, add_generation_prompt: false };
+    this.begin(conversation, message, { ...body, ...goesOn }, { finish, usage });
+  }
+
+  /**
+   * The request for an answer to a conversation, or nothing if the settings cannot be sent.
+   * @param {Conversation} conversation
+   * @returns {any}
+   */
+  body(conversation) {
+    try {
+      const stream = { stream: true, stream_options: { include_usage: true } };
+      return { ...fields(conversation.settings), messages: messages(conversation), ...stream };
+    } catch (error) {
+      this.refused(/** @type {Error} */ (error).message);
+      return undefined;
+    }
+  }
+
+  /**
+   * Asks for an answer, and takes it in as this message.
+   * @param {Conversation} conversation
+   * @param {Message} message
+   * @param {object} body
+   * @param {Cut} [cut]
+   */
+  begin(conversation, message, body, cut) {
     conversation.updated = Date.now();
+    const said = message.content.length;
     /** @type {Turn} */
-    const turn = { controller: new AbortController(), message, saved: Date.now(), said: 0 };
+    const turn = { controller: new AbortController(), message, saved: Date.now(), said, cut };
     this.turns.set(conversation.id, turn);
     this.store.save(conversation);
     this.live.replaceChildren();
     if (this.shown === conversation) this.show(conversation);
     this.changed();
     turn.ended = this.receive(conversation, turn, body);
-    return true;
   }
 
   /**
@@ -302,6 +364,8 @@ export class Chat {
       else {
         const { message: text, detail = '', status = 0 } = /** @type {api.Failure} */ (error);
         message.trouble = { message: text, detail, status };
+        // What was cut can still be gone on in.
+        if (turn.cut) message.finish = turn.cut.finish;
       }
     }
     this.turns.delete(conversation.id);

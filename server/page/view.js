@@ -10,9 +10,13 @@ import { drawn } from './rich.js';
  * @typedef {object} Actions
  * @property {(text: string) => void} edit asks anew from this message on, with another text
  * @property {() => void} retry makes this answer again
+ * @property {() => void} [resume] goes on in this answer, if it is the last message and may have more text
  * @property {(results: string[]) => void} answer gives the results of the calls
  * @property {(at: number) => void} turn shows another version of what begins here
  */
+
+/** Ends of answers that can be gone on in. */
+const CUT = ['length', 'stopped'];
 
 /** What an unusual end of an answer means. @type {Record<string, string>} */
 const ENDS = {
@@ -178,13 +182,16 @@ export class AnswerView {
     const end = ENDS[message.finish ?? ''];
     if (end) this.end.append(el('p', { class: 'hint' }, end));
     const { trouble } = message;
+    const isCut = CUT.includes(message.finish ?? '') && !!message.content;
+    const resume = isCut && !message.json && !message.tool_calls?.length ? actions.resume : undefined;
     if (trouble) {
       const said = [el('p', {}, trouble.message), el('p', { class: 'hint' }, trouble.detail)];
-      const retry = button('Try again', actions.retry);
+      const retry = button('Try again', resume ?? actions.retry);
       this.end.append(el('div', { class: 'trouble', role: 'alert' }, ...said, retry));
     }
     const row = el('div', { class: 'actions' });
     if (message.content) row.append(button('Copy', () => copy(message.content), 'Copied', 'Copy answer'));
+    if (!trouble && resume) row.append(button('Continue', resume, undefined, 'Continue this answer'));
     if (!trouble) row.append(button('Retry', actions.retry, undefined, 'Retry: make this answer again'));
     row.append(versions(message, actions) ?? '');
     this.end.append(el('div', { class: 'figures' }, row, el('span', { class: 'hint numbers' }, this.figures())));

@@ -190,6 +190,78 @@ def versions_are_kept(page):
     equal((place(), len(page.all(".answer"))), ([], 1))
 
 
+CONTINUE = "[aria-label='Continue this answer']"
+
+
+@check
+def an_answer_that_was_cut_goes_on(page):
+    page.click("#open-settings")
+    page.fill("#max", "4")
+    page.fill("#temperature", "0")
+    page.click("#settings .close")
+    page.choose("#effort", "none")
+    page.ask("What is the weather like on a day in May?")
+    text = "document.querySelector('.answer > .markdown').textContent"
+    before = page.js(text)
+    equal(page.one(CONTINUE).text, "Continue")
+    page.click("#open-settings")
+    page.fill("#max", "")
+    page.click("#settings .close")
+    page.click(CONTINUE)
+    page.done()
+    after = page.js(text)
+    assert after.startswith(before) and len(after) > len(before), (before, after)
+    equal((len(page.all(".answer")), page.all(".trouble"), page.all(CONTINUE)), (1, [], []))
+    page.open()
+    equal(page.js(text), after)
+
+
+@scripted
+def going_on_sends_the_answer_as_it_is(page):
+    page.ask("reason for long")
+    cut = page.js("JSON.parse(Object.entries(localStorage).find(([name]) => name.startsWith('kernmill.chat.'))[1]).messages[1]")
+    equal(cut["finish"], "length")
+    page.click(CONTINUE)
+    answer = page.done()
+    sent = page.server.seen[-1]
+    told = {"role": "assistant", "content": cut["content"], "reasoning_content": cut["reasoning"]}
+    equal((sent["messages"][1], sent["continue_final_message"], sent["add_generation_prompt"]), (told, True, False))
+    assert answer.text.count("Paragraph 199") == 1 and "And this is the rest." in answer.text, answer.text[-300:]
+    # The tokens of both parts count, and what follows has all of the text.
+    assert "84 tokens, 12 of reasoning" in answer.text and "reached the limit" not in answer.text, answer.text[-300:]
+    page.ask("next")
+    assert page.server.seen[-1]["messages"][1]["content"].endswith("And this is the rest.")
+    # An answer before the last one stays as it is.
+    page.send("slow")
+    page.until(lambda: "word5" in page.one(".answer:last-child").text, "text comes")
+    page.click("#stop")
+    page.done()
+    equal(len(page.all(CONTINUE)), 1)
+    page.ask("meanwhile")
+    equal(page.all(CONTINUE), [])
+
+
+@scripted
+def what_cannot_go_on_says_so(page):
+    page.ask("long, and refused")
+    text = page.js("document.querySelector('.answer > .markdown').textContent")
+    page.click(CONTINUE)
+    page.done()
+    assert "begins its answers with thoughts" in page.one(".trouble").text
+    equal(page.js("document.querySelector('.answer > .markdown').textContent"), text)
+    page.click(".trouble button")
+    page.done()
+    equal([body.get("continue_final_message") for body in page.server.seen[-3:]], [None, True, True])
+    # JSON that was cut is no text to go on in.
+    page.click("#new")
+    page.click("#open-settings")
+    page.choose("#format", "object")
+    page.click("#settings .close")
+    page.ask("long JSON")
+    assert "reached the limit" in page.one(".answer").text
+    equal(page.all(CONTINUE), [])
+
+
 @scripted
 def all_settings_are_sent(page):
     page.click("#open-settings")
@@ -265,6 +337,8 @@ def axe_finds_nothing(page):
             page.done()
             page.until(lambda: page.all(".katex") and page.all(".in-keyword"), "all is drawn")
             look(f"an answer, {theme}, phone {phone}")
+            page.ask("long")
+            look(f"a cut answer, {theme}, phone {phone}")
             page.click("article.user .actions > button:first-child")
             look(f"an edit, {theme}, phone {phone}")
             page.click("#open-settings")

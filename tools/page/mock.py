@@ -4,7 +4,7 @@
 
 What the last message of the user holds decides the answer: `markdown`, `slice`, `hostile`, `reason`, `slow`, `pause`,
 `long`, `formulas`, `colours`, `broken`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any,
-JSON is given if it is asked for. With `--key`, all of the API answers 401 without that key.
+JSON is given if it is asked for, and an answer that is gone on in gets an end. With `--key`, all of the API answers 401 without that key.
 """
 
 import argparse
@@ -190,6 +190,8 @@ class Handler(BaseHTTPRequestHandler):
         last = next(m["content"] for m in reversed(body["messages"]) if m["role"] == "user")
         if "error 400" in last:
             return self.error(400, "temperature: 9 is above the greatest, 2.", param="temperature")
+        if body.get("continue_final_message") and "refused" in last:
+            return self.error(400, "the model begins its answers with thoughts", param="messages")
         if "error 503" in last:
             return self.error(503, "The queue is full.", "overloaded_error", Retry_After=7)
         self.send_response(200)
@@ -229,16 +231,19 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(": pïng\r\n\r\n".encode()[4:])
         self.delta(role="assistant", content="")
         messages, finish, reasoning = body["messages"], "stop", 0
-        if "reason" in last:
+        if "reason" in last and not body.get("continue_final_message"):
             self.text(REASONING, field="reasoning", pause=0.03)
             reasoning = 12
-        if body.get("tools") and messages[-1]["role"] != "tool":
+        if body.get("continue_final_message"):
+            self.text(" And this is the rest.")
+        elif body.get("tools") and messages[-1]["role"] != "tool":
             finish = "tool_calls"
             self.call(body["tools"])
         elif messages[-1]["role"] == "tool":
             self.text(f"The tool says: {messages[-1]['content']}")
         elif body.get("response_format"):
             self.text(json.dumps({"form": body["response_format"]["type"], "said": last}))
+            finish = "length" if "long" in last else finish
         elif "slow" in last:
             for n in range(400):
                 self.delta(content=f"word{n} ")
@@ -268,7 +273,9 @@ class Handler(BaseHTTPRequestHandler):
             self.text("".join(f"Paragraph {n} of some length.\n\n" for n in range(200)), size=40, pause=0.001)
             finish = "length"
         else:
-            self.text(f"{body['model']} heard: {last}")
+            words, most = f"{body['model']} heard: {last}".split(" "), body.get("max_completion_tokens")
+            finish = "length" if most and most < len(words) else finish
+            self.text(" ".join(words[:most]))
         self.delta(finish)
         seconds = time.monotonic() - begun
         self.send({
