@@ -13,6 +13,12 @@ const META: &str = r"\.+*?()|[]{}^$#&-~";
 /// Levels of the deepest brackets in a rule.
 const DEPTH: usize = 64;
 
+/// Levels of the deepest rules within rules, with their brackets.
+const LEVELS: usize = 256;
+
+/// Bytes that are written in all.
+const WRITTEN: usize = 1 << 20;
+
 /// Terminals that Lark's grammar `common` has.
 const COMMON: [(&str, &str); 20] = [
     ("DIGIT", "[0-9]"),
@@ -46,7 +52,8 @@ pub fn regular(grammar: &str) -> Result<String, Error> {
     check_text("the grammar", grammar)?;
     let read = tokens(grammar).and_then(|tokens| Reading { tokens, at: 0 }.grammar());
     let expression = read.and_then(|grammar| {
-        let mut writing = Writing { grammar: &grammar, known: HashMap::new(), open: HashSet::new() };
+        let mut writing =
+            Writing { grammar: &grammar, known: HashMap::new(), open: HashSet::new(), level: 0, bytes: 0 };
         let ignored: Result<Vec<String>, String> =
             grammar.ignored.iter().map(|body| writing.choice(body, "")).collect();
         let ignored = ignored?;
@@ -438,6 +445,10 @@ struct Writing<'a> {
     known: HashMap<String, String>,
     /// Rules that are being written.
     open: HashSet<String>,
+    /// Levels of rules and brackets that are being written.
+    level: usize,
+    /// Bytes that were written.
+    bytes: usize,
 }
 
 impl Writing<'_> {
@@ -464,6 +475,10 @@ impl Writing<'_> {
     }
 
     fn choice(&mut self, choice: &Choice, skip: &str) -> Result<String, String> {
+        self.level += 1;
+        if self.level > LEVELS {
+            return Err(format!("its rules have more than {LEVELS} levels of others inside"));
+        }
         let mut ways = Vec::new();
         for way in choice {
             let mut written = String::new();
@@ -477,12 +492,14 @@ impl Writing<'_> {
                     "" => written.push_str(&what),
                     times => written.push_str(&format!("(?:{what}){times}")),
                 }
-                if written.len() > GRAMMAR_BYTES {
+                self.bytes += what.len();
+                if written.len() > GRAMMAR_BYTES || self.bytes > WRITTEN {
                     return Err(format!("it has more than {GRAMMAR_BYTES} bytes as one expression"));
                 }
             }
             ways.push(written);
         }
+        self.level -= 1;
         Ok(match ways.as_slice() {
             [one] => one.clone(),
             several => format!("(?:{})", several.join("|")),

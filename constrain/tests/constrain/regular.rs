@@ -90,6 +90,15 @@ fn what_no_expression_can_match_is_said() {
     // An expression has no names: what a name doubles, it doubles.
     let rules = |at: usize| format!("r{at}: r{next} r{next}\n", next = at + 1);
     let bomb = format!("start: r0\n{}r40: \"x\"", (0..40).map(rules).collect::<String>());
-    let error = regular(&bomb).unwrap_err().to_string();
-    assert!(error.contains("65536 bytes as one expression"), "{error}");
+    let deep = |at: usize| format!("r{at}: r{}\n", at + 1);
+    let deep = format!("start: r0\n{}r4000: \"x\"", (0..4000).map(deep).collect::<String>());
+    let wide = format!("start: {}\na: \"{}\"", vec!["a"; 10_000].join(" | "), "x".repeat(20_000));
+    for (grammar, what) in [
+        (bomb, "65536 bytes as one expression"),
+        (deep, "more than 256 levels of others inside"),
+        (wide, "65536 bytes as one expression"),
+    ] {
+        let error = regular(&grammar).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
 }
