@@ -151,8 +151,15 @@ pub fn read_all_text(reader: impl Read, most: u64) -> io::Result<String> {
     text(read_all(reader, most)?)
 }
 
+/// The text of these bytes. A byte order mark, which editors of other systems write before a text, is no part
+/// of it.
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+    let wrong = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    let mut text = String::from_utf8(bytes).map_err(wrong)?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -212,6 +219,7 @@ mod tests {
         assert_eq!(read_all(&b"12345"[..], 5).unwrap(), b"12345");
         assert!(read_all(&b"12345"[..], 4).is_err());
         assert!(read_named_text(Path::new("/dev/zero"), 1000).is_err());
+        assert_eq!(read_all_text("\u{feff}{}\u{feff}".as_bytes(), 100).unwrap(), "{}\u{feff}");
         let path = std::env::temp_dir().join(format!("kernmill-named-{}", std::process::id()));
         pipe(&path);
         let writer = path.clone();
