@@ -79,12 +79,17 @@ const LISTS: [List; 4] = [
 /// may need it.
 const SAME_TEXT: &str = "same_text";
 
+/// Key of the id that stands for the unknown, in the model of a Unigram tokenizer.
+const UNKNOWN: &str = "unk_id";
+
 /// A `tokenizer.json` whose components are accepted.
 pub(super) struct Accepted<'a> {
     /// The `tokenizer.json` as the library reads it.
     pub(super) json: Cow<'a, [u8]>,
     /// Texts of ids whose text another id has as well.
     pub(super) same_text: HashMap<u32, String>,
+    /// Id of the model's token for the unknown, where the file has it as an id.
+    pub(super) unknown: Option<u32>,
 }
 
 /// Checks the components of a `tokenizer.json`. A text that is no JSON object is left to the parser, which
@@ -93,12 +98,17 @@ pub(super) struct Accepted<'a> {
 /// # Errors
 /// What is not accepted, and what would be.
 pub(super) fn accept(json: &[u8]) -> Result<Accepted<'_>, String> {
-    let mut accepted = Accepted { json: Cow::Borrowed(json), same_text: HashMap::new() };
+    let mut accepted = Accepted { json: Cow::Borrowed(json), same_text: HashMap::new(), unknown: None };
     let Some(parts) = parts(json) else { return Ok(accepted) };
     for list in &LISTS {
         if let Some(part) = find(&parts, list.key)? {
             list.check(&json[part.value.clone()])?;
         }
+    }
+    if let Some(model) = find(&parts, "model")? {
+        let model = &json[model.value.clone()];
+        let unknown = self::parts(model).and_then(|parts| parts.into_iter().find(|part| part.key == UNKNOWN));
+        accepted.unknown = unknown.and_then(|part| serde_json::from_slice(&model[part.value]).ok());
     }
     if let Some(part) = find(&parts, SAME_TEXT)? {
         let texts = serde_json::from_slice(&json[part.value.clone()]);

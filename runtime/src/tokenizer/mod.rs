@@ -26,8 +26,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use tokenizers::models::bpe::BPE;
 use tokenizers::{
-    AddedVocabulary, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
-    Tokenizer as Inner, TokenizerImpl,
+    AddedVocabulary, DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper,
+    PreTokenizerWrapper, Tokenizer as Inner, TokenizerImpl,
 };
 
 /// A model's tokenizer.
@@ -40,6 +40,8 @@ pub struct Tokenizer {
     vocab: u32,
     /// Texts of ids that the library does not know, because another id has the same text.
     same_text: HashMap<u32, String>,
+    /// Id of the token for the unknown, where the tokenizer has an id for it and no text.
+    unknown: Option<u32>,
     /// The decoder, before the first token.
     steps: Vec<Step>,
     /// The added tokens, of which the special ones are not looked for in texts.
@@ -133,6 +135,14 @@ impl Tokenizer {
         let accepted = accept::accept(json).map_err(wrong)?;
         let mut inner = contained(|| parse(&accepted.json)).map_err(wrong)?;
         accept::accept_model(inner.get_model()).map_err(wrong)?;
+        // Merges that are left out at random are for training: the same text has the same ids here.
+        if let ModelWrapper::BPE(bpe) = inner.get_model()
+            && bpe.dropout.is_some()
+        {
+            let mut bpe = bpe.clone();
+            bpe.dropout = None;
+            inner.with_model(bpe);
+        }
         // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|e| wrong(e.to_string()))?;
@@ -144,6 +154,7 @@ impl Tokenizer {
             inner,
             vocab,
             same_text: accepted.same_text,
+            unknown: accepted.unknown,
             steps,
             ordinary: OnceLock::new(),
             longest: OnceLock::new(),

@@ -43,8 +43,8 @@ impl Tokenizer {
     /// whole word, its characters' ids.
     fn push_ordinary(&self, id: u32, added: &AddedVocabulary, ids: &mut Vec<u32>) -> Result<(), String> {
         let model = self.inner.get_model();
-        let unknown = unknown(model);
-        let is_special = |token: &str| added.is_special_token(token) && Some(token) != unknown;
+        let unknown = self.unknown_token();
+        let is_special = |token: &str| added.is_special_token(token) && Some(token) != unknown.as_deref();
         let Some(special) = self.token(id).filter(|token| is_special(token)) else {
             ids.push(id);
             return Ok(());
@@ -59,14 +59,14 @@ impl Tokenizer {
         }
         Ok(())
     }
-}
 
-/// The token that stands for what a vocabulary cannot spell.
-fn unknown(model: &ModelWrapper) -> Option<&str> {
-    match model {
-        ModelWrapper::BPE(bpe) => bpe.get_unk_token().as_deref(),
-        ModelWrapper::WordPiece(pieces) => Some(&pieces.unk_token),
-        ModelWrapper::WordLevel(words) => Some(&words.unk_token),
-        ModelWrapper::Unigram(_) => None,
+    /// The token that stands for what a vocabulary cannot spell.
+    fn unknown_token(&self) -> Option<String> {
+        match self.inner.get_model() {
+            ModelWrapper::BPE(bpe) => bpe.get_unk_token().clone(),
+            ModelWrapper::WordPiece(pieces) => Some(pieces.unk_token.clone()),
+            ModelWrapper::WordLevel(words) => Some(words.unk_token.clone()),
+            ModelWrapper::Unigram(pieces) => pieces.id_to_token(self.unknown?),
+        }
     }
 }

@@ -46,6 +46,37 @@ fn texts_of_strangers_never_make_special_tokens() {
 }
 
 #[test]
+fn what_no_token_spells_is_the_unknown_though_that_is_special() {
+    let vocab =
+        json!([["<unk>", 0.0], ["a", -1.0], ["<", -2.0], ["u", -2.0], ["n", -2.0], ["k", -2.0], [">", -2.0]]);
+    let tokenizer = read(&json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [special(0, "<unk>")],
+        "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": vocab},
+    }));
+    for text in ["a", "aé", "é", "aéaé", "世界a"] {
+        let ids = tokenizer.encode_ordinary(text).unwrap();
+        assert_eq!(ids, tokenizer.encode(text, false).unwrap(), "{text}");
+        assert_eq!(ids.contains(&0), text != "a", "{text}");
+    }
+}
+
+#[test]
+fn the_same_text_has_the_same_ids_though_merges_are_to_be_left_out() {
+    for dropout in [0.0, 0.5, 1.0] {
+        let mut json = byte_level(&[b"<|im"], &["</s>"]);
+        let plain = read(&json);
+        json["model"]["dropout"] = dropout.into();
+        let dropped = read(&json);
+        for _ in 0..20 {
+            let text = "<|im <|im <|im</s>";
+            assert_eq!(dropped.encode(text, false).unwrap(), plain.encode(text, false).unwrap(), "{dropout}");
+            assert_eq!(dropped.encode_ordinary(text).unwrap(), plain.encode_ordinary(text).unwrap());
+        }
+    }
+}
+
+#[test]
 fn tokens_have_the_bytes_that_they_stand_for() {
     let nano = concat!(env!("CARGO_MANIFEST_DIR"), "/../model-specs/nano/tokenizer.json");
     let nano = Tokenizer::from_json(&std::fs::read(nano).unwrap(), 3072).unwrap();
