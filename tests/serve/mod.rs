@@ -11,6 +11,7 @@ mod killed;
 mod ollama;
 mod own;
 mod stages;
+mod templates;
 mod texts;
 
 pub use client::get;
@@ -30,7 +31,12 @@ const VOCAB: u64 = 3072;
 
 /// Nano on one thread, for texts of `context` tokens, and its end tokens.
 fn nano(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
-    let options = Options { threads: Some(1), sessions: true, ..Options::default() };
+    nano_with(Options::default(), context, sequences)
+}
+
+/// The same, with other options than usual.
+fn nano_with(options: Options, context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
+    let options = Options { threads: Some(1), sessions: true, ..options };
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();

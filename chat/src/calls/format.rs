@@ -20,9 +20,9 @@ pub struct CallFormat {
     pub after_name: &'static [&'static str],
     /// Texts between calls that mean nothing.
     pub passed_over: &'static [&'static str],
-    /// How arguments are written that are no JSON object.
-    pub pairs: Option<Pairs>,
-    /// Whether a text that begins with an object may be a call without a mark.
+    /// How arguments are written.
+    pub arguments: Arguments,
+    /// Whether a text that begins with a call may be one without a mark.
     pub has_bare: bool,
     /// How calls are written, where a text is held to them.
     pub spelling: Spelling,
@@ -45,6 +45,17 @@ pub struct Spelling {
     pub close: &'static str,
 }
 
+/// How the arguments of a call are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// As a JSON object.
+    Object,
+    /// One by one, between marks.
+    Pairs(Pairs),
+    /// As in a call of Python, `key=value` with commas between them, in a list of calls.
+    Keywords,
+}
+
 /// Marks around arguments that are written one by one: text where a string is asked for, JSON otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairs {
@@ -63,7 +74,7 @@ pub struct Pairs {
 }
 
 /// The formats, in the order in which templates are searched for their signs.
-pub const FORMATS: [CallFormat; 17] = [
+pub const FORMATS: [CallFormat; 20] = [
     CallFormat {
         name: "mistral",
         signs: &["[TOOL_CALLS]", "[ARGS]"],
@@ -86,7 +97,7 @@ pub const FORMATS: [CallFormat; 17] = [
         opens: &["<tool_call>", "<function="],
         close: "</tool_call>",
         after_name: &[">"],
-        pairs: Some(Pairs {
+        arguments: Arguments::Pairs(Pairs {
             before_key: "<parameter=",
             after_key: &[">"],
             after_value: "</parameter>",
@@ -109,7 +120,7 @@ pub const FORMATS: [CallFormat; 17] = [
         opens: &["<seed:tool_call>", "<function="],
         close: "</seed:tool_call>",
         after_name: &[">"],
-        pairs: Some(Pairs {
+        arguments: Arguments::Pairs(Pairs {
             before_key: "<parameter=",
             after_key: &[">"],
             after_value: "</parameter>",
@@ -132,7 +143,7 @@ pub const FORMATS: [CallFormat; 17] = [
         opens: &["<minimax:tool_call>", "<invoke name=\""],
         close: "</minimax:tool_call>",
         after_name: &["\">"],
-        pairs: Some(Pairs {
+        arguments: Arguments::Pairs(Pairs {
             before_key: "<parameter name=\"",
             after_key: &["\">"],
             after_value: "</parameter>",
@@ -153,7 +164,7 @@ pub const FORMATS: [CallFormat; 17] = [
     CallFormat {
         name: "glm_inline",
         signs: &["<tool_call>", "</arg_key><arg_value>"],
-        pairs: Some(Pairs { space: "", ..GLM_PAIRS }),
+        arguments: Arguments::Pairs(Pairs { space: "", ..GLM_PAIRS }),
         spelling: Spelling { middle: "", between: "", ..GLM.spelling },
         ..GLM
     },
@@ -191,6 +202,41 @@ pub const FORMATS: [CallFormat; 17] = [
             close: "<|tool_calls_section_end|>",
             ..EMPTY
         },
+        ..BASE
+    },
+    CallFormat {
+        name: "command",
+        signs: &["<|START_ACTION|>"],
+        opens: &["<|START_ACTION|>"],
+        close: "<|END_ACTION|>",
+        spelling: Spelling {
+            open: "<|START_ACTION|>[\n    ",
+            // The model counts its calls, which means nothing here.
+            before: "{\"tool_call_id\": \"0\", \"tool_name\": \"",
+            middle: "\", \"parameters\": ",
+            after: "}",
+            between: ",\n    ",
+            close: "\n]<|END_ACTION|>",
+        },
+        ..BASE
+    },
+    CallFormat {
+        name: "lfm2",
+        signs: &["<|tool_list_start|>"],
+        opens: &["<|tool_call_start|>"],
+        close: "<|tool_call_end|>",
+        arguments: Arguments::Keywords,
+        spelling: Spelling { open: "<|tool_call_start|>[", close: "]<|tool_call_end|>", ..KEYWORDS },
+        ..BASE
+    },
+    CallFormat {
+        name: "python",
+        signs: &["[func_name1(params_name1=params_value1"],
+        opens: &["<|python_start|>", "<|python_tag|>"],
+        close: "<|python_end|>",
+        arguments: Arguments::Keywords,
+        has_bare: true,
+        spelling: Spelling { open: "[", close: "]", ..KEYWORDS },
         ..BASE
     },
     CallFormat {
@@ -258,7 +304,7 @@ const BASE: CallFormat = CallFormat {
     before_name: "",
     after_name: &[],
     passed_over: &[],
-    pairs: None,
+    arguments: Arguments::Object,
     has_bare: false,
     spelling: EMPTY,
 };
@@ -278,7 +324,7 @@ const GLM: CallFormat = CallFormat {
     opens: &["<tool_call>"],
     close: "</tool_call>",
     after_name: &["\n"],
-    pairs: Some(GLM_PAIRS),
+    arguments: Arguments::Pairs(GLM_PAIRS),
     spelling: Spelling { before: "<tool_call>", middle: "\n", after: "</tool_call>", between: "\n", ..EMPTY },
     ..BASE
 };
@@ -307,13 +353,10 @@ const EMPTY: Spelling = Spelling { open: "", before: "", middle: "", after: "", 
 const OBJECT: Spelling =
     Spelling { before: "{\"name\": \"", middle: "\", \"arguments\": ", after: "}", ..EMPTY };
 
-impl CallFormat {
-    /// A call as a model writes it in this format, where arguments are an object.
-    pub(crate) fn written(&self, name: &str, arguments: &str) -> String {
-        let Spelling { open, before, middle, after, close, .. } = self.spelling;
-        format!("{open}{before}{name}{middle}{arguments}{after}{close}")
-    }
+/// Calls of Python, one after the other.
+const KEYWORDS: Spelling = Spelling { middle: "(", after: ")", between: ", ", ..EMPTY };
 
+impl CallFormat {
     /// The format that a model is told of whose template has no place for functions.
     pub const UNTOLD: CallFormat = CallFormat {
         name: "hermes",
@@ -333,13 +376,24 @@ impl CallFormat {
     pub fn of_template(source: &str) -> Option<&'static CallFormat> {
         let has_signs = |format: &&CallFormat| format.signs.iter().all(|sign| source.contains(sign));
         // Llama's templates ask for bare objects, and write the mark only before calls of builtin tools.
-        let is_llama = source.contains("<|start_header_id|>") && source.contains("\"parameters\":");
-        FORMATS.iter().find(has_signs).or_else(|| FORMATS.iter().find(|format| format.has_bare && is_llama))
+        let headers = ["<|start_header_id|>", "<|header_start|>"];
+        let is_llama =
+            headers.iter().any(|header| source.contains(header)) && source.contains("\"parameters\":");
+        // A template with no place for calls may have these marks only around the functions, or only in calls.
+        let is_lfm = |format: &&CallFormat| format.name == "lfm2" && source.contains("<|tool_call_start|>");
+        let is_bare = |format: &&CallFormat| format.name == "llama3" && is_llama;
+        let found = FORMATS.iter().find(has_signs).or_else(|| FORMATS.iter().find(is_lfm));
+        found.or_else(|| FORMATS.iter().find(is_bare))
+    }
+
+    /// Marks around arguments that are written one by one.
+    pub fn pairs(&self) -> Option<Pairs> {
+        if let Arguments::Pairs(pairs) = self.arguments { Some(pairs) } else { None }
     }
 
     /// All marks, which may be tokens of a vocabulary.
     pub(crate) fn marks(&self) -> impl Iterator<Item = &'static str> {
-        let pairs = self.pairs.into_iter().flat_map(|pairs| {
+        let pairs = self.pairs().into_iter().flat_map(|pairs| {
             pairs.after_key.iter().copied().chain([pairs.before_key, pairs.after_value, pairs.end])
         });
         let lists = self.opens.iter().chain(self.after_name).chain(self.passed_over).copied();
@@ -348,7 +402,7 @@ impl CallFormat {
 
     /// Whether a name stands apart from its arguments.
     pub(super) fn has_names(&self) -> bool {
-        !self.after_name.is_empty() || self.pairs.is_some()
+        !self.after_name.is_empty() || self.pairs().is_some()
     }
 }
 
@@ -356,7 +410,7 @@ impl CallFormat {
 pub(super) const NAME_BYTES: usize = 256;
 
 /// Keys of a function's name in an object.
-pub(super) const NAMES: [&str; 2] = ["name", "function"];
+pub(super) const NAMES: [&str; 3] = ["name", "function", "tool_name"];
 
 /// Keys of a function's arguments in an object.
 pub(super) const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
@@ -364,5 +418,35 @@ pub(super) const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
 /// Keys that a call without a mark begins with.
 pub(crate) const BARE_KEYS: [&str; 3] = ["name", "function", "type"];
 
-/// Marks around reasoning.
-pub(crate) const THOUGHTS: [&str; 2] = ["<think>", "</think>"];
+/// Marks around thoughts in a model's texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThoughtMarks {
+    /// Text before thoughts.
+    pub open: &'static str,
+    /// Text behind thoughts.
+    pub close: &'static str,
+}
+
+/// Marks of thoughts, the usual ones last, which a template may look for besides its own.
+pub const THOUGHTS: [ThoughtMarks; 5] = [
+    ThoughtMarks { open: "<seed:think>", close: "</seed:think>" },
+    ThoughtMarks { open: "<mm:think>", close: "</mm:think>" },
+    ThoughtMarks { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
+    ThoughtMarks { open: "[THINK]", close: "[/THINK]" },
+    THINK,
+];
+
+const THINK: ThoughtMarks = ThoughtMarks { open: "<think>", close: "</think>" };
+
+impl Default for ThoughtMarks {
+    fn default() -> ThoughtMarks {
+        THINK
+    }
+}
+
+impl ThoughtMarks {
+    /// The marks that a template has, if it knows of thoughts.
+    pub fn of_template(source: &str) -> Option<ThoughtMarks> {
+        THOUGHTS.into_iter().find(|marks| source.contains(marks.close))
+    }
+}

@@ -25,7 +25,7 @@ pub(super) fn head(format: &CallFormat, text: &str) -> Head {
         None if format.before_name.starts_with(text) => return Head::Unfinished,
         None => 0,
     };
-    let (begin, end_of_call) = format.pairs.map_or(("{", ""), |pairs| (pairs.before_key, pairs.end));
+    let (begin, end_of_call) = format.pairs().map_or(("{", ""), |pairs| (pairs.before_key, pairs.end));
     let ends = || [begin, end_of_call, format.close].into_iter().filter(|mark| !mark.is_empty());
     let marks = || format.after_name.iter().copied().chain(ends());
     let next = |from: usize| {

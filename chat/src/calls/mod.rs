@@ -5,15 +5,17 @@ mod head;
 mod object;
 mod pairs;
 mod parse;
+mod python;
 
-pub(crate) use format::{BARE_KEYS, THOUGHTS};
-pub use format::{CallFormat, FORMATS, Pairs, Spelling};
+pub(crate) use format::BARE_KEYS;
+pub use format::{Arguments, CallFormat, FORMATS, Pairs, Spelling, THOUGHTS, ThoughtMarks};
 pub(crate) use pairs::{Writing, resolved, writing};
 pub use parse::TextParser;
+pub(crate) use python::is_keyword;
 
 #[cfg(test)]
 mod tests {
-    use super::{CallFormat, FORMATS, TextParser};
+    use super::{CallFormat, FORMATS, TextParser, ThoughtMarks};
     use crate::conversation::Tool;
     use crate::event::{Event, Part};
     use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
@@ -54,7 +56,13 @@ mod tests {
             let (name, description) = (name.to_owned(), String::new());
             Tool { name, description, parameters: Some(parameters), strict: false }
         });
-        let mut parser = TextParser::new(&vocabulary, Some(format(name)), declared.to_vec(), false);
+        let mut parser = TextParser::new(
+            &vocabulary,
+            Some(format(name)),
+            declared.to_vec(),
+            ThoughtMarks::default(),
+            false,
+        );
         let mut events = Vec::new();
         for id in 0..vocabulary.0.len() {
             parser.push(&vocabulary, id as u32, &mut events);
@@ -73,7 +81,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 57] = [
+    const CASES: [(&str, &str, &str); 79] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -199,6 +207,49 @@ mod tests {
             "Answer: Hm.call f: {\"a\": \"x\"}.",
         ),
         ("mistral", "[TOOL_CALLS][TOOL_CALLS] [what", "Answer: [TOOL_CALLS][TOOL_CALLS] [what."),
+        (
+            "command",
+            "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"a\": \"x\"}},\n    \
+             {\"tool_call_id\": \"1\", \"tool_name\": \"g\", \"parameters\": {}}\n]<|END_ACTION|>",
+            "call f: {\"a\": \"x\"}.call g: {}.",
+        ),
+        (
+            "lfm2",
+            "<|tool_call_start|>[f(a=\"x, y\", b=2), g()]<|tool_call_end|>Done",
+            "call f: {\"a\": \"x, y\", \"b\": 2}.call g: {}.Answer: Done.",
+        ),
+        (
+            "lfm2",
+            "Hm <|tool_call_start|>f(a='it's')<|tool_call_end|>",
+            "Answer: Hm .call f: {\"a\": \"it's\"}.",
+        ),
+        (
+            "lfm2",
+            "<|tool_call_start|>[f(a=True, b=None, c={'k': [1, 'x', (2,)], \"j\": False}, d = -1.5e3)]<|tool_call_end|>",
+            "call f: {\"a\": true, \"b\": null, \"c\": {\"k\": [1, \"x\", [2]], \"j\": false}, \"d\": -1.5e3}.",
+        ),
+        (
+            "lfm2",
+            r#"<|tool_call_start|>[f(a='\'\n\u00e9\x41\q', b="\ud83d\ude00\/", c="")]<|tool_call_end|>"#,
+            "call f: {\"a\": \"'\\né\x41\\\\q\", \"b\": \"\u{1f600}/\", \"c\": \"\"}.",
+        ),
+        ("lfm2", "<|tool_call_start|>[f(a=Oslo)]", "call f: {\"a\": \"Oslo\"}."),
+        ("lfm2", "<|tool_call_start|>[f(a=1", "call f:  (cut off)."),
+        ("lfm2", "<|tool_call_start|>[f(a=1, b=\"", "call f: {\"a\": 1 (cut off)."),
+        ("lfm2", "<|tool_call_start|>[x(1)]<|tool_call_end|>", "call x: {}.Answer: 1)]<|tool_call_end|>."),
+        ("lfm2", "<|tool_call_start|>[what is", "Answer: <|tool_call_start|>[what is."),
+        ("lfm2", "<|tool_call_start|>[]<|tool_call_end|>", "Answer: <|tool_call_start|>[]<|tool_call_end|>."),
+        ("lfm2", "<|tool_call_start|>{\"name\": \"f\"}<|tool_call_end|>", "call f: {}."),
+        ("lfm2", "[f(a=1)]", "Answer: [f(a=1)]."),
+        ("python", "[f(a=1)]", "call f: {\"a\": 1}."),
+        ("python", " [f(a = 1), g( )]\nok", "call f: {\"a\": 1}.call g: {}.Answer: ok."),
+        ("python", "<|python_start|>[f(a=[1, 2])]<|python_end|>", "call f: {\"a\": [1, 2]}."),
+        ("python", "[x(a=1)]", "Answer: [x(a=1)]."),
+        ("python", "[f(x) = 1]", "Answer: [f(x) = 1]."),
+        ("python", "[f(a==1)]", "Answer: [f(a==1)]."),
+        ("python", "[1, 2]", "Answer: [1, 2]."),
+        ("python", "[f", "Answer: [f."),
+        ("python", "see [f(a=1)]", "Answer: see [f(a=1)]."),
         // No arguments are an object of none.
         ("function", "<function=f></function>", "call f: {}."),
         ("function", "<function=x></function>", "Answer: <function=x></function>."),
@@ -246,7 +297,8 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(4);
         let words = "<tool_call> </tool_call> [TOOL_CALLS] [ARGS] <function= </function> > <|python_tag|> <think> </think> \
             <function=f> <parameter= <parameter=a> </parameter> <tool_call>f <arg_key> <arg_key>a</arg_key> <arg_value> \
-            </arg_value> <|tool_call|> <|/tool_call|> <｜tool▁calls▁begin｜> function<｜tool▁sep｜> <｜tool▁call▁end｜> ```json { } [ ] \" : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
+            </arg_value> <|tool_call|> <|/tool_call|> <｜tool▁calls▁begin｜> function<｜tool▁sep｜> <｜tool▁call▁end｜> ```json <|START_ACTION|> <|END_ACTION|> \
+            <|tool_call_start|> <|tool_call_end|> <|python_start|> [f( g( f(a=1) ) a= b= 'x' True { } [ ] \" : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
         let words: Vec<&str> = words.split_whitespace().chain([" ", "\n"]).collect();
         for _ in 0..20_000 {
             let text: String = (0..rng.usize(0..12)).map(|_| words[rng.usize(0..words.len())]).collect();
@@ -269,6 +321,14 @@ mod tests {
         assert_eq!(named("<tool_call>{name}<arg_key>{key}</arg_key><arg_value>"), Some("glm_inline"));
         assert_eq!(named("<seed:tool_call>\n<function=...>\n<parameter=...>"), Some("seed"));
         assert_eq!(named("<|start_header_id|> {\"name\": f, \"parameters\": {}}"), Some("llama3"));
+        assert_eq!(named("<|START_ACTION|> ... <|END_ACTION|>"), Some("command"));
+        assert_eq!(named("List of tools: <|tool_list_start|>["), Some("lfm2"));
+        assert_eq!(named("<|tool_call_start|>[ ... ]<|tool_call_end|>"), Some("lfm2"));
+        assert_eq!(named("[func_name1(params_name1=params_value1)] <|python_start|>"), Some("python"));
+        assert_eq!(
+            named("<|header_start|> {\"name\": f, \"parameters\": {}} <|python_start|>"),
+            Some("llama3")
+        );
         assert_eq!(named("{{ messages }}"), None);
     }
 }

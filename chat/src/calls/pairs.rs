@@ -176,3 +176,9 @@ fn kinds_of<'s>(schema: &'s Value, root: &'s Value, depth: usize, kinds: &mut Ve
         _ => {}
     }
 }
+
+/// A member of an object, with what comes before it.
+pub(super) fn member(count: usize, key: &str, value: &str) -> String {
+    let before = if count == 0 { "{" } else { ", " };
+    format!("{before}{}: {value}", Value::from(key))
+}

@@ -4,7 +4,7 @@ mod harmony;
 mod pairs;
 mod text;
 
-use crate::calls::{CallFormat, TextParser};
+use crate::calls::{CallFormat, TextParser, ThoughtMarks};
 use crate::conversation::{BuiltinTool, Conversation, Effort, Tool};
 use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
 use serde_json::{Value, json};
@@ -28,9 +28,11 @@ pub struct TurnGrammar {
     pub one_call: bool,
     /// Where thoughts are in the texts of a model with a template. Harmony has channels for them.
     pub thoughts: Thoughts,
+    /// The marks around these thoughts.
+    pub thought_marks: ThoughtMarks,
 }
 
-/// Where a text has thoughts between `<think>` and `</think>`.
+/// Where a text has thoughts between their marks, such as `<think>` and `</think>`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thoughts {
     /// Nowhere.
@@ -113,7 +115,8 @@ impl TurnGrammar {
     /// The parser of the turn's text, for a model with a template. Only functions that may be called are.
     pub fn reader(&self, calls: Option<&'static CallFormat>, vocabulary: &dyn Vocabulary) -> TextParser {
         let tools = self.callable().cloned().collect();
-        let parser = TextParser::new(vocabulary, calls, tools, self.thoughts == Thoughts::Begun);
+        let is_thinking = self.thoughts == Thoughts::Begun;
+        let parser = TextParser::new(vocabulary, calls, tools, self.thought_marks, is_thinking);
         if self.answer.is_some() { parser.with_form() } else { parser }
     }
 

@@ -1,7 +1,7 @@
 //! The grammar of arguments that are written one by one.
 
 use super::text::{Text, quoted};
-use crate::calls::{CallFormat, Pairs, Writing, resolved, writing};
+use crate::calls::{CallFormat, Pairs, Writing, is_keyword, resolved, writing};
 use crate::conversation::Tool;
 use kernmill_constrain::Error;
 use serde_json::Value;
@@ -27,12 +27,7 @@ impl Text<'_> {
         for (index, (key, schema)) in root["properties"].as_object().into_iter().flatten().enumerate() {
             let must_be = required.iter().any(|required| required == key);
             let is_plain = key.trim() == key && !key.contains('\n') && !key.contains(marks.after_key[0]);
-            if !is_plain {
-                if must_be {
-                    let what = format!("the function `{}`", tool.name);
-                    let reason = "the name of an argument has characters that end it".to_owned();
-                    return Err(Error::Rule { what, reason });
-                }
+            if !can_be_written(is_plain, must_be, tool)? {
                 continue;
             }
             let value = format!("{name}_{index}");
@@ -46,6 +41,55 @@ impl Text<'_> {
         let end = self.symbols(format, marks.end);
         self.grammar.rule(name, &format!("{} {end}", symbols.join(" ")));
         Ok(())
+    }
+
+    /// Adds the rule `name` of all arguments of a function by keyword, in the order of its schema.
+    ///
+    /// # Errors
+    /// As [`Text::pairs`].
+    pub(super) fn keywords(&mut self, name: &str, tool: &Tool) -> Result<(), Error> {
+        let root = tool.parameters.as_ref().unwrap_or(&Value::Null);
+        let required = root["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut written = Vec::new();
+        for (index, (key, schema)) in root["properties"].as_object().into_iter().flatten().enumerate() {
+            let must_be = required.iter().any(|required| required == key);
+            if !can_be_written(is_keyword(key), must_be, tool)? {
+                continue;
+            }
+            let (value, pair) = (format!("{name}_{index}"), format!("{name}_{index}_pair"));
+            if is_boolean(resolved(schema, root)) {
+                self.grammar.rule(&value, "\"True\" | \"False\"");
+            } else {
+                self.json(&value, (schema, root), tool)?;
+            }
+            self.grammar.rule(&pair, &format!("{} {value}", quoted(&format!("{key}="))));
+            written.push((pair, must_be));
+        }
+        // What may follow the pairs so far, and what may begin with each: only later ones have a comma.
+        let (mut rest, mut all) = (String::new(), String::new());
+        for (index, (pair, must_be)) in written.iter().enumerate().rev() {
+            let others = if *must_be || all.is_empty() { String::new() } else { format!(" | {all}") };
+            all = format!("{pair} {rest}{others}");
+            let more = format!("{name}_rest_{index}");
+            self.grammar.rule(&more, &format!("(\", \" {pair}){} {rest}", if *must_be { "" } else { "?" }));
+            rest = more;
+        }
+        let may_be_none = written.iter().all(|(_, must_be)| !must_be);
+        let all = if may_be_none && !all.is_empty() { format!("({all})?") } else { all };
+        self.grammar.rule(name, &all);
+        Ok(())
+    }
+
+    /// Adds the rule `name` of a value as JSON. `schema` has the definitions of its root beside it.
+    fn json(&mut self, name: &str, (schema, root): (&Value, &Value), tool: &Tool) -> Result<(), Error> {
+        let mut schema = schema.clone();
+        for definitions in ["$defs", "definitions"] {
+            if let Some(found) = root.get(definitions) {
+                schema[definitions] = found.clone();
+            }
+        }
+        let what = format!("the schema of the function `{}`", tool.name);
+        self.grammar.schema(name, &what, &schema, tool.strict)
     }
 
     /// Adds the rule `name` of a value with the mark behind it. `schema` has the definitions of its root
@@ -70,19 +114,31 @@ impl Text<'_> {
             self.until(name, &format!("{terminal} {margin}"), marks.after_value);
             return Ok(());
         }
-        let mut schema = schema.clone();
-        for definitions in ["$defs", "definitions"] {
-            if let Some(found) = root.get(definitions) {
-                schema[definitions] = found.clone();
-            }
-        }
         let json = format!("{name}_json");
-        let what = format!("the schema of the function `{}`", tool.name);
-        self.grammar.schema(&json, &what, &schema, tool.strict)?;
+        self.json(&json, (schema, root), tool)?;
         let end = self.symbols(format, &format!("{}{}", marks.margin, marks.after_value));
         self.grammar.rule(name, &format!("{json} {end}"));
         Ok(())
     }
+}
+
+/// Whether an argument can be written, whose name is plain or not.
+///
+/// # Errors
+/// When it cannot, and must be there.
+fn can_be_written(is_plain: bool, must_be: bool, tool: &Tool) -> Result<bool, Error> {
+    if !is_plain && must_be {
+        let what = format!("the function `{}`", tool.name);
+        let reason = "the name of an argument has characters that end it".to_owned();
+        return Err(Error::Rule { what, reason });
+    }
+    Ok(is_plain)
+}
+
+/// Whether a schema is that of both constants of Python, which JSON spells otherwise.
+fn is_boolean(schema: &Value) -> bool {
+    let limits = ["enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref"];
+    schema["type"] == "boolean" && limits.iter().all(|limit| schema.get(limit).is_none())
 }
 
 /// The terminals of a text that a schema of a string describes.

@@ -1,7 +1,7 @@
 //! The grammar of a turn in the texts of models with templates: thoughts, then the answer or calls of tools.
 
 use super::{Thoughts, ToolChoice, TurnGrammar, arguments, check_name, wrong_choice};
-use crate::calls::{BARE_KEYS, CallFormat, THOUGHTS};
+use crate::calls::{Arguments, BARE_KEYS, CallFormat, ThoughtMarks};
 use crate::conversation::Tool;
 use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
 
@@ -56,7 +56,7 @@ pub(super) fn rule(
             }
         }
     }
-    Ok(Some(text.turn(turn.thoughts, &last.join(" | "))))
+    Ok(Some(text.turn(turn.thoughts, turn.thought_marks, &last.join(" | "))))
 }
 
 /// The rule of a turn without calls.
@@ -67,7 +67,7 @@ fn answer_alone(turn: &TurnGrammar, vocabulary: &dyn Vocabulary) -> Result<Optio
     }
     let mut text = Text::new(vocabulary);
     text.grammar.form("answer", "the answer", form)?;
-    Ok(Some(text.turn(turn.thoughts, "answer")))
+    Ok(Some(text.turn(turn.thoughts, turn.thought_marks, "answer")))
 }
 
 /// A mark in a text.
@@ -150,9 +150,10 @@ impl Text<'_> {
         for (index, tool) in callable.iter().enumerate() {
             let name = format!("args_{index}");
             check_name(tool)?;
-            match format.pairs {
-                None => arguments(&mut self.grammar, &name, tool)?,
-                Some(marks) => self.pairs(format, &marks, &name, tool)?,
+            match format.arguments {
+                Arguments::Object => arguments(&mut self.grammar, &name, tool)?,
+                Arguments::Pairs(marks) => self.pairs(format, &marks, &name, tool)?,
+                Arguments::Keywords => self.keywords(&name, tool)?,
             }
             calls.push((format!("{}{}", tool.name, spelling.middle), format!("args_{index}")));
         }
@@ -192,8 +193,13 @@ impl Text<'_> {
     fn answer(&mut self, turn: &TurnGrammar, format: &CallFormat, may_call: bool) {
         let opens = format.opens.iter().map(|mark| format!("~(ANY {} ANY)", quoted(mark)));
         let mut limits: Vec<String> = opens.collect();
-        limits.push(format!(r"~(/\s*/ {} ANY)", quoted(THOUGHTS[0])));
-        if format.has_bare && may_call {
+        limits.push(format!(r"~(/\s*/ {} ANY)", quoted(turn.thought_marks.open)));
+        if format.has_bare && format.arguments == Arguments::Keywords {
+            let names: Vec<String> = turn.tools.iter().map(|tool| quoted(&tool.name)).collect();
+            limits.extend(
+                (!names.is_empty()).then(|| format!(r"~(/\s*\[\s*/ ({}) /\s*\(/ ANY)", names.join(" | "))),
+            );
+        } else if format.has_bare && may_call {
             let keys = BARE_KEYS.join("|");
             limits.push(format!(r#"~(/\s*\{{\s*"({keys})"/ ANY)"#));
         } else if format.has_bare {
@@ -207,9 +213,9 @@ impl Text<'_> {
     }
 
     /// The rule of a turn whose last part is `last`.
-    fn turn(mut self, thoughts: Thoughts, last: &str) -> Rule {
+    fn turn(mut self, thoughts: Thoughts, marks: ThoughtMarks, last: &str) -> Rule {
         self.grammar.rule("last", last);
-        let [open, close] = THOUGHTS;
+        let ThoughtMarks { open, close } = marks;
         match (thoughts, self.mark(open)) {
             (Thoughts::None, _) => self.grammar.rule("start", "last"),
             (Thoughts::Begun, _) => {

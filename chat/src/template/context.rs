@@ -1,8 +1,9 @@
 //! A conversation as templates get it.
 
+use super::content::Content;
 use super::jinja::{self, Budget, Text, Value};
 use super::takes::{Form, Has, System, Takes};
-use crate::calls::CallFormat;
+use crate::calls::{Arguments, CallFormat, Spelling};
 use crate::conversation::{Call, Conversation, Effort, Item, Output, Tool};
 use serde_json::{Map, json};
 
@@ -10,17 +11,14 @@ use serde_json::{Map, json};
 #[derive(Clone, Default)]
 struct Message<'c> {
     role: &'static str,
-    content: String,
-    reasoning: Option<String>,
+    content: Content,
+    reasoning: Option<Content>,
     calls: Vec<&'c Call>,
     /// Name of the user, or of the function whose output this is.
     name: Option<&'c str>,
     /// Identifier of the call whose output this is.
     id: Option<&'c str>,
 }
-
-/// What separates texts that become one.
-const BREAK: &str = "\n\n";
 
 /// Messages in the form that templates expect: an answer of a model is one, with its calls and reasoning.
 fn messages(conversation: &Conversation) -> Vec<Message<'_>> {
@@ -35,38 +33,29 @@ fn messages(conversation: &Conversation) -> Vec<Message<'_>> {
         is_turn = is_own;
         match (item, messages.last_mut()) {
             // Templates know one system message, at the beginning.
-            (Item::Instructions(text), Some(last)) if is_instructed => last.add(text),
+            (Item::Instructions(text), Some(last)) if is_instructed => last.content.add(&Content::of(text)),
             (Item::Instructions(text), _) => {
-                messages.push(Message { role: "system", content: text.clone(), ..Message::default() });
+                messages.push(Message { role: "system", content: Content::of(text), ..Message::default() });
             }
             (Item::User { name, text }, _) => {
-                let (content, name) = (text.clone(), name.as_deref());
+                let (content, name) = (Content::of(text), name.as_deref());
                 messages.push(Message { role: "user", content, name, ..Message::default() });
             }
             (Item::Output(Output { id, name, text, .. }), _) => {
-                let (name, id, content) = (Some(name.as_str()), Some(id.as_str()), text.clone());
+                let (name, id, content) = (Some(name.as_str()), Some(id.as_str()), Content::of(text));
                 messages.push(Message { role: "tool", content, name, id, ..Message::default() });
             }
             (Item::Reasoning(text), Some(last)) => match &mut last.reasoning {
-                Some(reasoning) => *reasoning = format!("{reasoning}{BREAK}{text}"),
-                None => last.reasoning = Some(text.clone()),
+                Some(reasoning) => reasoning.add(&Content::of(text)),
+                None => last.reasoning = Some(Content::of(text)),
             },
-            (Item::Preamble(text) | Item::Answer(text), Some(last)) => last.add(text),
+            (Item::Preamble(text) | Item::Answer(text), Some(last)) => last.content.add(&Content::of(text)),
             (Item::Call(call), Some(last)) => last.calls.push(call),
             _ => {}
         }
         is_instructed = matches!(item, Item::Instructions(_));
     }
     messages
-}
-
-impl Message<'_> {
-    fn add(&mut self, text: &str) {
-        if !self.content.is_empty() {
-            self.content.push_str(BREAK);
-        }
-        self.content.push_str(text);
-    }
 }
 
 /// Messages with what a template takes of calls and declared functions.
@@ -76,12 +65,13 @@ fn taken<'c>(conversation: &'c Conversation, takes: &Takes) -> Vec<Message<'c>> 
     if is_untold {
         let told = told(&conversation.tools, takes.format);
         match messages.first_mut().filter(|first| first.role == "system") {
-            Some(first) => first.add(&told),
+            Some(first) => first.content.add(&told),
             None => messages.insert(0, Message { role: "system", content: told, ..Message::default() }),
         }
     }
-    if is_untold && !takes.has_calls {
-        messages = with_calls_in_texts(messages, takes.format);
+    // Without functions a conversation goes as it is to a template that has no place for calls.
+    if !takes.has_calls && !conversation.tools.is_empty() {
+        messages = with_calls_in_texts(messages, takes);
     } else if takes.has_single_calls {
         messages = with_single_calls(messages);
     }
@@ -125,14 +115,15 @@ impl Message<'_> {
         let text = |text: &str| Value::Text(texts(text));
         let content = match takes.has_null_content && self.content.is_empty() && !self.calls.is_empty() {
             true => Value::None,
-            false => text(&self.content),
+            false => Value::Text(self.content.text()),
         };
+        let reasoning = |name| self.reasoning.as_ref().map(|reasoning| (name, Value::Text(reasoning.text())));
         let mut members = Vec::new();
-        members.extend(self.reasoning.as_ref().map(|reasoning| ("thinking", text(reasoning))));
+        members.extend(reasoning("thinking"));
         members.extend([("role", Value::text(self.role)), ("content", content)]);
         members.extend(self.name.map(|name| ("name", text(name))));
         members.extend(self.id.map(|id| ("tool_call_id", text(&takes.id(id)))));
-        members.extend(self.reasoning.as_ref().map(|reasoning| ("reasoning_content", text(reasoning))));
+        members.extend(reasoning("reasoning_content"));
         if !self.calls.is_empty() {
             let call = |call: &&Call| {
                 let arguments = arguments(call);
@@ -176,6 +167,25 @@ fn json_text(value: &serde_json::Value) -> String {
     }
 }
 
+/// A value as Python writes it, which strings and numbers of JSON are.
+fn python_text(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "None".to_owned(),
+        serde_json::Value::Bool(true) => "True".to_owned(),
+        serde_json::Value::Bool(false) => "False".to_owned(),
+        serde_json::Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(python_text).collect();
+            format!("[{}]", items.join(", "))
+        }
+        serde_json::Value::Object(members) => {
+            let member = |(key, value): (&String, _)| format!("{}: {}", json!(key), python_text(value));
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
 fn object(budget: &Budget, members: Vec<(&'static str, Value)>) -> jinja::Result<Value> {
     Value::dict(budget, members.into_iter().map(|(key, value)| (Value::text(key), value)))
 }
@@ -202,37 +212,84 @@ fn parameters(tool: &Tool) -> serde_json::Value {
 }
 
 /// What tells a model of functions whose template has no place for them, with the format of calls.
-fn told(tools: &[Tool], format: &CallFormat) -> String {
-    let line = |tool: &Tool| {
-        json_text(
-            &json!({"name": tool.name, "description": tool.description, "parameters": parameters(tool)}),
-        )
-    };
-    let lines: Vec<String> = tools.iter().map(line).collect();
-    format!(
-        "You may call these functions. Each line describes one as JSON:\n{}\n\nTo call a function, write its name \
-         and its arguments in this form, and wait for the result:\n{}\nA result comes between <tool_response> and \
-         </tool_response>. Where no function is needed, just answer.",
-        lines.join("\n"),
-        format.written("name", "{\"argument\": \"value\"}"),
-    )
+fn told(tools: &[Tool], format: &CallFormat) -> Content {
+    let mut told = Content::of("You may call these functions. Each line describes one as JSON:\n");
+    for tool in tools {
+        let described =
+            json!({"name": tool.name, "description": tool.description, "parameters": parameters(tool)});
+        told.say(&json_text(&described));
+        told.say("\n");
+    }
+    told.say(
+        "\nTo call a function, write its name and its arguments in this form, and wait for the result:\n",
+    );
+    let example = [("argument".to_owned(), json!("value"))].into_iter().collect();
+    write_calls(&mut told, format, &[("name", serde_json::Value::Object(example))]);
+    told.say(
+        "\nA result comes between <tool_response> and </tool_response>. Where no function is needed, just answer.",
+    );
+    told
 }
 
-/// Calls and their outputs as texts of the model and the user.
-fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, format: &CallFormat) -> Vec<Message<'c>> {
+/// Writes calls as a model writes them. The marks around them are special tokens where the vocabulary has
+/// them, as in what a model generates; names and arguments are text.
+fn write_calls(content: &mut Content, format: &CallFormat, calls: &[(&str, serde_json::Value)]) {
+    let Spelling { open, before, middle, after, between, close } = format.spelling;
+    content.mark(open);
+    for (n, (name, arguments)) in calls.iter().enumerate() {
+        content.mark(if n == 0 { "" } else { between });
+        content.mark(before);
+        content.say(name);
+        content.mark(middle);
+        let members = arguments.as_object().filter(|_| format.arguments != Arguments::Object);
+        for (n, (key, value)) in members.into_iter().flatten().enumerate() {
+            match format.arguments {
+                Arguments::Pairs(marks) => {
+                    content.mark(marks.before_key);
+                    content.say(key);
+                    content.mark(&[&marks.after_key.join(marks.space), marks.margin].concat());
+                    content.say(&value.as_str().map_or_else(|| json_text(value), str::to_owned));
+                    content.mark(&[marks.margin, marks.after_value, marks.space].concat());
+                }
+                _ => content.say(&format!("{}{key}={}", if n == 0 { "" } else { ", " }, python_text(value))),
+            }
+        }
+        match format.arguments {
+            Arguments::Object => content.say(&json_text(arguments)),
+            Arguments::Pairs(marks) => content.mark(marks.end),
+            Arguments::Keywords => {}
+        }
+        content.mark(after);
+    }
+    content.mark(close);
+}
+
+/// Calls as texts of the model, and their outputs as texts of the user where the template has no place for
+/// them.
+fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, takes: &Takes) -> Vec<Message<'c>> {
     let mut texts: Vec<Message> = Vec::new();
     let mut follows = false;
     for mut message in messages {
-        for call in std::mem::take(&mut message.calls) {
-            let arguments = arguments(call).map_or_else(|other| json!(other), serde_json::Value::Object);
-            let break_ = if message.content.is_empty() { "" } else { "\n" };
-            message.content += &format!("{break_}{}", format.written(&call.name, &json_text(&arguments)));
+        let calls = std::mem::take(&mut message.calls);
+        if !calls.is_empty() {
+            let call = |call: &&'c Call| {
+                let given = arguments(call).map_or_else(|other| json!(other), serde_json::Value::Object);
+                (call.name.as_str(), given)
+            };
+            message.content.say(if message.content.is_empty() { "" } else { "\n" });
+            let calls: Vec<_> = calls.iter().map(call).collect();
+            write_calls(&mut message.content, takes.format, &calls);
         }
-        let is_output = message.role == "tool";
+        let is_output = message.role == "tool" && !takes.has_outputs;
         if is_output {
-            let content = format!("<tool_response>\n{}\n</tool_response>", message.content);
+            let mut content = Content::of("<tool_response>\n");
+            content.extend(&message.content);
+            content.say("\n</tool_response>");
             match texts.last_mut().filter(|_| follows) {
-                Some(last) => last.content += &format!("\n{content}"),
+                Some(last) => {
+                    last.content.say("\n");
+                    last.content.extend(&content);
+                }
                 None => texts.push(Message { role: "user", content, ..Message::default() }),
             }
         } else {
@@ -278,12 +335,12 @@ fn with_system_first(messages: Vec<Message>, system: System) -> Vec<Message> {
     if system_messages.is_empty() {
         return others;
     }
-    let texts: Vec<String> = system_messages.into_iter().map(|message| message.content).collect();
-    let mut first = Message { role: "system", content: texts.join(BREAK), ..Message::default() };
+    let mut first = Message { role: "system", ..Message::default() };
+    system_messages.iter().for_each(|message| first.content.add(&message.content));
     if system == System::InUser {
         first.role = "user";
         if let Some(user) = others.iter_mut().find(|message| message.role == "user") {
-            first.add(&user.content);
+            first.content.add(&user.content);
             user.content = first.content;
             return others;
         }
@@ -298,7 +355,7 @@ fn joined(messages: Vec<Message>) -> Vec<Message> {
     for message in messages {
         match joined.last_mut() {
             Some(last) if last.role == message.role && matches!(message.role, "system" | "user") => {
-                last.add(&message.content);
+                last.content.add(&message.content);
             }
             _ => joined.push(message),
         }

@@ -9,80 +9,47 @@
 //!    with those found. Where the conversation has some written out, the text is encoded in pieces instead,
 //!    with none of them whole.
 //!
+//! Templates run as other foreign work does: on a thread of their own, with a limit of time, and only while
+//! somebody waits ([`render`]).
+//!
 //! Templates differ in what they take: a system message in the middle, several calls in a message, arguments
 //! as objects or as texts. A template is asked once what it takes ([`takes`]). If it refuses a conversation,
 //! or drops a text of it, the conversation is tried in other forms.
 
+mod content;
 mod context;
+mod error;
 mod jinja;
 mod marks;
+mod render;
 mod takes;
 
-use crate::calls::{CallFormat, THOUGHTS};
-use crate::conversation::{Conversation, Date, Effort, Item};
+pub use error::TemplateError;
+pub use render::TEXT_BYTES;
+
+use crate::calls::{CallFormat, ThoughtMarks};
+use crate::conversation::{Conversation, Effort};
 use crate::grammar::Thoughts;
 use crate::prompt::Prompt;
-use jinja::{Budget, Fault, Program, Text, Value};
-use kernmill_text::{Vocabulary, VocabularyError};
+use jinja::Text;
+use kernmill_text::Vocabulary;
 use marks::{Mark, Marks};
+use render::Renderer;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-use takes::{FORMS, Form, Takes};
+use std::sync::Arc;
 
 /// Bytes of the longest template.
 pub const TEMPLATE_BYTES: usize = 1 << 20;
 
-/// Bytes of the longest text that a template may write.
-pub const TEXT_BYTES: usize = 64 << 20;
-
-/// Work that a template may do: a step of it counts as 64, and every byte that it makes or looks at as one.
-/// This bounds its time, and its memory to 32 MiB.
-const WORK: usize = 32 << 20;
-
-/// Work that a template may do besides for each byte of a conversation.
-const WORK_BY_BYTE: usize = 64;
-
-/// Work that a template may do besides for each item of a conversation.
-const WORK_BY_ITEM: usize = 256 << 10;
-
-/// Longest time of a template for one prompt, in all forms in which a conversation is tried.
-const TIME: Duration = Duration::from_secs(2);
-
-/// The day that is told where none is to be told: the one that templates of Llama have for that.
-const NO_DAY: (u16, u8, u8) = (2024, 7, 26);
-
-/// Why a template has no prompt.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
-    /// The template is not one, or too long.
-    #[error("the chat template: {0}")]
-    Parse(String),
-    /// The template refuses the conversation.
-    #[error("the chat template refuses this conversation: {0}")]
-    Refused(String),
-    /// The template fails, or does not come to an end.
-    #[error("the chat template fails: {0}")]
-    Render(String),
-    /// A text cannot be encoded.
-    #[error(transparent)]
-    Vocabulary(#[from] VocabularyError),
-    /// The tokenizer finds special tokens that the template did not write.
-    #[error("the tokenizer finds other special tokens in the prompt than the chat template wrote")]
-    Tokens,
-}
-
 /// A chat template with the special tokens of its model.
 #[derive(Debug)]
 pub struct Template {
-    program: Program,
+    renderer: Arc<Renderer>,
     marks: Marks,
-    /// Texts of tokens, by the names that templates have for them.
-    tokens: BTreeMap<String, String>,
-    takes: Takes,
     /// How the model writes calls.
     calls: Option<&'static CallFormat>,
-    /// Whether the model writes thoughts into its texts.
-    thinks: bool,
+    /// Marks of the thoughts that the model writes into its texts, if it does.
+    thoughts: Option<ThoughtMarks>,
 }
 
 impl Template {
@@ -102,33 +69,25 @@ impl Template {
                 "it has {bytes} bytes, expected at most {TEMPLATE_BYTES}"
             )));
         }
-        let wrong = |(what, line): (String, u32)| TemplateError::Parse(format!("{what} in line {line}"));
-        let program = Program::parse(source).map_err(wrong)?;
         let mut tokens = tokens.clone();
         for name in ["bos_token", "eos_token"] {
             tokens.entry(name.to_owned()).or_default();
         }
-        let (calls, thinks) = (CallFormat::of_template(source), source.contains(THOUGHTS[1]));
-        let marks = Marks::of(vocabulary);
-        // Only formats whose arguments are an object are told where the template has no place for functions.
-        let told = calls.filter(|calls| calls.pairs.is_none()).unwrap_or(&CallFormat::UNTOLD);
-        let takes = Takes::usual(told);
-        let mut template = Template { program, marks, tokens, takes, calls, thinks };
-        // What is asked depends on work alone, so that the same template always answers the same.
-        let until = Instant::now() + 16 * TIME;
-        template.takes = Takes::ask(takes, |conversation, takes| {
-            let text = template.render(conversation, takes, FORMS[0], (WORK / 8, until)).ok()?;
-            Some(text.as_str().to_owned())
-        });
-        if !template.takes.tells_tools {
-            template.calls = Some(told);
-        }
-        Ok(template)
+        let calls = CallFormat::of_template(source);
+        let renderer = Arc::new(Renderer::new(source, tokens, calls)?);
+        let calls = if renderer.takes.tells_tools { calls } else { Some(renderer.takes.format) };
+        let (marks, thoughts) = (Marks::of(vocabulary), ThoughtMarks::of_template(source));
+        Ok(Template { renderer, marks, calls, thoughts })
     }
 
     /// Whether the template has a place for declared functions.
     pub fn tells_tools(&self) -> bool {
-        self.takes.tells_tools
+        self.renderer.takes.tells_tools
+    }
+
+    /// Whether the template has a place for calls. Otherwise they are texts of the model.
+    pub fn tells_calls(&self) -> bool {
+        self.renderer.takes.has_calls
     }
 
     /// How the model writes calls, if the template tells. Where it has no place for declared functions, the
@@ -136,6 +95,11 @@ impl Template {
     /// shows, otherwise in [`CallFormat::UNTOLD`].
     pub fn calls(&self) -> Option<&'static CallFormat> {
         self.calls
+    }
+
+    /// Marks of thoughts in the model's texts: those that the template has, otherwise the usual ones.
+    pub fn thought_marks(&self) -> ThoughtMarks {
+        self.thoughts.unwrap_or_default()
     }
 
     /// Ids of a prompt: the conversation, and what comes before the model's answer.
@@ -159,7 +123,7 @@ impl Template {
         vocabulary: &dyn Vocabulary,
         conversation: &Conversation,
     ) -> Result<(Prompt, Thoughts), TemplateError> {
-        let written = self.written(conversation)?;
+        let written = self.renderer.written(conversation)?;
         let thoughts = self.thoughts(written.as_str(), conversation.effort);
         let text = characters(&written);
         let marks = self.marks.find(&text, |(_, is_template)| *is_template);
@@ -179,10 +143,10 @@ impl Template {
 
     /// Where the text behind a prompt has thoughts.
     fn thoughts(&self, prompt: &str, effort: Effort) -> Thoughts {
-        let (prompt, [open, close]) = (prompt.trim_end(), THOUGHTS);
+        let (prompt, ThoughtMarks { open, close }) = (prompt.trim_end(), self.thought_marks());
         if prompt.ends_with(open) {
             Thoughts::Begun
-        } else if self.thinks && effort != Effort::None && !prompt.ends_with(close) {
+        } else if self.thoughts.is_some() && effort != Effort::None && !prompt.ends_with(close) {
             Thoughts::Optional
         } else {
             Thoughts::None
@@ -194,73 +158,7 @@ impl Template {
     /// # Errors
     /// When the template refuses the conversation or fails.
     pub fn text(&self, conversation: &Conversation) -> Result<String, TemplateError> {
-        Ok(self.written(conversation)?.as_str().to_owned())
-    }
-
-    /// The text of a prompt, in the first form of the conversation that the template takes whole.
-    fn written(&self, conversation: &Conversation) -> Result<Text, TemplateError> {
-        let limits = (WORK, Instant::now() + TIME);
-        let has = context::has(conversation, &self.takes);
-        let mut written = None;
-        for form in FORMS.into_iter().filter(|form| form.is_own(has)) {
-            let text = self.render(conversation, &self.takes, form, limits);
-            let is_whole = text.is_ok() && form.is_kept(has, self.takes.drops);
-            // What the template says of the conversation as it is says most.
-            if is_whole
-                || written.as_ref().is_none_or(|written: &Result<_, _>| written.is_err() && text.is_ok())
-            {
-                written = Some(text);
-            }
-            if is_whole {
-                break;
-            }
-        }
-        written.unwrap_or_else(|| self.render(conversation, &self.takes, FORMS[0], limits))
-    }
-
-    fn render(
-        &self,
-        conversation: &Conversation,
-        takes: &Takes,
-        form: Form,
-        (work, until): (usize, Instant),
-    ) -> Result<Text, TemplateError> {
-        let bytes = size(conversation).saturating_mul(WORK_BY_BYTE);
-        let more = conversation.items.len().saturating_mul(WORK_BY_ITEM).saturating_add(bytes);
-        let budget = Budget::new(work.saturating_add(more), until);
-        let date = conversation.date.or_else(|| Date::new(NO_DAY.0, NO_DAY.1, NO_DAY.2));
-        let clock = |format: &str| date.map(|date| date.format(format)).unwrap_or_default();
-        self.run(conversation, takes, form, budget, &clock).map_err(|fault| match *fault {
-            Fault::Refused(message) => TemplateError::Refused(message),
-            Fault::Failed(what, None) => TemplateError::Render(what),
-            Fault::Failed(what, Some(line)) => TemplateError::Render(format!("{what} in line {line}")),
-        })
-    }
-
-    fn run(
-        &self,
-        conversation: &Conversation,
-        takes: &Takes,
-        form: Form,
-        budget: Budget,
-        clock: jinja::Clock,
-    ) -> jinja::Result<Text> {
-        let mut values = context::effort(conversation.effort);
-        values.extend(self.tokens.iter().map(|(name, token)| (name.as_str(), Value::text(token.as_str()))));
-        values.push(("add_generation_prompt", Value::Bool(true)));
-        values.push(("messages", context::value(conversation, takes, form, &budget)?));
-        if !conversation.tools.is_empty() {
-            values.push(("tools", context::tools(&conversation.tools, &budget)?));
-        } else if !takes.has_undefined_tools {
-            values.push(("tools", Value::None));
-        }
-        values.push(("documents", Value::None));
-        let text = self.program.text(values, budget, clock)?;
-        if text.as_str().len() > TEXT_BYTES {
-            let what = format!("the text has more than {TEXT_BYTES} bytes");
-            return Err(Box::new(Fault::Failed(what, None)));
-        }
-        Ok(text)
+        Ok(self.renderer.written(conversation)?.as_str().to_owned())
     }
 
     /// Ids of a text whose special tokens are `marks`, and no others.
@@ -310,22 +208,4 @@ impl Template {
 /// Characters of a text, each with whether the template wrote it.
 fn characters(text: &Text) -> Vec<(char, bool)> {
     text.runs().flat_map(|(run, is_template)| run.chars().map(move |c| (c, is_template))).collect()
-}
-
-/// Bytes of what a conversation says.
-fn size(conversation: &Conversation) -> usize {
-    let item = |item: &Item| match item {
-        Item::Instructions(text) | Item::Reasoning(text) | Item::Preamble(text) | Item::Answer(text) => {
-            text.len()
-        }
-        Item::User { text, .. } => text.len(),
-        Item::Call(call) => call.name.len() + call.arguments.len(),
-        Item::Output(output) => output.text.len(),
-    };
-    let schema = |schema: &serde_json::Value| schema.to_string().len();
-    let tools = conversation
-        .tools
-        .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_ref().map_or(0, schema));
-    conversation.items.iter().map(item).sum::<usize>() + tools.sum::<usize>()
 }

@@ -18,6 +18,8 @@ pub(super) struct Takes {
     pub has_single_calls: bool,
     /// There is a place for calls.
     pub has_calls: bool,
+    /// There is a place for the outputs of calls, though there may be none for the calls.
+    pub has_outputs: bool,
     /// There is a place for declared functions.
     pub tells_tools: bool,
     /// Where none are declared, `tools` is undefined, not none.
@@ -103,6 +105,7 @@ impl Takes {
             has_short_ids: false,
             has_single_calls: false,
             has_calls: true,
+            has_outputs: true,
             tells_tools: true,
             has_undefined_tools: false,
             format,
@@ -145,7 +148,10 @@ impl Takes {
         }
         match ways.into_iter().find(|way| is_kept(way, &one).is_some()) {
             Some(way) => takes = way,
-            None => takes.has_calls = false,
+            None => {
+                takes.has_calls = false;
+                takes.has_outputs = takes.tells_tools && is_kept(&takes, &one).is_some();
+            }
         }
         let single = Takes { has_single_calls: true, ..takes };
         let two = conversation(None, 2);

@@ -52,6 +52,7 @@ pub(super) fn begin(
             let template = templates.of(conversation);
             let begun = template.begin(vocabulary, conversation);
             let (prompt, thoughts) = begun.map_err(|error| Refused(error.to_string()))?;
+            grammar.thought_marks = template.thought_marks();
             grammar.thoughts = if unfinished.is_some() { Thoughts::None } else { thoughts };
             if unfinished.is_some() && thoughts == Thoughts::Begun {
                 let what = "the model begins its answers with thoughts, so that none can be gone on in: end \

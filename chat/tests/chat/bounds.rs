@@ -2,8 +2,10 @@
 
 use super::VOCABULARY;
 use kernmill_chat::{Conversation, Item, Template};
+use kernmill_os::foreign::Cancel;
 use std::collections::BTreeMap;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Text of a template, or why there is none, on a small stack.
 fn run(source: &str) -> Result<String, String> {
@@ -118,6 +120,30 @@ fn macros_and_loops_in_themselves_have_a_limit() {
     for source in sources {
         fails(source, "nest too deeply");
     }
+}
+
+#[test]
+fn templates_end_with_their_caller_and_at_their_limit() {
+    // The work that a template may do grows with the conversation; what it is asked before is small.
+    let heavy = "{% if messages[0].content|length > 99 %}{% for i in range(9999) %}{% for j in range(9999) %}\
+                 {% endfor %}{% endfor %}{% endif %}";
+    let template = Template::new(heavy, &*VOCABULARY, &BTreeMap::new()).unwrap();
+    let item = Item::User { name: None, text: "a".repeat(32 << 20) };
+    let conversation = Conversation { items: vec![item], ..Conversation::default() };
+    let text = || template.text(&conversation).unwrap_err().to_string();
+    let start = Instant::now();
+    let error = text();
+    assert!(error.contains("takes longer than a template may"), "{error}");
+    assert!(start.elapsed() >= Duration::from_secs(2));
+    let cancel = Cancel::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(50));
+            cancel.cancel();
+        });
+        let error = cancel.around(text);
+        assert!(error.contains("nobody waits for it any more"), "{error}");
+    });
 }
 
 #[test]

@@ -185,3 +185,27 @@ fn functions_are_told_where_a_template_has_no_place_for_them() {
     assert!(own.tells_tools() && own.calls().is_none());
     assert_eq!(own.text(&conversation(&items, &weather())).unwrap(), "<weather>[system]Be brief.[user]A");
 }
+
+#[test]
+fn calls_are_texts_where_a_template_tells_only_functions() {
+    let items = json!([
+        user("A"), {"preamble": "I look."}, call("1", "Oslo"), call("2", "It's \"Rome\""), output("1", "rain"),
+        output("2", "sun"), user("B")
+    ]);
+    // In the form of the template's marks, with outputs where it has a place for them.
+    let told = "{% if tools %}<|tool_list_start|>{{ tools | tojson }}{% endif %}";
+    let lfm = template(&said(told));
+    assert!(lfm.tells_tools() && !lfm.tells_calls());
+    let text = lfm.text(&conversation(&items, &weather())).unwrap();
+    let turns = "[user]A[assistant]I look.\n<|tool_call_start|>[weather(place=\"Oslo\"), \
+        weather(place=\"It's \\\"Rome\\\"\")]<|tool_call_end|>[tool]rain[tool]sun[user]B";
+    assert!(text.ends_with(turns), "{text}");
+    let pairs = "{% if tools %}{{ tools | tojson }}<tool_call>\n<function=x>\n<parameter=y>{% endif %}\
+        {% for m in messages if m.role != 'tool' %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    let text = template(pairs).text(&conversation(&items, &weather())).unwrap();
+    let turns = "[assistant]I look.\n<tool_call>\n<function=weather>\n<parameter=place>\nOslo\n</parameter>\n\
+        </function>\n</tool_call>\n<tool_call>\n<function=weather>\n<parameter=place>\nIt's \"Rome\"\n</parameter>\n\
+        </function>\n</tool_call>[user]<tool_response>\nrain\n</tool_response>\n<tool_response>\nsun\n\
+        </tool_response>[user]B";
+    assert!(text.ends_with(turns), "{text}");
+}

@@ -3,7 +3,7 @@
 use super::follow::{CLOSERS, LEXICON, VOCABULARY, generate_with, texts};
 use super::random::{describes, schema};
 use fastrand::Rng;
-use kernmill_chat::calls::{CallFormat, FORMATS, Spelling, TextParser};
+use kernmill_chat::calls::{Arguments, CallFormat, FORMATS, Spelling, THOUGHTS, TextParser, ThoughtMarks};
 use kernmill_chat::{
     AddedToken, Event, Part, Thoughts, Tool, ToolChoice, TurnGrammar, Vocabulary, VocabularyError,
 };
@@ -34,11 +34,14 @@ const END: u32 = 256;
 impl Bytes {
     fn of(format: &CallFormat, kind: Marks) -> Bytes {
         let lists = format.opens.iter().chain(format.after_name).chain(format.passed_over).copied();
-        let pairs = format.pairs.iter().flat_map(|pairs| {
+        let pairs = format.pairs().into_iter().flat_map(|pairs| {
             pairs.after_key.iter().copied().chain([pairs.before_key, pairs.after_value, pairs.end])
         });
-        let marks = lists.chain(pairs).chain([format.close, "<think>", "</think>"]);
-        let mut marks: Vec<&str> = marks.filter(|mark| mark.len() > 1).collect();
+        let thoughts = THOUGHTS.iter().flat_map(|marks| [marks.open, marks.close]);
+        let marks = lists.chain(pairs).chain([format.close]).chain(thoughts);
+        // No vocabulary has others as tokens.
+        let has_letter = |mark: &&str| mark.contains(|c: char| c.is_alphabetic());
+        let mut marks: Vec<&str> = marks.filter(has_letter).collect();
         marks.sort_unstable();
         marks.dedup();
         Bytes { marks, kind }
@@ -136,7 +139,7 @@ impl Model {
 
 /// Texts that end a value which is written without quotes, more than once, since nothing else ends it.
 fn end_of_value(format: &CallFormat) -> impl Iterator<Item = String> {
-    let end = format.pairs.map(|pairs| format!("{}{}", pairs.margin, pairs.after_value));
+    let end = format.pairs().map(|pairs| format!("{}{}", pairs.margin, pairs.after_value));
     end.into_iter().flat_map(|end| vec![end; 4])
 }
 
@@ -159,17 +162,18 @@ fn parts(mut parser: TextParser, vocabulary: &dyn Vocabulary, ids: &[u32]) -> Ve
 }
 
 /// A text as it is written that is read as these parts, without space at places where it means nothing.
-fn written(format: &CallFormat, thoughts: Thoughts, parts: &[(Part, String)]) -> String {
-    let spelling = format.spelling;
+fn written(format: &CallFormat, turn: &TurnGrammar, parts: &[(Part, String)]) -> String {
+    let (spelling, thoughts) = (format.spelling, turn.thoughts);
+    let ThoughtMarks { open, close } = turn.thought_marks;
     let (mut text, mut calls) = (String::new(), Vec::new());
     if thoughts == Thoughts::Begun && parts.first().is_none_or(|(part, _)| *part != Part::Reasoning) {
-        text += "</think>";
+        text += close;
     }
     for (part, content) in parts {
         match part {
             Part::Reasoning => {
-                text += if thoughts == Thoughts::Begun { "" } else { "<think>" };
-                text += &format!("{content}</think>");
+                text += if thoughts == Thoughts::Begun { "" } else { open };
+                text += &format!("{content}{close}");
             }
             Part::Call { name, .. } => {
                 let Spelling { before, middle, after, .. } = spelling;
@@ -185,7 +189,7 @@ fn written(format: &CallFormat, thoughts: Thoughts, parts: &[(Part, String)]) ->
 }
 
 /// The first of all names, keys and texts of parts that does not come next in a text.
-fn missing_of(parts: &[(Part, String)], text: &str) -> Option<String> {
+fn missing_of(format: &CallFormat, parts: &[(Part, String)], text: &str) -> Option<String> {
     let mut wanted = Vec::new();
     for (part, content) in parts {
         match part {
@@ -194,10 +198,10 @@ fn missing_of(parts: &[(Part, String)], text: &str) -> Option<String> {
                 let arguments: Value = serde_json::from_str(content).unwrap();
                 for (key, value) in arguments.as_object().unwrap() {
                     wanted.push(key.clone());
-                    // A string that is written as JSON may have escapes.
-                    let has_escape = |c: char| c == '"' || c == '\\' || c.is_control();
-                    wanted
-                        .extend(value.as_str().filter(|text| !text.contains(has_escape)).map(str::to_owned));
+                    // A string that is written as JSON may have escapes, as those by keyword are.
+                    let is_plain = |c: char| c != '"' && c != '\\' && !c.is_control();
+                    let is_plain = |text: &&str| format.pairs().is_some() && text.chars().all(is_plain);
+                    wanted.extend(value.as_str().filter(is_plain).map(str::to_owned));
                 }
             }
             _ => wanted.push(content.clone()),
@@ -234,14 +238,24 @@ fn turn(rng: &mut Rng) -> TurnGrammar {
     };
     let allowed = (rng.u8(..3) == 0).then(|| vec!["get".to_owned(), "f".to_owned()]);
     let thoughts = [Thoughts::None, Thoughts::Optional, Thoughts::Begun][rng.usize(..3)];
-    TurnGrammar { tools, choice, answer, allowed, thoughts, one_call: rng.bool(), ..TurnGrammar::default() }
+    let (thought_marks, one_call) = (THOUGHTS[rng.usize(..THOUGHTS.len())], rng.bool());
+    TurnGrammar {
+        tools,
+        choice,
+        answer,
+        allowed,
+        thoughts,
+        thought_marks,
+        one_call,
+        ..TurnGrammar::default()
+    }
 }
 
 /// Checks one turn that a model of random logits made. Gives how many calls it has, `None` if it may be any
 /// text.
 fn check(model: &Model, format: &'static CallFormat, turn: &TurnGrammar, rng: &mut Rng) -> Option<usize> {
     let mut turn = turn.clone();
-    if format.pairs.is_some() {
+    if format.pairs().is_some() {
         // Patterns of texts that stand by themselves only hold strict functions.
         turn.tools.iter_mut().for_each(|tool| tool.strict = true);
     }
@@ -263,16 +277,17 @@ fn check(model: &Model, format: &'static CallFormat, turn: &TurnGrammar, rng: &m
     let parts = parts_of(&ids);
     // However a text is cut, it is the same.
     assert_eq!(parts_of(&model.vocabulary.encode_marked(&text).unwrap()), parts, "{}", what());
-    if format.pairs.is_some() {
-        let missing = missing_of(&parts, &text);
+    if format.arguments != Arguments::Object {
+        let missing = missing_of(format, &parts, &text);
         assert_eq!(missing, None, "{}", what());
     } else {
         // The mark of a call that needs none is left out.
         let mark = if format.has_bare { format.opens[0] } else { "\n" };
-        let rewritten = written(format, turn.thoughts, &parts).replace(mark, "");
+        let rewritten = written(format, &turn, &parts).replace(mark, "");
         let text = text.split_whitespace().collect::<String>().replace(mark, "");
         // Thoughts of nothing are no part.
-        let [rewritten, text] = [&rewritten, &text].map(|text| text.trim_start_matches("<think></think>"));
+        let nothing = format!("{}{}", turn.thought_marks.open, turn.thought_marks.close);
+        let [rewritten, text] = [&rewritten, &text].map(|text| text.trim_start_matches(&nothing));
         assert_eq!(rewritten, text, "{}", what());
     }
     let valid = |schema: &Value, text: &str| {

@@ -1,6 +1,6 @@
 //! Conversations, templates, and what models generate.
 
-use kernmill_chat::calls::{FORMATS, TextParser};
+use kernmill_chat::calls::{FORMATS, TextParser, ThoughtMarks};
 use kernmill_chat::harmony::{Options, Parser, prompt};
 use kernmill_chat::{AddedToken, Conversation, Event, Template, Tool, Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ pub fn generated(data: &[u8]) {
     if let Some(format) = FORMATS.get(usize::from(*kind)) {
         let name = "f".to_owned();
         let tool = Tool { name, description: String::new(), parameters: None, strict: false };
-        let mut parser = TextParser::new(&Bytes, Some(format), vec![tool], false);
+        let mut parser = TextParser::new(&Bytes, Some(format), vec![tool], ThoughtMarks::default(), false);
         ids.for_each(|id| parser.push(&Bytes, id, &mut events));
         parser.finish(&mut events);
     } else if let Ok(mut parser) = Parser::new(&Bytes, &Conversation::default(), &mut events) {

@@ -1,9 +1,12 @@
 //! Generated ids to events, for models with marks in their texts.
 
-use super::format::{BARE_KEYS, CallFormat, NAME_BYTES, THOUGHTS};
+mod arguments;
+
+use super::format::{Arguments, BARE_KEYS, CallFormat, NAME_BYTES, ThoughtMarks};
 use super::head::{Head, head};
 use super::object::{Object, Step, unquoted};
-use super::pairs::{Pair, pair, value};
+use super::pairs::{Pair, member, pair, value};
+use super::python::begins_list;
 use crate::conversation::Tool;
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use kernmill_text::Utf8Stream;
@@ -16,6 +19,7 @@ use std::mem::take;
 #[derive(Clone, Debug)]
 pub struct TextParser {
     format: Option<&'static CallFormat>,
+    thoughts: ThoughtMarks,
     /// Declared functions.
     declared: Vec<Tool>,
     /// Special tokens that are no marks, ascending.
@@ -43,6 +47,10 @@ enum State {
     Call(Box<Call>),
     /// Arguments that come one by one, after the name; how many there were.
     Pairs(String, usize),
+    /// In a list of calls of Python; the mark before them, until there is one.
+    List(String),
+    /// Arguments by keyword, after the bracket; how many there were.
+    Keywords(usize),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,17 +69,19 @@ struct Call {
 
 impl TextParser {
     /// A parser of what follows a prompt. `declared` are the functions that may be called; without any,
-    /// nothing is a call. `is_thinking` says that the prompt ends inside thoughts.
+    /// nothing is a call. `thoughts` are the marks of thoughts, `is_thinking` says that the prompt ends inside
+    /// of some.
     pub fn new(
         vocabulary: &dyn Vocabulary,
         format: Option<&'static CallFormat>,
         declared: Vec<Tool>,
+        thoughts: ThoughtMarks,
         is_thinking: bool,
     ) -> TextParser {
         let format = format.filter(|_| !declared.is_empty());
         let is_mark = |text: &str| {
             let of = |format: &CallFormat| format.marks().any(|mark| mark == text);
-            THOUGHTS.contains(&text) || format.is_some_and(of)
+            [thoughts.open, thoughts.close].contains(&text) || format.is_some_and(of)
         };
         let hidden =
             vocabulary.added_tokens().into_iter().filter(|token| token.is_special && !is_mark(&token.text));
@@ -79,6 +89,7 @@ impl TextParser {
         hidden.sort_unstable();
         TextParser {
             format,
+            thoughts,
             declared,
             hidden,
             utf8: Utf8Stream::default(),
@@ -121,7 +132,11 @@ impl TextParser {
         match std::mem::replace(&mut self.state, State::Answer) {
             State::Call(call) if call.has_begun => events.push(Event::End { is_complete: false }),
             State::Call(call) => self.give_back(call.raw, events),
-            State::Calls(raw) => {
+            State::Keywords(_) => {
+                self.pending.clear();
+                events.push(Event::End { is_complete: false });
+            }
+            State::Calls(raw) | State::List(raw) => {
                 let rest = take(&mut self.pending);
                 if !raw.is_empty() || !rest.trim().is_empty() {
                     self.give_back(raw + &rest, events);
@@ -138,7 +153,7 @@ impl TextParser {
             }
             State::Pairs(name, count) => {
                 let rest = take(&mut self.pending);
-                let marks = self.format.and_then(|format| format.pairs);
+                let marks = self.format.and_then(CallFormat::pairs);
                 let begun = marks.filter(|marks| rest.starts_with(marks.before_key));
                 if let Some(Pair::Unfinished(Some((key, text)))) =
                     begun.map(|marks| pair(&marks, &rest, self.tool(&name)))
@@ -163,7 +178,9 @@ impl TextParser {
     fn advance(&mut self, events: &mut Vec<Event>) -> bool {
         match &mut self.state {
             State::Thoughts => {
-                let Some(end) = self.until(&[THOUGHTS[1]], Part::Reasoning, events) else { return false };
+                let Some(end) = self.until(&[self.thoughts.close], Part::Reasoning, events) else {
+                    return false;
+                };
                 self.pending.drain(..end.len());
                 self.close(events);
                 self.state = State::Answer;
@@ -174,6 +191,8 @@ impl TextParser {
             State::Name(_) => self.name(events),
             State::Call(_) => self.call(events),
             State::Pairs(..) => self.pairs(events),
+            State::List(_) => self.list(events),
+            State::Keywords(_) => self.keywords(events),
         }
     }
 
@@ -186,17 +205,25 @@ impl TextParser {
         let mut found = None;
         if !self.has_answer {
             let lead = self.pending.trim_start();
-            let mut marks = opens.iter().copied().chain([THOUGHTS[0]]);
+            let mut marks = opens.iter().copied().chain([self.thoughts.open]);
             found = marks.clone().find(|mark| lead.starts_with(mark));
             if found.is_none() && marks.any(|mark| mark.starts_with(lead)) {
                 return false;
             }
-            let has_bare = self.format.is_some_and(|format| format.has_bare);
-            match if has_bare { begins_call(lead) } else { Some(false) } {
+            let bare = self.format.filter(|format| format.has_bare).map(|format| format.arguments);
+            match bare.map_or(Some(false), |arguments| match arguments {
+                Arguments::Keywords => begins_list(lead, |name| self.is_declared(name)),
+                _ => begins_call(lead),
+            }) {
                 None => return false,
                 Some(true) => {
-                    let start = self.pending.len() - lead.len();
+                    let is_list = bare == Some(Arguments::Keywords);
+                    let start = self.pending.len() - lead.len() + usize::from(is_list);
                     let raw = self.pending.drain(..start).collect();
+                    if is_list {
+                        self.state = State::List(raw);
+                        return true;
+                    }
                     self.state = State::Call(Box::new(Call { raw, is_bare: true, ..Call::default() }));
                     return true;
                 }
@@ -213,7 +240,7 @@ impl TextParser {
         let Some(mark) = found.or_else(|| self.until(opens, Part::Answer, events)) else { return false };
         self.pending.drain(..mark.len());
         self.close(events);
-        self.state = if mark == THOUGHTS[0] { State::Thoughts } else { State::Calls(mark.to_owned()) };
+        self.state = if mark == self.thoughts.open { State::Thoughts } else { State::Calls(mark.to_owned()) };
         true
     }
 
@@ -270,6 +297,8 @@ impl TextParser {
         let raw = take(raw);
         if self.pending.starts_with('{') {
             self.state = State::Call(Box::new(Call { raw, ..Call::default() }));
+        } else if !raw.is_empty() && format.arguments == Arguments::Keywords {
+            self.state = State::List(raw);
         } else if !raw.is_empty() && format.has_names() {
             self.state = State::Name(raw);
         } else {
@@ -291,7 +320,7 @@ impl TextParser {
                 self.state = State::Name(raw);
                 return false;
             }
-            Head::Name { name, end, .. } if format.pairs.is_some() => {
+            Head::Name { name, end, .. } if format.pairs().is_some() => {
                 self.pending.drain(..end);
                 self.begin(name.clone(), events);
                 self.state = State::Pairs(name, 0);
@@ -323,45 +352,6 @@ impl TextParser {
 
     fn tool(&self, name: &str) -> Option<&Tool> {
         self.declared.iter().find(|tool| tool.name == name)
-    }
-
-    /// The next of arguments that come one by one, or their end.
-    fn pairs(&mut self, events: &mut Vec<Event>) -> bool {
-        let State::Pairs(name, count) = &self.state else { return false };
-        let Some((format, marks)) = self.format.and_then(|format| Some((format, format.pairs?))) else {
-            return false;
-        };
-        let space = self.pending.len() - self.pending.trim_start().len();
-        self.pending.drain(..space);
-        let ends = [marks.end, format.close];
-        let end = ends.into_iter().find(|end| !end.is_empty() && self.pending.starts_with(end));
-        if end.is_none() && self.pending.starts_with(marks.before_key) {
-            match pair(&marks, &self.pending, self.tool(name)) {
-                Pair::Unfinished(_) => return false,
-                Pair::Whole(key, text, end) => {
-                    let text = value(self.tool(name), key, text);
-                    events.push(Event::Delta(member(*count, key, &text)));
-                    self.state = State::Pairs(name.clone(), count + 1);
-                    self.pending.drain(..end);
-                    return true;
-                }
-                Pair::Other => {}
-            }
-        } else if end.is_none() {
-            let mut marks = ends.into_iter().chain([marks.before_key]);
-            if marks.any(|mark| mark.starts_with(self.pending.as_str())) {
-                return false;
-            }
-        }
-        // The mark that ends calls is still to come.
-        self.pending.drain(..end.filter(|end| *end == marks.end).map_or(0, str::len));
-        if end.is_none() {
-            self.anomalies.add(Anomaly::BadCall);
-        }
-        let rest = if *count == 0 { "{}" } else { "}" };
-        events.extend([Event::Delta(rest.to_owned()), Event::End { is_complete: true }]);
-        self.state = State::Calls(String::new());
-        true
     }
 
     /// A call that consists of a name.
@@ -453,12 +443,6 @@ impl TextParser {
             events.push(Event::End { is_complete: true });
         }
     }
-}
-
-/// A member of an object, with what comes before it.
-fn member(count: usize, key: &str, value: &str) -> String {
-    let before = if count == 0 { "{" } else { ", " };
-    format!("{before}{}: {value}", serde_json::Value::from(key))
 }
 
 /// Whether an object that a text begins with may be a call without a mark: its first key says so. `None`

@@ -1,7 +1,7 @@
 //! What a run of a template may use up, and how it fails.
 
+use kernmill_os::foreign::{Stopped, Watch};
 use std::cell::Cell;
-use std::time::Instant;
 
 /// Work of evaluating one expression or statement, or of one item of a list, in bytes of text.
 pub(super) const STEP: usize = 64;
@@ -28,21 +28,29 @@ pub(super) fn failed<T>(message: impl Into<String>) -> Result<T> {
     Err(Box::new(Fault::Failed(message.into(), None)))
 }
 
+/// Why a template was stopped from outside.
+pub(in crate::template) fn stopped(why: &Stopped) -> String {
+    match why {
+        Stopped::Time(_) => "it takes longer than a template may".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// Work and time that are left to a run. Every byte that is made or looked at counts, and every step.
 pub(in crate::template) struct Budget {
     left: Cell<usize>,
-    /// Work until the clock is read again.
+    /// Work until the next look at whether somebody still waits.
     until_look: Cell<usize>,
-    deadline: Instant,
+    watch: Watch,
     depth: Cell<u32>,
 }
 
-/// Work between two looks at the clock.
+/// Work between two looks at whether somebody still waits.
 const LOOK: usize = 1 << 16;
 
 impl Budget {
-    pub fn new(work: usize, deadline: Instant) -> Budget {
-        Budget { left: work.into(), until_look: LOOK.into(), deadline, depth: 0.into() }
+    pub fn new(work: usize, watch: Watch) -> Budget {
+        Budget { left: work.into(), until_look: LOOK.into(), watch, depth: 0.into() }
     }
 
     /// Uses up the work of looking at or making so many bytes.
@@ -56,8 +64,8 @@ impl Budget {
             Some(until) => self.until_look.set(until),
             None => {
                 self.until_look.set(LOOK);
-                if Instant::now() > self.deadline {
-                    return failed("it takes longer than a template may");
+                if let Err(why) = self.watch.check() {
+                    return failed(stopped(&why));
                 }
             }
         }

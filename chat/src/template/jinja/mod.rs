@@ -27,7 +27,7 @@ mod text;
 mod value;
 mod write;
 
-pub(super) use budget::{Budget, Fault, Result};
+pub(super) use budget::{Budget, Fault, Result, stopped};
 pub(super) use run::Clock;
 pub(super) use text::Text;
 pub(super) use value::Value;

@@ -31,6 +31,24 @@ impl Text {
         Text { text: text.into(), origin: Origin::Conversation }
     }
 
+    /// A text of pieces, each with whether the template wrote it.
+    pub fn of_runs<'r>(pieces: impl Iterator<Item = (&'r str, bool)>) -> Text {
+        let (mut text, mut runs) = (String::new(), Vec::<(usize, bool)>::new());
+        for (piece, is_template) in pieces {
+            add(&mut text, &mut runs, piece, is_template);
+        }
+        Text::made(text, runs)
+    }
+
+    fn made(text: String, runs: Vec<(usize, bool)>) -> Text {
+        let origin = match runs[..] {
+            [] | [(_, true)] => Origin::Template,
+            [(_, false)] => Origin::Conversation,
+            _ => Origin::Mixed(runs.into()),
+        };
+        Text { text: text.into(), origin }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -112,12 +130,7 @@ impl<'b> Builder<'b> {
     }
 
     fn add(&mut self, text: &str, is_template: bool) {
-        self.text.push_str(text);
-        let end = self.text.len();
-        match self.runs.last_mut() {
-            Some(last) if last.1 == is_template => last.0 = end,
-            _ => self.runs.push((end, is_template)),
-        }
+        add(&mut self.text, &mut self.runs, text, is_template);
     }
 
     /// Appends what the template wrote.
@@ -134,12 +147,16 @@ impl<'b> Builder<'b> {
     }
 
     pub fn finish(self) -> Text {
-        let origin = match self.runs[..] {
-            [] | [(_, true)] => Origin::Template,
-            [(_, false)] => Origin::Conversation,
-            _ => Origin::Mixed(self.runs.into()),
-        };
-        Text { text: self.text.into(), origin }
+        Text::made(self.text, self.runs)
+    }
+}
+
+/// Appends a piece that is not empty to a text, and to its runs.
+fn add(text: &mut String, runs: &mut Vec<(usize, bool)>, piece: &str, is_template: bool) {
+    text.push_str(piece);
+    match runs.last_mut() {
+        Some(last) if last.1 == is_template => last.0 = text.len(),
+        _ => runs.push((text.len(), is_template)),
     }
 }
 

@@ -1,0 +1,59 @@
+//! What a message says, with who wrote it.
+
+use super::jinja::Text;
+
+/// The text of a message: what the conversation says, and marks that this program writes into it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content(Vec<(String, bool)>);
+
+/// What separates texts that become one.
+const BREAK: &str = "\n\n";
+
+impl Content {
+    /// A text of the conversation.
+    pub fn of(text: &str) -> Content {
+        let mut content = Content::default();
+        content.say(text);
+        content
+    }
+
+    /// Goes on with a text of the conversation.
+    pub fn say(&mut self, text: &str) {
+        self.push(text, false);
+    }
+
+    /// Goes on with a text of this program's own, in which special tokens count.
+    pub fn mark(&mut self, text: &str) {
+        self.push(text, true);
+    }
+
+    fn push(&mut self, text: &str, is_own: bool) {
+        match self.0.last_mut() {
+            _ if text.is_empty() => {}
+            Some(last) if last.1 == is_own => last.0.push_str(text),
+            _ => self.0.push((text.to_owned(), is_own)),
+        }
+    }
+
+    /// Goes on with another content as it is.
+    pub fn extend(&mut self, other: &Content) {
+        other.0.iter().for_each(|(text, is_own)| self.push(text, *is_own));
+    }
+
+    /// Goes on with another content, behind a break.
+    pub fn add(&mut self, other: &Content) {
+        if !self.is_empty() {
+            self.say(BREAK);
+        }
+        self.extend(other);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text as templates get it.
+    pub fn text(&self) -> Text {
+        Text::of_runs(self.0.iter().map(|(text, is_own)| (text.as_str(), *is_own)))
+    }
+}

@@ -1,0 +1,176 @@
+//! Running a template on a thread of its own.
+//!
+//! What a template does is not known before it runs. It counts its own work, and looks whether somebody still
+//! waits for it: a server's client may go, and a limit of time holds for all forms of a conversation together.
+
+use super::context;
+use super::error::TemplateError;
+use super::jinja::{self, Budget, Fault, Program, Text, Value, stopped};
+use super::takes::{FORMS, Form, Takes};
+use crate::calls::CallFormat;
+use crate::conversation::{Conversation, Date, Item};
+use kernmill_os::foreign::{self, Cancel, Watch};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of the longest text that a template may write.
+pub const TEXT_BYTES: usize = 64 << 20;
+
+/// Work that a template may do: a step of it counts as 64, and every byte that it makes or looks at as one.
+/// This bounds its time, and its memory to 32 MiB.
+const WORK: usize = 32 << 20;
+
+/// Work that a template may do besides for each byte of a conversation.
+const WORK_BY_BYTE: usize = 64;
+
+/// Work that a template may do besides for each item of a conversation.
+const WORK_BY_ITEM: usize = 256 << 10;
+
+/// Longest time of a template for one prompt, in all forms in which a conversation is tried.
+const TIME: Duration = Duration::from_secs(2);
+
+/// The day that is told where none is to be told: the one that templates of Llama have for that.
+const NO_DAY: (u16, u8, u8) = (2024, 7, 26);
+
+/// A template that was read, with what it takes.
+#[derive(Debug)]
+pub(super) struct Renderer {
+    program: Program,
+    /// Texts of tokens, by the names that templates have for them.
+    tokens: BTreeMap<String, String>,
+    pub takes: Takes,
+}
+
+impl Renderer {
+    /// Reads a template, which shows the format `calls`, and asks it what it takes.
+    ///
+    /// # Errors
+    /// When it is no template.
+    pub fn new(
+        source: &str,
+        tokens: BTreeMap<String, String>,
+        calls: Option<&'static CallFormat>,
+    ) -> Result<Renderer, TemplateError> {
+        let source = source.to_owned();
+        // What is asked depends on work alone, so that the same template always answers the same.
+        away(16 * TIME, move |watch| {
+            let wrong = |(what, line): (String, u32)| TemplateError::Parse(format!("{what} in line {line}"));
+            let program = Program::parse(&source).map_err(wrong)?;
+            // Only formats whose arguments are an object are told where the template has no place for
+            // functions.
+            let told = calls.filter(|calls| calls.pairs().is_none()).unwrap_or(&CallFormat::UNTOLD);
+            let mut renderer = Renderer { program, tokens, takes: Takes::usual(told) };
+            renderer.takes = Takes::ask(renderer.takes, |conversation, takes| {
+                let text = renderer.render(conversation, takes, FORMS[0], (WORK / 8, watch)).ok()?;
+                Some(text.as_str().to_owned())
+            });
+            if let Some(calls) = calls.filter(|_| renderer.takes.tells_tools) {
+                renderer.takes.format = calls;
+            }
+            Ok(renderer)
+        })
+    }
+
+    /// The text of a prompt, special tokens as the template writes them.
+    ///
+    /// # Errors
+    /// When the template refuses the conversation or fails, or nobody waits any more.
+    pub fn written(self: &Arc<Renderer>, conversation: &Conversation) -> Result<Text, TemplateError> {
+        let (renderer, conversation) = (Arc::clone(self), conversation.clone());
+        away(TIME, move |watch| renderer.in_a_form(&conversation, watch))
+    }
+
+    /// The text of a prompt, in the first form of the conversation that the template takes whole.
+    fn in_a_form(&self, conversation: &Conversation, watch: &Watch) -> Result<Text, TemplateError> {
+        let limits = (WORK, watch);
+        let has = context::has(conversation, &self.takes);
+        let mut written = None;
+        for form in FORMS.into_iter().filter(|form| form.is_own(has)) {
+            let text = self.render(conversation, &self.takes, form, limits);
+            let is_whole = text.is_ok() && form.is_kept(has, self.takes.drops);
+            // What the template says of the conversation as it is says most.
+            if is_whole
+                || written.as_ref().is_none_or(|written: &Result<_, _>| written.is_err() && text.is_ok())
+            {
+                written = Some(text);
+            }
+            if is_whole {
+                break;
+            }
+        }
+        written.unwrap_or_else(|| self.render(conversation, &self.takes, FORMS[0], limits))
+    }
+
+    fn render(
+        &self,
+        conversation: &Conversation,
+        takes: &Takes,
+        form: Form,
+        (work, watch): (usize, &Watch),
+    ) -> Result<Text, TemplateError> {
+        let bytes = size(conversation).saturating_mul(WORK_BY_BYTE);
+        let more = conversation.items.len().saturating_mul(WORK_BY_ITEM).saturating_add(bytes);
+        let budget = Budget::new(work.saturating_add(more), watch.clone());
+        let date = conversation.date.or_else(|| Date::new(NO_DAY.0, NO_DAY.1, NO_DAY.2));
+        let clock = |format: &str| date.map(|date| date.format(format)).unwrap_or_default();
+        self.run(conversation, takes, form, budget, &clock).map_err(|fault| match *fault {
+            Fault::Refused(message) => TemplateError::Refused(message),
+            Fault::Failed(what, None) => TemplateError::Render(what),
+            Fault::Failed(what, Some(line)) => TemplateError::Render(format!("{what} in line {line}")),
+        })
+    }
+
+    fn run(
+        &self,
+        conversation: &Conversation,
+        takes: &Takes,
+        form: Form,
+        budget: Budget,
+        clock: jinja::Clock,
+    ) -> jinja::Result<Text> {
+        let mut values = context::effort(conversation.effort);
+        values.extend(self.tokens.iter().map(|(name, token)| (name.as_str(), Value::text(token.as_str()))));
+        values.push(("add_generation_prompt", Value::Bool(true)));
+        values.push(("messages", context::value(conversation, takes, form, &budget)?));
+        if !conversation.tools.is_empty() {
+            values.push(("tools", context::tools(&conversation.tools, &budget)?));
+        } else if !takes.has_undefined_tools {
+            values.push(("tools", Value::None));
+        }
+        values.push(("documents", Value::None));
+        let text = self.program.text(values, budget, clock)?;
+        if text.as_str().len() > TEXT_BYTES {
+            let what = format!("the text has more than {TEXT_BYTES} bytes");
+            return Err(Box::new(Fault::Failed(what, None)));
+        }
+        Ok(text)
+    }
+}
+
+/// Does the work of a template on a thread of its own.
+fn away<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce(&Watch) -> Result<T, TemplateError> + Send + 'static,
+) -> Result<T, TemplateError> {
+    let done = foreign::run("template", limit, &Cancel::default(), work);
+    done.unwrap_or_else(|why| Err(TemplateError::Render(stopped(&why))))
+}
+
+/// Bytes of what a conversation says.
+fn size(conversation: &Conversation) -> usize {
+    let item = |item: &Item| match item {
+        Item::Instructions(text) | Item::Reasoning(text) | Item::Preamble(text) | Item::Answer(text) => {
+            text.len()
+        }
+        Item::User { text, .. } => text.len(),
+        Item::Call(call) => call.name.len() + call.arguments.len(),
+        Item::Output(output) => output.text.len(),
+    };
+    let schema = |schema: &serde_json::Value| schema.to_string().len();
+    let tools = conversation
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_ref().map_or(0, schema));
+    conversation.items.iter().map(item).sum::<usize>() + tools.sum::<usize>()
+}
