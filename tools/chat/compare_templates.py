@@ -1,10 +1,12 @@
-"""Chat templates: the text that kernmill-chat makes of conversations against that of transformers.
+"""Chat templates: the text and the tokens that kernmill makes of conversations against those of transformers.
 
-    compare_templates.py DIR [--program FILE] [--count N] [--seed N]
+    compare_templates.py DIR [--program FILE] [--count N] [--seed N] [--only NAME...]
 
-DIR has the templates (`*.jinja`). Every template is given some conversations, and N random ones. The text must be
-that of transformers, of the conversation as it is, or where that is refused, of one of its other forms. Where a
-conversation has special tokens written out, those in the prompt must be as many as without them.
+DIR has the templates (`*.jinja`), and perhaps the tokenizer of one: NAME.json beside NAME.jinja. Every other template
+gets nano's vocabulary with all that it may write as a special token. Every template is given some conversations, and N
+random ones. The text must be that of transformers, of the conversation as it is, or where that is refused, of one of
+its other forms. The ids must be those that the library `tokenizers` makes of this text, as transformers does. Only
+where a conversation has special tokens written out they differ: the prompt must not have more of them than without.
 """
 
 import argparse
@@ -17,9 +19,13 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 
 from jinja2.exceptions import TemplateError
+from tokenizers import Tokenizer
 from transformers.utils.chat_template_utils import _alias_reasoning_fields, _compile_jinja_template
+
+NANO = pathlib.Path(__file__).parents[2] / "model-specs/nano/tokenizer.json"
 
 SCHEMA = {
     "type": "object",
@@ -56,14 +62,17 @@ def conversations(hostile):
     }
 
 
-WORDS = ["Hello", "world", "<b>", "&amp;", "it's", '"q"', "世界", "😀", "é", "\\n", "{{ x }}", "{% if %}", "a\tb", "  ", "\n", "1.0",
-         "/think", "</s>", "<|im_end|>", "[INST]", "<think>", "</think>", "<tool_call>", "None", "```py\nx = 1\n```"]
+PLAIN = ["Hello", "world", "<b>", "&amp;", "it's", '"q"', "世界", "😀", "é", "\\n", "{{ x }}", "{% if %}", "a\tb", "  ", "\n", "1.0",
+         "/think", "None", "```py\nx = 1\n```"]
+WORDS = PLAIN + ["</s>", "<|im_end|>", "[INST]", "<think>", "</think>", "<tool_call>"]
 
 
 def random_conversation(dice):
     """A conversation as clients have them: turns of users, with thoughts, calls and answers."""
-    text = lambda most=6: dice.choice(["", " ", "\n"]) + " ".join(dice.choices(WORDS, k=dice.randint(1, most))) + dice.choice(["", " ", "\n"])
-    plain = lambda: " ".join(dice.choices(WORDS[:10], k=3))
+    # Most conversations have no special tokens written out.
+    words = WORDS if dice.random() < 0.25 else PLAIN
+    text = lambda most=6: dice.choice(["", " ", "\n"]) + " ".join(dice.choices(words, k=dice.randint(1, most))) + dice.choice(["", " ", "\n"])
+    plain = lambda: " ".join(dice.choices(PLAIN[:10], k=3))
     tools = [TOOL | {"name": name, "description": plain()} for name in dice.sample(["get_weather", "add", "find_all"], dice.randint(1, 3))]
     tools = tools if dice.random() < 0.5 else []
     items = [{"instructions": text()}] if dice.random() < 0.5 else []
@@ -158,10 +167,10 @@ def in_form(given, system, joins):
     return joined
 
 
-def rendered(source, conversation):
+def rendered(source, named, conversation):
     """What transformers makes of a conversation as it is, and a function for all that it makes of other forms."""
     effort = conversation.get("effort", "medium")
-    values = {"enable_thinking": effort != "none", "bos_token": "<s>", "eos_token": "</s>", "documents": None}
+    values = {"enable_thinking": effort != "none", "documents": None} | named
     values["strftime_now"] = datetime.datetime(2026, 11, 26).strftime
     if effort != "none":
         values["reasoning_effort"] = effort
@@ -190,17 +199,72 @@ def rendered(source, conversation):
     return text(messages(conversation["items"], False, False), True), others
 
 
-def tokens(source, kind):
-    """What looks like a special token in a template. Where texts are compared, marks of thoughts are none: as
-    tokens they could not be looked for in what a conversation says."""
-    found = re.findall(r"<[|｜][^\s'\"<>{}]{1,40}[|｜]>|</?[a-z_]{3,30}>|\[/?[A-Z_]{3,20}\]", source)
-    thoughts = {"<think>", "</think>"} if kind == "plain" else set()
-    return sorted({*found, "<s>", "</s>", "<|im_end|>"} - thoughts)
+def marks(source):
+    """What looks like a special token in a template."""
+    found = re.findall(r"<[|｜][^\s'\"<>{}]{1,40}[|｜]>|</?[a-zA-Z_:]{3,30}>|\[/?[A-Z_]{3,20}\]|\]<\][^'\"{}\s]{1,30}\[>\[", source)
+    return sorted({*found, "<s>", "</s>", "<|im_end|>"})
 
 
-def written_out(source):
+def written_out(tokens):
     """Special tokens that are put into texts: all but the marks of thoughts and calls, which templates look for."""
-    return "".join(one for one in tokens(source, "hostile") if not re.fullmatch(r"</?[a-z_]+>", one))
+    return "".join(one for one in tokens if not re.fullmatch(r"</?[a-z_:]+>|\[/?THINK\]|<\|/?(START|END)_THINKING\|>", one))
+
+
+def made_tokenizer(source, path):
+    """Writes a tokenizer of nano's vocabulary and a template's special tokens. Marks of thoughts and calls are
+    ordinary added tokens, as in many models."""
+    made = json.loads(NANO.read_text(encoding="utf-8"))
+    own = made["added_tokens"]
+    for content in marks(source):
+        if all(content != one["content"] for one in own):
+            special = not re.fullmatch(r"</?[a-z_:]+>", content)
+            own.append(own[0] | {"id": own[-1]["id"] + 1, "content": content, "special": special})
+    path.write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def named_tokens(tokenizer, is_made):
+    """Texts of the tokens around a text, by the names that templates have for them."""
+    texts = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    begins = ["<s>"] if is_made else ["<bos>", "<|startoftext|>", "<|im_start|>", "<s>"]
+    ends = ["</s>"] if is_made else ["<eos>", "<|return|>", "<|im_end|>", "</s>"]
+    first = lambda known: next(text for text in known if text in texts)
+    return {"bos_token": first(begins), "eos_token": first(ends)}
+
+
+def texts_of(value):
+    """All texts in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(part)
+
+
+def token_verdict(model, conversation, ours):
+    """How the ids of a prompt compare with those that transformers makes of its text."""
+    theirs = model["tokenizer"].encode(ours["text"], add_special_tokens=False).ids
+    if ours["ids"] == theirs:
+        return "same tokens"
+    added = model["added"]
+    is_written = any(token in text for text in texts_of(conversation) for token in added.values())
+    decode = lambda ids: model["tokenizer"].decode(ids, skip_special_tokens=False)
+    rest = iter(id for id in theirs if id in added)
+    is_kept = all(id in rest for id in ours["ids"] if id in added) and decode(ours["ids"]) == decode(theirs)
+    return "special tokens of texts kept as text" if is_written and is_kept else "OTHER TOKENS"
+
+
+def answers(program, cases, models):
+    """What kernmill makes of the cases, one after the other."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
+        for path, its in itertools.groupby(cases, lambda case: case[1]):
+            model = {"template": models[path]["source"], "tokenizer": models[path]["file"], "named": models[path]["named"]}
+            lines.writelines(json.dumps(one) + "\n" for one in [model, *(conversation for *_, conversation in its)])
+        lines.seek(0)
+        running = subprocess.Popen([program], stdin=lines, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        yield from (json.loads(line) for line in running.stdout)
+        if running.wait() != 0:
+            sys.exit(f"{program} failed")
 
 
 def main():
@@ -209,52 +273,66 @@ def main():
     parser.add_argument("--program", default="target/debug/examples/templates", help="the example `templates`")
     parser.add_argument("--count", type=int, default=0, help="random conversations for each template")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*", help="names of templates, without `.jinja`")
     parser.add_argument("--show", action="store_true", help="print where texts differ")
     arguments = parser.parse_args()
-    cases = []
+    scratch = tempfile.TemporaryDirectory()
+    cases, models = [], {}
     for path in sorted(arguments.directory.glob("*.jinja")):
-        source = path.read_text(encoding="utf-8")
-        for kind, hostile in ("plain", ""), ("calm", ""), ("hostile", written_out(source)):
-            for name, conversation in conversations(hostile).items():
-                cases.append((kind, path.name, name, source, conversation | {"date": "2026-11-26"}))
+        if arguments.only and path.stem not in arguments.only:
+            continue
+        source, real = path.read_text(encoding="utf-8"), path.with_suffix(".json")
+        file = real if real.exists() else made_tokenizer(source, pathlib.Path(scratch.name) / real.name)
+        tokenizer = Tokenizer.from_file(str(file))
+        added = {id: token.content for id, token in tokenizer.get_added_tokens_decoder().items() if token.content.strip()}
+        named = named_tokens(tokenizer, file != real)
+        models[path.name] = {"source": source, "file": str(file), "tokenizer": tokenizer, "added": added, "named": named}
+        hostile = written_out(added.values() if len(added) < 200 else named.values())
+        for kind, more in ("plain", ""), ("calm", ""), ("hostile", hostile):
+            for name, conversation in conversations(more).items():
+                cases.append((kind, path.name, name, conversation | {"date": "2026-11-26"}))
         dice = random.Random(f"{arguments.seed} {path.name}")
         for n in range(arguments.count):
-            cases.append(("random", path.name, str(n), source, random_conversation(dice) | {"date": "2026-11-26"}))
-    lines = "".join(
-        json.dumps({"template": source, "conversation": conversation, "tokens": tokens(source, kind)}) + "\n"
-        for kind, _, _, source, conversation in cases
-    )
-    ran = subprocess.run([arguments.program], input=lines, text=True, stdout=subprocess.PIPE, check=True)
-    answers = [json.loads(line) for line in ran.stdout.split("\n") if line]
-    counts, special = {}, {}
-    for (kind, path, name, source, conversation), ours in zip(cases, answers):
+            cases.append(("random", path.name, str(n), random_conversation(dice) | {"date": "2026-11-26"}))
+    counts, special, has_failed, last = {}, {}, False, None
+    print(f"{len(models)} templates", flush=True)
+    for (kind, path, name, conversation), ours in zip(cases, answers(arguments.program, cases, models)):
+        if path != last:
+            print(f"{path}, behind {sum(counts.values())} conversations", flush=True)
+        model, last = models[path], path
+        how_many = sum(id in model["added"] for id in ours.get("ids", []))
         if kind == "calm":
-            special[path, name] = ours.get("special")
+            special[path, name] = how_many if "text" in ours else None
             continue
         if kind == "hostile":
             was = special.get((path, name))
-            verdict = "not comparable" if "text" not in ours or was is None else "safe" if was == ours["special"] else "FORGED"
-            detail = f"{was} special tokens, now {ours.get('special')}: {ours.get('error')}"
+            verdict = "not comparable" if "text" not in ours or was is None else "safe" if how_many <= was else "FORGED"
+            detail = f"{was} special tokens, now {how_many}: {ours.get('error')}"
         else:
-            theirs, others = rendered(source, conversation)
+            theirs, others = rendered(model["source"], model["named"], conversation)
             if "text" not in ours:
                 verdict = "both refuse" if not isinstance(theirs, str) else "only theirs renders"
             elif ours["text"] == theirs:
                 verdict = "same"
             elif not ours["tells_tools"] and conversation.get("tools"):
                 verdict = "functions told in the instructions"
+            elif not ours["tells_calls"] and any("call" in item for item in conversation["items"]):
+                verdict = "calls told in texts"
             elif ours["text"] in others():
                 verdict = "same in another form"
             else:
                 verdict = "DIFFERENT"
+            if "text" in ours:
+                verdict += ", " + token_verdict(model, conversation, ours)
             detail = f"{conversation}\n   ours: {ours}\n   theirs: {theirs!r}"
         counts[kind, verdict] = counts.get((kind, verdict), 0) + 1
-        if arguments.show and verdict in ("DIFFERENT", "only theirs renders", "FORGED"):
+        is_bad = re.search("DIFFERENT|only theirs renders|FORGED|OTHER TOKENS", verdict)
+        has_failed = has_failed or bool(is_bad)
+        if arguments.show and is_bad:
             print(f"{kind} {path} {name}: {verdict}\n   {detail}")
     for (kind, verdict), count in sorted(counts.items()):
         print(f"{kind}: {count} {verdict}")
-    bad = {"DIFFERENT", "only theirs renders", "FORGED"}
-    sys.exit(1 if any(verdict in bad for _, verdict in counts) else 0)
+    sys.exit(int(has_failed))
 
 
 if __name__ == "__main__":

@@ -1,95 +1,62 @@
 //! Chat templates applied to conversations: `compare_templates.py` holds them to Python's Jinja.
 //!
-//! A line is an object with `template`, `conversation` and `tokens`, the texts of special tokens. The answer
-//! is an object with `text`, `special`, the special tokens in it, and `tells_tools`, or with `error` and
-//! `refused`.
+//! A line is an object with `template`, `tokenizer`, a `tokenizer.json`, and `named`, the texts of tokens by the
+//! names that templates have for them; or a conversation for these. The answer to a conversation is an object
+//! with `text`, its `ids`, `tells_tools` and `tells_calls`, or with `error`.
+//!
+//! With the name of a GGUF file, its tokenizer is written as a `tokenizer.json`, and nothing is read.
 
-use kernmill_chat::{AddedToken, Conversation, Template, TemplateError, Vocabulary, VocabularyError};
+use kernmill_chat::{Conversation, Template, TemplateError};
+use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
+use kernmill_runtime::Tokenizer;
 use serde_json::{Value, json};
-use std::io::{BufRead, Error, Write, stdin, stdout};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{BufRead, Write, stdin, stdout};
+use std::path::PathBuf;
 
-/// Texts of the tokens around a text, by the names that templates have for them.
-const TOKENS: [(&str, &str); 2] = [("bos_token", "<s>"), ("eos_token", "</s>")];
+/// A template with its tokenizer.
+struct Model {
+    tokenizer: Tokenizer,
+    template: Result<Template, TemplateError>,
+}
 
-/// Bytes, and special tokens after them.
-struct Bytes(Vec<String>);
-
-impl Vocabulary for Bytes {
-    fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
-        Ok(text.bytes().map(u32::from).collect())
+impl Model {
+    fn new(given: &Value) -> Result<Model, Box<dyn Error>> {
+        let text = |name: &str| given[name].as_str().unwrap_or_default();
+        let tokenizer = Tokenizer::from_json(&std::fs::read(text("tokenizer"))?, u32::MAX)?;
+        let named: BTreeMap<String, String> = serde_json::from_value(given["named"].clone())?;
+        let template = Template::new(text("template"), &tokenizer, &named);
+        Ok(Model { tokenizer, template })
     }
 
-    fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
-        let (mut ids, mut rest) = (Vec::new(), text);
-        while let Some(c) = rest.chars().next() {
-            let found = self.0.iter().enumerate().filter(|(_, token)| rest.starts_with(*token));
-            let length = match found.max_by_key(|(_, token)| token.len()) {
-                Some((n, token)) => {
-                    ids.push(256 + n as u32);
-                    token.len()
-                }
-                None => {
-                    ids.extend(rest[..c.len_utf8()].bytes().map(u32::from));
-                    c.len_utf8()
-                }
-            };
-            rest = &rest[length..];
-        }
-        Ok(ids)
-    }
-
-    fn added_tokens(&self) -> Vec<AddedToken> {
-        let token = |(text, id): (&String, u32)| AddedToken { text: text.clone(), id, is_special: true };
-        self.0.iter().zip(256..).map(token).collect()
-    }
-
-    fn bytes(&self, id: u32) -> Option<Vec<u8>> {
-        match u8::try_from(id) {
-            Ok(byte) => Some(vec![byte]),
-            Err(_) => self.0.get(id as usize - 256).map(|token| token.clone().into_bytes()),
-        }
+    fn answer(&self, conversation: &Conversation) -> Result<Value, TemplateError> {
+        let template = self.template.as_ref().map_err(TemplateError::clone)?;
+        let ids = template.prompt(&self.tokenizer, conversation)?.ids;
+        let text = template.text(conversation)?;
+        let (tells_tools, tells_calls) = (template.tells_tools(), template.tells_calls());
+        Ok(json!({ "text": text, "ids": ids, "tells_tools": tells_tools, "tells_calls": tells_calls }))
     }
 }
 
-/// The last template, with its source and its special tokens: many conversations follow each other with one.
-type Last = Option<(String, Vec<String>, Result<Template, TemplateError>)>;
-
-fn answer(line: &str, last: &mut Last) -> Result<Value, Error> {
-    let mut given: Value = serde_json::from_str(line)?;
-    let conversation: Conversation = serde_json::from_value(given["conversation"].take())?;
-    let vocabulary = Bytes(serde_json::from_value(given["tokens"].take())?);
-    let source = given["template"].as_str().unwrap_or_default();
-    if last.as_ref().is_none_or(|last| last.0 != source || last.1 != vocabulary.0) {
-        let template = Template::new(
-            source,
-            &vocabulary,
-            &TOKENS.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
-        );
-        *last = Some((source.to_owned(), vocabulary.0.clone(), template));
-    }
-    let Some((_, _, template)) = last else { return Ok(Value::Null) };
-    let prompt = template
-        .as_ref()
-        .map_err(TemplateError::clone)
-        .and_then(|template| Ok((template.prompt(&vocabulary, &conversation)?, template.tells_tools())));
-    Ok(match prompt {
-        Ok((prompt, tells_tools)) => {
-            let bytes: Vec<u8> = prompt.ids.iter().filter_map(|id| vocabulary.bytes(*id)).flatten().collect();
-            let special = prompt.ids.iter().filter(|id| **id >= 256).count();
-            json!({"text": String::from_utf8_lossy(&bytes), "special": special, "tells_tools": tells_tools})
-        }
-        Err(error) => {
-            let refused = matches!(error, TemplateError::Refused(_));
-            json!({"error": error.to_string(), "refused": refused})
-        }
-    })
-}
-
-fn main() -> Result<(), Error> {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut out = stdout().lock();
-    let mut last = None;
+    if let Some(file) = std::env::args_os().nth(1) {
+        let tokenizer = TokenizerFiles::of(&PathBuf::from(file))?.read()?;
+        return Ok(out.write_all(&tokenizer.ok_or("the model has no tokenizer")?)?);
+    }
+    let mut model = None;
     for line in stdin().lock().lines() {
-        writeln!(out, "{}", answer(&line?, &mut last)?)?;
+        let given: Value = serde_json::from_str(&line?)?;
+        if given.get("template").is_some() {
+            model = Some(Model::new(&given)?);
+            continue;
+        }
+        let conversation: Conversation = serde_json::from_value(given)?;
+        let model = model.as_ref().ok_or("the first line has no template")?;
+        let answer =
+            model.answer(&conversation).unwrap_or_else(|error| json!({ "error": error.to_string() }));
+        writeln!(out, "{answer}")?;
     }
     Ok(())
 }
