@@ -34,7 +34,7 @@ fn nano(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
     nano_with(Options::default(), context, sequences)
 }
 
-/// The same, with other options than usual.
+/// Nano as [`nano`] has it, with other options than usual.
 fn nano_with(options: Options, context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
     let options = Options { threads: Some(1), sessions: true, ..options };
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();

@@ -379,7 +379,7 @@ impl CallFormat {
         let headers = ["<|start_header_id|>", "<|header_start|>"];
         let is_llama =
             headers.iter().any(|header| source.contains(header)) && source.contains("\"parameters\":");
-        // A template with no place for calls may have these marks only around the functions, or only in calls.
+        // A template with no place for calls may have marks around the functions only, others in calls only.
         let is_lfm = |format: &&CallFormat| format.name == "lfm2" && source.contains("<|tool_call_start|>");
         let is_bare = |format: &&CallFormat| format.name == "llama3" && is_llama;
         let found = FORMATS.iter().find(has_signs).or_else(|| FORMATS.iter().find(is_lfm));

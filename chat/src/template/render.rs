@@ -1,7 +1,8 @@
 //! Running a template on a thread of its own.
 //!
-//! What a template does is not known before it runs. It counts its own work, and looks whether somebody still
-//! waits for it: a server's client may go, and a limit of time holds for all forms of a conversation together.
+//! What a template does is not known before it runs. It counts its own work, and looks whether somebody
+//! still waits for it: a server's client may go, and a limit of time holds for all forms of a conversation
+//! together.
 
 use super::context;
 use super::error::TemplateError;

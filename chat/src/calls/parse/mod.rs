@@ -69,8 +69,8 @@ struct Call {
 
 impl TextParser {
     /// A parser of what follows a prompt. `declared` are the functions that may be called; without any,
-    /// nothing is a call. `thoughts` are the marks of thoughts, `is_thinking` says that the prompt ends inside
-    /// of some.
+    /// nothing is a call. `thoughts` are the marks of thoughts, and `is_thinking` says that the prompt ends
+    /// inside of some.
     pub fn new(
         vocabulary: &dyn Vocabulary,
         format: Option<&'static CallFormat>,
