@@ -2,10 +2,10 @@
 
 use crate::error::Failure;
 use crate::model::Facts;
+use kernmill::SamplerParams;
 use kernmill::chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
 use kernmill::constrain::Rule;
 use kernmill::runtime::{AdapterUse, StopReason};
-use kernmill::SamplerParams;
 use kernmill::serve::{Answer, Class, Finish, Request, Token};
 use pyo3::FromPyObject;
 use serde_json::Value;
