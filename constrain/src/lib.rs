@@ -37,6 +37,7 @@ mod numbers;
 mod parser;
 mod regular;
 mod rule;
+mod words;
 
 pub use constraint::Constraint;
 pub use error::Error;

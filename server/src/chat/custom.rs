@@ -1,7 +1,6 @@
-//! Custom tools of OpenAI's APIs: their input is a text of a form, and no JSON. The model is told of a function
-//! with one argument, and its call is taken out of the JSON again.
+//! Custom tools of OpenAI's APIs: their input is a text of a form, and no JSON. The model is told of a
+//! function with one argument, and the input is taken out of the call's JSON again.
 
-use super::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use kernmill::chat::Tool;
@@ -11,17 +10,13 @@ use serde_json::{Value, json};
 /// The one argument of such a function.
 const INPUT: &str = "input";
 
-/// Reads a custom tool, and gives its format as it is shown.
+/// The function that stands for a custom tool, with the tool's format if it has one.
 ///
 /// # Errors
-/// When a field is wrong, or calls cannot be held to the format.
-pub fn tool(tool: &mut Fields) -> Result<(Tool, Value), ApiError> {
-    let name = tool.text("name")?.ok_or_else(|| tool.missing("name"))?;
-    check_name(&tool.name("name"), &name, NAME)?;
-    let mut description = tool.text("description")?.unwrap_or_default();
-    let shown = tool.look("format").unwrap_or_else(|| json!({ "type": "text" }));
+/// When a field of the format is wrong, or calls cannot be held to it.
+pub fn function(name: String, mut description: String, format: Option<Fields>) -> Result<Tool, ApiError> {
     let mut input = json!({ "type": "string" });
-    if let Some(mut format) = tool.object("format")?
+    if let Some(mut format) = format
         && let Some((definition, pattern)) = form(&mut format)?
     {
         input["pattern"] = json!(pattern);
@@ -36,7 +31,7 @@ pub fn tool(tool: &mut Fields) -> Result<(Tool, Value), ApiError> {
         "required": [INPUT],
         "additionalProperties": false,
     });
-    Ok((Tool { name, description, parameters: Some(parameters), strict: true }, shown))
+    Ok(Tool { name, description, parameters: Some(parameters), strict: true })
 }
 
 /// The definition of a format, and an expression for it; `None` for any text.

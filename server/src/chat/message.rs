@@ -67,7 +67,7 @@ pub fn logprobs(facts: &Facts, scored: &[Scored]) -> Value {
 struct Called {
     id: String,
     name: String,
-    /// Its arguments, or the input of a custom tool.
+    /// Arguments, or the input of a custom tool.
     text: String,
     is_custom: bool,
 }

@@ -6,7 +6,7 @@ use crate::fields::Fields;
 use crate::limits;
 use kernmill::chat::ToolChoice;
 use kernmill::chat::{Conversation, Tool};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Letters of a function's name at most, in the APIs of OpenAI and Ollama.
@@ -35,7 +35,7 @@ pub fn tools(fields: &mut Fields) -> Result<Tools, ApiError> {
         match kind.as_str() {
             "function" => tools.push(function_tool(&mut inner("function")?, "parameters", NAME)?),
             "custom" => {
-                let (tool, _) = custom::tool(&mut inner("custom")?)?;
+                let (tool, _) = custom_tool(&mut inner("custom")?)?;
                 customs.insert(tool.name.clone());
                 tools.push(tool);
             }
@@ -73,6 +73,19 @@ pub fn function_tool(function: &mut Fields, schema: &str, most: usize) -> Result
     };
     let strict = function.flag("strict")?.unwrap_or(false);
     Ok(Tool { name, description, parameters, strict })
+}
+
+/// A custom tool as a function, and its format as it is shown.
+///
+/// # Errors
+/// When a field is wrong, or calls cannot be held to the format.
+pub fn custom_tool(tool: &mut Fields) -> Result<(Tool, Value), ApiError> {
+    let name = tool.text("name")?.ok_or_else(|| tool.missing("name"))?;
+    check_name(&tool.name("name"), &name, NAME)?;
+    let description = tool.text("description")?.unwrap_or_default();
+    let shown = tool.look("format").unwrap_or_else(|| json!({ "type": "text" }));
+    let format = tool.object("format")?;
+    Ok((custom::function(name, description, format)?, shown))
 }
 
 /// Checks that no two functions have the same name.

@@ -14,7 +14,7 @@ pub struct Open {
     pub id: String,
     /// Name of a call, which its output refers to; empty for other items.
     pub call: String,
-    /// Its text so far.
+    /// Text so far.
     pub text: String,
     /// Whether it is a call of a custom tool, whose text is the tool's input.
     pub is_custom: bool,

@@ -1,7 +1,6 @@
 //! Tools of OpenAI's Responses that a model may call.
 
-use crate::chat::custom;
-use crate::chat::tools::{check_name, check_names, function_tool, spaced};
+use crate::chat::tools::{check_name, check_names, custom_tool, function_tool, spaced};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
@@ -50,7 +49,7 @@ impl Declared {
             match kind {
                 "function" => declared.function(&mut tool)?,
                 "custom" => {
-                    let (made, format) = custom::tool(&mut tool)?;
+                    let (made, format) = custom_tool(&mut tool)?;
                     declared.shown.push(json!({
                         "type": "custom",
                         "name": made.name,
@@ -115,7 +114,7 @@ impl Declared {
             let kind = tool.text("type")?;
             let tool = match kind.as_deref() {
                 None | Some("function") => function_tool(&mut tool, "parameters", crate::chat::tools::NAME)?,
-                Some("custom") => custom::tool(&mut tool)?.0,
+                Some("custom") => custom_tool(&mut tool)?.0,
                 Some(kind) => return Err(tool.wrong("type", &json!(kind), "function or custom")),
             };
             let told = spaced(Some(&own), &tool.name);
