@@ -82,14 +82,49 @@ impl Renderer {
         away(TIME, move |watch| renderer.in_a_form(&conversation, watch))
     }
 
-    /// The text of a prompt, in the first form of the conversation that the template takes whole.
+    /// The text of a prompt, with all declared functions.
     fn in_a_form(&self, conversation: &Conversation, watch: &Watch) -> Result<Text, TemplateError> {
+        let text = self.whole(conversation, &self.takes, watch)?;
+        if !self.takes.tells_tools || self.are_told(conversation, &text, watch) {
+            return Ok(text);
+        }
+        // The template has a place for functions, but not in this conversation.
+        let lost = "it drops the functions that are declared, because of the turns beside them";
+        if self.takes.format.pairs().is_some() {
+            return Err(TemplateError::Refused(lost.to_owned()));
+        }
+        let text = self.whole(conversation, &Takes { tells_tools: false, ..self.takes }, watch)?;
+        match self.are_told(conversation, &text, watch) {
+            true => Ok(text),
+            false => Err(TemplateError::Refused(lost.to_owned())),
+        }
+    }
+
+    /// Whether a text, that of a conversation, tells the declared functions: it names all of them, and without
+    /// them it is another one. Their names alone can also stand in earlier calls.
+    fn are_told(&self, conversation: &Conversation, text: &Text, watch: &Watch) -> bool {
+        let text = text.as_str();
+        if !conversation.tools.iter().all(|tool| text.contains(&tool.name)) {
+            return false;
+        }
+        let without = Conversation { tools: Vec::new(), ..conversation.clone() };
+        conversation.tools.is_empty()
+            || self.whole(&without, &self.takes, watch).map_or(true, |other| other.as_str() != text)
+    }
+
+    /// The text of a prompt, in the first form of the conversation that the template takes whole.
+    fn whole(
+        &self,
+        conversation: &Conversation,
+        takes: &Takes,
+        watch: &Watch,
+    ) -> Result<Text, TemplateError> {
         let limits = (WORK, watch);
-        let has = context::has(conversation, &self.takes);
+        let has = context::has(conversation, takes);
         let mut written = None;
         for form in FORMS.into_iter().filter(|form| form.is_own(has)) {
-            let text = self.render(conversation, &self.takes, form, limits);
-            let is_whole = text.is_ok() && form.is_kept(has, self.takes.drops);
+            let text = self.render(conversation, takes, form, limits);
+            let is_whole = text.is_ok() && form.is_kept(has, takes.drops);
             // What the template says of the conversation as it is says most.
             if is_whole
                 || written.as_ref().is_none_or(|written: &Result<_, _>| written.is_err() && text.is_ok())
@@ -100,7 +135,7 @@ impl Renderer {
                 break;
             }
         }
-        written.unwrap_or_else(|| self.render(conversation, &self.takes, FORMS[0], limits))
+        written.unwrap_or_else(|| self.render(conversation, takes, FORMS[0], limits))
     }
 
     fn render(

@@ -186,6 +186,30 @@ fn functions_are_told_where_a_template_has_no_place_for_them() {
     assert_eq!(own.text(&conversation(&items, &weather())).unwrap(), "<weather>[system]Be brief.[user]A");
 }
 
+/// A template may tell functions in some conversations and not in others.
+#[test]
+fn functions_are_told_in_every_conversation() {
+    let beside = template(&said(
+        "{% if messages[0].role == 'system' %}{% for t in tools or [] %}<{{ t.function.name }}>{% endfor %}{% endif %}",
+    ));
+    let system = json!([{"instructions": "Be brief."}, user("A")]);
+    assert!(beside.tells_tools());
+    assert_eq!(beside.text(&conversation(&system, &weather())).unwrap(), "<weather>[system]Be brief.[user]A");
+    let alone = beside.text(&conversation(&json!([user("A")]), &weather())).unwrap();
+    assert!(alone.contains("[system]You may call") && alone.contains("\"weather\""), "{alone}");
+    // The name alone, of an earlier call, tells the model nothing.
+    let last = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}\
+        {{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}\
+        {% if loop.last and m.role == 'user' and tools %}{{ tools | tojson }}{% endif %}{% endfor %}";
+    let items = json!([user("A"), call("c1", "Oslo"), output("c1", "rain")]);
+    let text = template(last).text(&conversation(&items, &weather())).unwrap();
+    assert!(text.starts_with("[system]You may call") && text.contains("The weather."), "{text}");
+    // Where they cannot be told in the instructions either, the conversation is refused.
+    let pairs = format!("{}<function=x>\n<parameter=y>", last.replace("[{{ m.role }}]", "<tool_call>"));
+    let error = template(&pairs).text(&conversation(&items, &weather())).unwrap_err();
+    assert!(error.to_string().contains("it drops the functions that are declared"), "{error}");
+}
+
 #[test]
 fn calls_are_texts_where_a_template_tells_only_functions() {
     let items = json!([
