@@ -9,6 +9,10 @@ use crate::limits;
 use kernmill::chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
+/// Members of blocks that clients send back as they got them, or that say what to cache. They mean nothing to
+/// a model.
+const MEANINGLESS: &[&str] = &["cache_control", "caller", "citations", "signature"];
+
 /// What lines of a system text begin with that clients change with every request. The prefix cache would find
 /// nothing after them.
 const VOLATILE: &str = "x-anthropic-";
@@ -34,7 +38,7 @@ pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<bool
     let mut turns: Vec<(String, Vec<(String, Fields)>)> = Vec::new();
     let mut last = String::new();
     for (at, message) in list.into_iter().enumerate() {
-        let mut message = Fields::of(message, &format!("messages[{at}]."))?;
+        let mut message = fields.within(&format!("messages[{at}]"), message)?;
         let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
         if !["user", "assistant", "system"].contains(&role.as_str()) {
             return Err(message.wrong("role", &Value::String(role), "user, assistant or system"));
@@ -83,7 +87,8 @@ fn text(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiError> {
     };
     let mut texts = Vec::new();
     for (at, block) in blocks.into_iter().enumerate() {
-        let mut block = Fields::of(block, &format!("{}[{at}].", fields.name(field)))?;
+        let mut block = fields.within(&format!("{field}[{at}]"), block)?;
+        block.pass_over(MEANINGLESS);
         match block.text("type")?.as_deref() {
             None | Some("text") => {
                 texts.push(block.text("text")?.ok_or_else(|| block.missing("text"))?);
@@ -110,9 +115,10 @@ fn blocks(message: &mut Fields) -> Result<Vec<(String, Fields)>, ApiError> {
         Some(Value::Array(list)) => list,
         Some(other) => return Err(message.wrong("content", &other, expected)),
     };
-    let named = |(at, block)| {
-        let mut block = Fields::of(block, &format!("{}[{at}].", message.name("content")))?;
+    let named = |(at, block): (usize, Value)| {
+        let mut block = message.within(&format!("content[{at}]"), block)?;
         let kind = block.text("type")?.ok_or_else(|| block.missing("type"))?;
+        block.pass_over(MEANINGLESS);
         Ok((kind, block))
     };
     list.into_iter().enumerate().map(named).collect()

@@ -27,6 +27,28 @@ async fn count(state: &Arc<State>, with: Value) -> u64 {
 }
 
 #[tokio::test]
+async fn what_nobody_takes_of_messages_is_named() {
+    let state = harmony(json!([{ "answer": "Yes." }]));
+    let messages = json!([
+        { "role": "user", "content": "A" },
+        { "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "B", "signature": "s" },
+            { "type": "tool_use", "id": "t", "name": "f", "input": { "x": 1 }, "caller": null, "late": 1 },
+        ] },
+        { "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "t", "cache_control": { "type": "ephemeral" },
+              "content": [{ "type": "text", "text": "C", "big": 1 }] },
+        ], "odd": 1 },
+    ]);
+    let system = json!([{ "type": "text", "text": "D", "cache_control": { "type": "ephemeral" }, "far": 1 }]);
+    let (status, named, message) = post(&state, json!({ "messages": messages, "system": system })).await;
+    assert_eq!(status, 200, "{message}");
+    let expected =
+        "system[0].far, messages[1].content[1].late, messages[2].odd, messages[2].content[0].content[0].big";
+    assert_eq!(named, expected);
+}
+
+#[tokio::test]
 async fn structured_outputs_are_followed_in_both_places() {
     let schema = json!({
         "type": "object", "properties": { "age": { "const": 31 } }, "required": ["age"], "additionalProperties": false,

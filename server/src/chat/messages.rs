@@ -8,13 +8,21 @@ use crate::limits;
 use kernmill::chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
-/// Appends messages to a conversation.
+/// Members of messages, of their parts and of calls that clients send back as they got them. They mean
+/// nothing to a model.
+pub const MEANINGLESS: &[&str] = &["annotations", "cache_control", "index", "logprobs", "name", "type"];
+
+/// Appends the messages of `body` to a conversation.
 ///
 /// # Errors
 /// When a message is wrong.
-pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<(), ApiError> {
+pub fn read(
+    body: &mut Fields,
+    messages: Vec<Value>,
+    conversation: &mut Conversation,
+) -> Result<(), ApiError> {
     for (at, message) in messages.into_iter().enumerate() {
-        let mut fields = Fields::of(message, &format!("messages[{at}]."))?;
+        let mut fields = body.within(&format!("messages[{at}]"), message)?;
         let role = fields.text("role")?.ok_or_else(|| fields.missing("role"))?;
         match role.as_str() {
             "system" | "developer" => {
@@ -54,6 +62,7 @@ pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<(),
                 return Err(fields.wrong("role", &role, "system, developer, user, assistant or tool"));
             }
         }
+        fields.pass_over(MEANINGLESS);
     }
     order_results(&mut conversation.items);
     Ok(())
@@ -142,7 +151,8 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
         return Err(fields.missing("content"));
     }
     for (at, call) in calls.into_iter().enumerate() {
-        let mut call = Fields::of(call, &format!("{}[{at}].", fields.name("tool_calls")))?;
+        let mut call = fields.within(&format!("tool_calls[{at}]"), call)?;
+        call.pass_over(MEANINGLESS);
         let id = call.text("id")?.ok_or_else(|| call.missing("id"))?;
         if let Some(mut custom) = call.object("custom")? {
             let name = custom.text("name")?.ok_or_else(|| custom.missing("name"))?;
@@ -192,7 +202,7 @@ pub fn text_of(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiEr
     };
     let mut text = String::new();
     for (at, part) in parts.into_iter().enumerate() {
-        let mut part = Fields::of(part, &format!("{}[{at}].", fields.name(field)))?;
+        let mut part = fields.within(&format!("{field}[{at}]"), part)?;
         let kind = part.text("type")?.unwrap_or_else(|| "text".to_owned());
         match kind.as_str() {
             "text" | "input_text" | "output_text" => {
@@ -206,6 +216,7 @@ pub fn text_of(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiEr
                 return Err(ApiError::field(param, message));
             }
         }
+        part.pass_over(MEANINGLESS);
     }
     Ok(Some(text))
 }

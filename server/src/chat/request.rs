@@ -53,7 +53,7 @@ impl ChatRequest {
             return Err(fields.wrong("messages", &Value::Array(messages), "at least one message"));
         }
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
-        messages::read(messages, &mut conversation)?;
+        messages::read(&mut fields, messages, &mut conversation)?;
         let continues = continues(&mut fields, &conversation)?;
         let Tools { tools, customs, is_older } = tools::tools(&mut fields)?;
         conversation.tools = tools;

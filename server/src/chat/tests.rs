@@ -176,6 +176,14 @@ async fn fields_inside_of_objects_are_named_with_their_path() {
     let body = ask(
         CHAT,
         json!({
+            "messages": [
+                { "role": "user", "content": [{ "type": "text", "text": "A", "big": 1 }], "name": "Ann" },
+                { "role": "assistant", "content": null, "annotations": [], "tool_calls": [
+                    { "id": "c", "type": "function", "index": 0, "late": 1,
+                      "function": { "name": "f", "arguments": "{}" } },
+                ] },
+                { "role": "tool", "tool_call_id": "c", "content": "B", "is_error": true },
+            ],
             "response_format": { "type": "json_object", "strictly": true },
             "stream_options": { "include_usage": true, "continuous_usage_stats": true },
             "reasoning": { "effort": "low", "max_tokens": 5, "exclude": null },
@@ -188,6 +196,9 @@ async fn fields_inside_of_objects_are_named_with_their_path() {
     assert_eq!(status, 200, "{text}");
     let named = headers["x-kernmill-unknown-fields"].to_str().unwrap();
     for name in [
+        "messages[0].content[0].big",
+        "messages[1].tool_calls[0].late",
+        "messages[2].is_error",
         "response_format.strictly",
         "stream_options.continuous_usage_stats",
         "reasoning.max_tokens",

@@ -1,7 +1,7 @@
 //! Messages of Ollama's API as a conversation. Calls have no ids there: a result belongs to the first call of
 //! its function that has none yet.
 
-use crate::chat::messages::{arguments, content, order_results, waiting};
+use crate::chat::messages::{MEANINGLESS, arguments, content, order_results, waiting};
 use crate::chat::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -9,14 +9,18 @@ use crate::limits;
 use kernmill::chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
-/// Appends messages to a conversation. Whether the last one is the model's, which its answer goes on in.
+/// Appends the messages of `body` to a conversation. Whether the last one is the model's, which its answer goes on in.
 ///
 /// # Errors
 /// When a message is wrong.
-pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<bool, ApiError> {
+pub fn read(
+    body: &mut Fields,
+    messages: Vec<Value>,
+    conversation: &mut Conversation,
+) -> Result<bool, ApiError> {
     let mut last = None;
     for (at, message) in messages.into_iter().enumerate() {
-        let mut message = Fields::of(message, &format!("messages[{at}]."))?;
+        let mut message = body.within(&format!("messages[{at}]"), message)?;
         let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
         no_images(&mut message)?;
         match role.as_str() {
@@ -34,6 +38,7 @@ pub fn read(messages: Vec<Value>, conversation: &mut Conversation) -> Result<boo
                 return Err(message.wrong("role", &Value::String(role), "system, user, assistant or tool"));
             }
         }
+        message.pass_over(MEANINGLESS);
         last = Some((role, message.name("role")));
     }
     order_results(&mut conversation.items);
@@ -79,13 +84,15 @@ fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<()
         conversation.items.push(Item::Preamble(text));
     }
     for (at, call) in calls.into_iter().enumerate() {
-        let mut call = Fields::of(call, &format!("{}[{at}].", message.name("tool_calls")))?;
+        let mut call = message.within(&format!("tool_calls[{at}]"), call)?;
+        call.pass_over(MEANINGLESS);
         let id = call.text("id")?.filter(|id| !id.is_empty());
         let id = id.unwrap_or_else(|| format!("call_{}", conversation.items.len()));
         let mut function = call.object("function")?.ok_or_else(|| call.missing("function"))?;
         let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
         check_name(&function.name("name"), &name, NAME)?;
         let arguments = arguments(&mut function, "arguments")?;
+        function.pass_over(MEANINGLESS);
         conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
     }
     Ok(())

@@ -73,7 +73,7 @@ impl OllamaRequest {
             Route::Chat => {
                 let list = fields.list("messages", limits::MESSAGES)?.unwrap_or_default();
                 let is_empty = list.is_empty();
-                continues = messages::read(list, &mut conversation)?;
+                continues = messages::read(&mut fields, list, &mut conversation)?;
                 let Tools { tools, customs, .. } = tools(&mut fields)?;
                 if let Some(name) = customs.first() {
                     let message = format!(

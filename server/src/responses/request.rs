@@ -269,7 +269,8 @@ impl Reading<'_> {
         for (at, value) in list.into_iter().enumerate() {
             let (value, ids) = self.resolved(value, &format!("{}[{at}]", fields.name("input")))?;
             sealed.extend(ids.map(|ids| (conversation.items.len(), ids)));
-            let mut item = Fields::of(value.clone(), &format!("{}[{at}].", fields.name("input")))?;
+            let mut item = fields.within(&format!("input[{at}]"), value.clone())?;
+            item.pass_over(&["id", "status", "created_by"]);
             let kind = item.text("type")?.unwrap_or_else(|| "message".to_owned());
             match kind.as_str() {
                 "message" => message(&mut item, conversation)?,
@@ -331,7 +332,7 @@ impl Reading<'_> {
         for (field, expected) in [("content", "reasoning_text"), ("summary", "summary_text")] {
             for (at, part) in item.list(field, limits::MESSAGES)?.unwrap_or_default().into_iter().enumerate()
             {
-                let mut part = Fields::of(part, &format!("{}[{at}].", item.name(field)))?;
+                let mut part = item.within(&format!("{field}[{at}]"), part)?;
                 let kind = part.text("type")?.unwrap_or_else(|| expected.to_owned());
                 if kind != expected && kind != "text" {
                     return Err(part.wrong("type", &Value::String(kind), &format!("\"{expected}\"")));
@@ -342,6 +343,7 @@ impl Reading<'_> {
                 break;
             }
         }
+        item.pass_over(&["summary"]);
         if let Some(ids) = ids.as_ref().filter(|_| text.is_empty()) {
             let facts = self.state.backend.facts();
             let messages = facts.format.messages(tokenizer(facts)?, conversation, ids);
