@@ -100,8 +100,8 @@ impl Renderer {
         }
     }
 
-    /// Whether a text, that of a conversation, tells the declared functions: it names all of them, and without
-    /// them it is another one. Their names alone can also stand in earlier calls.
+    /// Whether a text, that of a conversation, tells the declared functions: it names all of them, and it is
+    /// another one without them. Their names alone can also stand in earlier calls.
     fn are_told(&self, conversation: &Conversation, text: &Text, watch: &Watch) -> bool {
         let text = text.as_str();
         if !conversation.tools.iter().all(|tool| text.contains(&tool.name)) {

@@ -9,7 +9,8 @@ use crate::limits;
 use kernmill::chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
-/// Appends the messages of `body` to a conversation. Whether the last one is the model's, which its answer goes on in.
+/// Appends the messages of `body` to a conversation. Whether the last one is the model's, which its answer
+/// goes on in.
 ///
 /// # Errors
 /// When a message is wrong.
