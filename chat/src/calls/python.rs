@@ -59,7 +59,7 @@ pub(super) fn begins_list(text: &str, is_declared: impl Fn(&str) -> bool) -> Opt
 pub(super) fn begins_arguments(text: &str) -> Option<bool> {
     let text = text.trim_start();
     let length = text.find(ENDS).unwrap_or(text.len());
-    match text[length..].as_bytes() {
+    match &text.as_bytes()[length..] {
         _ if length >= NAME_BYTES => Some(false),
         [] | [b'='] => None,
         [b'=', next, ..] => Some(is_keyword(text[..length].trim_end()) && *next != b'='),
