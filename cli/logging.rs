@@ -1,7 +1,6 @@
 //! `-v`, `--log-file` and `RUST_LOG`: what the libraries say about their work.
 
 use crate::failure::{Failure, Result};
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use tracing::level_filters::LevelFilter;
@@ -53,8 +52,8 @@ impl LogArgs {
         let lines = match &self.log_file {
             None => self.lines(std::io::stderr),
             Some(path) => {
-                let file = File::options().create(true).append(true).open(path);
-                self.lines(Mutex::new(file.map_err(Failure::read(path))?))
+                let file = kernmill_os::files::open_log(path).map_err(Failure::read(path))?;
+                self.lines(Mutex::new(file))
             }
         };
         registry().with(lines.with_filter(filter)).init();

@@ -27,6 +27,26 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     regular(File::options().read(true).append(true), path)
 }
 
+/// Opens a file for lines of a log behind those that it has, and makes it where there is none.
+///
+/// # Errors
+/// When the file cannot be opened, or holds something else: a log begins with a digit of its first line's
+/// date, or with `{"timestamp"`. A name given by mistake spoils no file.
+pub fn open_log(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        let mut begin = Vec::new();
+        File::open(path)?.take(LOG_OBJECT.len() as u64).read_to_end(&mut begin)?;
+        if begin != LOG_OBJECT && !begin.first().is_none_or(u8::is_ascii_digit) {
+            let what = "lines would be appended to it, and it is no log: give another name";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+    }
+    File::options().create(true).append(true).open(path)
+}
+
+/// What a log of JSON begins with.
+const LOG_OBJECT: &[u8] = b"{\"timestamp\"";
+
 fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     // Without O_NONBLOCK, opening a named pipe waits for its other side.
     let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;

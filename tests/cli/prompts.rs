@@ -131,6 +131,15 @@ fn what_is_done_is_said_where_it_is_asked_for() {
     }
     assert_eq!(sandbox.read("log").matches("the only one").count(), 2, "a log is appended to");
     sandbox.run(&[&run[..], &["--log-file", "none/log"]].concat()).refused(&["none/log", "No such file"]);
+    let json = [&run[..], &["--log-format", "json", "--log-file", "lines"]].concat();
+    sandbox.run(&json).text();
+    sandbox.run(&json).text();
+    // Nothing else is appended to.
+    for file in ["a.plan", "ids.json"] {
+        let before = std::fs::read(sandbox.path(file)).unwrap();
+        sandbox.run(&[&run[..], &["--log-file", file]].concat()).refused(&[file, "it is no log"]);
+        assert!(std::fs::read(sandbox.path(file)).unwrap() == before, "{file} was written to");
+    }
     let traced = |filter: &str| {
         let args = ["explain", "model-specs/nano/nano.toml", "-q", "--emit", "fused"];
         let output = program().args(args).env("RUST_LOG", filter).output().unwrap();
