@@ -54,12 +54,9 @@ fn a_template_ends_with_its_client_at_its_limit_and_with_the_server() {
     let served = served(Duration::from_millis(50));
     assert_eq!(post(served.address, CHAT, &body(3)).status, 200);
     wait(false);
-    // At its limit.
-    let start = Instant::now();
+    // At one of its limits, of work and of time.
     let reply = post(served.address, CHAT, &body(4001));
-    let taken = start.elapsed();
-    assert!(reply.status == 400 && reply.body.contains("takes longer than a template may"), "{}", reply.body);
-    assert!(taken >= Duration::from_secs(2), "{taken:?}");
+    assert!(reply.status == 400 && reply.body.contains("than a template may"), "{}", reply.body);
     wait(false);
     // With its client.
     let asks = || {
