@@ -136,9 +136,9 @@ fn what_is_done_is_said_where_it_is_asked_for() {
     sandbox.run(&json).text();
     // Nothing else is appended to.
     for file in ["a.plan", "ids.json"] {
-        let before = std::fs::read(sandbox.path(file)).unwrap();
+        let before = fs::read(sandbox.path(file)).unwrap();
         sandbox.run(&[&run[..], &["--log-file", file]].concat()).refused(&[file, "it is no log"]);
-        assert!(std::fs::read(sandbox.path(file)).unwrap() == before, "{file} was written to");
+        assert!(fs::read(sandbox.path(file)).unwrap() == before, "{file} was written to");
     }
     let traced = |filter: &str| {
         let args = ["explain", "model-specs/nano/nano.toml", "-q", "--emit", "fused"];
