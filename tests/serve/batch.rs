@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The answers of a batch by the names of its lines, of which so many fail.
+/// The answers of a batch by the names of its lines. `failed` of the lines fail.
 fn batch((loaded, end_tokens): (Loaded, Vec<u32>), lines: &[String], failed: u64) -> BTreeMap<String, Value> {
     let dir = tempfile::tempdir().unwrap();
     let (path, name) = (dir.path().join("answers.jsonl"), Path::new("requests.jsonl"));

@@ -211,7 +211,7 @@ impl Draft {
             Kind::Completion(asked, draft) => {
                 let choice = draft.choice(facts, &asked, 0, answer).map_err(say)?;
                 let mut body = asked.object(&self.head, vec![choice], from_ref(answer));
-                // Whoever goes on from the answer needs its ids, and so does this batch after a stop.
+                // The ids serve clients that go on from the answer, and this batch after a stop.
                 body["choices"][0]["token_ids"] = json!(asked.made(answer));
                 body["usage"]["prompt_tokens_details"]["disk_tokens"] = json!(answer.disk_tokens);
                 if let Some(session) = session {
