@@ -46,10 +46,19 @@ pub const TEMPLATE_BYTES: usize = 1 << 20;
 pub struct Template {
     renderer: Arc<Renderer>,
     marks: Marks,
-    /// How the model writes calls.
-    calls: Option<&'static CallFormat>,
     /// Marks of the thoughts that the model writes into its texts, if it does.
     thoughts: Option<ThoughtMarks>,
+}
+
+/// A prompt, and how the text behind it is read.
+pub(crate) struct Written {
+    /// Ids of the conversation, and what comes before the model's answer.
+    pub prompt: Prompt,
+    /// Where the text has thoughts.
+    pub thoughts: Thoughts,
+    /// How the model writes calls. This is [`Template::calls`], but where the template has no place for the
+    /// functions of this conversation: the model is told there in its instructions how to call them.
+    pub calls: Option<&'static CallFormat>,
 }
 
 impl Template {
@@ -73,11 +82,9 @@ impl Template {
         for name in ["bos_token", "eos_token"] {
             tokens.entry(name.to_owned()).or_default();
         }
-        let calls = CallFormat::of_template(source);
-        let renderer = Arc::new(Renderer::new(source, tokens, calls)?);
-        let calls = if renderer.takes.tells_tools { calls } else { Some(renderer.takes.format) };
+        let renderer = Arc::new(Renderer::new(source, tokens, CallFormat::of_template(source))?);
         let (marks, thoughts) = (Marks::of(vocabulary), ThoughtMarks::of_template(source));
-        Ok(Template { renderer, marks, calls, thoughts })
+        Ok(Template { renderer, marks, thoughts })
     }
 
     /// Whether the template has a place for declared functions.
@@ -94,7 +101,7 @@ impl Template {
     /// model is told of them in its instructions, and asked to call them in the format that the template
     /// shows, otherwise in [`CallFormat::UNTOLD`].
     pub fn calls(&self) -> Option<&'static CallFormat> {
-        self.calls
+        self.renderer.calls
     }
 
     /// Marks of thoughts in the model's texts: those that the template has, otherwise the usual ones.
@@ -111,19 +118,19 @@ impl Template {
         vocabulary: &dyn Vocabulary,
         conversation: &Conversation,
     ) -> Result<Prompt, TemplateError> {
-        Ok(self.begin(vocabulary, conversation)?.0)
+        Ok(self.begin(vocabulary, conversation)?.prompt)
     }
 
-    /// A prompt as [`Template::prompt`] makes it, and where the text behind it has thoughts.
+    /// A prompt as [`Template::prompt`] makes it, and how the text behind it is read.
     ///
     /// # Errors
     /// As [`Template::prompt`].
-    pub fn begin(
+    pub(crate) fn begin(
         &self,
         vocabulary: &dyn Vocabulary,
         conversation: &Conversation,
-    ) -> Result<(Prompt, Thoughts), TemplateError> {
-        let written = self.renderer.written(conversation)?;
+    ) -> Result<Written, TemplateError> {
+        let (written, calls) = self.renderer.written(conversation)?;
         let thoughts = self.thoughts(written.as_str(), conversation.effort);
         let text = characters(&written);
         let marks = self.marks.find(&text, |(_, is_template)| *is_template);
@@ -138,7 +145,7 @@ impl Template {
             prompt.ids.push(id);
         }
         prompt.mark();
-        Ok((prompt, thoughts))
+        Ok(Written { prompt, thoughts, calls })
     }
 
     /// Where the text behind a prompt has thoughts.
@@ -158,7 +165,7 @@ impl Template {
     /// # Errors
     /// When the template refuses the conversation or fails.
     pub fn text(&self, conversation: &Conversation) -> Result<String, TemplateError> {
-        Ok(self.renderer.written(conversation)?.as_str().to_owned())
+        Ok(self.renderer.written(conversation)?.0.as_str().to_owned())
     }
 
     /// Ids of a text whose special tokens are `marks`, and no others.

@@ -41,6 +41,8 @@ pub(super) struct Renderer {
     /// Texts of tokens, by the names that templates have for them.
     tokens: BTreeMap<String, String>,
     pub takes: Takes,
+    /// How the model's calls are read, if the template shows it, or if kernmill told the model.
+    pub calls: Option<&'static CallFormat>,
 }
 
 impl Renderer {
@@ -61,32 +63,40 @@ impl Renderer {
             // Only formats whose arguments are an object are told where the template has no place for
             // functions.
             let told = calls.filter(|calls| calls.pairs().is_none()).unwrap_or(&CallFormat::UNTOLD);
-            let mut renderer = Renderer { program, tokens, takes: Takes::usual(told) };
+            let mut renderer = Renderer { program, tokens, takes: Takes::usual(told), calls: Some(told) };
             renderer.takes = Takes::ask(renderer.takes, |conversation, takes| {
                 let text = renderer.render(conversation, takes, FORMS[0], (WORK / 8, watch)).ok()?;
                 Some(text.as_str().to_owned())
             });
-            if let Some(calls) = calls.filter(|_| renderer.takes.tells_tools) {
-                renderer.takes.format = calls;
+            if renderer.takes.tells_tools {
+                renderer.takes.format = calls.unwrap_or(told);
+                renderer.calls = calls;
             }
             Ok(renderer)
         })
     }
 
-    /// The text of a prompt, special tokens as the template writes them.
+    /// The text of a prompt, special tokens as the template writes them, and how calls behind it are read.
     ///
     /// # Errors
     /// When the template refuses the conversation or fails, or nobody waits any more.
-    pub fn written(self: &Arc<Renderer>, conversation: &Conversation) -> Result<Text, TemplateError> {
+    pub fn written(
+        self: &Arc<Renderer>,
+        conversation: &Conversation,
+    ) -> Result<(Text, Option<&'static CallFormat>), TemplateError> {
         let (renderer, conversation) = (Arc::clone(self), conversation.clone());
         away(TIME, move |watch| renderer.in_a_form(&conversation, watch))
     }
 
-    /// The text of a prompt, with all declared functions.
-    fn in_a_form(&self, conversation: &Conversation, watch: &Watch) -> Result<Text, TemplateError> {
+    /// The text of a prompt, with all declared functions, and how calls behind it are read.
+    fn in_a_form(
+        &self,
+        conversation: &Conversation,
+        watch: &Watch,
+    ) -> Result<(Text, Option<&'static CallFormat>), TemplateError> {
         let text = self.whole(conversation, &self.takes, watch)?;
         if !self.takes.tells_tools || self.are_told(conversation, &text, watch) {
-            return Ok(text);
+            return Ok((text, self.calls));
         }
         // The template has a place for functions, but not in this conversation.
         let lost = "it drops the functions that are declared, because of the turns beside them";
@@ -95,7 +105,7 @@ impl Renderer {
         }
         let text = self.whole(conversation, &Takes { tells_tools: false, ..self.takes }, watch)?;
         match self.are_told(conversation, &text, watch) {
-            true => Ok(text),
+            true => Ok((text, Some(self.takes.format))),
             false => Err(TemplateError::Refused(lost.to_owned())),
         }
     }
@@ -107,9 +117,14 @@ impl Renderer {
         if !conversation.tools.iter().all(|tool| text.contains(&tool.name)) {
             return false;
         }
+        // A name that no turn has can come from the declaration alone.
+        let is_said =
+            |name: &str| conversation.items.iter().any(|item| texts(item).any(|text| text.contains(name)));
+        if conversation.tools.is_empty() || conversation.tools.iter().any(|tool| !is_said(&tool.name)) {
+            return true;
+        }
         let without = Conversation { tools: Vec::new(), ..conversation.clone() };
-        conversation.tools.is_empty()
-            || self.whole(&without, &self.takes, watch).map_or(true, |other| other.as_str() != text)
+        self.whole(&without, &self.takes, watch).map_or(true, |other| other.as_str() != text)
     }
 
     /// The text of a prompt, in the first form of the conversation that the template takes whole.
@@ -193,20 +208,25 @@ fn away<T: Send + 'static>(
     done.unwrap_or_else(|why| Err(TemplateError::Render(stopped(&why))))
 }
 
+/// Texts of an item that a template may write.
+fn texts(item: &Item) -> impl Iterator<Item = &str> {
+    let (first, second) = match item {
+        Item::Instructions(text) | Item::Reasoning(text) | Item::Preamble(text) | Item::Answer(text) => {
+            (text, None)
+        }
+        Item::User { name, text } => (text, name.as_ref()),
+        Item::Call(call) => (&call.arguments, Some(&call.name)),
+        Item::Output(output) => (&output.text, Some(&output.name)),
+    };
+    [Some(first), second].into_iter().flatten().map(String::as_str)
+}
+
 /// Bytes of what a conversation says.
 fn size(conversation: &Conversation) -> usize {
-    let item = |item: &Item| match item {
-        Item::Instructions(text) | Item::Reasoning(text) | Item::Preamble(text) | Item::Answer(text) => {
-            text.len()
-        }
-        Item::User { text, .. } => text.len(),
-        Item::Call(call) => call.name.len() + call.arguments.len(),
-        Item::Output(output) => output.text.len(),
-    };
     let schema = |schema: &serde_json::Value| schema.to_string().len();
     let tools = conversation
         .tools
         .iter()
         .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_ref().map_or(0, schema));
-    conversation.items.iter().map(item).sum::<usize>() + tools.sum::<usize>()
+    conversation.items.iter().flat_map(texts).map(str::len).sum::<usize>() + tools.sum::<usize>()
 }

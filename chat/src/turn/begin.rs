@@ -6,6 +6,7 @@ use crate::event::{Event, Part};
 use crate::format::{Format, Reader, Refused};
 use crate::grammar::{Thoughts, ToolChoice, TurnGrammar};
 use crate::harmony;
+use crate::template::Written;
 use kernmill_constrain::{Error, Rule};
 use kernmill_text::Vocabulary;
 use std::collections::BTreeMap;
@@ -50,8 +51,8 @@ pub(super) fn begin(
         }
         Format::Template(templates) => {
             let template = templates.of(conversation);
-            let begun = template.begin(vocabulary, conversation);
-            let (prompt, thoughts) = begun.map_err(|error| Refused(error.to_string()))?;
+            let written = template.begin(vocabulary, conversation);
+            let Written { prompt, thoughts, calls } = written.map_err(|error| Refused(error.to_string()))?;
             grammar.thought_marks = template.thought_marks();
             grammar.thoughts = if unfinished.is_some() { Thoughts::None } else { thoughts };
             if unfinished.is_some() && thoughts == Thoughts::Begun {
@@ -59,8 +60,8 @@ pub(super) fn begin(
                             with a message of the user";
                 return Err(Refused(what.to_owned()).into());
             }
-            let reader = Reader::Text(Box::new(grammar.reader(template.calls(), vocabulary)));
-            (prompt.ids, grammar.text(template.calls(), vocabulary), reader)
+            let reader = Reader::Text(Box::new(grammar.reader(calls, vocabulary)));
+            (prompt.ids, grammar.text(calls, vocabulary), reader)
         }
         Format::Unusable(why) => return Err(Refused(why.clone()).into()),
         Format::Plain { .. } => {

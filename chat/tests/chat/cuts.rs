@@ -228,6 +228,33 @@ fn every_token_of_an_answer_is_found() {
     }
 }
 
+/// A template without a format of calls may drop the functions of a conversation: the model is told in its
+/// instructions how to call them, and is read so. Where the template tells them, nobody knows the format.
+#[test]
+fn calls_are_read_as_the_model_was_told() {
+    let source =
+        "{% for m in messages %}{{ m.content }}{% if m.role == 'system' %}{{ tools }}{% endif %}{% endfor %}";
+    let said = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+    let (vocabulary, ids) = cut(said, &[], &mut Rng::with_seed(1), 3);
+    let template = Template::new(source, &vocabulary, &BTreeMap::new()).unwrap();
+    assert!(template.tells_tools() && template.calls().is_none());
+    let templates = Templates { default: template, tool_use: None };
+    let format = Format::of(&vocabulary, Some(templates), Vec::new());
+    let f = Tool { name: "f".to_owned(), description: String::new(), parameters: None, strict: false };
+    let user = Item::User { name: None, text: "Hi".to_owned() };
+    let system = Item::Instructions("Be brief.".to_owned());
+    for (items, is_call) in [(vec![user.clone()], true), (vec![system, user], false)] {
+        let conversation = Conversation { items, tools: vec![f.clone()], ..Conversation::default() };
+        let options = TurnOptions::default();
+        let mut turn =
+            Turn::new(&vocabulary, &format, &conversation, &BTreeMap::new(), options, &[]).unwrap();
+        let (answer, _) = read(&mut turn, &vocabulary, &ids);
+        let [(part, text, _)] = &answer.parts[..] else { panic!("{answer:?}") };
+        assert_eq!(matches!(part, Part::Call { .. }), is_call, "{part:?}");
+        assert_eq!(text, if is_call { "{\"a\": 1}" } else { said });
+    }
+}
+
 /// An answer that is not finished is part of the prompt, and what comes is the rest of it.
 #[test]
 fn a_turn_goes_on_in_an_answer() {
