@@ -18,7 +18,7 @@ use kernmill_runtime::{Engine, Entry};
 use std::sync::Arc;
 
 /// An adapter's data by LoRA target.
-type Data = Vec<Option<LoraTargetAdapter>>;
+pub type Data = Vec<Option<LoraTargetAdapter>>;
 
 /// What a random adapter is like.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ fn random(lora_target: &LoraTarget, kind: Kind, rng: &mut Rng) -> Option<LoraTar
 }
 
 /// One adapter of each kind.
-fn adapters(lora_targets: &[LoraTarget], seed: u64) -> Vec<Data> {
+pub fn adapters(lora_targets: &[LoraTarget], seed: u64) -> Vec<Data> {
     let mut rng = Rng::new(seed);
     KINDS
         .iter()
@@ -88,7 +88,7 @@ fn expected(case: &Case, preset: Preset, data: &[Data]) -> Vec<Vec<f32>> {
 }
 
 /// An engine with each adapter in its slot.
-fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) -> Engine {
+pub fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) -> Engine {
     let mut engine = super::engine(image, threads, data.len() as u32 + 1, None);
     let adapters = image.program().model.adapters.as_ref().unwrap();
     for (slot, data) in data.iter().enumerate() {
@@ -97,15 +97,15 @@ fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) ->
     engine
 }
 
-/// Logits of the case's tokens as one sequence for each slot, side by side, cut into pieces of these sizes
-/// (the last repeats).
-fn together(engine: &mut Engine, case: &Case, slots: usize, pieces: &[usize]) -> Vec<Vec<f32>> {
+/// Logits of the tokens as one sequence for each slot, side by side, cut into pieces of these sizes (the last
+/// repeats).
+pub fn together(engine: &mut Engine, tokens: &[u32], slots: usize, pieces: &[usize]) -> Vec<Vec<f32>> {
     let ids: Vec<_> = (0..slots).map(|_| engine.create().unwrap()).collect();
     for (slot, id) in ids.iter().enumerate() {
         engine.use_adapter(*id, slot as u32).unwrap();
     }
     let mut out = vec![Vec::new(); slots];
-    let (mut rest, mut turn) = (case.tokens.as_slice(), 0);
+    let (mut rest, mut turn) = (tokens, 0);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
         let work: Vec<_> = ids.iter().map(|id| Entry::all(*id, piece)).collect();
@@ -126,7 +126,7 @@ fn check(case: &Case, options: &Options, threads: &[usize], pieces: &[&[usize]],
     for threads in threads {
         let mut engine = engine(&image, *threads, &data);
         for pieces in pieces {
-            let actual = together(&mut engine, case, data.len() + 1, pieces);
+            let actual = together(&mut engine, &case.tokens, data.len() + 1, pieces);
             for (slot, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
                 let what = format!("{what}, {}, {threads} threads, {pieces:?}, slot {slot}", preset.name());
                 assert_bits(actual, expected, vocab, &what);

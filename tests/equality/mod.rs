@@ -5,6 +5,7 @@ mod adapters;
 pub mod drafts;
 mod float_env;
 mod kv;
+mod linked;
 mod replay;
 pub mod stages;
 mod steps;
@@ -24,6 +25,7 @@ use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, Quantisation};
 use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormats;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -31,6 +33,7 @@ use kernmill_plan::target::{Features, Level};
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage};
+use std::sync::Arc;
 
 /// A model, its weights, and what the interpreter says.
 pub struct Case {
@@ -88,7 +91,11 @@ impl Case {
     }
 
     pub fn image(&self, compiled: &Compiled) -> PlanImage {
-        image_of(compiled.program.clone(), build_weights(compiled, &self.source(), 1, &|_| {}).unwrap())
+        image_of(compiled.program.clone(), self.pack(compiled))
+    }
+
+    fn pack(&self, compiled: &Compiled) -> Arc<WeightRegion> {
+        build_weights(compiled, &self.source(), 1, &|_| {}).unwrap()
     }
 }
 
@@ -106,11 +113,8 @@ fn options(preset: Preset, level: Level) -> Options {
 
 fn engine(image: &PlanImage, threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
     let pool = PoolConfig { threads: Some(threads), ..PoolConfig::default() };
-    Engine::new(
-        image,
-        EngineConfig { pool, context: Some(2304), sequences, chunk, ..EngineConfig::default() },
-    )
-    .unwrap()
+    let context = Some(image.program().model.max_context.min(2304));
+    Engine::new(image, EngineConfig { pool, context, sequences, chunk, ..EngineConfig::default() }).unwrap()
 }
 
 /// Logits of every token, the prompt given in pieces of these sizes (the last repeats).

@@ -6,7 +6,7 @@ use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_checkpoint, from_gguf, read_config};
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{Spec, lower};
@@ -75,10 +75,15 @@ impl Model {
     /// packed.
     pub fn compiled(&self, of: &dyn Fn(Options) -> Options) -> PlanImage {
         let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
-        let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
         let compiled = compile(&self.graph, &of(Options::new(level))).unwrap();
-        let packed = build_weights(&compiled, &weights, 2, &|_| {}).unwrap();
+        let packed = self.pack(&compiled);
         image_of(compiled.program, packed)
+    }
+
+    /// The model's weights, packed for what it was compiled to.
+    pub fn pack(&self, compiled: &Compiled) -> Arc<WeightRegion> {
+        let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
+        build_weights(compiled, &weights, 2, &|_| {}).unwrap()
     }
 
     /// What preset `fast` makes of its weights.
