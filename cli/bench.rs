@@ -120,7 +120,7 @@ impl Bench {
             depths: &self.depth,
             batches: &self.batch,
         };
-        cases.check_adapters(&self.model.lora.adapters)?;
+        cases.check_adapters(&self.model.lora)?;
         if let Some(path) = &self.timeline {
             output::check(path)?;
             self.model.given.resolve(explicit)?.check_apart(path)?;

@@ -3,18 +3,18 @@
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
-use crate::options::target_parser;
-use crate::version;
 #[cfg(feature = "compiler")]
-use crate::{options::preset_parser, progress::Terminal};
-use crate::{output, progress};
-use kernmill::Error;
+use crate::options::preset_parser;
+use crate::options::target_parser;
+use crate::output;
+use crate::progress::Terminal;
+use crate::version;
 use kernmill::Target;
 use kernmill::locate::Located;
 use kernmill::tools::listing;
 #[cfg(feature = "compiler")]
 use kernmill::{
-    Preset,
+    Error, Preset,
     locate::SourceFiles,
     tools::{stages, tensors::TensorList},
 };
@@ -124,9 +124,6 @@ impl Inspect {
 
     fn verify(&self, plan: &Plan) -> Result<()> {
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let bar = progress::bytes("verifying", plan.metadata().weight_bytes, self.quiet);
-        let verified = plan.file().verify(threads, &|bytes| bar.inc(bytes));
-        bar.finish_and_clear();
-        verified.map_err(|source| Error::in_plan(plan, source).into())
+        Ok(listing::verify(plan, threads, &*Terminal::observer(self.quiet))?)
     }
 }

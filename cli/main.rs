@@ -1,7 +1,6 @@
 //! The `kernmill` command line: one file per command, arguments and printing over the library of the same
 //! name.
 
-mod adapters;
 mod batch;
 #[cfg(feature = "compiler")]
 mod bench;

@@ -1,6 +1,5 @@
 //! From what was given to a loaded engine. Everything that can be refused is refused before the work.
 
-use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
@@ -9,6 +8,7 @@ use crate::options::{CompileArgs, size, target_parser};
 use crate::progress::Terminal;
 #[cfg(feature = "compiler")]
 use crate::version;
+use kernmill::adapters::AdapterSource;
 use kernmill::locate::Located;
 use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
@@ -35,8 +35,12 @@ pub struct ModelArgs {
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "DIR")]
     pub plan_cache: Option<PathBuf>,
-    #[command(flatten)]
-    pub lora: AdapterArgs,
+    /// Adapter (LoRA or DoRA): a directory that PEFT's save_pretrained wrote, with a name for it. SCALE
+    /// multiplies what it adds, beside its own alpha. May be given several times: run and logits add them all
+    /// up, bench gives them to its sequences in turn
+    #[arg(long, value_name = "NAME=DIR[:SCALE]")]
+    #[cfg_attr(feature = "compiler", arg(conflicts_with = "no_adapters"))]
+    pub lora: Vec<AdapterSource>,
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Worker threads; by default one for each physical core that this process may use
@@ -110,7 +114,7 @@ impl ModelArgs {
             kv_memory: self.kv_memory,
             kv_disk: self.kv_disk.clone(),
             kv_disk_limit: self.kv_disk_limit,
-            adapters: self.lora.adapters.clone(),
+            adapters: self.lora.clone(),
             observer: Terminal::observer(self.compile.quiet),
             ..Options::default()
         })
@@ -119,7 +123,7 @@ impl ModelArgs {
 
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opened, Options)> {
-    kernmill::adapters::check(&args.lora.adapters)?;
+    kernmill::adapters::check(&args.lora)?;
     if args.kv_disk.is_none() {
         explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
     }

@@ -7,11 +7,11 @@
 
 use crate::failure::{Failure, Result};
 use kernmill_os::output::{GoneOnWith, NewFile};
+use kernmill_os::terminal;
 use kernmill_os::text::{message, visible};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a result to standard output at once, as it is: a model's text, JSON, an object file.
 pub fn print(text: impl AsRef<[u8]>) -> Result<()> {
@@ -43,21 +43,6 @@ pub fn styled(text: impl AsRef<str>) {
     let _ = io::stderr().lock().write_all(text.as_ref().as_bytes());
 }
 
-/// Whether standard output was closed when the program began.
-static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Looks before the standard library does, which opens /dev/null in the place of a closed stream: a text
-/// would be lost without a word.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = look_at_stdout;
-
-extern "C" fn look_at_stdout() {
-    // SAFETY: a system call that changes nothing.
-    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
-    STDOUT_CLOSED.store(closed, Ordering::Relaxed);
-}
-
 /// Writes a line to standard error, if it is wanted.
 pub fn note_if(is_wanted: bool, line: impl Display) {
     if is_wanted {
@@ -67,7 +52,7 @@ pub fn note_if(is_wanted: bool, line: impl Display) {
 
 /// Standard output, if there is one.
 pub fn open_stdout() -> Result<io::Stdout> {
-    match STDOUT_CLOSED.load(Ordering::Relaxed) {
+    match terminal::stdout_was_closed() {
         true => Err(Failure::Work("standard output is closed".to_owned())),
         false => Ok(io::stdout()),
     }

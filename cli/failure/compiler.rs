@@ -47,10 +47,5 @@ as_in_library!(
     BuildError<CheckpointError>,
     PackWeightsError<CheckpointError>,
     PlanPartsError,
+    SynthError,
 );
-
-impl From<SynthError> for Failure {
-    fn from(error: SynthError) -> Failure {
-        kernmill::Error::from(error).into()
-    }
-}

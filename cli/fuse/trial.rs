@@ -3,9 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use kernmill::tools::fuse_check::serve;
-use kernmill_os::proc::program_file;
 use std::io::{self, Read};
-use std::process::Command;
 
 /// The process itself: reads a request from standard input.
 #[derive(Debug, clap::Args)]
@@ -19,13 +17,4 @@ impl Trial {
         read.map_err(|error| Failure::BadInput(format!("the request: {error}")))?;
         Ok(serve(&text, &|line| output::print(line).is_ok())?)
     }
-}
-
-/// What starts such a process.
-pub fn command() -> Result<Command> {
-    let program =
-        program_file().map_err(|error| Failure::Work(format!("the program's own file: {error}")))?;
-    let mut command = Command::new(program);
-    command.args(["fuse", "trial"]);
-    Ok(command)
 }

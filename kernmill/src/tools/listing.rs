@@ -1,6 +1,7 @@
 //! Programs and plan files as text.
 
 use crate::error::{Error, Result};
+use crate::observe::{Observer, Unit};
 use crate::options::Target;
 use crate::plan::why;
 use kernmill_plan::contract::{Contract, Need};
@@ -13,6 +14,16 @@ use std::fmt::Write;
 
 /// Bytes of a listing of a plan after which lists are cut off: a stranger's plan may list a million buffers.
 const MOST_TEXT: usize = 4 << 20;
+
+/// Reads all of a plan, and compares every hash.
+///
+/// # Errors
+/// When one does not fit, or the plan cannot be read.
+pub fn verify(plan: &Plan, threads: usize, observer: &dyn Observer) -> Result<()> {
+    let progress = observer.begin("verifying", Unit::Bytes, plan.metadata().weight_bytes);
+    let verified = plan.file().verify(threads, &|bytes| progress.advance(bytes));
+    verified.map_err(|source| Error::in_plan(plan, source))
+}
 
 /// Index of a plan's target to show: the one asked for; or the one that runs here, or the first.
 ///

@@ -9,6 +9,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_os::proc::program_file;
 use kernmill_plan::target::Level;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -42,15 +43,19 @@ pub struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Checks every spec. `commands` start a process for each, which calls [`trial::serve`]: what crashes it
-    /// is named.
+    /// Checks every spec. This program with the arguments `args` is a process for each, which calls
+    /// [`trial::serve`]: what crashes it is named.
     ///
     /// # Errors
     /// When a process cannot be started, or a model cannot be quantised.
-    pub fn check(&self, commands: Vec<Command>) -> Result<Report> {
+    pub fn check(&self, args: &[&str]) -> Result<Report> {
         let mut report =
             Report { levels: self.levels.iter().map(|level| level.name()).collect(), specs: Vec::new() };
-        for (number, command) in commands.into_iter().enumerate() {
+        let program =
+            program_file().map_err(|error| Error::Work(format!("the program's own file: {error}")))?;
+        for number in 0..self.specs.len() {
+            let mut command = Command::new(&program);
+            command.args(args);
             report.specs.push(self.one(number, command)?);
         }
         Ok(report)
