@@ -4,6 +4,8 @@ use crate::explicit::Explicit;
 #[cfg(not(feature = "compiler"))]
 use crate::failure::Failure;
 use crate::failure::Result;
+#[cfg(feature = "pull")]
+use crate::progress::Terminal;
 #[cfg(feature = "compiler")]
 use kernmill::hub;
 use kernmill::locate::{self, Content, Located};
@@ -36,6 +38,10 @@ pub struct GivenArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub hf_cache: bool,
+    /// Do not offer to fetch a MODEL of the form ORG/NAME
+    #[cfg(feature = "pull")]
+    #[arg(long)]
+    pub offline: bool,
 }
 
 /// Options that say how a model is compiled: a plan is compiled already.
@@ -51,6 +57,8 @@ impl GivenArgs {
         let Some(model) = &self.model else { return self.without_model() };
         #[cfg(feature = "compiler")]
         let model = &hub::resolve(model, self.hf_cache)?;
+        #[cfg(feature = "pull")]
+        let model = &kernmill::pull::resolve(model, self.offline, &*Terminal::observer(false))?;
         match locate::look(model)? {
             Content::File(FileKind::Plan) => Ok(Located::Plan(model.clone())),
             content => self.with_source(model, content, explicit),

@@ -31,6 +31,8 @@ mod model;
 mod options;
 mod output;
 mod progress;
+#[cfg(feature = "pull")]
+mod pull;
 mod run;
 mod serve;
 #[cfg(feature = "compiler")]
@@ -84,6 +86,8 @@ enum Command {
     Chat(chat::Chat),
     Serve(serve::Serve),
     Batch(batch::Batch),
+    #[cfg(feature = "pull")]
+    Pull(pull::Pull),
     #[cfg(feature = "compiler")]
     Compile(compile::Compile),
     Logits(logits::Logits),
@@ -123,6 +127,8 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
         Command::Chat(command) => command.execute(explicit),
         Command::Serve(command) => command.execute(explicit),
         Command::Batch(command) => command.execute(explicit),
+        #[cfg(feature = "pull")]
+        Command::Pull(command) => command.execute(),
         #[cfg(feature = "compiler")]
         Command::Compile(command) => command.execute(explicit),
         Command::Logits(command) => command.execute(explicit),

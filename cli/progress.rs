@@ -28,6 +28,10 @@ impl Observer for Terminal {
         output::note_if(!self.quiet, format_args!("note: {text}"));
     }
 
+    fn asks(&self, question: &str) -> bool {
+        kernmill_os::terminal::asks(question)
+    }
+
     fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {
         Box::new(Bar(match unit {
             Unit::Bytes => bytes(work, total, self.quiet),

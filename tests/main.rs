@@ -16,6 +16,7 @@ mod kernels;
 mod nano;
 mod oracle;
 mod plan;
+mod pull;
 mod serve;
 mod smollm2;
 mod streams;

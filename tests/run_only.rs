@@ -55,6 +55,7 @@ fn the_version_names_the_features() {
         ("compiler", cfg!(feature = "compiler")),
         ("grpc", cfg!(feature = "grpc")),
         ("otlp", cfg!(feature = "otlp")),
+        ("pull", cfg!(feature = "pull")),
         ("tls", cfg!(feature = "tls")),
         ("vtune", cfg!(feature = "vtune")),
     ];
@@ -123,6 +124,10 @@ fn what_needs_a_compiler_is_refused_and_the_ways_out_are_named() {
     };
     refused(&["run", "nano.plan", "--prompt", "x", "--regenerate"], &["--regenerate"]);
     refused(&["run"], &["PLAN"]);
+    refused(
+        &["pull", "acme/tiny"],
+        &["kernmill downloads nothing", "`hf download acme/tiny --local-dir tiny`"],
+    );
     refused(&["compile", "-o", "a.plan"], &["compile"]);
     let other = Level::ALL.into_iter().find(|level| Some(level) != Level::supported().last()).unwrap();
     let target = ["run", "nano.plan", "--prompt", "x", "--target", other.name()];

@@ -2,6 +2,8 @@
 //! fetched. Nothing is downloaded here.
 
 use crate::error::{Error, Result};
+pub use crate::hub_name::HubName;
+use crate::hub_name::{EXAMPLE, is_gguf_of};
 use kernmill_os::files::read_regular_text;
 use std::env;
 use std::ffi::OsString;
@@ -13,17 +15,17 @@ const REVISION_BYTES: u64 = 1024;
 /// The branch that tools fetch unless they are told another.
 const BRANCH: &str = "refs/main";
 
-/// What is fetched most, as an example.
-const EXAMPLE: &str = "openai/gpt-oss-20b";
+/// The name on a hub that `path` is, if there is nothing at it.
+pub(crate) fn named(path: &Path) -> Option<HubName> {
+    path.to_str().and_then(HubName::parse).filter(|_| path.symlink_metadata().is_err())
+}
 
-/// Owner and name of a model, if `text` is a name on a hub: `owner/name`.
-pub fn parts(text: &str) -> Option<(&str, &str)> {
-    let is_name = |part: &&str| {
-        let letters = part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        letters && part.starts_with(|c: char| c.is_ascii_alphanumeric())
-    };
-    let (owner, name) = text.split_once('/')?;
-    [owner, name].iter().all(is_name).then_some((owner, name))
+/// How a model comes into the cache, as the end of a sentence.
+pub(crate) fn how_to_fetch(name: &HubName) -> String {
+    match cfg!(feature = "pull") {
+        true => format!("`kernmill pull {name}` fetches it"),
+        false => format!("kernmill downloads nothing; `hf download {}` puts it there", name.repository()),
+    }
 }
 
 /// The model at `path`. If there is nothing at it, `path` is a name on a hub and `looks` is true, the model
@@ -32,8 +34,8 @@ pub fn parts(text: &str) -> Option<(&str, &str)> {
 /// # Errors
 /// When the model is looked for and is not in the cache.
 pub fn resolve(path: &Path, looks: bool) -> Result<PathBuf> {
-    match path.to_str().and_then(parts).filter(|_| looks && path.symlink_metadata().is_err()) {
-        Some((owner, name)) => Cache::of_user()?.find(owner, name),
+    match named(path).filter(|_| looks) {
+        Some(name) => Cache::of_user()?.find(&name),
         None => Ok(path.to_owned()),
     }
 }
@@ -57,19 +59,30 @@ impl Cache {
     /// # Errors
     /// When neither a variable nor the home directory says where it is.
     pub fn of_user() -> Result<Cache> {
-        let dir = place(&|name| env::var_os(name).filter(|value| !value.is_empty()));
+        let dir = place(&of_environment);
         let missing = "--hf-cache: neither HF_HUB_CACHE, HF_HOME nor HOME says where the cache is";
         dir.map(Cache::at).ok_or_else(|| Error::BadInput(missing.to_owned()))
     }
 
-    /// The files of a model: the directory of its revision `main`, or of the only one that there is. If a
-    /// GGUF file is all that is in it, that file.
+    /// Where the files of a model are, and the notes about them.
+    pub(crate) fn repository(&self, name: &HubName) -> PathBuf {
+        self.dir.join(folder(name))
+    }
+
+    /// Where tools that fetch one of a model's files keep others from it.
+    #[cfg(feature = "pull")]
+    pub(crate) fn locks(&self, name: &HubName) -> PathBuf {
+        self.dir.join(".locks").join(folder(name))
+    }
+
+    /// The files of a model: the directory of its revision `main`, or of the only one that there is. If the
+    /// name has a GGUF file or its type, that file; or if a GGUF file is all that is there.
     ///
     /// # Errors
-    /// When the model is not there, or has several revisions and none is `main`.
-    pub fn find(&self, owner: &str, name: &str) -> Result<PathBuf> {
-        let full = format!("{owner}/{name}");
-        let repository = self.dir.join(format!("models--{owner}--{name}"));
+    /// When the model or the file is not there, or it has several revisions and none is `main`.
+    pub fn find(&self, name: &HubName) -> Result<PathBuf> {
+        let full = name.to_string();
+        let repository = self.repository(name);
         let snapshots = repository.join("snapshots");
         let snapshot = match read_regular_text(&repository.join(BRANCH), REVISION_BYTES) {
             Ok(revision) => Some(snapshots.join(revision.trim())).filter(|dir| is_in(dir, &snapshots)),
@@ -87,12 +100,26 @@ impl Cache {
         };
         let snapshot = snapshot.filter(|dir| dir.is_dir()).ok_or_else(|| {
             let what = format!(
-                "it is not in the cache of Hugging Face's tools, {}: kernmill downloads nothing; \
-                 `hf download {full}` puts it there",
-                repository.display()
+                "it is not in the cache of Hugging Face's tools, {}: {}",
+                repository.display(),
+                how_to_fetch(name)
             );
             Error::input(Path::new(&full), what)
         })?;
+        if let Some(file) = &name.file {
+            let below = entries(&snapshot).into_iter().flat_map(|entry| match entry.is_dir() {
+                true => entries(&entry),
+                false => vec![entry],
+            });
+            let of = |path: &PathBuf| {
+                let inner = path.strip_prefix(&snapshot).ok().and_then(Path::to_str);
+                inner.is_some_and(|inner| is_gguf_of(inner, file))
+            };
+            return below.into_iter().find(of).ok_or_else(|| {
+                let what = format!("no `{file}` is in {}: {}", snapshot.display(), how_to_fetch(name));
+                Error::input(Path::new(&full), what)
+            });
+        }
         let files = entries(&snapshot);
         let is_gguf = |file: &&PathBuf| file.extension().is_some_and(|end| end == "gguf");
         let describes = |file: &PathBuf| file.ends_with("config.json") || file.ends_with("kernmill.toml");
@@ -102,6 +129,21 @@ impl Cache {
             _ => Ok(snapshot),
         }
     }
+}
+
+/// The directory of a model in a cache.
+fn folder(name: &HubName) -> String {
+    format!("models--{}--{}", name.owner, name.name)
+}
+
+/// Where Hugging Face's tools keep things, if a variable or the home directory says it.
+#[cfg(feature = "pull")]
+pub(crate) fn home_of_user() -> Option<PathBuf> {
+    home(&of_environment)
+}
+
+fn of_environment(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Whether `dir` is a direct member of `parent`: a revision is a plain name.
@@ -119,20 +161,25 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 
 /// The directory of the cache by the variables that Hugging Face's tools read.
 fn place(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let home = variable("HOME").map(PathBuf::from);
-    let given = |name: &str| {
-        let path = PathBuf::from(variable(name)?);
-        match (path.strip_prefix("~"), &home) {
-            (Ok(rest), Some(home)) => Some(home.join(rest)),
-            _ => Some(path),
-        }
-    };
-    let in_home = |home: PathBuf| home.join("hub");
-    given("HF_HUB_CACHE")
-        .or_else(|| given("HUGGINGFACE_HUB_CACHE"))
-        .or_else(|| given("HF_HOME").map(in_home))
-        .or_else(|| given("XDG_CACHE_HOME").map(|cache| in_home(cache.join("huggingface"))))
-        .or_else(|| home.map(|home| in_home(home.join(".cache/huggingface"))))
+    given(variable, "HF_HUB_CACHE")
+        .or_else(|| given(variable, "HUGGINGFACE_HUB_CACHE"))
+        .or_else(|| home(variable).map(|home| home.join("hub")))
+}
+
+/// The directory of everything that Hugging Face's tools keep.
+fn home(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    given(variable, "HF_HOME")
+        .or_else(|| given(variable, "XDG_CACHE_HOME").map(|cache| cache.join("huggingface")))
+        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache/huggingface")))
+}
+
+/// The directory that a variable names; `~` is the home directory.
+fn given(variable: &dyn Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(variable(name)?);
+    match (path.strip_prefix("~"), variable("HOME")) {
+        (Ok(rest), Some(home)) => Some(PathBuf::from(home).join(rest)),
+        _ => Some(path),
+    }
 }
 
 /// Name of the model whose snapshot in a cache the directory `dir` is, if it is one.
@@ -151,26 +198,20 @@ pub fn instead_of(args: impl Iterator<Item = OsString>) -> Option<String> {
     (words.next()? == "pull").then(|| instead_of_pull(&words.next().unwrap_or_default()))
 }
 
-fn instead_of_pull(name: &str) -> String {
-    let plain = name.trim_start_matches("https://");
-    let plain = ["hf.co/", "huggingface.co/"].iter().find_map(|hub| plain.strip_prefix(hub)).unwrap_or(plain);
-    let (plain, tag) = plain.split_once(':').unwrap_or((plain, ""));
-    // Ollama has a name of its own for these.
-    let is_gpt_oss = matches!((plain, tag), ("gpt-oss" | "gpt-oss-20b", "" | "20b" | "latest"));
-    let Some((owner, name)) = parts(if is_gpt_oss { EXAMPLE } else { plain }) else {
+fn instead_of_pull(text: &str) -> String {
+    let (owner, name) = EXAMPLE;
+    let Some(HubName { owner, name, file }) = HubName::of_ollama(text).or_else(|| HubName::parse(text))
+    else {
         return format!(
             "pull: kernmill downloads nothing; `hf download ORG/NAME --local-dir NAME` fetches a model by its name on \
-             a hub, such as {EXAMPLE}, and `kernmill chat NAME` runs it then"
+             a hub, such as {owner}/{name}, and `kernmill chat NAME` runs it then"
         );
     };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_gguf = name.to_ascii_lowercase().ends_with("gguf");
-    let (files, run) = match tag {
-        _ if !is_gguf => (String::new(), name.to_owned()),
-        tag if tag.is_empty() || tag == "latest" || !tag.chars().all(is_plain) => {
-            (" --include '*.gguf'".to_owned(), format!("{name}/FILE.gguf"))
-        }
-        tag => (format!(" --include '*{tag}*.gguf'"), format!("{name}/FILE.gguf")),
+    let (files, run) = match file {
+        _ if !is_gguf => (String::new(), name.clone()),
+        None => (" --include '*.gguf'".to_owned(), format!("{name}/FILE.gguf")),
+        Some(file) => (format!(" --include '*{file}*.gguf'"), format!("{name}/FILE.gguf")),
     };
     format!(
         "pull: kernmill downloads nothing; `hf download {owner}/{name}{files} --local-dir {name}` fetches the model, \
@@ -207,30 +248,42 @@ mod tests {
         (dir, cache)
     }
 
+    fn tiny(name: &str) -> HubName {
+        HubName::parse(name).unwrap()
+    }
+
     const FILES: [&str; 2] = ["config.json", "model.safetensors"];
 
     #[test]
     fn the_revision_main_is_found_or_the_only_one() {
         let (dir, two) = cache(&["aa11", "bb22"], Some("bb22\n"), &FILES);
-        let found = two.find("acme", "tiny").unwrap();
+        let found = two.find(&tiny("acme/tiny")).unwrap();
         assert_eq!(found, dir.path().join("models--acme--tiny/snapshots/bb22"));
         assert_eq!(fs::read_to_string(found.join("config.json")).unwrap(), "config.json");
         assert_eq!(of_snapshot(&found).as_deref(), Some("tiny"));
         let (_dir, one) = cache(&["aa11"], None, &FILES);
-        assert!(one.find("acme", "tiny").unwrap().ends_with("aa11"));
+        assert!(one.find(&tiny("acme/tiny")).unwrap().ends_with("aa11"));
         let (_dir, several) = cache(&["aa11", "bb22"], None, &FILES);
-        let error = several.find("acme", "tiny").unwrap_err().to_string();
+        let error = several.find(&tiny("acme/tiny")).unwrap_err().to_string();
         assert!(error.starts_with("acme/tiny: ") && error.contains("snapshots/aa11"), "{error}");
     }
 
     #[test]
     fn a_gguf_file_is_found_where_it_is_alone() {
         let (_dir, one) = cache(&["aa11"], Some("aa11"), &["README.md", "tiny-Q8_0.gguf"]);
-        assert!(one.find("acme", "tiny").unwrap().ends_with("aa11/tiny-Q8_0.gguf"));
+        assert!(one.find(&tiny("acme/tiny")).unwrap().ends_with("aa11/tiny-Q8_0.gguf"));
         for files in [&["config.json", "tiny.gguf"][..], &["a.gguf", "bc.gguf"]] {
             let (_dir, other) = cache(&["aa11"], Some("aa11"), files);
-            assert!(other.find("acme", "tiny").unwrap().ends_with("aa11"), "{files:?}");
+            assert!(other.find(&tiny("acme/tiny")).unwrap().ends_with("aa11"), "{files:?}");
         }
+        let (_dir, several) = cache(&["aa11"], Some("aa11"), &["tiny-Q4_0.gguf", "tiny.Q8_0.gguf"]);
+        for (name, file) in
+            [("acme/tiny:q8_0", "tiny.Q8_0.gguf"), ("acme/tiny:tiny-Q4_0.gguf", "tiny-Q4_0.gguf")]
+        {
+            assert!(several.find(&tiny(name)).unwrap().ends_with(file), "{name}");
+        }
+        let error = several.find(&tiny("acme/tiny:Q5_K")).unwrap_err().to_string();
+        assert!(error.starts_with("acme/tiny:Q5_K: no `Q5_K` is in "), "{error}");
     }
 
     #[test]
@@ -239,9 +292,9 @@ mod tests {
             [(&[][..], None), (&["aa11"], Some("bb22")), (&["aa11"], Some("../../..")), (&["aa11"], Some(""))]
         {
             let (dir, cache) = cache(revisions, main, &FILES);
-            let error = cache.find("acme", "tiny").unwrap_err().to_string();
+            let error = cache.find(&tiny("acme/tiny")).unwrap_err().to_string();
             let place = dir.path().join("models--acme--tiny").display().to_string();
-            for part in ["acme/tiny: ", &place, "`hf download acme/tiny`"] {
+            for part in ["acme/tiny: ", &place, &how_to_fetch(&tiny("acme/tiny"))] {
                 assert!(error.contains(part), "{main:?}: {error}");
             }
             assert!(!error.contains('\n'));
@@ -295,7 +348,7 @@ mod tests {
                 ],
             ),
             ("pull acme/tiny-gguf", &["--include '*.gguf'"]),
-            ("pull acme/tiny-gguf:';x'", &["--include '*.gguf'"]),
+            ("pull acme/tiny-gguf:';x'", &["`hf download ORG/NAME --local-dir NAME`"]),
             ("pull llama3.2", &["`hf download ORG/NAME --local-dir NAME`"]),
             ("pull", &["`hf download ORG/NAME --local-dir NAME`"]),
         ] {

@@ -29,7 +29,8 @@
 //! # What it needs
 //!
 //! An x86-64 CPU with AVX2, on Linux. Models run in the memory that their weights take and a little more;
-//! [`Options::max_memory`] sets a limit. Nothing is ever downloaded.
+//! [`Options::max_memory`] sets a limit. Nothing is downloaded but by `pull`, with the
+//! feature of that name.
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -44,6 +45,7 @@ mod disk;
 pub mod drafter;
 mod error;
 pub mod hub;
+mod hub_name;
 pub mod interrupt;
 pub mod lines;
 pub mod locate;
@@ -58,6 +60,8 @@ pub mod observe;
 mod options;
 pub mod plan;
 pub mod prompt;
+#[cfg(feature = "pull")]
+pub mod pull;
 #[cfg(feature = "compiler")]
 pub mod regenerate;
 pub mod serve;

@@ -40,6 +40,12 @@ pub trait Observer: Send + Sync {
         let _ = text;
     }
 
+    /// Asks the user a question, whose answer is yes or no.
+    fn asks(&self, question: &str) -> bool {
+        let _ = question;
+        false
+    }
+
     /// Is called when work of `total` units begins; `work` says what is done. The value that it returns is
     /// dropped at the end.
     fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {

@@ -178,7 +178,7 @@ fn a_models_name_on_a_hub_says_how_to_get_it() {
     let sandbox = Sandbox::of("gptoss-base");
     for name in ["openai/gpt-oss-20b", "meta-llama/Llama-3.2-1B"] {
         let run = sandbox.run(&["run", "--weights", name]);
-        run.refused(&[name, &format!("hf download {name}")]);
+        run.refused(&[name, &format!("`kernmill pull {name}`")]);
     }
 }
 

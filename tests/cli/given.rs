@@ -120,11 +120,8 @@ fn what_is_no_model_is_told_apart() {
         ("files", &["no config.json", "such as files/model-Q8_0.gguf"]),
         ("/dev/zero", &["it is a pipe or a device"]),
         ("nowhere.plan", &["nowhere.plan: No such file"]),
-        (
-            "openai/gpt-oss-20b",
-            &["name of a model", "hf download openai/gpt-oss-20b --local-dir gpt-oss-20b", "--hf-cache"],
-        ),
-        ("meta-llama/Llama-3.2-1B", &["hf download"]),
+        ("acme/gpt-oss-20b", &["name of a model", "`kernmill pull acme/gpt-oss-20b` fetches it"]),
+        ("acme/Llama-3.2-1B", &["`kernmill pull"]),
     ] {
         for command in [&["run"][..], &["bench"], &["explain"], &["inspect"]] {
             let ran = sandbox.run(&[command, &[model]].concat());

@@ -1,6 +1,6 @@
-//! Models by their names on a hub: in the cache of its tools, and `pull`.
+//! Models by their names on a hub: in the cache of its tools.
 
-use super::{Ran, Sandbox, kernmill};
+use super::{Ran, Sandbox};
 use crate::harness::program;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -60,23 +60,8 @@ fn a_model_in_the_cache_of_the_hubs_tools_is_the_one_in_its_directory() {
 fn what_is_not_in_the_cache_says_where_it_was_looked_for() {
     let sandbox = sandbox();
     let hub = sandbox.path("hub").display().to_string();
-    let parts = ["acme/small: ", &hub, "downloads nothing", "`hf download acme/small`"];
+    let parts = ["acme/small: ", &hub, "`kernmill pull acme/small` fetches it"];
     run(&sandbox, &[], &["run", "acme/small", "--hf-cache"]).refused(&parts);
-    run(&sandbox, &[], &["run", "acme/tiny"]).refused(&["acme/tiny: No such file", "--hf-cache"]);
     let moved = [("HF_HUB_CACHE", ""), ("HF_HOME", "elsewhere")];
     run(&sandbox, &moved, &["run", "acme/tiny", "--hf-cache"]).refused(&["elsewhere/hub/models--acme--tiny"]);
-}
-
-#[test]
-fn pull_is_refused_with_the_commands_that_do_the_job() {
-    for (args, part) in [
-        (&["pull", "openai/gpt-oss-20b"][..], "`hf download openai/gpt-oss-20b --local-dir gpt-oss-20b`"),
-        (&["-v", "pull", "gpt-oss:20b"], "`kernmill chat gpt-oss-20b`"),
-        (&["pull"], "`hf download ORG/NAME --local-dir NAME`"),
-    ] {
-        let ran = kernmill(args);
-        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-        ran.refused(&["error: pull: kernmill downloads nothing", part]);
-    }
-    kernmill(&["push", "x"]).refused(&["unrecognized subcommand 'push'"]);
 }

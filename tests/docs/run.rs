@@ -167,12 +167,33 @@ impl Place {
         if let Some(at) = args.iter().position(|arg| arg == "--repeat") {
             args[at + 1] = "1".to_owned();
         }
+        if args[0] == "pull" {
+            return self.pulls(&args, &format!("{whose}: kernmill {call}"));
+        }
         if args[0] == "serve" {
             return self.serves(&args, &format!("{whose}: kernmill {call}"));
         }
         let output = self.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{whose}: kernmill {call}\n{errors}");
+    }
+
+    /// Fetches the stand-in from a hub on the loopback.
+    #[track_caller]
+    fn pulls(&self, args: &[String], whose: &str) {
+        self.provide("DIR");
+        self.provide("model-Q4_0.gguf");
+        let named =
+            ["config.json", "tokenizer.json", "model.safetensors"].map(|name| (name, format!("DIR/{name}")));
+        let named = named.into_iter().chain([("model-Q4_0.gguf", "model-Q4_0.gguf".to_owned())]);
+        let files =
+            named.map(|(name, path)| (name.to_owned(), fs::read(self.path(&path)).unwrap())).collect();
+        let hub = crate::pull::hub::Hub::start(&files, |_, _| None);
+        let mut program = program();
+        program.args(args).env("HF_ENDPOINT", format!("http://{}", hub.address)).env("NO_PROXY", "*");
+        program.env("HF_HUB_CACHE", self.path("hub")).env_remove("HF_HUB_OFFLINE");
+        let output = program.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{whose}\n{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Runs a server at a free port until it answers, and ends it.
