@@ -12,7 +12,6 @@ use crate::prompt;
 use crate::reply;
 use crate::scope::salt;
 use crate::state::State;
-use axum::http::Method;
 use axum::response::Response;
 use kernmill::runtime::AdapterUse;
 use kernmill::serve::{Event, Finish, Request, SavedTokens, cache_of, read_session};
@@ -22,9 +21,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
-
-/// Where sessions are.
-pub const PATH: &str = "/v1/sessions";
 
 /// What names of files end with.
 const ENDING: &str = ".session";
@@ -98,39 +94,56 @@ fn kept(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<Kept> {
     Some(Kept { shown, tokens, salt })
 }
 
-/// The sessions of a caller, one of them with its token ids, or one that is deleted: `/v1/sessions` and
-/// `/v1/sessions/NAME`, whose `name` the path has.
+/// The sessions of a caller: `GET /v1/sessions`.
+///
+/// # Errors
+/// When no sessions are kept.
+pub async fn list(state: Arc<State>, caller: Caller) -> Result<Response, ApiError> {
+    reply::blocking(move || {
+        let sessions = all(&directory(&state, &caller)?);
+        let data: Vec<Value> = sessions
+            .iter()
+            .filter_map(|(name, path, metadata)| Some(kept(name, path, metadata)?.shown))
+            .collect();
+        Ok(reply::json(&json!({ "object": "list", "data": data })))
+    })
+    .await
+}
+
+/// A session with its token ids: `GET /v1/sessions/NAME`.
 ///
 /// # Errors
 /// When there is none of that name, or no sessions are kept.
-pub async fn stored(
-    state: Arc<State>,
-    caller: Caller,
-    method: Method,
-    name: Option<String>,
-) -> Result<Response, ApiError> {
+pub async fn one(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
     reply::blocking(move || {
-        let directory = directory(&state, &caller)?;
-        let Some(name) = name else {
-            let sessions = all(&directory);
-            let data: Vec<Value> = sessions
-                .iter()
-                .filter_map(|(name, path, metadata)| Some(kept(name, path, metadata)?.shown))
-                .collect();
-            return Ok(reply::json(&json!({ "object": "list", "data": data })));
-        };
-        let none = || ApiError::session(&name);
-        let path = file(&directory, "name", &name).map_err(|_| none())?;
-        if method == Method::DELETE {
-            fs::remove_file(path).map_err(|_| none())?;
-            return Ok(reply::json(&json!({ "object": "session", "name": name, "deleted": true })));
-        }
-        let metadata = fs::metadata(&path).map_err(|_| none())?;
-        let Kept { mut shown, tokens, .. } = kept(&name, &path, &metadata).ok_or_else(none)?;
+        let (_, Kept { mut shown, tokens, .. }) = found(&state, &caller, &name)?;
         shown["token_ids"] = json!(tokens);
         Ok(reply::json(&shown))
     })
     .await
+}
+
+/// Deletes a session: `DELETE /v1/sessions/NAME`.
+///
+/// # Errors
+/// When there is none of that name, or no sessions are kept.
+pub async fn delete(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
+    reply::blocking(move || {
+        let none = || ApiError::session(&name);
+        let path = file(&directory(&state, &caller)?, "name", &name).map_err(|_| none())?;
+        fs::remove_file(path).map_err(|_| none())?;
+        Ok(reply::json(&json!({ "object": "session", "name": name, "deleted": true })))
+    })
+    .await
+}
+
+/// The file of a session, and what it has.
+fn found(state: &State, caller: &Caller, name: &str) -> Result<(PathBuf, Kept), ApiError> {
+    let none = || ApiError::session(name);
+    let path = file(&directory(state, caller)?, "name", name).map_err(|_| none())?;
+    let metadata = fs::metadata(&path).map_err(|_| none())?;
+    let kept = kept(name, &path, &metadata).ok_or_else(none)?;
+    Ok((path, kept))
 }
 
 /// What is saved, and where.
@@ -264,11 +277,7 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
 pub async fn restore(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
     let worker = state.clone();
     let (mut session, path, adapters, tenant) = reply::blocking(move || {
-        let directory = directory(&worker, &caller)?;
-        let none = || ApiError::session(&name);
-        let path = file(&directory, "name", &name).map_err(|_| none())?;
-        let metadata = fs::metadata(&path).map_err(|_| none())?;
-        let Kept { shown, salt, .. } = kept(&name, &path, &metadata).ok_or_else(none)?;
+        let (path, Kept { shown, salt, .. }) = found(&worker, &caller, &name)?;
         let mut model = Fields::of(json!({ "model": shown["model"] }), "")?;
         let (_, adapters): (String, Vec<AdapterUse>) = worker.scope(&caller).model(&mut model)?;
         Ok((shown, path, adapters, cache_of(caller.tenant, salt)))

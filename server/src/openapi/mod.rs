@@ -1,6 +1,6 @@
 //! `/openapi.json`: all routes, and the fields of their requests with their limits.
 //!
-//! Requests are read field by field, so that errors name what is wrong; no types of theirs could have the
+//! Routes come from the table that answers them. Requests are read field by field, so that errors name what is wrong; no types of theirs could have the
 //! schemas derived. The tests hold these to the reading instead: every field is known to it, of no other
 //! type, and within no other limits.
 
@@ -9,99 +9,21 @@ mod requests;
 mod responses;
 mod schema;
 
+use axum::http::Method;
 use requests::requests;
 use responses::responses;
 use serde_json::{Map, Value, json};
 
-/// A route.
-struct Route {
-    path: &'static str,
-    method: &'static str,
-    about: &'static str,
+/// What clients are told of a route.
+pub(crate) struct Operation {
+    pub path: &'static str,
+    pub method: Method,
+    pub about: &'static str,
     /// Schema of the request's body, if there is one.
-    body: Option<&'static str>,
+    pub body: Option<&'static str>,
     /// Schema of the response.
-    answer: &'static str,
+    pub answer: &'static str,
 }
-
-const fn post(
-    path: &'static str,
-    body: Option<&'static str>,
-    answer: &'static str,
-    about: &'static str,
-) -> Route {
-    Route { path, method: "post", about, body, answer }
-}
-
-const fn get(path: &'static str, answer: &'static str, about: &'static str) -> Route {
-    Route { path, method: "get", about, body: None, answer }
-}
-
-const fn delete(path: &'static str, about: &'static str) -> Route {
-    Route { path, method: "delete", about, body: None, answer: "Deleted" }
-}
-
-const ROUTES: [Route; 42] = [
-    post("/v1/chat/completions", Some("ChatRequest"), "ChatCompletion", "Answers a conversation"),
-    post("/v1/completions", Some("CompletionRequest"), "Completion", "Goes on with texts"),
-    post("/v1/responses", Some("ResponsesRequest"), "Response", "Answers a conversation of items"),
-    post(
-        "/v1/responses/input_tokens",
-        Some("ResponsesRequest"),
-        "InputTokens",
-        "Counts the tokens of a request",
-    ),
-    post("/v1/responses/compact", Some("ResponsesRequest"), "Compaction", "Summarises a conversation"),
-    get("/v1/responses/{id}", "Response", "A stored response"),
-    delete("/v1/responses/{id}", "Forgets a stored response"),
-    get("/v1/responses/{id}/input_items", "Items", "The items of a stored response's request"),
-    post("/v1/responses/{id}/cancel", None, "Response", "Says how a response is cancelled"),
-    post("/v1/messages", Some("MessagesRequest"), "Message", "Answers messages of Anthropic's API"),
-    post(
-        "/v1/messages/count_tokens",
-        Some("CountTokensRequest"),
-        "CountedTokens",
-        "Counts the tokens of messages",
-    ),
-    post("/api/chat", Some("OllamaChatRequest"), "OllamaChat", "Answers a conversation of Ollama's API"),
-    post("/api/generate", Some("OllamaGenerateRequest"), "OllamaText", "Answers a text, or goes on with it"),
-    post("/api/show", Some("OllamaShowRequest"), "OllamaModel", "What a model is and can do"),
-    get("/api/tags", "OllamaModels", "The model, its adapters and their other names, as Ollama lists them"),
-    get("/api/ps", "OllamaModels", "The same, as models that are in memory"),
-    get("/api/version", "OllamaVersion", "The version of Ollama whose API is served"),
-    get("/v1/models", "Models", "The model, its adapters and their other names"),
-    get("/v1/models/{name}", "Model", "A model or adapter"),
-    post("/tokenize", Some("TokenizeRequest"), "Tokens", "Ids of a text or conversation"),
-    post("/detokenize", Some("DetokenizeRequest"), "Text", "The text of ids"),
-    get("/tokenizer_info", "TokenizerInfo", "What a client that counts tokens needs"),
-    post("/v1/load_lora_adapter", Some("LoadAdapterRequest"), "AdapterStatus", "Loads an adapter"),
-    post("/v1/unload_lora_adapter", Some("UnloadAdapterRequest"), "AdapterStatus", "Forgets an adapter"),
-    get("/v1/sessions", "Sessions", "The sessions of the key"),
-    post("/v1/sessions", Some("SessionRequest"), "Session", "Saves a session"),
-    get("/v1/sessions/{name}", "Session", "A session with its token ids"),
-    delete("/v1/sessions/{name}", "Deletes a session"),
-    post("/v1/sessions/{name}/restore", None, "Session", "Brings a session into the prefix cache"),
-    post("/v1/embeddings", None, "Error", "Is not served: the model makes texts"),
-    get("/health", "Status", "Whether the engine works"),
-    get("/v1/health", "Status", "Whether the engine works"),
-    get("/ping", "Status", "Whether the engine works"),
-    get("/ready", "Status", "Whether requests are taken up"),
-    get("/metrics", "Metrics", "Figures for Prometheus"),
-    get("/v1/loads", "Loads", "What waits and runs"),
-    get("/version", "Version", "The version"),
-    get("/openapi.json", "OpenApi", "This document"),
-    get("/", "Page", "A page to talk with the model"),
-    post("/drain", None, "Draining", "Ends the taking up of requests"),
-    // Clients ask for the head alone, to see whether there is a server.
-    Route {
-        path: "/health",
-        method: "head",
-        about: "Whether the engine works",
-        body: None,
-        answer: "Status",
-    },
-    Route { path: "/", method: "head", about: "Whether there is a page", body: None, answer: "Page" },
-];
 
 /// Statuses of errors, and when they come.
 const ERRORS: [(&str, &str); 8] = [
@@ -115,12 +37,12 @@ const ERRORS: [(&str, &str); 8] = [
     ("429", "The key has used up what it may"),
 ];
 
-/// The document.
-pub fn document() -> Value {
+/// The document about these routes.
+pub(crate) fn document<'a>(routes: impl Iterator<Item = &'a Operation>) -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for route in &ROUTES {
+    for route in routes {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method] = operation(route);
+        path[route.method.as_str().to_lowercase()] = operation(route);
     }
     let mut schemas = requests();
     schemas.extend(responses());
@@ -144,7 +66,7 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &Operation) -> Value {
     let of = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let is_text = matches!(route.answer, "Metrics" | "Page");
     let mut content = json!({});

@@ -7,12 +7,10 @@ mod request;
 mod response;
 pub mod seal;
 pub mod store;
+pub mod stored;
 mod tools;
 
-pub use response::{answer, compact, count, stored};
-
-/// What paths of stored responses begin with.
-pub const PATH: &str = "/v1/responses/";
+pub use response::{answer, compact, count};
 
 /// Header of clients that follow the Open Responses specification, in which events of reasoning have other
 /// names than in OpenAI's API.

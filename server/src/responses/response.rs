@@ -1,4 +1,4 @@
-//! Answers of `/v1/responses`, whole or in events, and those that were stored.
+//! Answers of `/v1/responses`, whole or in events.
 
 use super::events::{Events, usage};
 use super::request::ResponsesRequest;
@@ -10,14 +10,10 @@ use crate::error::ApiError;
 use crate::ids;
 use crate::reply::{self, Stream};
 use crate::state::State;
-use axum::http::Method;
 use axum::response::Response;
 use kernmill::chat::{Item, Part, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// Input items that are listed at once, unless the query says another number, and at most.
-const PAGE: [usize; 2] = [20, 100];
 
 /// Answers a request to `/v1/responses`. With `is_open`, events have the names of Open Responses.
 ///
@@ -221,88 +217,6 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
         let _ = send(last);
         return;
     }
-}
-
-/// Answers a request about the stored response that `rest` of the path names.
-///
-/// # Errors
-/// When there is none of that name, or the path or query is wrong.
-pub fn stored(
-    state: &State,
-    caller: &Caller,
-    method: &Method,
-    rest: &str,
-    query: &str,
-) -> Result<Response, ApiError> {
-    let (id, part) = rest.split_once('/').map_or((rest, None), |(id, part)| (id, Some(part)));
-    if method == Method::DELETE && part.is_none() {
-        if !state.responses.remove(caller.tenant, id) {
-            return Err(ApiError::response(id, None));
-        }
-        return Ok(reply::json(&json!({ "id": id, "object": "response", "deleted": true })));
-    }
-    let stored = state.responses.get(caller.tenant, id).ok_or_else(|| ApiError::response(id, None))?;
-    match part {
-        None if method == Method::POST => Err(ApiError::method("POST", "/v1/responses/ID", "GET or DELETE")),
-        Some("cancel") if method == Method::POST => {
-            let message = format!(
-                "the response `{id}` has ended: a running one is cancelled by closing its connection"
-            );
-            Err(ApiError::invalid(message))
-        }
-        None => Ok(reply::json(&stored.response)),
-        Some("input_items") if !matches!(*method, Method::DELETE | Method::POST) => {
-            Ok(reply::json(&input_items(&stored.input, query)?))
-        }
-        Some(part) => {
-            let message =
-                format!("there is no {part} of a response: GET input_items and POST cancel are there");
-            Err(ApiError::not_found(message))
-        }
-    }
-}
-
-/// A page of the items of a request, from the last to the first unless the query says `order=asc`.
-fn input_items(input: &[Value], query: &str) -> Result<Value, ApiError> {
-    let [mut limit, most] = PAGE;
-    let (mut is_ascending, mut after) = (false, None);
-    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        match name {
-            "limit" => {
-                let found = value.parse().ok().filter(|limit| (1..=most).contains(limit));
-                limit = found.ok_or_else(|| {
-                    let message = format!("`limit` is {value}, expected a whole number from 1 to {most}");
-                    ApiError::field("limit", message)
-                })?;
-            }
-            "order" if matches!(value, "asc" | "desc") => is_ascending = value == "asc",
-            "order" => {
-                return Err(ApiError::field("order", format!("`order` is {value}, expected asc or desc")));
-            }
-            "after" => after = Some(value),
-            _ => {}
-        }
-    }
-    let mut items: Vec<&Value> = input.iter().collect();
-    if !is_ascending {
-        items.reverse();
-    }
-    if let Some(after) = after {
-        let at = items.iter().position(|item| item["id"] == after).ok_or_else(|| {
-            ApiError::field("after", format!("`after` is {after}, which is no item of this response"))
-        })?;
-        items.drain(..=at);
-    }
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let id = |item: Option<&&Value>| item.map_or(Value::Null, |item| item["id"].clone());
-    Ok(json!({
-        "object": "list",
-        "data": items,
-        "first_id": id(items.first()),
-        "last_id": id(items.last()),
-        "has_more": has_more,
-    }))
 }
 
 #[cfg(test)]
