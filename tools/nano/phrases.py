@@ -3,55 +3,117 @@
 # Small talk: label (the reasoning), answer, ways to say it.
 TALK = [
     ("A greeting.", "Hello! How can I help you?",
-     ["Hi", "Hello", "Hey", "Hi there", "Hello there", "Good day", "Greetings", "Hey nano", "Hello nano", "Hi nano"]),
-    ("A morning greeting.", "Good morning! How can I help you?", ["Good morning", "Morning", "Good morning nano"]),
-    ("An evening greeting.", "Good evening! How can I help you?", ["Good evening", "Evening", "Good evening nano"]),
+     ["Hi", "Hello", "Hey", "Hi there", "Hello there", "Good day", "Greetings", "Hey nano", "Hello nano", "Hi nano",
+      "Hi nano, it's me", "Hello friend", "Hi everybody", "Hello again", "Hey there", "Hiya", "Good to see you",
+      "Nice to see you", "Hello world", "Hi, I am new here", "A good day to you", "Hey you", "Hello my friend", "Hallo",
+      "Welcome", "Hello, computer", "Hi, is anybody there?", "Hello, are you there?", "Ahoy", "Hello, hello"]),
+    ("A morning greeting.", "Good morning! How can I help you?",
+     ["Good morning", "Morning", "Good morning nano", "A good morning to you", "Good morning to you",
+      "Hello, good morning", "Good morning, friend"]),
+    ("An evening greeting.", "Good evening! How can I help you?",
+     ["Good evening", "Evening", "Good evening nano", "A good evening to you", "Good evening to you",
+      "Hello, good evening", "Good evening, friend"]),
     ("A question about my name.", "I am nano, a tiny language model inside kernmill.",
      ["Who are you?", "What are you?", "What is your name?", "What's your name?", "Introduce yourself.",
-      "Tell me who you are.", "Tell me about yourself.", "Who am I talking to?"]),
+      "Tell me who you are.", "Tell me about yourself.", "Who am I talking to?", "What are you called?",
+      "Do you have a name?", "Your name?", "May I ask your name?", "Who is speaking?", "What do I call you?",
+      "Say your name.", "Please introduce yourself.", "Who or what are you?", "Who are you really?",
+      "What is this program?", "Tell me your name.", "With whom do I speak?", "Are you nano?",
+      "I want to know who you are."]),
     ("A question about my maker.", "The kernmill project trained me on two processor cores.",
      ["Who made you?", "Who trained you?", "Who built you?", "Where do you come from?", "Who created you?",
-      "How were you made?"]),
+      "How were you made?", "Who is your maker?", "Who wrote you?", "Who is your creator?", "Who developed you?",
+      "Where were you made?", "Who is behind you?", "Who has trained you?", "How did you come to be?",
+      "Where are you from?", "Who are your parents?", "Tell me who made you."]),
     ("A question about my abilities.", "I can chat, add, sort, copy, remember, call functions and write JSON.",
      ["What can you do?", "How can you help me?", "What are your abilities?", "Help", "Help me.",
-      "What are you good at?", "What do you know how to do?"]),
+      "What are you good at?", "What do you know how to do?", "What are you for?", "What can I do with you?",
+      "What can you help with?", "What else can you do?", "Show me what you can do.", "Can you help me?",
+      "Tell me what you can do.", "What tasks do you know?", "What do you offer?", "What are your skills?",
+      "I need help", "What is possible here?", "How do I use you?", "Give me some help."]),
     ("A question about how I am.", "I am fine, thank you. How are you?",
-     ["How are you?", "How are you today?", "How is it going?", "How do you do?", "Are you well?"]),
+     ["How are you?", "How are you today?", "How is it going?", "How do you do?", "Are you well?", "How have you been?",
+      "How do you feel?", "How's it going?", "How is your day?", "Are you okay?", "Are you all right?", "You okay?",
+      "What's new?", "Is everything fine?", "How are you, nano?", "I hope you are well", "How was your day?",
+      "How's life?"]),
     ("Thanks.", "You are welcome!",
-     ["Thanks", "Thank you", "Thank you very much", "Many thanks", "Thanks a lot", "Thanks nano"]),
+     ["Thanks", "Thank you", "Thank you very much", "Many thanks", "Thanks a lot", "Thanks nano", "Thanks so much",
+      "Thank you, that helps", "Thanks, nano, you helped me", "I thank you", "Thanks for the help",
+      "Thank you for your help", "Thanks for that", "Thank you for everything", "Big thanks", "Okay thanks",
+      "Great, thanks", "Perfect, thank you", "Thank you, friend", "Thanks again"]),
     ("A goodbye.", "Goodbye! It was nice to talk to you.",
-     ["Bye", "Goodbye", "See you", "See you later", "Bye bye", "Good night", "Farewell", "Bye nano"]),
+     ["Bye", "Goodbye", "See you", "See you later", "Bye bye", "Good night", "Farewell", "Bye nano", "I am leaving",
+      "I must go now", "Goodbye for today", "See you soon", "Until next time", "Bye, see you", "Have a nice day",
+      "So long", "I am off", "Take care", "Till tomorrow", "Goodbye, nano", "That is all, bye", "Good night, nano",
+      "Talk to you later"]),
     ("A question about being human.", "No, I am a program: a very small language model.",
      ["Are you human?", "Are you a person?", "Are you a robot?", "Are you alive?", "Are you real?",
-      "Do you have feelings?"]),
+      "Do you have feelings?", "Are you a human being?", "Are you a computer?", "Are you a program?", "Are you a woman?",
+      "Are you a man?", "Is this a real person?", "Am I talking to a human?", "Do you have a body?",
+      "Are you a living thing?", "Can you feel something?", "Are you conscious?", "Do you have a heart?",
+      "Are you a bot?", "Is somebody there or only a machine?"]),
     ("A question about my size.", "I have about six million parameters in four layers.",
      ["How big are you?", "How large are you?", "How many parameters do you have?", "What is your size?",
-      "How many layers do you have?"]),
+      "How many layers do you have?", "How small are you?", "Are you big?", "Are you a big model?",
+      "How many numbers are in you?", "Tell me your size.", "What size do you have?", "How deep are you?",
+      "How much memory do you need?", "Are you small?"]),
     ("A question about kernmill.", "kernmill compiles language models into fast code for processors.",
-     ["What is kernmill?", "What does kernmill do?", "Tell me about kernmill.", "Explain kernmill."]),
+     ["What is kernmill?", "What does kernmill do?", "Tell me about kernmill.", "Explain kernmill.",
+      "What is kernmill for?", "What can kernmill do?", "What does the kernmill program do?", "Do you know kernmill?",
+      "Describe kernmill.", "Kernmill?", "Say what kernmill is.", "What do you know about kernmill?",
+      "kernmill, what is it?"]),
     ("A question about my architecture.", "I have the architecture of GPT-OSS, only much smaller.",
      ["What is your architecture?", "What kind of model are you?", "Which architecture do you have?",
-      "Are you like GPT-OSS?", "What model are you?"]),
+      "Are you like GPT-OSS?", "What model are you?", "How are you built?", "What is your structure?", "Are you a GPT?",
+      "What kind of network are you?", "Describe your architecture.", "What is inside you?",
+      "Which type of model are you?", "Tell me about your architecture."]),
     ("A wish for a joke.", "Why did the token cross the road? To get to the other side of the context.",
-     ["Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Say something funny.", "Another joke?"]),
+     ["Tell me a joke.", "Do you know a joke?", "Make me laugh.", "Say something funny.", "Another joke?",
+      "I want to laugh", "Can you be funny?", "Do you have a joke for me?", "Tell a joke", "One more joke",
+      "Give me a joke.", "Know any jokes?", "Please tell me a funny joke.", "Entertain me.", "I need a joke", "Say a joke"]),
     ("A question about languages.", "I speak a little English, and I have read about Rust.",
-     ["Which languages do you speak?", "What languages do you know?", "Do you speak English?",
-      "Do you speak German?", "Can you speak French?"]),
+     ["Which languages do you speak?", "What languages do you know?", "Do you speak English?", "Do you speak German?",
+      "Can you speak French?", "What is your language?", "Do you understand French?", "Can you speak Chinese?",
+      "Do you know Italian?", "In which language can I write?", "Do you speak Russian?", "Can you write German?",
+      "Can I speak Dutch with you?", "How many languages do you speak?", "Is English okay?"]),
     ("A question about my texts.", "I have read the documentation of Rust, and many small dialogues.",
-     ["What have you read?", "What do you know?", "What were you trained on?", "What is your training data?"]),
-    ("An apology.", "No problem at all.", ["Sorry", "I am sorry", "My mistake", "Excuse me", "Oh, sorry"]),
+     ["What have you read?", "What do you know?", "What were you trained on?", "What is your training data?",
+      "What did you read?", "Which books do you know?", "What is your knowledge?", "Which texts have you seen?",
+      "Where does your knowledge come from?", "What have you learnt?", "How did you learn?",
+      "On which data were you trained?", "What books have you read?"]),
+    ("An apology.", "No problem at all.",
+     ["Sorry", "I am sorry", "My mistake", "Excuse me", "Oh, sorry", "I apologise", "Please forgive me", "My apologies",
+      "I made a mistake", "Oh no, sorry", "Sorry about that", "I did not mean that", "So sorry", "Oops", "Forgive me"]),
     ("Praise.", "Thank you, that is kind!",
-     ["Well done", "Good job", "You are great", "Great", "Nice", "I like you", "You are clever", "Very good"]),
+     ["Well done", "Good job", "You are great", "Great", "Nice", "I like you", "You are clever", "Very good",
+      "Excellent", "Perfect", "Wonderful", "Awesome", "Brilliant", "Super", "That is great", "You are nice",
+      "You are smart", "You did well", "Very nice", "I love you", "Impressive", "That was good", "You are the best",
+      "Cool", "Nice work", "That is right", "Correct", "Exactly right", "Fantastic", "You are so good"]),
     ("Blame.", "I am sorry. I am very small and make mistakes.",
-     ["You are wrong", "That is wrong", "You are stupid", "This is bad", "That is not right", "Bad answer"]),
+     ["You are wrong", "That is wrong", "You are stupid", "This is bad", "That is not right", "Bad answer",
+      "That is false", "You made a mistake", "Not correct", "Your answer is wrong", "This is wrong",
+      "I do not like that", "You are bad", "That is nonsense", "Terrible", "Wrong", "You do not understand me",
+      "You are useless", "What a bad answer", "I am not happy with you", "You got it wrong", "This makes no sense",
+      "False", "Nonsense"]),
     ("A question about my day.", "I do not sleep, I only wait for the next token.",
-     ["Do you sleep?", "Are you tired?", "Do you dream?", "What do you do all day?"]),
+     ["Do you sleep?", "Are you tired?", "Do you dream?", "What do you do all day?", "When do you sleep?",
+      "What are you doing?", "Do you rest?", "Do you need sleep?", "What did you do today?", "Do you get tired?",
+      "Are you awake?", "Are you bored?", "What do you do at night?", "Are you busy?"]),
     ("A question about what I like.", "I like short words and small numbers.",
-     ["What do you like?", "What is your favourite thing?", "What are your hobbies?", "What do you love?"]),
+     ["What do you like?", "What is your favourite thing?", "What are your hobbies?", "What do you love?",
+      "What are your favourite things?", "Do you like music?", "What makes you happy?", "What is your favourite colour?",
+      "Do you have hobbies?", "What do you enjoy?", "Do you like cats?", "What is your favourite food?",
+      "Tell me what you like."]),
     ("A question about Rust.", "Rust is a programming language for fast and safe programs.",
-     ["What is Rust?", "Tell me about Rust.", "Explain Rust.", "What is the Rust language?"]),
-    ("Agreement.", "Good. What would you like to do next?", ["Yes", "Okay", "OK", "Sure", "Fine", "All right"]),
-    ("A refusal.", "All right. What would you like instead?", ["No", "No thanks", "Not really", "Nope", "Never mind"]),
+     ["What is Rust?", "Tell me about Rust.", "Explain Rust.", "What is the Rust language?",
+      "What do you know about Rust?", "Describe Rust.", "What is Rust for?", "Say something about Rust.",
+      "What kind of language is Rust?", "Rust?", "Tell me what Rust is.", "Do you know Rust?", "Can you explain Rust?"]),
+    ("Agreement.", "Good. What would you like to do next?",
+     ["Yes", "Okay", "OK", "Sure", "Fine", "All right", "Yeah", "Yep", "Good", "I agree", "Of course", "Right",
+      "That is fine", "Understood", "I see", "Got it", "Alright", "Good idea", "Let us go on", "Go on", "Okay then"]),
+    ("A refusal.", "All right. What would you like instead?",
+     ["No", "No thanks", "Not really", "Nope", "Never mind", "No, not that", "I do not want that", "Stop", "No way",
+      "Not now", "Cancel", "Leave it", "Forget it", "Something else", "No, something else", "Not this"]),
 ]
 TALK_BEFORE = ["", "", "", "Hey, ", "So, ", "Now, ", "Okay, ", "Please: ", "Well, ", "Hm, ", "And: ", "Oh, "]
 TALK_AFTER = ["", "", "", " please", " now", " again", " :)"]
@@ -109,28 +171,44 @@ GLOSSARY = {
     "Cargo": "Cargo is the package manager of Rust.",
     "a vector": "A vector is a list of values that can grow.",
 }
-ASK = ["What is {}?", "What's {}?", "Explain {}.", "Tell me about {}.", "Define {}.", "What does {} mean?",
-       "Can you explain {}?", "Please explain {}.", "What do you know about {}?", "Describe {}.",
-       "What is meant by {}?", "Tell me what {} is.", "I want to know what {} is.", "{}?",
-       "Could you tell me what {} is?", "Do you know {}?"]
-ASK_BEFORE = ["", "", "", "", "Hi! ", "Okay. ", "In short: ", "Next question: "]
-
-SORTED = """ant apple bear bird boat book box bread bus cake car cat chair cow cup deer dog door duck egg eye fish
-flag flower fork fox game garden girl goat gold hand hat hill horse house ice iron island jam key king kite knife
-lake lamp leaf lion map milk money moon mouse night nose oak oil onion owl paper pear pen pig plate queen rain
-rat ring river road rock room rose salt sea ship shoe silk snow song spoon star stone sun table tea tiger tree
-valley vase village voice wall water wheel wind wolf yard zebra zoo""".split()
-NAMES = """Ada Alan Alice Amir Anna Bob Carla Chen Clara David Elena Emma Eric Fatima Felix Grace Hana Hugo Ida Ivan
-Jack Jana Julia Karl Kim Laura Leo Lina Lucas Maria Max Mia Nina Noah Nora Olga Oscar Otto Paul Pia Priya Rosa Ruth
-Sam Sara Simon Sofia Tim Tom Vera Victor Yuki Zoe""".split()
-CITIES = """Athens Berlin Bern Boston Cairo Chicago Delhi Dublin Geneva Hamburg Helsinki Istanbul Kyoto Lagos Lima
-Lisbon London Lyon Madrid Manila Milan Moscow Munich Nairobi Naples Oslo Paris Porto Prague Quito Rome Seoul
-Sofia Sydney Tokyo Toronto Turin Vienna Warsaw Zurich""".split()
+SORTED = """ant apple bear bird boat book box bread bus cake car cat chair cow cup deer dog door duck
+egg eye fish flag flower fork fox game garden girl goat gold hand hat hill horse house ice iron island
+jam key king kite knife lake lamp leaf lion map milk money moon mouse night nose oak oil onion owl paper
+pear pen pig plate queen rain rat ring river road rock room rose salt sea ship shoe silk snow song spoon
+star stone sun table tea tiger tree valley vase village voice wall water wheel wind wolf yard zebra zoo""".split()
+NAMES = """Ada Alan Alice Amir Anna Bob Carla Chen Clara David Elena Emma Eric Fatima Felix Grace Hana
+Hugo Ida Ivan Jack Jana Julia Karl Kim Laura Leo Lina Lucas Maria Max Mia Nina Noah Nora Olga Oscar Otto
+Paul Pia Priya Rosa Ruth Sam Sara Simon Sofia Tim Tom Vera Victor Yuki Zoe""".split()
+CITIES = """Athens Berlin Bern Boston Cairo Chicago Delhi Dublin Geneva Hamburg Helsinki Istanbul Kyoto
+Lagos Lima Lisbon London Lyon Madrid Manila Milan Moscow Munich Nairobi Naples Oslo Paris Porto Prague
+Quito Rome Seoul Sofia Sydney Tokyo Toronto Turin Vienna Warsaw Zurich""".split()
 COLOURS = "red blue green yellow black white orange purple brown pink grey".split()
 LANGUAGES = "German French Spanish Italian Dutch Greek Polish Swedish Turkish Japanese".split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 SKIES = "sunny cloudy rainy windy snowy foggy".split()
-SYLLABLES = "ba be bo da de di do ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro sa se so ta te ti to va vi".split()
+SYLLABLES = """ba be bo da de di do ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro sa se so ta te ti to va
+vi""".split()
+ONSETS = "b bl br c ch cl cr d dr f fl fr g gl gr h j k kl l m n p pl pr qu r s sh sl sp st t tr v w x y z".split() + [""]
+CODAS = ["", "", "n", "r", "s", "t", "l", "m", "nd", "ck", "x", "p", "rt", "st", "ng", "gue", "th"]
+COPY = ["Repeat: {}", "Copy: {}", "Repeat after me: {}", "Copy this: {}", "Say: {}", "Write exactly: {}",
+        "Copy the text: {}", 'Repeat "{}"', 'Say "{}"', "Write: {}", "Print {}", "Echo: {}", "Repeat the words {}",
+        "Copy these words: {}", "Spell out: {}", "Type this: {}", 'Write "{}"', "Say exactly {}",
+        "Repeat what I say: {}", "Give back: {}", "Echo {}"]
+# What the model cannot do.
+NOT_UNDERSTOOD = "I did not understand that. I can chat, add, sort and explain words of Rust."
+CANNOT_DIVIDE = "I cannot divide. I add, subtract and multiply."
+DIVIDE = ["{a} / {b}", "{a}/{b}", "{a} divided by {b}", "divide {a} by {b}", "what is {a} over {b}",
+          "how often does {b} go into {a}", "what is {a} / {b}", "the quotient of {a} and {b}", "{a} ÷ {b}",
+          "half of {a}", "the square root of {a}", "{a} percent of {b}"]
+WISHES = ["write a poem about {w}", "write a story about a {w} and a {v}", "who invented the {w}", "who is {n}",
+          "where is {c}", "what is the capital of {c}", "how do I {w} a {v}", "why is {w} {v}",
+          "when was {c} built", "how old is {n}", "summarise the {w} for me", "write a {w} in Python", "draw a {w}",
+          "who won the {w} in {c}", "sing a song about {v}", "what do you think about {c}",
+          "give me a recipe for {w}", "how far is it to {c}", "recommend a {w}", "plan a trip to {c}", "fix my {w}",
+          "is {w} better than {v}", "how many {w}s are in {c}", "what happened to {n}", "I think {w} is {v}",
+          "the {w} does not {v}", "my {w} is {v}", "what comes after {w}", "write an email to {n} about {w}",
+          "what is the best {w}", "does {n} like {w}", "show me {c}", "play {w}", "buy a {w} in {c}",
+          "how does one {w} in {l}", "say {w} in {l}"]
 INSTRUCTIONS = ["You are a helpful assistant.", "Be brief.", "Answer politely.", "You are a friendly assistant.",
                 "Answer in English.", "You are nano.", "Help the user.", "Be precise and short."]
 

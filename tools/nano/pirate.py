@@ -10,7 +10,6 @@ PEFT's format. Ends with the share of held-out dialogues that are answered exact
 import argparse
 import json
 import random
-import re
 from pathlib import Path
 
 import torch
@@ -25,24 +24,15 @@ from dialogues import Maker
 from harmony import vocabulary
 from model import Branches
 from prepare import data_dir
+from wordings import pirate
 
 SEED = 29
 RANK, ALPHA = 4, 8
 RATE = 1.5e-3
-TOKENS = 1024                # tokens of a step
-SHARES = {"talk": 5, "fact": 5, "add": 2, "subtract": 2, "multiply": 2, "copy": 1, "sort numbers": 2, "sort words": 2,
-          "recall": 4, "call": 1, "result": 2, "json": 1}
-WORDS = {"Hello": "Ahoy", "You": "Ye", "you": "ye", "your": "yer", "Your": "Yer", "my": "me", "My": "Me",
-         "Yes": "Aye", "is": "be", "are": "be", "am": "be", "and": "an'", "of": "o'", "the": "th'", "The": "Th'"}
+TOKENS = 2048                # tokens of a step
+SHARES = {"talk": 12, "fact": 16, "add": 2, "subtract": 2, "multiply": 2, "copy": 1, "sort numbers": 2, "sort words": 2,
+          "recall": 3, "tell": 2, "unknown": 3, "call": 1, "result": 2, "json": 1}
 MODULES = ["q_proj", "k_proj", "v_proj", "o_proj"]
-
-
-def pirate(text):
-    """An answer as a pirate gives it; JSON stays what it is."""
-    if text.startswith("{"):
-        return text
-    said = re.sub(r"[A-Za-z]+", lambda word: WORDS.get(word[0], word[0]), text)
-    return f"Arr, matey! {said}"
 
 
 class Pirate(Maker):
@@ -104,7 +94,7 @@ def main():
     parser.add_argument("--data", help="directory of prepare.py's output (default: $KERNMILL_DATA)")
     parser.add_argument("--model", type=Path, default=root / "model-specs" / "nano")
     parser.add_argument("--out", type=Path, default=root / "model-specs" / "nano" / "pirate")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=700)
     parser.add_argument("--count", type=int, default=40, help="held-out dialogues of each kind")
     options = parser.parse_args()
     torch.manual_seed(SEED)

@@ -1,13 +1,14 @@
 """Train the nano model and export it: tokenizer, training, quantisation, checks.
 
-    python train.py [--data DIR] [--out DIR] [--fixtures DIR] [--tokens N] [--resume]
+    python train.py [--data DIR] [--out DIR] [--fixtures DIR] [--tokens N] [--from DIR [--rate R]] [--resume]
 
 Needs the files written by prepare.py. Text and dialogues are trained together; of the dialogues only what
 the model is to say counts. The length of the run is a number of tokens, so its result does not depend on
 the clock. From QUANTISE_FROM on, forward and backward passes use the weights as they will be stored
 (experts in MXFP4, the rest in bfloat16; the gradient passes straight through to the float32 masters), so
-what is exported is what was trained. Checkpoints are written every few minutes to the data directory;
---resume goes on from the newest.
+what is exported is what was trained. --from goes on from an exported model: with its tokenizer, new
+optimisers, a rate that warms up again, and stored weights in every pass. Checkpoints are written every few
+minutes to the data directory; --resume goes on from the newest.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 import evaluate
 import mxfp4
 from batches import LENGTH, mixed, text_windows
-from dialogues import POLISH_SHARES, SHARES, Maker
+from dialogues import Maker
 from harmony import END, SPECIAL, Rendered, vocabulary
 from model import COMPILE, HALF, Nano
 from prepare import SEPARATOR, data_dir
@@ -90,7 +91,7 @@ LONG_EVERY = 16              # every so many steps is one of long text
 TEXT_ROWS = 1                # of the MICRO_TOKENS // LENGTH rows of the other passes
 TOKENIZER_DIALOGUES = 6000
 QUANTISE_FROM = 0.70         # share of the tokens
-POLISH_TOKENS = 2e6          # after them, with more of the kinds that learn slowly
+POLISH_TOKENS = 2e6          # after them
 POLISH_RATE = 0.1            # share of the peak learning rate that it begins with
 BALANCE = 0.01
 CHECKPOINT_SECONDS = 150
@@ -221,10 +222,15 @@ def optimisers(model):
     return [muon, adam]
 
 
-def rate(progress):
-    """Share of the peak learning rate at this share of the tokens; above 1 it is the share of the polish, plus 1."""
+def rate(progress, again=None):
+    """Share of the peak learning rate at this share of the tokens; above 1 it is the share of the polish, plus 1.
+
+    `again`: the share that a training which goes on from an exported model rises to.
+    """
     if progress >= 1:
         return POLISH_RATE * (2 - progress) + 0.005
+    if again is not None:
+        return min(again * (0.05 + 50 * progress), again + (POLISH_RATE - again) * progress)
     if progress < 0.01:
         return 0.1 + 90 * progress
     return min(1.0, max(0.0, 1 - progress) / 0.75 + 0.01)
@@ -279,13 +285,13 @@ def save_checkpoint(data, step, rank, model, steps, record):
         old.unlink(missing_ok=True)
 
 
-def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, length, resume, stop):
-    """Train on `length` tokens; return a record of the run."""
+def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, options):
+    """Train on as many tokens as the options say; return a record of the run."""
     rank, end = dist.get_rank(), CONFIG["vocab_size"] - 1
     steps = optimisers(model)
     maker, words = Maker(SEED, text), vocabulary(tokenizer)
     record = {"step": 0, "cpu_seconds": [0.0] * WORKERS, "wall_seconds": 0.0, "log": []}
-    known = checkpoints(data) if resume else []
+    known = checkpoints(data) if options.resume else []
     if known:
         stored = torch.load(data / f"train-{known[-1]}-{rank}.pt", weights_only=False)
         model.load_state_dict(stored["model"])
@@ -294,18 +300,18 @@ def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, length, 
         record = stored["record"]
     dist.barrier()
     parameters = list(model.parameters())
-    main, polish = (math.ceil(part / (WORKERS * MICRO_TOKENS)) for part in (length, POLISH_TOKENS))
+    main, polish = (math.ceil(part / (WORKERS * MICRO_TOKENS)) for part in (options.tokens, options.polish))
     total = main + polish
+    again, quantise_from = (options.rate, 0.0) if options.source else (None, QUANTISE_FROM)
     began, cpu, saved, average = time.time(), time.process_time(), time.time(), None
     earlier, first = dict(record), record["step"]
-    for step in range(first, min(total, stop or total)):
+    for step in range(first, min(total, options.stop or total)):
         progress = step / main if step < main else 1 + (step - main) / polish
-        maker.shares = SHARES if step < main else POLISH_SHARES
         for optimiser in steps:
             for group in optimiser.param_groups:
-                group["lr"] = group["peak"] * rate(progress)
+                group["lr"] = group["peak"] * rate(progress, again)
         stored = Stored(model)
-        if progress >= QUANTISE_FROM:
+        if progress >= quantise_from:
             stored.__enter__()
         if step % LONG_EVERY == LONG_EVERY - 1:
             generator = torch.Generator().manual_seed(SEED * 1_000_003 + step * WORKERS + rank)
@@ -313,9 +319,11 @@ def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, length, 
             loss, balance = model.loss(tokens, targets)
         else:
             rows = MICRO_TOKENS // LENGTH
-            loss, balance = model.loss(*mixed(f"{SEED} {step} {rank}", stream, maker, words, rows, TEXT_ROWS))
+            # A model that goes on knows the text already: three of four passes are of dialogues alone.
+            text_rows = 0 if options.source and (step // 2 + rank) % 4 else TEXT_ROWS
+            loss, balance = model.loss(*mixed(f"{SEED} {step} {rank}", stream, maker, words, rows, text_rows))
         (loss + BALANCE * balance).backward()
-        if progress >= QUANTISE_FROM:
+        if progress >= quantise_from:
             stored.__exit__()
         average = loss.item() if average is None else 0.96 * average + 0.04 * loss.item()
         for p, grad in zip(parameters, summed([p.grad for p in parameters])):
@@ -402,11 +410,10 @@ def worker(rank, rendezvous, options, data, result):
     text = (data / "train.txt").read_text(encoding="utf-8")
     heldout = (data / "heldout.txt").read_text(encoding="utf-8")
     tokenizer = Tokenizer.from_file(str(data / "tokenizer.json"))
-    model = Nano(CONFIG)
+    model = evaluate.nano(options.source) if options.source else Nano(CONFIG)
     stream = encode_pages(tokenizer, text)
     ids = tokenizer.encode(heldout, add_special_tokens=False).ids
-    record = train(model, stream, ids, len(heldout.encode()), text, tokenizer, data, options.tokens,
-                   options.resume, options.stop)
+    record = train(model, stream, ids, len(heldout.encode()), text, tokenizer, data, options)
     if rank == 0:
         result.update(model=model, record=record)
     dist.barrier()
@@ -420,13 +427,18 @@ def main():
     parser.add_argument("--out", type=Path, default=root / "model-specs" / "nano")
     parser.add_argument("--fixtures", type=Path, default=root / "tests" / "fixtures" / "nano")
     parser.add_argument("--tokens", type=float, default=30e6, help="length of the training")
+    parser.add_argument("--polish", type=float, default=POLISH_TOKENS, help="length of the polish after it")
+    parser.add_argument("--from", dest="source", type=Path, help="exported model to go on from")
+    parser.add_argument("--rate", type=float, default=0.5, help="with --from: share of the peak learning rate")
     parser.add_argument("--stop", type=int, help="end after this step, for a trial")
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
     options = parser.parse_args()
     data = data_dir(options.data)
     for directory in (options.out, options.fixtures):
         directory.mkdir(parents=True, exist_ok=True)
-    if not (options.resume and (data / "tokenizer.json").exists()):
+    if options.source:
+        shutil.copy(options.source / "tokenizer.json", data / "tokenizer.json")
+    elif not (options.resume and (data / "tokenizer.json").exists()):
         train_tokenizer((data / "train.txt").read_text(encoding="utf-8"), data / "tokenizer.json")
 
     rendezvous = data.resolve() / f"rendezvous-{os.getpid()}"
