@@ -17,8 +17,8 @@ from prepare import data_dir
 from turns import EASY, Turns, is_held_out
 
 # How often each kind is the last turn.
-SHARES = {"talk": 14, "fact": 18, "add": 14, "subtract": 12, "multiply": 14, "copy": 24, "sort numbers": 18,
-          "sort words": 54, "recall": 4, "tell": 3, "unknown": 2, "call": 120, "result": 8, "json": 8}
+SHARES = {"talk": 16, "fact": 16, "add": 10, "subtract": 10, "multiply": 12, "copy": 40, "sort numbers": 14,
+          "sort words": 70, "recall": 5, "tell": 3, "unknown": 2, "call": 150, "result": 9, "json": 9}
 KINDS = list(SHARES)
 PLAIN = [kind for kind in KINDS if kind not in ("call", "result", "json")]
 WITH_FUNCTIONS = 0.2      # of the plain dialogues: functions are there, too
@@ -143,7 +143,7 @@ class Maker(Turns):
     def some_functions(self):
         """One to four functions: known ones and drawn ones."""
         known, made, names = list(phrases.FUNCTIONS), [], set()
-        for _ in range(self.random.choices([1, 2, 3, 4], [5, 4, 2, 1])[0]):
+        for _ in range(self.random.choices([1, 2, 3, 4], [3, 4, 4, 1])[0]):
             function = self.pick(known) if self.chance(KNOWN_FUNCTIONS) else self.functions.function()
             name = function["name"] if isinstance(function, dict) else function[0]
             if name not in names:

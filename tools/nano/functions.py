@@ -203,7 +203,8 @@ class Functions:
         if bare and name in ("to", "destination", "end", "target"):
             return m.pick(["to {}", "to {}", "to {}", "in {}", "into {}"]).format(value)
         if kind in NUMERIC:
-            return m.pick(NAMED_NUMBER if bare or m.chance(0.4) else NAMED).format(p=name, v=value)
+            ways = NAMED_NUMBER if bare or m.chance(0.5) else NAMED
+            return m.pick([way for way in ways if bare or "{p}" in way]).format(p=name, v=value)
         if bare:
             return m.pick(BARE[kind]).format(v=value)
         if kind in ("pair", "words") and m.chance(0.4):

@@ -319,8 +319,8 @@ def train(model, stream, heldout, heldout_bytes, text, tokenizer, data, options)
             loss, balance = model.loss(tokens, targets)
         else:
             rows = MICRO_TOKENS // LENGTH
-            # A model that goes on knows the text already: three of four passes are of dialogues alone.
-            text_rows = 0 if options.source and (step // 2 + rank) % 4 else TEXT_ROWS
+            # A model that goes on knows the text already: every other pass is of dialogues alone.
+            text_rows = 0 if options.source and (step + rank) % 2 else TEXT_ROWS
             loss, balance = model.loss(*mixed(f"{SEED} {step} {rank}", stream, maker, words, rows, text_rows))
         (loss + BALANCE * balance).backward()
         if progress >= quantise_from:

@@ -52,7 +52,7 @@ class Turns:
     def __init__(self, seed, text):
         self.random = random.Random(seed)
         self.facts = dict(phrases.GLOSSARY, **page_facts(text))
-        words = sorted(set(re.findall(r"(?<![A-Za-z])[a-z]{3,9}(?![A-Za-z])", text[:400_000])))
+        words = sorted(set(re.findall(r"(?<![A-Za-z])[a-z]{3,11}(?![A-Za-z])", text)))
         self.prose = words
         self.words = words + phrases.SORTED * 4
         self.sentences = [line for line in re.split(r"(?<=[.!?])\s+|\n+", text[400_000:900_000]) if 12 < len(line) < 70]
@@ -273,9 +273,9 @@ class Turns:
             if values and self.chance(0.1):
                 start = self.pick(list(values))[:self.random.randint(1, 2)]
                 word = self.pick([other for other in self.prose if other.startswith(start)] or [word])
-            if case < 0.15 or case < 0.3 and self.chance(0.5):
+            if case < 0.25 or case < 0.45 and self.chance(0.5):
                 word = word.capitalize()
-            elif case < 0.34:
+            elif case < 0.5:
                 word = word.lower()
             if word.lower() not in values and word[:3].lower() not in (other[:3] for other in values):
                 values[word.lower()] = word

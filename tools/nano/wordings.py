@@ -108,7 +108,8 @@ SORT_OTHER = ["{}: sort", "{} - sort them", "{}, sort these", "{}: put them in o
               "return {} in sorted order", "would you place {} in order from a to z",
               "in what order are {} in a list", "what would {} be when sorted", "how are {} ordered",
               "let {} be in order", "turn {} into a sorted list", "make {} sorted",
-              "how should {} stand in an index", "get {} into the right order"]
+              "how should {} stand in an index", "get {} into the right order", "alphabetise this: {}",
+              "{}: alphabetise them", "alphabetise the list {}"]
 JOINTS = [", ", ", ", ", ", ", ", " ", " ", "; ", " / ", "\n", ",", " and "]
 
 ASK = ["what is {}", "what is {}", "what's {}", "explain {}", "tell me about {}", "define {}", "what does {} mean",
