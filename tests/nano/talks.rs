@@ -54,7 +54,7 @@ fn answer(
     let params = GenerateParams {
         // As everywhere, the turn keeps its format.
         guide: constraint.map(constrain::guide),
-        max_tokens: 160,
+        max_tokens: 200,
         adapters: adapters.iter().map(|name| AdapterUse::of(*name)).collect(),
         stop_tokens: turn.stop_tokens.clone(),
         ..GenerateParams::default()

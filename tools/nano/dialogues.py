@@ -17,11 +17,13 @@ from prepare import data_dir
 from turns import EASY, Turns, is_held_out
 
 # How often each kind is the last turn.
-SHARES = {"talk": 16, "fact": 16, "add": 10, "subtract": 10, "multiply": 12, "copy": 40, "sort numbers": 14,
-          "sort words": 70, "recall": 5, "tell": 3, "unknown": 2, "call": 150, "result": 9, "json": 9}
+SHARES = {"talk": 24, "fact": 20, "add": 18, "subtract": 26, "multiply": 16, "copy": 90, "sort numbers": 18,
+          "sort words": 110, "recall": 10, "tell": 6, "unknown": 16, "call": 110, "result": 10, "json": 44}
 KINDS = list(SHARES)
 PLAIN = [kind for kind in KINDS if kind not in ("call", "result", "json")]
-WITH_FUNCTIONS = 0.2      # of the plain dialogues: functions are there, too
+WITH_FUNCTIONS = 0.4      # of the plain dialogues: functions are there, too
+# The name and the arguments stand in the call, where the engine holds them to what is declared.
+CALL = "I call a function."
 KNOWN_FUNCTIONS = 0.3     # of the functions: those of phrases.py, the rest is drawn
 
 
@@ -144,7 +146,7 @@ class Maker(Turns):
         """One to four functions: known ones and drawn ones."""
         known, made, names = list(phrases.FUNCTIONS), [], set()
         for _ in range(self.random.choices([1, 2, 3, 4], [3, 4, 4, 1])[0]):
-            function = self.pick(known) if self.chance(KNOWN_FUNCTIONS) else self.functions.function()
+            function = self.pick(known) if self.usual or self.chance(KNOWN_FUNCTIONS) else self.functions.function()
             name = function["name"] if isinstance(function, dict) else function[0]
             if name not in names:
                 made.append(function)
@@ -181,18 +183,16 @@ class Maker(Turns):
         return compact(got), function[5].format(**values, **got)
 
     def call(self, conversation, learn, held=False):
-        """Appends a request; returns (function, values, reasoning, call)."""
+        """Appends a request; returns (function, values, call)."""
         # The conversation's tools stand in the order of the functions.
         function = self.pick(self.chosen)
         name, values, text = self.request(function) if held else self.free(lambda: self.request(function))
         conversation["items"].append({"user": {"name": None, "text": text}})
-        said = ", ".join(f"{key} {value}" for key, value in values.items())
-        reasoning = f"I call {name}: {said}." if values else f"I call {name}."
-        return function, values, reasoning, {"id": "call_1", "name": name, "arguments": compact(values)}
+        return function, values, {"id": "call_1", "name": name, "arguments": compact(values)}
 
     def called(self, conversation, learn):
         """Appends a request with its call, the result and the answer."""
-        function, values, _, call = self.call(conversation, learn)
+        function, values, call = self.call(conversation, learn)
         output, answer = self.result(function, values)
         items = conversation["items"]
         items += [{"call": call}, {"output": {"id": "call_1", "name": call["name"],
@@ -201,13 +201,13 @@ class Maker(Turns):
 
     def function(self, kind, conversation, learn):
         items = conversation["items"]
-        function, values, reasoning, call = self.call(conversation, learn, self.held)
+        function, values, call = self.call(conversation, learn, self.held)
         none = conversation["effort"] == "none"
         if kind == "call":
-            return conversation, ([] if none else [{"reasoning": reasoning}]) + [{"call": call}], learn
+            return conversation, ([] if none else [{"reasoning": CALL}]) + [{"call": call}], learn
         output, answer = self.result(function, values)
         if not none:
-            items.append({"reasoning": reasoning})
+            items.append({"reasoning": CALL})
             learn.add(len(items) - 1)
         items += [{"call": call}, {"output": {"id": "call_1", "name": call["name"], "text": output}}]
         learn.add(len(items) - 2)

@@ -1,11 +1,13 @@
 """Share of held-out dialogues that the nano model answers exactly, by kind.
 
-    python exact.py [--model DIR] [--data DIR] [--count N] [--seed N] [--checkpoint FILE] [--write FILE]
+    python exact.py [--model DIR] [--data DIR] [--count N] [--seed N] [--usual] [--checkpoint FILE]
+    python exact.py --stored FILE [--model DIR] [--checkpoint FILE]
 
 The greedy answer equals the wanted one if and only if at each of its places, after the wanted ids before
 it, the likeliest id is the wanted one; so one pass per dialogue tells. Wanted is the whole turn: the
-reasoning, the headers, the call or the answer, and the token that ends it. --write stores dialogues for
-tests/nano, which asks the engine.
+reasoning, the headers, the call or the answer, and the token that ends it. --usual draws words to sort and
+functions to call from phrases.py alone, and none at random. --stored asks the dialogues of a file, such as
+those that tests/nano asks the engine (tests/fixtures/nano/dialogues.jsonl).
 """
 
 import argparse
@@ -29,23 +31,26 @@ def examples(maker, words, kind, count):
     """(dialogue, inputs, targets) of held-out dialogues; targets only where the last turn is."""
     found = []
     while len(found) < count:
-        item = maker.dialogue(kind, held=True)
-        _, conversation, made, _ = item
-        out = Rendered(*words)
-        out.prompt(conversation)
-        out.answer(conversation, made)
-        found.append((item, out.ids[:-1], out.wanted[1:]))
+        found.append(wanted(words, maker.dialogue(kind, held=True)))
     return found
 
 
-def stored(maker, words, kind, count):
-    """Held-out dialogues as lines of JSON, with a checksum (FNV-1a) of the prompt's ids."""
-    for item, _, _ in examples(maker, words, kind, count):
-        prompt, sum_ = Rendered(*words), 0x811c9dc5
-        prompt.prompt(item[1])
-        for byte in b"".join(id_.to_bytes(4, "little") for id_ in prompt.ids):
-            sum_ = (sum_ ^ byte) * 0x01000193 % 2**32
-        yield json.dumps({"kind": kind, "conversation": item[1], "made": item[2], "prompt": sum_})
+def wanted(words, item):
+    """(dialogue, inputs, targets) of a dialogue; targets only where the last turn is."""
+    _, conversation, made, _ = item
+    out = Rendered(*words)
+    out.prompt(conversation)
+    out.answer(conversation, made)
+    return item, out.ids[:-1], out.wanted[1:]
+
+
+def stored(words, path):
+    """Kind -> dialogues of a file as `wanted` makes them."""
+    found = {}
+    for one in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        item = (one["kind"], one["conversation"], one["made"], set())
+        found.setdefault(one["kind"], []).append(wanted(words, item))
+    return found
 
 
 @torch.no_grad()
@@ -67,11 +72,10 @@ def exact(model, found):
     return results
 
 
-def report(model, maker, words, count):
-    """Kind -> share exact, and by effort; the dialogues that were not."""
+def report(model, asked):
+    """Kind -> share exact, and by effort, of (kind, dialogues); the dialogues that were not."""
     shares, wrong = {}, []
-    for kind in KINDS:
-        found = examples(maker, words, kind, count)
+    for kind, found in asked:
         results = exact(model, found)
         by_effort = {}
         for (item, _, _), result in zip(found, results):
@@ -92,10 +96,12 @@ def main():
     parser.add_argument("--checkpoint", type=Path, help="weights of a checkpoint of train.py, as they would be stored")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--write", type=Path, help="store dialogues for the tests")
+    parser.add_argument("--usual", action="store_true")
+    parser.add_argument("--stored", type=Path, help="ask the dialogues of a file")
     options = parser.parse_args()
     data = data_dir(options.data)
     maker = Maker(options.seed, (data / "train.txt").read_text(encoding="utf-8"))
+    maker.usual = options.usual
     torch.set_num_threads(1)
     if options.checkpoint:
         tokenizer = Tokenizer.from_file(str(data / "tokenizer.json"))
@@ -106,11 +112,11 @@ def main():
         tokenizer = Tokenizer.from_file(str(options.model / "tokenizer.json"))
         model = evaluate.nano(options.model)
     words = vocabulary(tokenizer)
-    if options.write:
-        kept = [line for kind in KINDS for line in stored(maker, words, kind, options.count)]
-        options.write.write_text("\n".join(kept) + "\n")
-        return
-    shares, wrong = report(model, maker, words, options.count)
+    if options.stored:
+        asked = stored(words, options.stored).items()
+    else:
+        asked = ((kind, examples(maker, words, kind, options.count)) for kind in KINDS)
+    shares, wrong = report(model, asked)
     for kind, share in shares.items():
         print(json.dumps({kind: share}))
     for item in wrong[:: max(1, len(wrong) // 12)]:

@@ -39,6 +39,7 @@ KINDS = {"city": PLACES,
          "invented": TOPICS,
          "pair": TOPICS + TEXTS,
          "words": TEXTS,
+         "thing": [*TOPICS, "task", "what"],
          "number": COUNTS,
          "large": COUNTS,
          "day": ["day", "date", "when"],
@@ -48,7 +49,7 @@ KINDS = {"city": PLACES,
          "file": ["file", "path", "document"],
          "date": ["date", "day", "deadline", "due"],
          "code": ["code", "id", "reference", "serial", "flight", "room", "number", "key"]}
-KIND_SHARES = {"city": 6, "name": 8, "word": 7, "invented": 4, "pair": 5, "words": 4, "number": 9, "large": 3, "day": 2,
+KIND_SHARES = {"city": 6, "name": 8, "word": 7, "invented": 4, "pair": 5, "words": 4, "thing": 7, "number": 9, "large": 3, "day": 2,
                "time": 2, "colour": 1, "language": 1, "file": 1, "date": 1, "code": 2}
 NUMERIC = ("number", "large", "small")
 # How a value of a kind is told without its parameter's name.
@@ -57,6 +58,7 @@ BARE = {"city": ["in {v}", "in {v}", "at {v}", "for {v}", "near {v}", "from {v}"
         "word": ["of {v}", "for {v}", "{v}", "with {v}", "about {v}", "called {v}"],
         "invented": ["of {v}", "for {v}", "called {v}", "named {v}", "{v}"],
         "pair": ['"{v}"', "'{v}'", "called {v}", ": {v}", "titled {v}", "about {v}"],
+        "thing": ["of {v}", "of {v}", "for {v}", "about {v}", "to {v}", "with {v}", "{v}"],
         "words": [": {v}", '"{v}"', "that says {v}", "saying {v}"],
         "day": ["on {v}", "for {v}", "this {v}", "next {v}"],
         "time": ["at {v}", "at {v}", "for {v}", "by {v}"],
@@ -77,7 +79,7 @@ OPEN = ["", "", "", "", "", "please ", "can you ", "could you ", "would you ", "
 DEEDS = ["do it", "make it", "put it", "put", "make", "give me", "go", "start", "I want", "I'd like", "have it",
          "use it", "run it", "bring it"]
 ENDS = ("from", "to", "origin", "destination", "start", "end", "source", "target")
-SIMPLE = 0.65             # of the drawn functions: few parameters, short requests
+SIMPLE = 0.9              # of the drawn functions: few parameters, short requests
 # Requests with one argument: {t} is the request without it.
 DIRECT = ["{t}: {v}", "{d} {v}", "{d} the {n} {v}", "{o}{d} {n} {v}", "{t} {v}", "give {v} a {d}",
           "{d} the {v} {n}", "{d} the {n} of the {v}", "{d} the {v} {p}", "{d} {v}, please", "{d} {v}, thanks",
@@ -217,7 +219,7 @@ class Functions:
         values = {name: m.pick(choices) if choices else self.value(kind)
                   for name, kind, _, choices in function["parameters"]}
         verb, noun, parameters = function["verb"], function["noun"], list(function["parameters"])
-        kinds = ["text" if kind in ("word", "invented", "pair", "words",
+        kinds = ["text" if kind in ("word", "invented", "pair", "words", "thing",
                                     "file") else "count" if kind in NUMERIC else kind
                  for _, kind, _, _ in parameters]
         asks = function["asks"] and m.chance(0.8)

@@ -20,7 +20,7 @@ from torch.nn.utils import parametrize
 import evaluate
 import exact
 from batches import LENGTH, pack
-from dialogues import Maker
+from dialogues import KINDS, Maker
 from harmony import vocabulary
 from model import Branches
 from prepare import data_dir
@@ -42,8 +42,8 @@ class Pirate(Maker):
         super().__init__(seed, text)
         self.shares = SHARES
 
-    def dialogue(self, kind=None, held=False):
-        kind, conversation, made, learn = super().dialogue(kind, held)
+    def dialogue(self, kind=None, held=False, with_functions=None):
+        kind, conversation, made, learn = super().dialogue(kind, held, with_functions)
         for item in conversation["items"] + made:
             if "answer" in item:
                 item["answer"] = pirate(item["answer"])
@@ -121,7 +121,8 @@ def main():
         if step % 25 == 24:
             print(json.dumps({"step": step + 1, "loss": round(average, 4)}), flush=True)
     write(parts, options.out)
-    shares, _ = exact.report(model, Pirate(1000, maker.text), words, options.count)
+    held = Pirate(1000, maker.text)
+    shares, _ = exact.report(model, ((kind, exact.examples(held, words, kind, options.count)) for kind in KINDS))
     for kind, share in shares.items():
         print(json.dumps({kind: share}))
 

@@ -58,6 +58,7 @@ class Turns:
         self.sentences = [line for line in re.split(r"(?<=[.!?])\s+|\n+", text[400_000:900_000]) if 12 < len(line) < 70]
         self.known = set(re.findall(r"[a-z]+", " ".join(self.facts).lower()))
         self.held = False
+        self.usual = False           # sort words of phrases.py alone, and call functions of it
 
     def pick(self, values):
         return self.random.choice(values)
@@ -73,6 +74,9 @@ class Turns:
                 return item
 
     def invented(self):
+        if self.chance(0.4):                 # the beginning of a word and the end of another
+            first, last = self.pick(self.prose), self.pick(self.prose)
+            return (first[:self.random.randint(2, 5)] + last[-self.random.randint(2, 5):])[:10]
         if self.chance(0.5):
             return "".join(self.pick(phrases.SYLLABLES) for _ in range(self.random.randint(2, 3)))
         word = "".join(self.pick(phrases.ONSETS) + self.pick("aeiou") for _ in range(self.random.randint(1, 3)))
@@ -90,7 +94,9 @@ class Turns:
             "day": lambda: self.pick(phrases.DAYS), "colour": lambda: self.pick(phrases.COLOURS),
             "language": lambda: self.pick(phrases.LANGUAGES), "invented": self.invented,
             "word": lambda: self.pick(phrases.SORTED) if self.chance(0.7) else self.pick(self.words),
-            "words": lambda: " ".join(self.pick(self.words) for _ in range(r.randint(1, 4))),
+            "words": lambda: self.pick(["the ", "a ", "", "", "", ""]) + " ".join(
+                self.pick(self.words) for _ in range(r.randint(1, 4))),
+            "thing": lambda: self.pick(["the ", "the ", "a ", ""]) + self.pick(self.words),
             "file": lambda: f"{self.pick(self.words)}.{self.pick(['txt', 'rs', 'md', 'json'])}",
         }[kind]()
 
@@ -265,7 +271,7 @@ class Turns:
         source, count = self.random.random(), self.random.choices([2, 3, 4, 5, 6], [2, 6, 6, 4, 1])[0]
         drawn = {"words": lambda: self.pick(self.prose), "list": lambda: self.pick(phrases.SORTED),
                  "invented": self.invented, "names": lambda: self.value("name"), "cities": lambda: self.value("city")}
-        kind = "list" if source < 0.2 else "words" if source < 0.55 else "invented" if source < 0.7 else \
+        kind = "list" if self.usual or source < 0.2 else "words" if source < 0.55 else "invented" if source < 0.7 else \
             "names" if source < 0.8 else "cities" if source < 0.9 else None
         case, values = self.random.random(), {}
         while len(values) < count:
@@ -282,12 +288,17 @@ class Turns:
         return list(values.values())
 
     def sort_words(self):
-        """The first three letters of each word are spelled, then put in order."""
+        """The first three letters of each word are spelled, then put in order.
+
+        In the first list a word stands before its letters, which are spelled from it, and behind them, where
+        the second list finds it by its letters.
+        """
         def make():
             values = self.sortable()
             done = sorted(values, key=str.lower)
-            spelled = [", ".join(f"{' '.join(word[:3].lower())} {word}" for word in words) for words in (values, done)]
-            steps, answer = ": ".join(spelled), ", ".join(done)
+            spelled = {word: f"{' '.join(word[:3].lower())} {word}" for word in values}
+            first = ", ".join(f"{word} {spelled[word]}" for word in values)
+            steps, answer = f"{first}: {', '.join(spelled[word] for word in done)}", ", ".join(done)
             text = wordings.sort_text(self.random, values, "words", self.prose)
             return f"sort {done}", (text, steps, answer, f"{steps}: {answer}")
         return self.until(make)

@@ -109,7 +109,17 @@ SORT_OTHER = ["{}: sort", "{} - sort them", "{}, sort these", "{}: put them in o
               "in what order are {} in a list", "what would {} be when sorted", "how are {} ordered",
               "let {} be in order", "turn {} into a sorted list", "make {} sorted",
               "how should {} stand in an index", "get {} into the right order", "alphabetise this: {}",
-              "{}: alphabetise them", "alphabetise the list {}"]
+              "{}: alphabetise them", "alphabetise the list {}", "alphabetise for me: {}", "alphabetise words {}",
+              "please alphabetise {}", "can you alphabetise {}", "{} in dictionary order", "dictionary order: {}",
+              "how would a dictionary order {}", "which comes first in a dictionary: {}",
+              "which order would {} have", "alphabetical: {}", "order of the alphabet: {}",
+              "in alphabetical order: {}", "{}, sorted", "{} - in order", "sorted, please: {}", "{}: sorted, please"]
+# With an unrelated word {w} in place of a verb.
+SORT_WITH = ["can you {w} {} into order", "{w} {} into order", "{w} {} into the right order", "{w} {} alphabetically",
+             "would you {w} {} in alphabetical order", "{w} {} to be in order", "I {w} {} in order",
+             "I {w} to have {} sorted", "{w} these in order: {}", "{w} into order: {}", "{w} me {} sorted",
+             "{w} the order of {}", "which {w} do {} have in order", "could we {w} {} into alphabetical order",
+             "{w} them by the alphabet: {}", "the {w} needs {} in order"]
 JOINTS = [", ", ", ", ", ", ", ", " ", " ", "; ", " / ", "\n", ",", " and "]
 
 ASK = ["what is {}", "what is {}", "what's {}", "explain {}", "tell me about {}", "define {}", "what does {} mean",
@@ -141,10 +151,18 @@ def first_up(r, text, share=0.75):
     return text[0].upper() + text[1:] if r.random() < share else text
 
 
-def framed(r, text, marks=MARKS):
-    """A request with something before and behind it, and a mark."""
-    before = r.choice(BEFORE)
-    text = before + text + r.choice(AFTER) + r.choice(marks)
+def framed(r, text, marks=MARKS, listed=None):
+    """A request with something before and behind it, and a mark.
+
+    A list of items to sort, `listed`, keeps its letters, and only what is no item stands beside it.
+    """
+    before, after = r.choice(BEFORE), r.choice(AFTER)
+    if listed:
+        before = before if before.endswith((", ", ": ")) else ""
+        after = after if after in (" please", ", please", ", thanks") else ""
+    text = before + text + after + r.choice(marks)
+    if listed:
+        return text if text.startswith(listed) else first_up(r, text)
     if r.random() < 0.05:
         return text.upper() if r.random() < 0.3 else text.lower()
     return first_up(r, text)
@@ -204,14 +222,16 @@ def sort_text(r, values, kind, words):
     """A request to sort values; kind is "words" or "numbers"."""
     listed, way = items(r, values), r.random()
     ends = ["", "", "", ".", "?", "!"]
-    if way < 0.55:
+    if way < 0.5:
         what = r.choice(SORT_WORDS if kind == "words" else SORT_NUMBERS)
         end = r.choice(SORT_END[kind]) if not what.endswith(":") else ""
-        return framed(r, f"{r.choice(SORT_VERBS)}{what} {listed}{end}", ends)
-    if way < 0.9:
-        return framed(r, r.choice(SORT_OTHER).format(listed), ends)
+        return framed(r, f"{r.choice(SORT_VERBS)}{what} {listed}{end}", ends, listed)
+    if way < 0.82:
+        return framed(r, r.choice(SORT_OTHER).format(listed), ends, listed)
+    if way < 0.92:
+        return framed(r, r.choice(SORT_WITH).format(listed, w=r.choice(words)), ends, listed)
     return framed(r, soup(r, words, [r.choice(["sort", "order", "sorted", "sorting", "arrange", "alphabetical",
-                                               "ascending"])]) + ": " + listed, ends)
+                                               "ascending"])]) + ": " + listed, ends, listed)
 
 
 def ask_text(r, name, words):
