@@ -82,7 +82,7 @@ fn ruled_requests(engine: &Engine, count: u64) -> Vec<Request> {
             ..request.sampler
         };
         let max_tokens = if n % 7 == 6 { 9 } else { 120 };
-        let stop = if n % 6 == 5 { vec!["u8".to_owned(), "o".to_owned()] } else { Vec::new() };
+        let stop = if n % 6 == 5 { ["u8", "o", "e", "in"].map(str::to_owned).to_vec() } else { Vec::new() };
         Request { constraint: Some(constraint), sampler, max_tokens, stop, ..request }
     };
     requests(engine, count).into_iter().enumerate().map(hold).collect()
