@@ -176,7 +176,7 @@ fn a_kill_loses_nothing_but_the_new_part() {
         ["run", "-q", "-n", "20", "--ignore-end", "--threads", "1", "--session", "s", "--prompt", "It"];
     let start = Instant::now();
     sandbox.run(&go_on).text();
-    let whole = start.elapsed();
+    let mut whole = start.elapsed();
     let tokens = || {
         let file = kernmill_kv_store::SessionFile::open(&sandbox.path("s")).unwrap();
         assert_eq!(file.lost_records(), 0);
@@ -192,7 +192,11 @@ fn a_kill_loses_nothing_but_the_new_part() {
         // Most of them while the text is saved.
         std::thread::sleep(whole.mul_f64(0.7 + 0.35 * rng.f64()));
         child.kill().unwrap();
-        killed += u32::from(child.wait().unwrap().signal() == Some(libc::SIGKILL));
+        match child.wait().unwrap().signal() {
+            Some(libc::SIGKILL) => killed += 1,
+            // What else the machine does has become less.
+            _ => whole = whole.mul_f64(0.9),
+        }
         let after = tokens();
         assert!(after.starts_with(&before), "a kill lost something");
         before = after;
