@@ -122,6 +122,22 @@ fn echoed_prompts_have_the_logarithms_of_the_logits() {
         assert!(choice["text"].as_str().unwrap().starts_with(text));
         assert_eq!(reply["usage"]["completion_tokens"], json!(max_tokens));
     }
+    // A text that ends at once has the token that ends it, whole and in a stream.
+    let mut body = json!({
+        "prompt": text, "max_tokens": 1, "echo": true, "logprobs": 1, "logit_bias": { "3071": 100 },
+    });
+    let reply = post(served.address, "/v1/completions", &body).json();
+    let tokens = reply["choices"][0]["logprobs"]["tokens"].as_array().unwrap();
+    assert_eq!((tokens.len(), tokens.last().unwrap()), (ids.len() + 1, &json!("<|endoftext|>")));
+    assert_eq!(reply["choices"][0]["text"], text);
+    body["stream"] = true.into();
+    let events = post(served.address, "/v1/completions", &body).events();
+    let listed: Vec<&Value> = events
+        .iter()
+        .filter_map(|event| event["choices"][0]["logprobs"]["tokens"].as_array())
+        .flatten()
+        .collect();
+    assert_eq!(listed, [&json!("<|endoftext|>")]);
 }
 
 #[test]
