@@ -144,7 +144,7 @@ impl Draft {
                     listed.push(tokenizer, *id, logprobs);
                 }
             }
-            // Also one that ends the text, as in a stream: evaluations leave out the last one, whatever it is.
+            // Also one that ends the text, as in a stream: evaluations drop the last one, whatever it is.
             for (id, logprobs) in self.0.iter().filter(|_| !completion.only_prompt) {
                 listed.push(tokenizer, *id, logprobs.as_ref());
             }

@@ -1,8 +1,8 @@
 //! `/openapi.json`: all routes, and the fields of their requests with their limits.
 //!
-//! Routes come from the table that answers them. Requests are read field by field, so that errors name what is
-//! wrong; no types of theirs could have the schemas derived. The tests hold these to the reading instead: every
-//! field is known to it, of no other type, and within no other limits.
+//! Routes come from the table that answers them. Requests are read field by field, so that errors name what
+//! is wrong; no types of theirs could have the schemas derived. The tests hold these to the reading instead:
+//! every field is known to it, of no other type, and within no other limits.
 
 mod ollama;
 mod requests;
