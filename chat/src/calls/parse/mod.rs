@@ -407,9 +407,14 @@ impl TextParser {
                 }
             }
             _ if is_done => {
-                let raw = take(&mut call.raw);
+                let (raw, is_bare) = (take(&mut call.raw), call.is_bare);
                 self.state = State::Answer;
-                self.give_back(raw, events);
+                if is_bare && self.has_form {
+                    // The answer's form may begin as a call does: that is no mistake.
+                    self.text(Part::Answer, &raw, events);
+                } else {
+                    self.give_back(raw, events);
+                }
             }
             _ => {}
         }
