@@ -8,7 +8,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Plan, SeqId};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Plan, SeqId, Steps};
 use std::path::Path;
 use std::time::Instant;
 

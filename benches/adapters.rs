@@ -23,7 +23,7 @@ use kernmill_plan::target::Tuning;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, PlanImage, SeqId};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, PlanImage, SeqId, Steps};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

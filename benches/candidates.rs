@@ -18,7 +18,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRows, PlanImage};
+use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRows, PlanImage, Steps};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -9,12 +9,10 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
+use kernmill::serve::{Answer, Config, Event, Request, Serving};
 use kernmill_runtime::draft::SuffixDrafter;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{
-    Engine, EngineConfig, GenerateParams, Guide, GuideError, Plan, SamplerParams, Summary, TokenMask,
-};
-use std::ops::ControlFlow;
+use kernmill_runtime::{Engine, EngineConfig, Guide, GuideError, Plan, SamplerParams, TokenMask};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,30 +77,28 @@ impl Turns {
 }
 
 /// Makes a text in turns with the other engine: what it is, and tokens per second behind the first one.
-fn make(
-    turns: &Turns,
-    own: usize,
-    engine: &mut Engine,
-    prompt: &[u32],
-    params: GenerateParams,
-) -> (Summary, f64) {
+fn make(turns: &Turns, own: usize, serving: &mut Serving, request: Request) -> (Answer, f64) {
     turns.wait(own);
-    let (mut spent, mut begun) = (Duration::ZERO, None);
-    let summary = engine.generate(prompt, &params, &mut |_| {
-        let start = *begun.get_or_insert_with(Instant::now);
-        if start.elapsed() >= TURN {
+    serving.submit(request).expect("a request that can be served");
+    let (mut spent, mut begun, mut answer) = (Duration::ZERO, None, None);
+    while answer.is_none() {
+        let on_event = &mut |_, event| match event {
+            Event::Token(_) => drop(begun.get_or_insert_with(Instant::now)),
+            Event::Done(done) => answer = Some(*done),
+        };
+        serving.tick(on_event).expect("a step");
+        if let Some(start) = begun.filter(|start| start.elapsed() >= TURN && answer.is_none()) {
             spent += start.elapsed();
             turns.pass(own, false);
             turns.wait(own);
             begun = Some(Instant::now());
         }
-        ControlFlow::Continue(())
-    });
+    }
     spent += begun.map_or(Duration::ZERO, |start| start.elapsed());
     turns.pass(own, true);
-    let summary = summary.expect("a text");
-    let rate = (summary.tokens.len() as f64 - 1.0) / spent.as_secs_f64();
-    (summary, rate)
+    let answer = answer.expect("a text");
+    let rate = (answer.tokens.len() as f64 - 1.0) / spent.as_secs_f64();
+    (answer, rate)
 }
 
 fn main() {
@@ -115,9 +111,11 @@ fn main() {
     let plan = Plan::open(Path::new(plan)).expect("a plan");
     let image = plan.image(plan.choose(None).expect("a target for this CPU")).expect("weights");
     let pool = PoolConfig { pin: true, ..PoolConfig::default() };
-    let [mut one, mut other] = [(); 2]
-        .map(|()| Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() }).expect("an engine"));
-    let vocab = one.model().vocab;
+    let [mut one, mut other] = [(); 2].map(|()| {
+        let engine = Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() });
+        Serving::new(engine.expect("an engine"), Config::default()).expect("a configuration")
+    });
+    let vocab = one.engine().model().vocab;
     for name in ["copy", "free"] {
         let mut rng = fastrand::Rng::with_seed(7);
         let (mut plain, mut drafted, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -125,24 +123,25 @@ fn main() {
         for round in 0..=rounds {
             let mut text: Vec<u32> =
                 (0..if name == "copy" { PASSAGE } else { 64 }).map(|_| rng.u32(..vocab)).collect();
-            let mut params = GenerateParams {
-                max_tokens: 128,
+            let mut request = Request {
                 sampler: SamplerParams { temperature: 1.0, seed: Some(round), ..SamplerParams::default() },
-                ..GenerateParams::default()
+                drafts: false,
+                ..Request::greedy(Vec::new(), 128)
             };
             if name == "copy" {
                 let rest = text[BEGUN..].to_vec();
                 text.extend_from_within(..BEGUN);
-                params.max_tokens = rest.len();
-                params.guide = Some(Box::new(Copy { text: rest, at: 0, vocab: vocab as usize }));
+                request.max_tokens = rest.len() as u32;
+                request.guide = Some(Box::new(Copy { text: rest, at: 0, vocab: vocab as usize }));
             }
-            let with = GenerateParams { drafter: Some(SuffixDrafter::boxed()), ..params.clone() };
+            request.prompt = text;
+            let with = Request { drafter: Some(SuffixDrafter::boxed()), ..request.clone() };
             // Who begins has the other's prompt behind its own.
             let turns = Turns { state: Mutex::new((round as usize % 2, [false; 2])), ..Turns::default() };
             let ((a, plain_rate), (b, drafted_rate)) = std::thread::scope(|scope| {
-                let (turns, text, one) = (&turns, &text, &mut one);
-                let plain = scope.spawn(move || make(turns, 0, one, text, params));
-                let drafted = make(turns, 1, &mut other, text, with);
+                let (turns, one) = (&turns, &mut one);
+                let plain = scope.spawn(move || make(turns, 0, one, request));
+                let drafted = make(turns, 1, &mut other, with);
                 (plain.join().expect("no panic"), drafted)
             });
             assert_eq!(a.tokens, b.tokens);

@@ -13,7 +13,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::Weights;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, Steps};
 use std::path::Path;
 use std::time::Instant;
 

@@ -18,7 +18,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::Weights;
 use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::Level;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, SeqId};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, SeqId, Steps};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

@@ -9,9 +9,9 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
-use kernmill::{Opened, Options, locate};
+use kernmill::{Loaded, Opened, Options, locate};
 use kernmill_plan::kv::KvFormat;
-use kernmill_runtime::{Engine, Entry, Tokenizer};
+use kernmill_runtime::{Engine, Entry, Steps, Tokenizer};
 use std::path::Path;
 
 /// What is hidden, and what is asked for it.
@@ -60,11 +60,11 @@ fn main() {
             [before, &needle, after, &question, &answer].concat()
         })
         .collect();
-    let mut engines: Vec<Engine> = formats.iter().map(|format| open(model, format, chunk)).collect();
+    let mut engines: Vec<Engine> = formats.iter().map(|format| open(model, format, chunk).engine).collect();
     let mut sums: Vec<Sums> = formats.iter().map(|_| Sums::default()).collect();
     let mut base = Sums::default();
     for ids in &chunks {
-        let expected = logits(&mut reference, ids);
+        let expected = logits(&mut reference.engine, ids);
         base.nats +=
             expected.iter().zip(&ids[1..]).map(|(row, id)| -f64::from(row[*id as usize])).sum::<f64>();
         for (engine, sums) in engines.iter_mut().zip(&mut sums) {
@@ -86,7 +86,7 @@ fn main() {
             });
             nats
         };
-        base.needle += score(&mut reference);
+        base.needle += score(&mut reference.engine);
         for (engine, sums) in engines.iter_mut().zip(&mut sums) {
             sums.needle += score(engine);
         }
@@ -106,7 +106,7 @@ fn main() {
     }
 }
 
-fn open(model: &str, format: &str, context: usize) -> Engine {
+fn open(model: &str, format: &str, context: usize) -> Loaded {
     let mut options = Options::default();
     options.compile.kv = format.parse().expect("a format of --kv-format");
     let located = match model {
@@ -116,11 +116,12 @@ fn open(model: &str, format: &str, context: usize) -> Engine {
     let mut opened = Opened::open(located, &options).expect("a model");
     opened.tokenizer();
     let prepared = opened.prepare(&options).expect("code for this CPU");
-    prepared.load(&options, context as u32, 1).expect("memory").engine
+    prepared.load(&options, context as u32, 1).expect("memory")
 }
 
-fn tokenizer(engine: &Engine) -> &Tokenizer {
-    engine.tokenizer().expect("a tokenizer that can be read").expect("a tokenizer")
+fn tokenizer(loaded: &Loaded) -> &Tokenizer {
+    let tokenizer = loaded.image.tokenizer().expect("a tokenizer");
+    tokenizer.get().expect("a tokenizer that can be read")
 }
 
 /// The logarithms of the probabilities behind every token.

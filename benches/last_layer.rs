@@ -8,7 +8,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, Steps};
 use std::path::Path;
 use std::time::Instant;
 

@@ -7,9 +7,9 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
+use kernmill::serve::{Answer, Config, Event, Request, Serving};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, GenerateParams, Plan, SamplerParams, Summary};
-use std::ops::ControlFlow;
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SamplerParams, Steps};
 use std::path::Path;
 use std::time::Instant;
 
@@ -32,17 +32,19 @@ fn main() {
         sequences: 1,
         ..EngineConfig::default()
     };
-    let mut engine = Engine::new(&image.with_tokenizer(plan.tokenizer()), config).expect("an engine");
+    let engine = Engine::new(&image, config).expect("an engine");
+    let serving = Serving::new(engine, Config::default()).expect("a configuration");
+    let mut serving = serving.with_tokenizer(plan.tokenizer());
     // Weights come from the disk at first. Both ways run the same tokens, and so the same experts.
-    let tokens = generate(&mut engine).tokens;
+    let tokens = generate(&mut serving).tokens;
     let (mut without, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         let (a, b) = if round % 2 == 0 {
-            let a = plain(&mut engine, &tokens);
-            (a, generate(&mut engine).decode_rate())
+            let a = plain(serving.engine(), &tokens);
+            (a, generate(&mut serving).decode_rate())
         } else {
-            let b = generate(&mut engine).decode_rate();
-            (plain(&mut engine, &tokens), b)
+            let b = generate(&mut serving).decode_rate();
+            (plain(serving.engine(), &tokens), b)
         };
         without.push(a);
         with.push(b);
@@ -74,13 +76,22 @@ fn plain(engine: &mut Engine, tokens: &[u32]) -> f64 {
 }
 
 /// Generates with the sampling of `kernmill run`.
-fn generate(engine: &mut Engine) -> Summary {
+fn generate(serving: &mut Serving) -> Answer {
     let sampler = SamplerParams { temperature: 0.6, top_p: 0.9, seed: Some(1), ..SamplerParams::default() };
-    let params = GenerateParams { max_tokens: TOKENS + 1, sampler, ..GenerateParams::default() };
-    let summary =
-        engine.generate(&PROMPT, &params, &mut |_| ControlFlow::Continue(())).expect("tokens are generated");
-    assert_eq!(summary.decoded, TOKENS, "nothing ends the text");
-    summary
+    let greedy = Request::greedy(PROMPT.to_vec(), TOKENS as u32 + 1);
+    serving.submit(Request { sampler, drafts: false, ..greedy }).expect("a request that can be served");
+    let mut answer = None;
+    while answer.is_none() {
+        let on_event = &mut |_, event| {
+            if let Event::Done(done) = event {
+                answer = Some(*done);
+            }
+        };
+        serving.tick(on_event).expect("tokens are generated");
+    }
+    let answer = answer.expect("a text");
+    assert_eq!(answer.stepped as usize, TOKENS, "nothing ends the text");
+    answer
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

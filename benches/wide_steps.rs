@@ -10,7 +10,7 @@
 
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SeqId};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SeqId, Steps};
 use std::path::Path;
 use std::time::Instant;
 

@@ -8,8 +8,8 @@ use crate::output;
 use crate::run::sampling::SamplingArgs;
 use kernmill::adapters::together;
 use kernmill::chat::{Console, Dialogue, Effort, Line, Look, Talk};
-use kernmill::tokens;
-use kernmill_runtime::GenerateParams;
+use kernmill::serve::{Config as Scheduling, Request};
+use kernmill::{Model, tokens};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Config, Editor};
@@ -38,7 +38,7 @@ Examples:
 pub struct Chat {
     /// Tokens of an answer at most; -1 goes on to its end, or until the context is full
     #[arg(short = 'n', long, value_name = "N", default_value = "-1", value_parser = tokens::most)]
-    max_tokens: usize,
+    max_tokens: u32,
     /// Instructions for the model
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
@@ -79,15 +79,16 @@ impl Chat {
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, CONTEXT)?;
         let mut loaded = model::load(model, &options, &emit, context, 1)?;
-        let adapters = loaded.load_adapters(&options)?.into_iter().map(|adapter| adapter.name).collect();
-        let params = GenerateParams {
-            max_tokens: self.max_tokens,
+        let adapters = loaded.load_adapters(&options)?;
+        let request = Request {
             adapters: together(&options.adapters),
             sampler,
             drafter: self.sampling.drafter(tokenizer.as_ref())?,
-            ..GenerateParams::default()
+            drafts: false,
+            ..Request::greedy(Vec::new(), self.max_tokens)
         };
-        let mut dialogue = Dialogue::new(&loaded, &end_tokens, params)?;
+        let model = Model::of(loaded, Scheduling::default().with_sequences(1), end_tokens, adapters)?;
+        let mut dialogue = Dialogue::new(model.clone(), request)?;
         if let Some(text) = &self.system {
             dialogue.instruct(text);
         }
@@ -96,7 +97,7 @@ impl Chat {
         }
         let is_terminal = io::stdin().is_terminal();
         let has_styles = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let mut talk = Talk::new(&mut loaded, dialogue, adapters, Look::of(self.json, has_styles));
+        let mut talk = Talk::new(model.clone(), dialogue, Look::of(self.json, has_styles));
         if let Some(path) = &self.session
             && let Some(note) = talk.keep_in(path)?
         {
@@ -111,8 +112,7 @@ impl Chat {
         let quiet = self.model.compile.quiet;
         output::note_if(is_terminal && !quiet, "/help lists the commands; Ctrl-D leaves");
         let refused = talk.run(&mut terminal);
-        drop(talk);
-        loaded.save_cache();
+        model.thread().end();
         match (refused?, terminal.failure) {
             (_, Some(failure)) => Err(failure),
             (refused, None) if refused == 0 || is_terminal => Ok(()),

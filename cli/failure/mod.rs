@@ -66,4 +66,4 @@ macro_rules! as_in_library {
 #[cfg(feature = "compiler")]
 use as_in_library;
 
-as_in_library!(TokenizerError, PlanError, EngineError);
+as_in_library!(TokenizerError, PlanError, EngineError, kernmill::serve::Error);

@@ -11,15 +11,16 @@ use kernmill::adapters::{AdapterSource, together};
 use kernmill::constrain::RuleSource;
 use kernmill::interrupt::Interrupt;
 use kernmill::prompt::{Prompt, PromptSource, check_stops};
-use kernmill::session::SavedText;
+use kernmill::serve::{Answer, Config, Request, SavedText, Token};
 use kernmill::tokens;
+use kernmill::tools::engine_figures::EngineFigures;
 use kernmill::tools::run_figures::{Figures, ending};
-use kernmill::{Loaded, Opened};
-use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
+use kernmill::{Model, Opened};
+use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use sampling::SamplingArgs;
 use std::io::IsTerminal;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What to continue.
@@ -74,7 +75,7 @@ pub struct Run {
     prompt: PromptArgs,
     /// Tokens to generate at most; -1 goes on to an end token, or until the context is full
     #[arg(short = 'n', long, value_name = "N", default_value = "200", value_parser = tokens::most)]
-    max_tokens: usize,
+    max_tokens: u32,
     /// File in which the text is saved, and from which it goes on: nothing is computed twice. The prompt
     /// follows what is there; without one, the text goes on. A file that is not there is a new session
     #[arg(long, value_name = "FILE")]
@@ -131,12 +132,15 @@ impl Run {
         }
         let start = Instant::now();
         let (mut model, mut options) = model::open(&self.model, &self.emit, explicit)?;
-        let mut session = SavedText::open(self.session.as_deref(), model.vocab(), &mut options)?;
+        options.sessions = self.session.is_some();
+        let names = options.adapters.iter().map(|adapter| format!("{}:{}", adapter.name, adapter.scale));
+        let mut session = SavedText::open(self.session.as_deref(), model.vocab(), names.collect())?;
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
         let most = model.context(self.context, usize::MAX)?;
         let prompt = self.prompt.source().read(&model, tokenizer.as_ref(), session.tokens(), most)?;
-        let context = model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
+        let context =
+            model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens as usize))?;
         tokens::check_length(prompt.ids.len(), context, model.longest_context())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
@@ -144,28 +148,33 @@ impl Run {
         if let Some(tokenizer) = &tokenizer {
             self.check_texts(&model, tokenizer.get()?, &prompt)?;
         }
-        let mut params = self.params(&model, &options.adapters)?;
-        params.drafter = self.sampling.drafter(tokenizer.as_ref())?;
-        params.guide = self.form().guide(tokenizer.as_ref(), model.vocab(), &params.stop_tokens)?;
+        let mut request = self.request(&model, prompt.ids.clone(), &options.adapters)?;
+        request.drafter = self.sampling.drafter(tokenizer.as_ref())?;
+        request.constraint =
+            self.form().constraint(tokenizer.as_ref(), model.vocab(), &request.stop_tokens)?;
+        let end_tokens = request.stop_tokens.clone();
         let mut loaded = model::load(model, &options, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
-        session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
+        let model = Model::of(loaded, Config::default().with_sequences(1), end_tokens, adapters)?;
+        let has_seed = explicit.has("seed");
+        let (session, request, note) = model.thread().run(move |serving| {
+            let note = session.restore(serving, &mut request, has_seed);
+            (session, request, note)
+        })?;
+        note?.iter().for_each(|note| options.observer.note(note));
         let ready_seconds = start.elapsed().as_secs_f64();
         tracing::info!(seconds = ready_seconds, "ready");
-        let mut interrupt = Interrupt::default();
-        let (summary, text) = self.generate(&mut loaded, &prompt, &params, &mut interrupt)?;
-        session.save(&mut loaded, &prompt.ids, &summary, &params, &options)?;
-        loaded.save_cache();
-        let seed = params.sampler.seed;
-        let figures = Figures {
-            loaded: &loaded,
-            adapters: &adapters,
-            summary: &summary,
-            session: session.restored(),
-            max_tokens: self.max_tokens,
-            seed,
-            ready_seconds,
-        };
+        let interrupt = Interrupt::default();
+        let answer = self.generate(&model, &prompt, request.clone(), &interrupt)?;
+        let (restored, seed, max_tokens) = (session.restored(), request.sampler.seed, self.max_tokens);
+        let (answer, engine) = model.thread().run(move |serving| {
+            let saved = session.save(serving, &request, &answer);
+            serving.save_cache();
+            saved.map(|()| (answer, EngineFigures::of(serving.engine())))
+        })??;
+        model.thread().end();
+        let (model, answer, text) = (&model, &answer, prompt.shown + &answer.text);
+        let figures = Figures { model, engine, answer, session: restored, max_tokens, seed, ready_seconds };
         match self.json {
             true => output::print(version::report("kernmill.run/1", figures.json(&text)))?,
             false => output::note_if(!self.model.compile.quiet, figures.line()),
@@ -206,18 +215,18 @@ impl Run {
         output::note_if(!self.model.compile.quiet, format_args!("note: {note}"));
     }
 
-    fn params(&self, model: &Opened, adapters: &[AdapterSource]) -> Result<GenerateParams> {
+    fn request(&self, model: &Opened, prompt: Vec<u32>, adapters: &[AdapterSource]) -> Result<Request> {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
-        Ok(GenerateParams {
-            max_tokens: self.max_tokens,
+        Ok(Request {
             adapters: together(adapters),
             sampler,
             stop: self.stop.clone(),
             stop_tokens,
             shows_special: self.special,
-            ..GenerateParams::default()
+            drafts: false,
+            ..Request::greedy(prompt, self.max_tokens)
         })
     }
 
@@ -226,41 +235,34 @@ impl Run {
         RuleSource { json_object: self.json_object, json_schema, grammar, regex: self.regex.clone() }
     }
 
-    /// Generates; the text, and when it is not wanted at the end, shows it as it comes. Ctrl-C ends it after
-    /// the token at hand.
+    /// Generates, and shows the text as it comes when it is not wanted at the end. Ctrl-C ends it after the
+    /// token at hand.
     fn generate(
         &self,
-        loaded: &mut Loaded,
+        model: &Model,
         prompt: &Prompt,
-        params: &GenerateParams,
-        interrupt: &mut Interrupt,
-    ) -> Result<(Summary, String)> {
-        let mut text = prompt.shown.clone();
-        if !self.json {
+        request: Request,
+        interrupt: &Interrupt,
+    ) -> Result<Answer> {
+        let is_shown = !self.json;
+        if is_shown {
             output::print(dimmed(&prompt.shown))?;
         }
-        let mut failure = None;
-        let mut show = |piece: &str| {
+        let failure = Arc::new(Mutex::new(None));
+        let (mut interrupt, failed) = (interrupt.clone(), failure.clone());
+        let answer = model.thread().follow(request, move |token: Token| {
             // While the prompt is read there is nothing to end well.
             interrupt.watch();
-            text.push_str(piece);
-            if !self.json && !piece.is_empty() {
-                failure = output::print(piece).err();
-            }
-            if failure.is_some() || interrupt.came() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
-        let summary = loaded.engine.generate(&prompt.ids, params, &mut show)?;
-        if let Some(failure) = failure {
-            return Err(failure);
+            let printed = if is_shown && !token.text.is_empty() { output::print(token.text) } else { Ok(()) };
+            let goes_on = printed.is_ok() && !interrupt.came();
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = printed.err();
+            goes_on
+        })?;
+        failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)?;
+        if is_shown {
+            output::print(ending(&answer, model.tokenizer().is_some()))?;
         }
-        if !self.json {
-            output::print(ending(&summary, loaded.engine.has_tokenizer()))?;
-        }
-        Ok((summary, text))
+        Ok(answer)
     }
 }
 

@@ -11,7 +11,9 @@
 use kernmill::adapters::AdapterSource;
 use kernmill::locate::{locate, nano};
 use kernmill::synth::{AdapterShape, write_adapter};
-use kernmill::{AdapterUse, Engine, Entry, LogitRow, Opened, Options, Result, Sampler, SamplerParams, SeqId};
+use kernmill::{
+    AdapterUse, Engine, Entry, LogitRow, Opened, Options, Result, Sampler, SamplerParams, SeqId, Steps,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 

@@ -29,15 +29,13 @@ fn main() -> Result<()> {
     let model = Model::nano()?;
     let sampling = Sampling::greedy().max_tokens(24).stop("\n\n");
     for prompt in ["A slice is", "The borrow checker"] {
-        let mut pieces = model.generate(prompt, &sampling)?;
-        let text: String = pieces.by_ref().collect::<Result<_>>()?;
-        let summary = pieces.summary().expect("the text has not failed");
-        println!("{prompt}{text}");
+        let answer = model.generate(prompt, &sampling)?.whole()?;
+        println!("{prompt}{}", answer.text);
         println!(
             "[{} tokens, {:.0} per second, ended by {:?}]",
-            summary.tokens.len(),
-            summary.decode_rate(),
-            summary.stop
+            answer.tokens.len(),
+            answer.decode_rate(),
+            answer.finish
         );
     }
     Ok(())

@@ -31,7 +31,7 @@ fn run(fused: FusedSet) -> Result<(usize, String)> {
     let prepared = Opened::open(nano(), &options)?.prepare(&options)?;
     let kernels = prepared.program().classes[0].steps.len();
     let text = Model::nano_with(&options)?.generate("A slice is", &Sampling::greedy().max_tokens(16))?;
-    Ok((kernels, text.collect::<Result<String>>()?))
+    Ok((kernels, text.whole()?.text))
 }
 
 fn main() -> Result<()> {

@@ -113,7 +113,7 @@ mod tests {
 
     fn text(model: &Path, options: &Options) -> Result<String> {
         let sampling = Sampling::greedy().max_tokens(12);
-        Model::open_with(model, options, None)?.generate("A slice is", &sampling)?.collect()
+        Ok(Model::open_with(model, options, None)?.generate("A slice is", &sampling)?.whole()?.text)
     }
 
     /// The embedded model as files.

@@ -2,12 +2,13 @@
 
 use crate::error::Error as Failure;
 use kernmill_os::files::read_named_text;
+use kernmill_runtime::TokenizerHandle;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{Guide, GuideError, TokenMask, TokenizerHandle};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use kernmill_constrain::*;
+pub use kernmill_serve::token_mask;
 
 /// The vocabulary of a model as constraints need it. `width` is the number of the model's logits, `ends` are
 /// its end tokens.
@@ -43,43 +44,6 @@ pub fn lexicon(tokenizer: &TokenizerHandle, width: usize, ends: &[u32]) -> crate
     Lexicon::new(vocabulary, width, ends).map_err(|error| Failure::BadInput(error.to_string()))
 }
 
-/// A mask as the sampler takes it: what it forbids has the logit minus infinity, before temperature.
-pub fn token_mask(mask: &Mask) -> TokenMask {
-    TokenMask::from_words(mask.words().to_vec())
-}
-
-/// A constraint as generation takes it ([`kernmill_runtime::GenerateParams::guide`]).
-pub fn guide(constraint: Constraint) -> Box<dyn Guide> {
-    Box::new(Follower(constraint))
-}
-
-/// A constraint on its way through a text.
-#[derive(Clone, Debug)]
-struct Follower(Constraint);
-
-impl Guide for Follower {
-    fn allowed(&mut self) -> Result<Option<TokenMask>, GuideError> {
-        let mask = token_mask(self.0.mask().map_err(stuck)?);
-        Ok((!self.0.is_done()).then_some(mask))
-    }
-
-    fn accept(&mut self, token: u32) -> Result<(), GuideError> {
-        self.0.accept(token).map_err(stuck)
-    }
-
-    fn forced(&mut self) -> Vec<u32> {
-        self.0.forced()
-    }
-
-    fn fork(&self) -> Box<dyn Guide> {
-        Box::new(self.clone())
-    }
-}
-
-fn stuck(error: Error) -> GuideError {
-    GuideError(error.to_string())
-}
-
 /// Bytes of the largest file of a schema or grammar. The limits of what is in it are [`SCHEMA_BYTES`],
 /// counted without spaces, and [`GRAMMAR_BYTES`].
 const FILE_BYTES: u64 = 1 << 20;
@@ -98,17 +62,17 @@ pub struct RuleSource {
 }
 
 impl RuleSource {
-    /// A guide for a model's texts; none if nothing is given, or else that of the first thing given. `width`
-    /// is the number of the model's logits, `ends` are the tokens that may end a text.
+    /// What holds a model's texts to their form; `None` if nothing is given, or else that of the first thing
+    /// given. `width` is the number of the model's logits, `ends` are the tokens that may end a text.
     ///
     /// # Errors
     /// When a file cannot be read, the rule has a mistake or is too much work, or the model has no tokenizer.
-    pub fn guide(
+    pub fn constraint(
         &self,
         tokenizer: Option<&TokenizerHandle>,
         width: usize,
         ends: &[u32],
-    ) -> crate::Result<Option<Box<dyn Guide>>> {
+    ) -> crate::Result<Option<Constraint>> {
         let Some((rule, place)) = self.rule()? else { return Ok(None) };
         let lexicon = lexicon(needed(tokenizer)?, width, ends)?;
         let constraint = Constraint::new(&lexicon, &rule);
@@ -116,7 +80,7 @@ impl RuleSource {
             Some(path) => Failure::input(path, error),
             None => Failure::BadInput(error.to_string()),
         })?;
-        Ok(Some(guide(constraint)))
+        Ok(Some(constraint))
     }
 
     /// The rule, and the file that it is from.

@@ -11,7 +11,6 @@ use kernmill_kv_store::Store;
 use kernmill_os::{region::WeightRegion, threads::share};
 #[cfg(feature = "compiler")]
 use kernmill_plan::file::{FusedSpecText, Identity};
-use kernmill_runtime::Engine;
 #[cfg(feature = "compiler")]
 use std::sync::Mutex;
 #[cfg(feature = "compiler")]
@@ -23,15 +22,6 @@ pub(crate) fn open(options: &Options) -> Result<Option<Store>> {
     let limits = kernmill_kv_store::Options { limit: options.kv_disk_limit, ..Default::default() };
     let opened = Store::open(dir, limits);
     opened.map(Some).map_err(|error| Error::of(&error, format!("--kv-disk: {error}")))
-}
-
-/// Writes what the cache has to the store, if there is one.
-pub(crate) fn save(engine: &mut Engine) {
-    match engine.save_cache() {
-        Err(error) if engine.disk_has_failed() => tracing::info!("the KV cache was not saved: {error}"),
-        Err(error) => tracing::warn!("the KV cache was not saved: {error}"),
-        Ok(()) => {}
-    }
 }
 
 /// The identity of a model that was compiled here: that of the plan which `kernmill compile` would write.

@@ -32,14 +32,13 @@ pub fn drafter(
 ///
 /// ```no_run
 /// # fn main() -> Result<(), kernmill::Error> {
-/// use kernmill::runtime::GenerateParams;
-/// use kernmill::{Opened, Options};
+/// use kernmill::Model;
+/// use kernmill::serve::Request;
 ///
-/// let options = Options::default();
-/// let mut opened = Opened::open(kernmill::locate::locate("large.plan".as_ref())?, &options)?;
-/// let tokenizer = opened.tokenizer();
-/// let drafter = kernmill::drafter::model_drafter("small.plan".as_ref(), tokenizer.as_ref())?;
-/// let params = GenerateParams { drafter: Some(Box::new(drafter)), ..GenerateParams::default() };
+/// let model = Model::open("large.plan")?;
+/// let drafter = kernmill::drafter::model_drafter("small.plan".as_ref(), model.tokenizer())?;
+/// let request = Request::greedy(model.encode("A slice is")?, 100);
+/// let text = model.thread().text(Request { drafter: Some(Box::new(drafter)), ..request })?;
 /// # Ok(())
 /// # }
 /// ```
@@ -73,8 +72,9 @@ fn difference(own: &Tokenizer, other: &Tokenizer, vocab: u32) -> Option<(u32, [S
 #[cfg(all(test, feature = "compiler"))]
 mod tests {
     use super::*;
-    use kernmill_runtime::{GenerateParams, SamplerParams};
-    use std::ops::ControlFlow;
+    use crate::text::Model;
+    use kernmill_runtime::SamplerParams;
+    use kernmill_serve::Request;
 
     fn nano() -> &'static Path {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../model-specs/nano"))
@@ -83,20 +83,16 @@ mod tests {
     #[test]
     fn a_model_as_drafter_changes_no_token() {
         let options = Options { threads: Some(1), ..Options::default() };
-        let mut opened = Opened::open(crate::locate::nano(), &options).unwrap();
-        let tokenizer = opened.tokenizer();
-        let prompt = tokenizer.as_ref().unwrap().get().unwrap().encode("A slice is", true).unwrap();
-        let mut loaded = opened.prepare(&options).unwrap().load(&options, 256, 1).unwrap();
-        let drafter = drafter(true, Some(nano()), tokenizer.as_ref()).unwrap().unwrap();
+        let model = Model::nano_with(&options).unwrap();
+        let prompt = model.encode("A slice is").unwrap();
+        let drafter = drafter(true, Some(nano()), model.tokenizer()).unwrap().unwrap();
         let mut checked = 0;
         for temperature in [0.0, 0.3, 1.0] {
             let sampler = SamplerParams { temperature, seed: Some(1), ..SamplerParams::default() };
-            let plain = GenerateParams { max_tokens: 150, sampler, ..GenerateParams::default() };
-            let mut make = |params: &GenerateParams| {
-                loaded.engine.generate(&prompt, params, &mut |_| ControlFlow::Continue(())).unwrap()
-            };
-            let expected = make(&plain);
-            let drafted = make(&GenerateParams { drafter: Some(drafter.clone()), ..plain });
+            let plain = Request { drafts: false, sampler, ..Request::greedy(prompt.clone(), 150) };
+            let make = |request: Request| model.thread().text(request).unwrap().whole().unwrap();
+            let expected = make(plain.clone());
+            let drafted = make(Request { drafter: Some(drafter.clone()), ..plain });
             assert_eq!(drafted.tokens, expected.tokens);
             // The drafter is the model itself: what is likeliest is known to it.
             let drafts = drafted.drafts;

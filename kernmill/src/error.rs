@@ -16,8 +16,8 @@ use kernmill_plan::file::check::FileError;
 use kernmill_runtime::measure::MeasureError;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError, ThreadError};
-use kernmill_scheduler::Refusal;
+use kernmill_runtime::{AdapterError, EngineError, Plan, PlanError};
+use kernmill_serve::Refusal;
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::path::Path;
@@ -72,11 +72,6 @@ impl Error {
     pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |error| Error::Work(format!("{}: {error}", path.display()))
     }
-
-    /// The fault is kernmill's.
-    fn defect(error: impl Display) -> Error {
-        Error::Work(format!("{error} (this is a defect of kernmill: please report it)"))
-    }
 }
 
 impl From<Refused> for Error {
@@ -109,10 +104,7 @@ impl From<SynthError> for Error {
 
 impl From<TokenizerError> for Error {
     fn from(error: TokenizerError) -> Error {
-        match error {
-            TokenizerError::Read { message, by_system: true } => Error::Work(message),
-            _ => Error::BadInput(error.to_string()),
-        }
+        kernmill_serve::Error::from(error).into()
     }
 }
 
@@ -129,22 +121,17 @@ impl From<PlanError> for Error {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Error {
-        match (error.kind(), &error) {
-            (_, EngineError::Stage(lost)) => Error::Unavailable(lost.to_string()),
-            (ErrorKind::Bug, _) => Error::defect(error),
-            (ErrorKind::BadInput, _) | (_, EngineError::Load(LoadError::Cpu { .. })) => {
-                Error::of(&error, error.to_string())
-            }
-            (ErrorKind::Unsupported, _) => Error::Work(error.to_string()),
-        }
+        kernmill_serve::Error::from(error).into()
     }
 }
 
-impl From<ThreadError> for Error {
-    fn from(error: ThreadError) -> Error {
+impl From<kernmill_serve::Error> for Error {
+    fn from(error: kernmill_serve::Error) -> Error {
         match error {
-            ThreadError::Engine(error) => error.into(),
-            _ => Error::Work(error.to_string()),
+            kernmill_serve::Error::BadInput(what) => Error::BadInput(what),
+            kernmill_serve::Error::Refused(refusal) => Error::Refused(refusal),
+            kernmill_serve::Error::Unavailable(why) => Error::Unavailable(why),
+            other => Error::Work(other.to_string()),
         }
     }
 }

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Exit status of a program that Ctrl-C ended: 128 and the signal's number.
 pub const STATUS: u8 = 130;
 
-/// Whether Ctrl-C was pressed.
+/// Whether Ctrl-C was pressed. Clones share that.
 ///
 /// ```
 /// let mut interrupt = kernmill::interrupt::Interrupt::default();
 /// interrupt.watch();
 /// assert!(!interrupt.came());
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
     is_watched: bool,
@@ -38,6 +38,11 @@ impl Interrupt {
         if ends.is_ok() {
             let _ = flag::register(SIGINT, Arc::clone(&self.flag));
         }
+    }
+
+    /// The flag that Ctrl-C sets.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
     }
 
     /// Whether it was pressed since.

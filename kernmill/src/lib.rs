@@ -23,8 +23,8 @@
 //! | [`Opened::prepare`] | [`Prepared`] | code for this CPU |
 //! | [`Prepared::load`] | [`Loaded`] | weights in memory, an [`Engine`] |
 //!
-//! [`Model`] takes all of them at once. The [`Engine`] runs many sequences together, with adapters of their
-//! own; what it computes for a sequence does not depend on the others.
+//! [`Model`] takes all of them at once, and makes many texts at the same time. The [`Engine`] below it runs many
+//! sequences together, with adapters of their own; what it computes for a sequence does not depend on the others.
 //!
 //! # What it needs
 //!
@@ -65,7 +65,6 @@ pub mod pull;
 #[cfg(feature = "compiler")]
 pub mod regenerate;
 pub mod serve;
-pub mod session;
 #[cfg(feature = "compiler")]
 pub mod source;
 pub mod stage;
@@ -88,16 +87,17 @@ pub use kernmill_plan::target::{Level, Tuning};
 /// The runtime: the engine, its steps and sequences, the KV cache, sampling.
 pub use kernmill_runtime as runtime;
 pub use kernmill_runtime::{
-    AdapterUse, Engine, EngineError, EngineThread, Entry, LogitRow, LogitRows, Logprobs, RowSink, Sampler,
-    SamplerParams, SeqId, StepStats, StopReason, Summary, ThreadError, TokenMask,
+    AdapterUse, Engine, EngineError, Entry, LogitRow, LogitRows, Logprobs, RowSink, Sampler, SamplerParams,
+    SeqId, StepStats, Steps, TokenMask,
 };
+pub use kernmill_serve::{Answer, Finish, Text};
 #[cfg(feature = "compiler")]
 pub use model::OpenedSource;
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
 #[cfg(feature = "compiler")]
 pub use options::{CompileOptions, DEFAULT_CHUNK};
 pub use options::{DEFAULT_KV_DISK_BYTES, Options, Target};
-pub use text::{Model, Pieces, Sampling};
+pub use text::{Model, Sampling};
 
 /// The code of `docs/user/embedding.md`, as tests.
 #[cfg(all(doctest, feature = "compiler"))]

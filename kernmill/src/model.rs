@@ -1,4 +1,4 @@
-//! From a path to a model that runs, in three steps: [`Opened`], [`Prepared`], [`Model`].
+//! From a path to a model that runs, in three steps: [`Opened`], [`Prepared`], [`Loaded`].
 
 use crate::adapters::{self, LoadedAdapter};
 #[cfg(feature = "compiler")]
@@ -30,6 +30,7 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 use kernmill_runtime::{perf, vtune};
+use kernmill_serve::{Config, Serving};
 
 use std::path::PathBuf;
 #[cfg(feature = "compiler")]
@@ -39,7 +40,7 @@ use std::time::Instant;
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
-/// use kernmill::{Entry, LogitRow, Opened, Options, locate::nano};
+/// use kernmill::{Entry, LogitRow, Opened, Options, Steps, locate::nano};
 ///
 /// let options = Options { threads: Some(1), ..Options::default() };
 /// let opened = Opened::open(nano(), &options)?; // or locate("gpt-oss-20b.plan")?
@@ -401,18 +402,24 @@ impl Loaded {
         self.image.identity().map(|identity| self.engine.kv_layout(&identity))
     }
 
-    /// Writes what the KV cache has to the store on disk, so that the next start finds it. A disk that fails
-    /// costs computing it again, and the log says so. Nothing happens without [`Options::kv_disk`].
-    pub fn save_cache(&mut self) {
-        disk::save(&mut self.engine);
-    }
-
     /// Reads the adapters of `options` and puts them into the engine.
     ///
     /// # Errors
     /// When an adapter cannot be read or does not fit, or memory is short.
     pub fn load_adapters(&mut self, options: &Options) -> Result<Vec<LoadedAdapter>> {
         adapters::load(&options.adapters, &mut self.engine, &*options.observer)
+    }
+
+    /// The engine behind a scheduler, with the model's tokenizer.
+    ///
+    /// # Errors
+    /// When an option of the configuration is out of its range.
+    pub fn into_serving(self, config: Config) -> Result<Serving> {
+        let layout = self.kv_layout();
+        let tokenizer = self.image.tokenizer().cloned();
+        let mut serving = Serving::new(self.engine, config)?.with_tokenizer(tokenizer);
+        serving.keep_sessions(layout);
+        Ok(serving)
     }
 }
 

@@ -1,23 +1,23 @@
-//! [`Model`]: text from text.
+//! [`Model`]: texts from texts.
 
-use crate::adapters::{self, LoadedAdapter};
+use crate::adapters::LoadedAdapter;
 use crate::constrain::{self, Constraint, Lexicon, Rule};
 use crate::error::{Error, Result};
 use crate::locate::{Located, locate};
-use crate::model::{Loaded, Opened};
+use crate::model::{Loaded, Opened, Times};
 use crate::options::Options;
+use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
-use kernmill_runtime::{
-    AdapterUse, EngineError, EngineThread, GenerateParams, Generation, SamplerParams, SuffixDrafter, Summary,
-    ThreadError, TokenizerHandle,
-};
+use kernmill_runtime::{AdapterUse, MemoryNeed, PlanImage, SamplerParams, TokenizerHandle};
+use kernmill_serve::{Config, Request, ServingThread, Text};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
 
-/// A model that is ready to make text. The engine lives on a thread of its own. Clones share it, and several
-/// threads may use one clone. Texts are made one after the other.
+/// Texts of a [`Model`] that run at once, if its memory allows; more of them wait.
+const TEXTS: u32 = 8;
+
+/// A model that is ready to make texts, many at once. The engine lives on a thread of its own. Clones share
+/// it, and any number of threads may use one.
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
@@ -30,14 +30,23 @@ use std::sync::{Arc, OnceLock};
 /// ```
 #[derive(Clone)]
 pub struct Model {
-    engine: EngineThread,
-    tokenizer: Option<TokenizerHandle>,
+    thread: ServingThread,
+    about: Arc<About>,
+}
+
+/// What does not change while a model is loaded.
+struct About {
+    image: PlanImage,
+    times: Times,
     context: u32,
+    chunk: u32,
+    threads: usize,
+    memory: MemoryNeed,
     end_tokens: Vec<u32>,
-    vocab: usize,
     /// Made when the first text is held to a form.
-    lexicon: Arc<OnceLock<Lexicon>>,
+    lexicon: OnceLock<Lexicon>,
     adapters: Vec<LoadedAdapter>,
+    /// The adapters of all texts.
     uses: Vec<AdapterUse>,
 }
 
@@ -170,7 +179,9 @@ impl Model {
     }
 
     fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
-        let mut opened = Opened::open(located, options)?;
+        // What is not used is not taken.
+        let options = Options { kv_yields: true, ..options.clone() };
+        let mut opened = Opened::open(located, &options)?;
         let longest = opened.longest_context();
         let context = context.unwrap_or(longest.min(DEFAULT_CONTEXT));
         if !(1..=longest).contains(&context) {
@@ -178,40 +189,117 @@ impl Model {
             return Err(Error::BadInput(what));
         }
         // It is read while the code is generated.
-        let tokenizer = opened.tokenizer();
-        let (end_tokens, vocab) = (opened.end_tokens()?, opened.vocab());
-        let mut loaded = opened.prepare(options)?.load(options, context, 1)?;
-        let adapters = loaded.load_adapters(options)?;
-        let Loaded { engine, .. } = loaded;
-        let uses = adapters::together(&options.adapters);
-        let (engine, lexicon) = (EngineThread::of(engine)?, Arc::default());
-        Ok(Model { engine, tokenizer, context, end_tokens, vocab, lexicon, adapters, uses })
+        opened.tokenizer();
+        let end_tokens = opened.end_tokens()?;
+        let mut loaded = opened.prepare(&options)?.load(&options, context, TEXTS)?;
+        let adapters = loaded.load_adapters(&options)?;
+        let config = Config {
+            max_queue: u32::MAX / 4,
+            max_wait: [None; 3],
+            ..Config::default().with_sequences(TEXTS)
+        };
+        Model::of(loaded, config, end_tokens, adapters)
     }
 
-    /// The engine's thread, for work on token ids: several sequences at once, logits, adapters that come and
-    /// go.
+    /// A loaded model, whose texts a scheduler runs as `config` says. `end_tokens` are the model's;
+    /// `adapters` have been loaded into it, and belong to all texts of [`Model::generate`].
+    ///
+    /// # Errors
+    /// When an option of the configuration is out of its range, or no thread can be made.
+    pub fn of(
+        loaded: Loaded,
+        config: Config,
+        end_tokens: Vec<u32>,
+        adapters: Vec<LoadedAdapter>,
+    ) -> Result<Model> {
+        let engine = &loaded.engine;
+        let about = About {
+            image: loaded.image.clone(),
+            times: loaded.times,
+            context: engine.context(),
+            chunk: engine.chunk(),
+            threads: engine.threads(),
+            memory: engine.memory(),
+            end_tokens,
+            lexicon: OnceLock::new(),
+            uses: adapters.iter().map(|adapter| AdapterUse::of(&adapter.name)).collect(),
+            adapters,
+        };
+        let thread = ServingThread::start(loaded.into_serving(config)?)?;
+        Ok(Model { thread, about: Arc::new(about) })
+    }
+
+    /// The thread that makes the texts: it takes requests of token ids, and does other work between steps.
     ///
     /// ```
     /// # fn main() -> Result<(), kernmill::Error> {
-    /// use kernmill::{EngineError, Entry};
+    /// use kernmill::serve::Request;
     ///
     /// let model = kernmill::Model::nano()?;
-    /// let length = model.engine().run(|engine| -> Result<u32, EngineError> {
-    ///     let sequence = engine.create()?;
-    ///     engine.step(&[Entry::silent(sequence, &[1, 2, 3])], &())?;
-    ///     engine.length(sequence)
-    /// })??;
-    /// assert_eq!(length, 3);
+    /// let answer = model.thread().text(Request::greedy(vec![1, 2, 3], 5))?.whole()?;
+    /// assert_eq!(answer.tokens.len(), 5);
+    /// let steps = model.thread().run(|serving| serving.stats().steps)?;
+    /// assert!(steps >= 1);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn engine(&self) -> &EngineThread {
-        &self.engine
+    pub fn thread(&self) -> &ServingThread {
+        &self.thread
+    }
+
+    /// The program, the packed weights, and the tokenizer.
+    pub fn image(&self) -> &PlanImage {
+        &self.about.image
+    }
+
+    /// The model's tokenizer, if it has one.
+    pub fn tokenizer(&self) -> Option<&TokenizerHandle> {
+        self.about.image.tokenizer()
+    }
+
+    /// The instruction-set level of the code.
+    pub fn level(&self) -> Level {
+        self.about.image.program().level
+    }
+
+    /// The number of tokens of the vocabulary.
+    pub fn vocab(&self) -> usize {
+        self.about.image.program().model.vocab as usize
+    }
+
+    /// Tokens that a text with its prompt may have.
+    pub fn context(&self) -> u32 {
+        self.about.context
+    }
+
+    /// Most tokens of a step.
+    pub fn chunk(&self) -> u32 {
+        self.about.chunk
+    }
+
+    /// Worker threads.
+    pub fn threads(&self) -> usize {
+        self.about.threads
+    }
+
+    /// The memory that is taken besides weights and code.
+    pub fn memory(&self) -> MemoryNeed {
+        self.about.memory
+    }
+
+    /// How long the parts of opening took.
+    pub fn times(&self) -> Times {
+        self.about.times
+    }
+
+    /// Tokens that end a text.
+    pub fn end_tokens(&self) -> &[u32] {
+        &self.about.end_tokens
     }
 
     /// The adapters that were loaded with the model. All of them add to every text.
     pub fn adapters(&self) -> &[LoadedAdapter] {
-        &self.adapters
+        &self.about.adapters
     }
 
     /// The token ids of a text, with the tokens that the tokenizer puts at the start.
@@ -228,131 +316,63 @@ impl Model {
     /// When the model has no tokenizer, the tokenizer cannot be used, or the text has more tokens than the
     /// context.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| {
-            Error::BadInput("the model has no tokenizer: use token ids by way of the engine".to_owned())
+        let tokenizer = self.tokenizer().ok_or_else(|| {
+            Error::BadInput("the model has no tokenizer: give token ids to its thread".to_owned())
         })?;
-        Ok(tokenizer.get()?.encode_within(text, true, self.context as usize)?)
+        Ok(tokenizer.get()?.encode_within(text, true, self.context() as usize)?)
     }
 
     /// Continues a text. The iterator gives it piece by piece, and ends at an end token, a stop string, the
-    /// limit of tokens, or when the context is full. The text is made while the caller does something else;
-    /// dropping the iterator ends it.
+    /// limit of tokens, or when the context is full. The text is made while the caller does something else,
+    /// beside the others that are asked for; dropping the iterator ends it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), kernmill::Error> {
+    /// let model = kernmill::Model::nano()?;
+    /// let sampling = kernmill::Sampling::greedy().max_tokens(8);
+    /// let texts = ["A slice is", "The borrow checker"].map(|prompt| model.generate(prompt, &sampling));
+    /// for text in texts {
+    ///     println!("{}", text?.collect::<Result<String, _>>()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the prompt is empty or too long, a sampling parameter is out of range, or the rule has a mistake.
-    pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<Pieces> {
-        let ids = self.encode(prompt)?;
-        let params = GenerateParams {
-            max_tokens: sampling.max_tokens,
-            adapters: self.uses.clone(),
+    pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<Text> {
+        Ok(self.thread.text(self.request(self.encode(prompt)?, sampling)?)?)
+    }
+
+    /// The request that continues token ids, for the model's thread.
+    ///
+    /// # Errors
+    /// When the rule has a mistake, or there is one and the model has no tokenizer.
+    pub fn request(&self, prompt: Vec<u32>, sampling: &Sampling) -> Result<Request> {
+        let constraint = sampling.rule.as_ref().map(|rule| self.constraint(rule)).transpose()?;
+        Ok(Request {
+            adapters: self.about.uses.clone(),
             sampler: sampling.sampler.clone(),
-            written: Vec::new(),
             stop: sampling.stop.clone(),
-            stop_tokens: self.end_tokens.clone(),
+            stop_tokens: self.about.end_tokens.clone(),
             shows_special: sampling.shows_special,
-            guide: sampling
-                .rule
-                .as_ref()
-                .map(|rule| self.constraint(rule))
-                .transpose()?
-                .map(constrain::guide),
-            drafter: sampling.drafts.then(SuffixDrafter::boxed),
-        };
-        let (started, has_started) = sync_channel(1);
-        let (messages, received) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let is_stopped = Arc::clone(&stop);
-        self.engine.give(move |engine| match engine.start_generation(&ids, &params) {
-            Ok(generation) => {
-                drop(started.send(Ok(())));
-                make(generation, &messages, &is_stopped);
-            }
-            Err(error) => drop(started.send(Err(error))),
-        })?;
-        has_started.recv().map_err(|_| ThreadError::Ended)??;
-        Ok(Pieces { messages: received, stop, summary: None, ended: false })
+            drafts: sampling.drafts,
+            constraint,
+            ..Request::greedy(prompt, u32::try_from(sampling.max_tokens).unwrap_or(u32::MAX))
+        })
     }
 
     /// What holds a text of this model to a rule. Making it takes a moment, which is the calling thread's.
     fn constraint(&self, rule: &Rule) -> Result<Constraint> {
-        let lexicon = match self.lexicon.get() {
+        let About { lexicon, end_tokens, .. } = &*self.about;
+        let lexicon = match lexicon.get() {
             Some(lexicon) => lexicon,
             None => {
-                let tokenizer = constrain::needed(self.tokenizer.as_ref())?;
-                let made = constrain::lexicon(tokenizer, self.vocab, &self.end_tokens)?;
-                self.lexicon.get_or_init(|| made)
+                let tokenizer = constrain::needed(self.tokenizer())?;
+                let made = constrain::lexicon(tokenizer, self.vocab(), end_tokens)?;
+                lexicon.get_or_init(|| made)
             }
         };
         Constraint::new(lexicon, rule).map_err(|error| Error::BadInput(error.to_string()))
-    }
-}
-
-/// What the engine's thread tells of a text.
-enum Message {
-    Piece(String),
-    Failed(EngineError),
-    Done(Summary),
-}
-
-/// Makes a text to its end, or until nobody wants it any more.
-fn make(mut generation: Generation<'_>, messages: &Sender<Message>, is_stopped: &AtomicBool) {
-    loop {
-        let message = match generation.next_piece() {
-            Ok(Some(piece)) => Message::Piece(piece),
-            Ok(None) => break,
-            Err(error) => return drop(messages.send(Message::Failed(error))),
-        };
-        if messages.send(message).is_err() || is_stopped.load(Ordering::Relaxed) {
-            generation.stop();
-        }
-    }
-    drop(messages.send(Message::Done(generation.into_summary())));
-}
-
-/// A text as it comes: whole characters, nothing that may belong to a stop string.
-pub struct Pieces {
-    messages: Receiver<Message>,
-    /// Set when no more text is wanted.
-    stop: Arc<AtomicBool>,
-    summary: Option<Summary>,
-    ended: bool,
-}
-
-impl Pieces {
-    /// What was generated, how long it took, and why it ended;
-    /// [`StopReason::Caller`](kernmill_runtime::StopReason::Caller) if this call ended it. `None` if it has
-    /// failed.
-    pub fn summary(mut self) -> Option<Summary> {
-        self.stop.store(true, Ordering::Relaxed);
-        while !self.ended {
-            drop(self.next());
-        }
-        self.summary
-    }
-}
-
-impl Iterator for Pieces {
-    type Item = Result<String>;
-
-    fn next(&mut self) -> Option<Result<String>> {
-        while !self.ended {
-            match self.messages.recv() {
-                Ok(Message::Piece(piece)) if piece.is_empty() => {}
-                Ok(Message::Piece(piece)) => return Some(Ok(piece)),
-                Ok(Message::Done(summary)) => {
-                    self.summary = Some(summary);
-                    self.ended = true;
-                }
-                Ok(Message::Failed(error)) => {
-                    self.ended = true;
-                    return Some(Err(error.into()));
-                }
-                Err(_) => {
-                    self.ended = true;
-                    return Some(Err(ThreadError::Ended.into()));
-                }
-            }
-        }
-        None
     }
 }

@@ -33,10 +33,10 @@ pub fn what_helps(context: u32, longest: u32) -> String {
 ///
 /// # Errors
 /// When the text is no such number.
-pub fn most(text: &str) -> std::result::Result<usize, String> {
+pub fn most(text: &str) -> std::result::Result<u32, String> {
     match text.parse() {
         Ok(tokens) => Ok(tokens),
-        Err(_) if text == "-1" => Ok(usize::MAX),
+        Err(_) if text == "-1" => Ok(u32::MAX),
         Err(_) => Err("expected a whole number from 0, or -1 for as many as fit the context".to_owned()),
     }
 }

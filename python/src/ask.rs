@@ -5,7 +5,7 @@ use crate::model::Facts;
 use kernmill::SamplerParams;
 use kernmill::chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
 use kernmill::constrain::Rule;
-use kernmill::runtime::{AdapterUse, StopReason};
+use kernmill::runtime::AdapterUse;
 use kernmill::serve::{Answer, Class, Finish, Request, Token};
 use pyo3::FromPyObject;
 use serde_json::Value;
@@ -82,13 +82,12 @@ impl Reading {
 
     /// Ends the answer. One that a stop string has ended was cancelled, and may have run on.
     pub fn end(&mut self, answer: &mut Answer) {
-        use StopReason::{Complete, Text, Token};
         if self.turn.has_ended() {
             answer.tokens.truncate(self.count);
-            let reason = self.turn.stop().map_or(Complete, |stop| Text(stop.to_owned()));
-            answer.finish = Finish::Stop(reason);
+            let stop = self.turn.stop().map(|stop| Finish::Text(stop.to_owned()));
+            answer.finish = stop.unwrap_or(Finish::Complete);
         }
-        self.turn.finish(matches!(answer.finish, Finish::Stop(Complete | Text(_) | Token(_))));
+        self.turn.finish(answer.finish.is_complete());
     }
 
     /// Events since the last time.

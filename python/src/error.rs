@@ -80,7 +80,8 @@ impl Failure {
     /// Why a text that ended so is none; `None` if it stands.
     pub fn of(finish: &Finish) -> Option<Failure> {
         match finish {
-            Finish::Stop(_) | Finish::Ended(EndReason::Cancelled | EndReason::MaxTokens) => None,
+            Finish::MaxTokens | Finish::Context | Finish::Ended(EndReason::Cancelled) => None,
+            Finish::Token(_) | Finish::Text(_) | Finish::Complete => None,
             Finish::Ended(reason @ (EndReason::AdapterGone | EndReason::TooLarge)) => {
                 Some(Failure::Input(reason.to_string()))
             }

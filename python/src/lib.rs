@@ -3,7 +3,6 @@
 
 mod ask;
 mod bell;
-mod engine;
 mod error;
 mod figures;
 mod llm;

@@ -1,7 +1,6 @@
 //! The engine as Python holds it.
 
 use crate::ask::{self, Params, Place};
-use crate::engine::EngineThread;
 use crate::error::Failure;
 use crate::figures;
 use crate::logits::logits;
@@ -10,10 +9,11 @@ use crate::model::{Facts, Loading, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
 use kernmill::runtime::{AdapterUse, Tenant};
-use kernmill::serve::{self, SavedTokens, Serving};
+use kernmill::serve::{self, SavedTokens, Serving, ServingThread};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -24,7 +24,8 @@ const GONE: &str = "the engine has ended";
 /// A loaded model, whose engine is on a thread of its own.
 #[pyclass(frozen, module = "kernmill._kernmill")]
 pub struct Engine {
-    thread: Arc<EngineThread>,
+    /// It is left alone in a child of a fork, which has no threads.
+    thread: ManuallyDrop<ServingThread>,
     facts: Arc<Facts>,
     /// The process that the thread is in.
     process: u32,
@@ -52,7 +53,7 @@ impl Engine {
     ) -> PyResult<T> {
         self.check()?;
         let (done, answer) = channel();
-        self.thread.run(move |serving| drop(done.send(work(serving))));
+        self.thread.give(move |serving| drop(done.send(work(serving))));
         received(py, answer, GONE)
     }
 
@@ -67,15 +68,20 @@ impl Engine {
         let bell = bell.map(|bell| (bell.0.clone(), ticket));
         let mail = Arc::new(Mailbox::new(bell, reading));
         let prompt = request.prompt.clone();
-        self.thread.submit(ticket, request, Mail(mail.clone()));
-        Request::new(self.thread.clone(), ticket, prompt, mail)
+        let handed_in = self.thread.submit(request, Mail::new(mail.clone()));
+        Request::new(handed_in, ticket, prompt, mail)
     }
 
     fn ended(&self) {
         if std::process::id() == self.process && !self.is_closed.swap(true, Ordering::Relaxed) {
+            self.thread.give(Serving::cancel_all);
             self.thread.end();
         }
     }
+}
+
+fn served(error: serve::Error) -> Failure {
+    kernmill::Error::from(error).into()
 }
 
 /// Adapters as the runtime names them.
@@ -87,17 +93,10 @@ fn uses(adapters: Vec<(String, f32)>) -> Vec<AdapterUse> {
 impl Engine {
     #[new]
     fn new(py: Python<'_>, options: Loading) -> PyResult<Engine> {
-        let (tell, told) = channel();
-        let thread = EngineThread::start(move || load(options), tell)?;
-        let facts = match received(py, told, GONE) {
-            Ok(loaded) => loaded?,
-            Err(interrupted) => {
-                thread.abandon();
-                return Err(interrupted);
-            }
-        };
+        let (serving, facts) = working(py, move || load(options))?;
+        let thread = ServingThread::start(serving).map_err(served)?;
         Ok(Engine {
-            thread: Arc::new(thread),
+            thread: ManuallyDrop::new(thread),
             facts: Arc::new(facts),
             process: std::process::id(),
             next: AtomicU64::new(0),
@@ -280,7 +279,7 @@ impl Engine {
         note: String,
     ) -> PyResult<u32> {
         let saved = SavedTokens { tokens, adapters: uses(adapters), tenant: Tenant::default(), note };
-        Ok(self.asked(py, move |serving| serving.save_session(&path, &saved))?.map_err(Failure::from)?)
+        Ok(self.asked(py, move |serving| serving.save_session(&path, &saved))?.map_err(served)?)
     }
 
     /// Brings a saved sequence into the prefix cache; how many of its tokens are there.
@@ -288,7 +287,7 @@ impl Engine {
         let uses = uses(adapters);
         let restored =
             self.asked(py, move |serving| serving.restore_session(&path, &uses, Tenant::default()))?;
-        Ok(restored.map_err(Failure::from)?)
+        Ok(restored.map_err(served)?)
     }
 
     /// What there is to do and what was done, as JSON.

@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use kernmill::runtime::kv::KvError;
-use kernmill::{AdapterUse, Engine, EngineError, Entry, Error, SeqId};
+use kernmill::{AdapterUse, Engine, EngineError, Entry, Error, SeqId, Steps};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The logits after every token, row behind row, or those after the last. Others wait while they are

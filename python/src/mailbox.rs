@@ -4,7 +4,8 @@ use crate::ask::Reading;
 use crate::bell::Bell;
 use crate::error::Failure;
 use kernmill::chat::Event;
-use kernmill::serve::{Answer, Token};
+use kernmill::serve::{self, Answer, Event as Heard, Listener, Token};
+use std::mem::take;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -106,13 +107,48 @@ impl Mailbox {
 }
 
 /// The engine's end of a mailbox. Where it is dropped without an answer, the engine has ended.
-pub struct Sender(pub Arc<Mailbox>);
+pub struct Sender {
+    mail: Arc<Mailbox>,
+    /// Tokens of a step, which are told together: nobody sees a token that ends a text without the end.
+    tokens: Vec<Token>,
+}
+
+impl Sender {
+    /// The engine's end of this mailbox.
+    pub fn new(mail: Arc<Mailbox>) -> Sender {
+        Sender { mail, tokens: Vec::new() }
+    }
+}
+
+impl Listener for Sender {
+    fn taken(&mut self, taken: serve::Result<()>) {
+        if let Err(error) = taken {
+            self.mail.close(Err(kernmill::Error::from(error).into()));
+        }
+    }
+
+    fn hear(&mut self, event: Heard) -> bool {
+        match event {
+            Heard::Token(token) => {
+                self.tokens.push(token);
+                true
+            }
+            Heard::Done(answer) => {
+                let end = Failure::of(&answer.finish).map_or(Ok(*answer), Err);
+                self.mail.put(take(&mut self.tokens), Some(end))
+            }
+        }
+    }
+
+    fn step_ended(&mut self) -> bool {
+        self.mail.put(take(&mut self.tokens), None)
+    }
+}
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        if self.0.answer().is_some() {
-            return;
+        if self.mail.answer().is_none() {
+            self.mail.close(Err(Failure::Defect("the engine has ended".to_owned())));
         }
-        self.0.close(Err(Failure::Defect("the engine has ended".to_owned())));
     }
 }

@@ -212,7 +212,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
     let format = match &tokenizer {
         Some(handle) => match handle.get() {
             Ok(tokenizer) => {
-                let format = format_of(tokenizer, loaded.engine.chat_templates(), &end_tokens)?;
+                let format = format_of(tokenizer, loaded.image.chat_templates(), &end_tokens)?;
                 format.note().iter().for_each(|note| notes.note(note));
                 Some(format)
             }
@@ -223,7 +223,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
         },
         None => None,
     };
-    let (layout, level, weight_bytes) = (loaded.kv_layout(), loaded.level().name(), loaded.weight_bytes());
+    let (level, weight_bytes) = (loaded.level().name(), loaded.weight_bytes());
     let info = loaded.engine.model();
     let facts = Facts {
         name: info.name.clone(),
@@ -242,7 +242,5 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
         max_wait: [None; 3],
         ..Config::default().with_sequences(asked.max_sequences)
     };
-    let mut serving = Serving::new(loaded.engine, config)?;
-    serving.keep_sessions(layout);
-    Ok((serving, facts))
+    Ok((loaded.into_serving(config)?, facts))
 }

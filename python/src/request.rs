@@ -2,13 +2,12 @@
 
 use crate::ask::part_name;
 use crate::bell::Bell;
-use crate::engine::EngineThread;
 use crate::error::Failure;
 use crate::mailbox::Mailbox;
 use crate::wait;
 use kernmill::chat::Event;
-use kernmill::runtime::{Logprobs, StopReason};
-use kernmill::serve::{Answer, Finish};
+use kernmill::runtime::Logprobs;
+use kernmill::serve::{Answer, Finish, Ticket};
 use numpy::{IntoPyArray, PyArray1, PyArray2, ndarray::Array2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -52,7 +51,8 @@ impl PyBell {
 /// A request on its way.
 #[pyclass(frozen, module = "kernmill._kernmill")]
 pub struct Request {
-    engine: Arc<EngineThread>,
+    /// Cancels the request when it goes.
+    handed_in: Option<Ticket>,
     /// The process that the engine is in.
     process: u32,
     /// Name of the request, by which bells tell of it.
@@ -68,13 +68,9 @@ pub struct Request {
 
 impl Request {
     /// A request whose tokens come by `mail`.
-    pub fn new(
-        engine: Arc<EngineThread>,
-        ticket: u64,
-        prompt_token_ids: Vec<u32>,
-        mail: Arc<Mailbox>,
-    ) -> Request {
-        Request { engine, process: std::process::id(), ticket, prompt_token_ids, mail, seen: Mutex::new(0) }
+    pub fn new(handed_in: Ticket, ticket: u64, prompt_token_ids: Vec<u32>, mail: Arc<Mailbox>) -> Request {
+        let (process, seen) = (std::process::id(), Mutex::new(0));
+        Request { handed_in: Some(handed_in), process, ticket, prompt_token_ids, mail, seen }
     }
 
     fn seen(&self) -> MutexGuard<'_, usize> {
@@ -144,7 +140,7 @@ impl Request {
     /// Ends the text at the next step.
     fn cancel(&self) -> PyResult<()> {
         self.check()?;
-        self.engine.cancel(self.ticket);
+        self.handed_in.iter().for_each(Ticket::cancel);
         Ok(())
     }
 
@@ -153,10 +149,10 @@ impl Request {
         self.check()?;
         let answer = self.answer()?;
         let (finish_reason, stop_token, stop_text) = match answer.finish {
-            Finish::Stop(StopReason::MaxTokens | StopReason::Context) => ("length", None, None),
-            Finish::Stop(StopReason::Token(id)) => ("stop", Some(id), None),
-            Finish::Stop(StopReason::Text(text)) => ("stop", None, Some(text)),
-            Finish::Stop(StopReason::Complete) => ("stop", None, None),
+            Finish::MaxTokens | Finish::Context => ("length", None, None),
+            Finish::Token(id) => ("stop", Some(id), None),
+            Finish::Text(text) => ("stop", None, Some(text)),
+            Finish::Complete => ("stop", None, None),
             _ => ("abort", None, None),
         };
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
@@ -216,8 +212,8 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        if self.check().is_ok() && self.mail.answer().is_none() {
-            self.engine.cancel(self.ticket);
+        if self.check().is_err() {
+            std::mem::forget(self.handed_in.take());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 /// What says which tokens may come next in one text, such as a grammar.
-pub trait Guide: fmt::Debug + Send {
+pub trait Guide: fmt::Debug + Send + Sync {
     /// The tokens that may come next; `None` when the text is complete, so that nothing can follow.
     ///
     /// # Errors

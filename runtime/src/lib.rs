@@ -9,7 +9,6 @@ pub mod draft;
 pub mod engine;
 mod error_kind;
 mod executor;
-pub mod generate;
 #[doc(hidden)]
 pub mod guarded;
 pub mod guide;
@@ -22,7 +21,6 @@ pub mod pool;
 pub mod profile;
 pub mod sampler;
 pub mod stages;
-pub mod text_maker;
 pub mod tokenizer;
 pub mod tokenizer_handle;
 #[cfg(test)]
@@ -37,13 +35,11 @@ pub mod vtune;
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
 pub use draft::{DraftStats, Drafter, SuffixDrafter};
-pub use engine::thread::{EngineThread, ThreadError};
 pub use engine::{
-    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats,
+    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats, Steps,
 };
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, CutError, LoadError, MemoryNeed, Replay};
-pub use generate::{GenerateParams, Generation, StopReason, Summary};
 pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;
 pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats, Tenant};

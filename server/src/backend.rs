@@ -4,7 +4,7 @@ use crate::pace::Pace;
 use kernmill::Error;
 use kernmill::chat::{ChatTemplates, Format, format_of, named_tokens};
 use kernmill::constrain::{self, Lexicon};
-use kernmill::runtime::{AdapterUse, DraftStats, StopReason, Tenant, Tokenizer, TokenizerHandle};
+use kernmill::runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
 use kernmill::serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -303,10 +303,8 @@ pub struct Figures {
 /// Why a text has ended, in a word.
 fn reason(finish: &Finish) -> &'static str {
     match finish {
-        Finish::Stop(StopReason::MaxTokens | StopReason::Context) | Finish::Ended(EndReason::Expired) => {
-            "length"
-        }
-        Finish::Stop(_) => "stop",
+        Finish::MaxTokens | Finish::Context | Finish::Ended(EndReason::Expired) => "length",
+        Finish::Token(_) | Finish::Text(_) | Finish::Complete => "stop",
         Finish::Ended(EndReason::Cancelled | EndReason::Draining) => "abort",
         Finish::Ended(_) | Finish::Failed(_) | Finish::Unavailable(_) | Finish::Astray(_) => "error",
     }

@@ -1,22 +1,16 @@
-//! The engine behind the API: a thread of its own, which takes requests between steps.
+//! The engine behind the API: what does not change, figures, and events for asynchronous readers.
 
 use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 use crate::ids;
 use crate::pace::{Beat, Pace};
-use kernmill::runtime::adapter::{Adapter, AdapterLoader};
 use kernmill::runtime::stages::StageHealth;
 use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{
-    Answer, Config as Scheduling, Event, Request, RequestId, SavedTokens, ServeStats, Serving, Tick,
+    self, Config as Scheduling, Event, Listener, Request, SavedTokens, Serving, ServingThread,
 };
 use kernmill::{Error, Loaded};
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -29,8 +23,8 @@ impl Facts {
     pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
         let (engine, usage) = (&loaded.engine, loaded.engine.kv());
         let (sizes, tokenizer) =
-            ([engine.context(), engine.model().vocab], engine.tokenizer_handle().cloned());
-        let templates = engine.chat_templates();
+            ([engine.context(), engine.model().vocab], loaded.image.tokenizer().cloned());
+        let templates = loaded.image.chat_templates();
         let mut facts = Facts::new(name, sizes, tokenizer, templates, end_tokens, fingerprint(loaded))?;
         facts.preset = engine.model().preset.clone();
         facts.weight_bytes = loaded.weight_bytes();
@@ -56,52 +50,34 @@ fn fingerprint(loaded: &Loaded) -> String {
 /// What is said where the engine's thread has ended.
 const GONE: &str = "the engine has ended";
 
-/// What the engine's thread is asked for.
-enum Job {
-    Submit {
-        ticket: u64,
-        request: Box<Request>,
-        events: UnboundedSender<Event>,
-        accepted: oneshot::Sender<Result<(), SubmitError>>,
-    },
-    Cancel(u64),
-    Loader(oneshot::Sender<Result<AdapterLoader, String>>),
-    InsertAdapter(String, Box<Adapter>, oneshot::Sender<Result<(), String>>),
-    UnloadAdapter(String, oneshot::Sender<bool>),
-    SaveSession(PathBuf, Box<SavedTokens>, oneshot::Sender<Result<u32, String>>),
-    RestoreSession(PathBuf, Vec<AdapterUse>, Tenant, oneshot::Sender<Result<u32, String>>),
-    Drain(Duration),
-    /// The thread ends when no request is left.
-    End,
-}
-
 /// What other threads may read at any time.
 #[derive(Default)]
 struct Shared {
     load: Load,
     adapters: Vec<String>,
+    /// Tokens of the prompts of requests that have ended, and cached ones among them.
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    is_draining: bool,
 }
 
-/// An engine on a thread of its own.
+/// An engine whose texts are read asynchronously.
 pub struct EngineBackend {
     facts: Facts,
-    jobs: Mutex<Sender<Job>>,
-    next: AtomicU64,
+    thread: ServingThread,
     shared: Arc<Mutex<Shared>>,
     /// Whether the other stages are there, if there are any.
     stages: Option<StageHealth>,
     pace: Pace,
     start: Instant,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl EngineBackend {
-    /// Starts a thread that serves a loaded model, which is called `name`, or else by its own name.
-    /// `end_tokens` are the model's.
+    /// Serves a loaded model, which is called `name`, or else by its own name. `end_tokens` are the model's.
     ///
     /// # Errors
-    /// When the model has no tokenizer, an option of the configuration is out of its range, or the thread
-    /// cannot be made.
+    /// When the model has no tokenizer, an option of the configuration is out of its range, or the engine's
+    /// thread cannot be made.
     pub fn of(
         loaded: Loaded,
         name: Option<String>,
@@ -110,13 +86,10 @@ impl EngineBackend {
     ) -> Result<EngineBackend, Error> {
         let name = name.unwrap_or_else(|| loaded.image.program().model.name.clone());
         let facts = Facts::of(&loaded, &name, end_tokens)?;
-        let layout = loaded.kv_layout();
-        let mut serving = Serving::new(loaded.engine, config)?;
-        serving.keep_sessions(layout);
-        EngineBackend::start(serving, facts)
+        EngineBackend::start(loaded.into_serving(config)?, facts)
     }
 
-    /// Starts a thread that runs the requests of a serving.
+    /// Starts the thread that runs the requests of a serving.
     ///
     /// # Errors
     /// When the model has no tokenizer, or the thread cannot be made.
@@ -127,55 +100,35 @@ impl EngineBackend {
         }
         // No request is to wait for it.
         facts.lexicon().map_err(Error::BadInput)?;
-        let (jobs, inbox) = channel();
-        let shared = Arc::new(Mutex::new(Shared::default()));
+        let (shared, pace) = (Arc::new(Mutex::new(Shared::default())), Pace::default());
         let stages = serving.engine().stage_health();
-        note(&shared, &mut serving, &Totals::default());
-        let (theirs, pace) = (shared.clone(), Pace::default());
-        let their_pace = pace.clone();
-        let thread = std::thread::Builder::new().name("kernmill-engine".to_owned()).spawn(move || {
-            let mut loop_ = Loop {
-                serving,
-                inbox,
-                shared: theirs.clone(),
-                running: HashMap::new(),
-                totals: Totals::default(),
-                pace: their_pace,
-            };
-            let outcome = catch_unwind(AssertUnwindSafe(|| loop_.run()));
-            let why = match outcome {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "it panicked".to_owned(),
-            };
-            tracing::error!("the engine has ended: {why}");
-            locked(&theirs).load.has_failed = true;
-        });
-        let thread = thread.map_err(|error| Error::Work(format!("no thread for the engine: {error}")))?;
-        Ok(EngineBackend {
-            facts,
-            jobs: Mutex::new(jobs),
-            next: AtomicU64::new(0),
-            shared,
-            stages,
-            pace,
-            start: Instant::now(),
-            thread: Mutex::new(Some(thread)),
-        })
+        note(&shared, &mut serving);
+        let thread = ServingThread::start_observed(serving, observer(shared.clone(), pace.clone()))?;
+        Ok(EngineBackend { facts, thread, shared, stages, pace, start: Instant::now() })
     }
 
     /// Waits until every request has ended and the cache is on disk.
     pub fn end(&self) {
-        self.send(Job::End);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // What it died of has been told.
-            let _ = thread.join();
-        }
+        self.thread.end();
     }
 
-    fn send(&self, job: Job) -> bool {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).send(job).is_ok()
+    /// Has a job done between two steps.
+    fn job<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Serving) -> T + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (done, answer) = oneshot::channel();
+        self.thread.give(move |serving| drop(done.send(job(serving))));
+        answer
+    }
+
+    /// Has a session saved or restored between two steps.
+    fn session(
+        &self,
+        job: impl FnOnce(&mut Serving) -> serve::Result<u32> + Send + 'static,
+    ) -> Pending<'_, Result<u32, String>> {
+        let answer = self.job(job);
+        Box::pin(async move { answer.await.map_err(|_| GONE.to_owned())?.map_err(|error| error.to_string()) })
     }
 }
 
@@ -189,19 +142,20 @@ impl Backend for EngineBackend {
     }
 
     fn submit(&self, request: Request) -> Running {
-        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         let (events, inbox) = unbounded_channel();
         let (accepted, answer) = oneshot::channel();
-        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Where the thread has ended, what was sent is dropped, which tells the same.
-        self.send(Job::Submit { ticket, request: Box::new(request), events, accepted });
-        Running::new(answer, inbox, move || drop(jobs.send(Job::Cancel(ticket))))
+        let (shared, pace) = (self.shared.clone(), self.pace.clone());
+        let client =
+            Client { accepted: Some(accepted), events, shared, pace, beat: Beat::default(), steps: 0 };
+        let ticket = self.thread.submit(request, client);
+        Running::new(answer, inbox, move || drop(ticket))
     }
 
     fn load(&self) -> Load {
         let uptime_seconds = self.start.elapsed().as_secs_f64();
         let stage_lost = self.stages.as_ref().and_then(StageHealth::lost).map(|lost| lost.to_string());
-        Load { uptime_seconds, stage_lost, ..locked(&self.shared).load.clone() }
+        let has_failed = self.thread.failure().is_some();
+        Load { uptime_seconds, stage_lost, has_failed, ..locked(&self.shared).load.clone() }
     }
 
     fn pace(&self) -> Pace {
@@ -209,32 +163,38 @@ impl Backend for EngineBackend {
     }
 
     fn load_adapter(&self, name: String, directory: PathBuf) -> Pending<'_, Result<(), String>> {
-        let (done, loader) = oneshot::channel();
-        self.send(Job::Loader(done));
-        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let loader = self.job(|serving| serving.engine().adapter_store().loader());
         let gone = || GONE.to_owned();
         Box::pin(async move {
-            let loader = loader.await.map_err(|_| gone())??;
+            let loader = loader.await.map_err(|_| gone())?.map_err(|error| error.to_string())?;
             // Reading and packing take time, in which others run.
             let reading = tokio::task::spawn_blocking(move || loader.load(&directory, 1.0));
             let adapter =
                 reading.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-            let (done, answer) = oneshot::channel();
-            jobs.send(Job::InsertAdapter(name, Box::new(adapter), done)).map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?
+            let shared = self.shared.clone();
+            let inserted = self.job(move |serving| {
+                let store = serving.engine().adapter_store_mut();
+                store.set_budget(u64::MAX);
+                let inserted = store.insert(&name, adapter);
+                note(&shared, serving);
+                inserted
+            });
+            inserted.await.map_err(|_| gone())?.map(drop).map_err(|error| error.to_string())
         })
     }
 
     fn unload_adapter(&self, name: String) -> Pending<'_, bool> {
-        let (done, answer) = oneshot::channel();
-        self.send(Job::UnloadAdapter(name, done));
-        Box::pin(async move { answer.await.unwrap_or(false) })
+        let shared = self.shared.clone();
+        let removed = self.job(move |serving| {
+            let removed = serving.engine().adapter_store_mut().remove(&name);
+            note(&shared, serving);
+            removed
+        });
+        Box::pin(async move { removed.await.unwrap_or(false) })
     }
 
     fn save_session(&self, path: PathBuf, saved: SavedTokens) -> Pending<'_, Result<u32, String>> {
-        let (done, answer) = oneshot::channel();
-        self.send(Job::SaveSession(path, Box::new(saved), done));
-        Box::pin(async move { answer.await.map_err(|_| GONE.to_owned())? })
+        self.session(move |serving| serving.save_session(&path, &saved))
     }
 
     fn restore_session(
@@ -243,13 +203,12 @@ impl Backend for EngineBackend {
         adapters: Vec<AdapterUse>,
         tenant: Tenant,
     ) -> Pending<'_, Result<u32, String>> {
-        let (done, answer) = oneshot::channel();
-        self.send(Job::RestoreSession(path, adapters, tenant, done));
-        Box::pin(async move { answer.await.map_err(|_| GONE.to_owned())? })
+        self.session(move |serving| serving.restore_session(&path, &adapters, tenant))
     }
 
     fn drain(&self, limit: Duration) {
-        self.send(Job::Drain(limit));
+        locked(&self.shared).is_draining = true;
+        self.thread.give(move |serving| serving.drain(limit));
     }
 }
 
@@ -257,18 +216,24 @@ fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sums over requests that have ended.
-#[derive(Clone, Copy, Default)]
-struct Totals {
-    prompt_tokens: u64,
-    cached_tokens: u64,
-    last_step: Duration,
-    last_tokens: u64,
-    is_draining: bool,
+/// Notes after every step what it did.
+fn observer(shared: Arc<Mutex<Shared>>, pace: Pace) -> impl FnMut(&mut Serving) + Send {
+    let (mut steps, mut busy, mut tokens) = (0, Duration::ZERO, 0);
+    move |serving| {
+        let stats = serving.stats();
+        if stats.steps > steps {
+            let (took, ran) = (stats.busy.saturating_sub(busy), stats.tokens - tokens);
+            (steps, busy, tokens) = (stats.steps, stats.busy, stats.tokens);
+            pace.step_tokens.observe(ran as f64);
+            let load = &mut locked(&shared).load;
+            (load.last_step_seconds, load.last_step_tokens) = (took.as_secs_f64(), ran);
+        }
+        note(&shared, serving);
+    }
 }
 
 /// Publishes what other threads may read.
-fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
+fn note(shared: &Mutex<Shared>, serving: &mut Serving) {
     let queue = serving.queue();
     let stats = serving.stats().clone();
     let (queue_of_adapters, most) = (serving.adapter_queue(), serving.most_running());
@@ -287,8 +252,8 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
         running: queue.running,
         kv_bytes: [all, all - free, cached],
         steps: stats.steps,
-        prompt_tokens: totals.prompt_tokens,
-        cached_tokens: totals.cached_tokens,
+        prompt_tokens: shared.prompt_tokens,
+        cached_tokens: shared.cached_tokens,
         generated_tokens: stats.generated,
         drafts: stats.drafts,
         checked_drafts: stats.checked_drafts,
@@ -296,141 +261,51 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
         adapters: uses,
         preemptions: stats.preemptions,
         busy_seconds: stats.busy.as_secs_f64(),
-        last_step_seconds: totals.last_step.as_secs_f64(),
-        last_step_tokens: totals.last_tokens,
-        is_draining: totals.is_draining,
+        last_step_seconds: shared.load.last_step_seconds,
+        last_step_tokens: shared.load.last_step_tokens,
+        is_draining: shared.is_draining,
         ..Load::default()
     };
 }
 
-/// The engine's thread.
-struct Loop {
-    serving: Serving,
-    inbox: Receiver<Job>,
-    shared: Arc<Mutex<Shared>>,
-    /// Requests that wait or run, by the scheduler's name.
-    running: HashMap<RequestId, Client>,
-    totals: Totals,
-    pace: Pace,
-}
-
-/// Who is told of a request.
+/// Passes on what happens to a request.
 struct Client {
-    ticket: u64,
+    accepted: Option<oneshot::Sender<Result<(), SubmitError>>>,
     events: UnboundedSender<Event>,
+    shared: Arc<Mutex<Shared>>,
+    pace: Pace,
     beat: Beat,
+    /// Steps that gave tokens.
+    steps: u64,
 }
 
-impl Loop {
-    fn run(&mut self) -> Result<(), Error> {
-        let mut is_ending = false;
-        loop {
-            while let Ok(job) = self.inbox.try_recv() {
-                is_ending |= self.take(job);
-            }
-            let ServeStats { busy, tokens, steps, .. } = *self.serving.stats();
-            let (running, totals, pace) = (&mut self.running, &mut self.totals, &self.pace);
-            let tick = self.serving.tick(&mut |id, event| {
-                if let (Event::Token(_), Some(client)) = (&event, running.get_mut(&id)) {
-                    pace.gave(&mut client.beat, steps, Instant::now());
-                }
-                tell(running, totals, id, event);
-            })?;
-            if tick == Tick::Ran {
-                self.totals.last_step = self.serving.stats().busy.saturating_sub(busy);
-                self.totals.last_tokens = self.serving.stats().tokens - tokens;
-                self.pace.step_tokens.observe(self.totals.last_tokens as f64);
-            }
-            note(&self.shared, &mut self.serving, &self.totals);
-            let Tick::Idle(wake) = tick else { continue };
-            if is_ending && self.serving.is_empty() {
-                self.serving.save_cache();
-                return Ok(());
-            }
-            // The scheduler's times are those since the serving began: how long that is from now is not known
-            // here, so that the thread looks again soon.
-            let job = match wake {
-                None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => self.inbox.recv_timeout(LOOK_AGAIN),
-            };
-            match job {
-                Ok(job) => is_ending |= self.take(job),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => is_ending = true,
-            }
+impl Listener for Client {
+    fn taken(&mut self, taken: serve::Result<()>) {
+        let taken = taken.map_err(|error| match error {
+            serve::Error::Refused(refusal) => SubmitError::Refused(refusal),
+            serve::Error::Unavailable(why) => SubmitError::StageLost(why),
+            error => SubmitError::Invalid(error.to_string()),
+        });
+        if let Some(accepted) = self.accepted.take() {
+            // Where nobody waits for it, the cancel is on its way.
+            let _ = accepted.send(taken);
         }
     }
 
-    /// Does what is asked for; whether the thread is to end.
-    fn take(&mut self, job: Job) -> bool {
-        match job {
-            Job::Submit { ticket, request, events, accepted } => {
-                let submitted = self.serving.submit(*request);
-                let result = match submitted {
-                    Ok(id) => {
-                        self.running.insert(id, Client { ticket, events, beat: Beat::default() });
-                        Ok(())
-                    }
-                    Err(Error::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
-                    Err(Error::Unavailable(why)) => Err(SubmitError::StageLost(why)),
-                    Err(error) => Err(SubmitError::Invalid(error.to_string())),
-                };
-                // Where nobody waits for it, the cancel is on its way.
-                let _ = accepted.send(result);
+    fn hear(&mut self, event: Event) -> bool {
+        match &event {
+            Event::Token(_) => self.pace.gave(&mut self.beat, self.steps, Instant::now()),
+            Event::Done(answer) => {
+                let mut shared = locked(&self.shared);
+                shared.prompt_tokens += u64::from(answer.prompt_tokens);
+                shared.cached_tokens += u64::from(answer.cached_tokens);
             }
-            Job::Cancel(ticket) => {
-                let found = self.running.iter().find(|(_, client)| client.ticket == ticket);
-                if let Some(id) = found.map(|(id, _)| *id) {
-                    self.serving.cancel(id);
-                }
-            }
-            Job::Loader(done) => {
-                let loader = self.serving.engine().adapter_store().loader();
-                let _ = done.send(loader.map_err(|error| error.to_string()));
-            }
-            Job::InsertAdapter(name, adapter, done) => {
-                let store = self.serving.engine().adapter_store_mut();
-                store.set_budget(u64::MAX);
-                let inserted = store.insert(&name, *adapter).map_err(|error| error.to_string());
-                note(&self.shared, &mut self.serving, &self.totals);
-                let _ = done.send(inserted);
-            }
-            Job::UnloadAdapter(name, done) => {
-                let removed = self.serving.engine().adapter_store_mut().remove(&name);
-                note(&self.shared, &mut self.serving, &self.totals);
-                let _ = done.send(removed);
-            }
-            Job::SaveSession(path, saved, done) => {
-                let tokens = self.serving.save_session(&path, &saved);
-                let _ = done.send(tokens.map_err(|error| error.to_string()));
-            }
-            Job::RestoreSession(path, adapters, tenant, done) => {
-                let tokens = self.serving.restore_session(&path, &adapters, tenant);
-                let _ = done.send(tokens.map_err(|error| error.to_string()));
-            }
-            Job::Drain(limit) => {
-                self.totals.is_draining = true;
-                self.serving.drain(limit);
-            }
-            Job::End => return true,
         }
-        false
+        self.events.send(event).is_ok()
     }
-}
 
-/// How long the thread sleeps where time alone changes what there is to do.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// Passes an event on. Who does not listen any more has dropped the request, which is cancelled.
-fn tell(running: &mut HashMap<RequestId, Client>, totals: &mut Totals, id: RequestId, event: Event) {
-    if let Event::Done(answer) = &event {
-        let Answer { prompt_tokens, cached_tokens, .. } = **answer;
-        totals.prompt_tokens += u64::from(prompt_tokens);
-        totals.cached_tokens += u64::from(cached_tokens);
-        if let Some(client) = running.remove(&id) {
-            let _ = client.events.send(event);
-        }
-    } else if let Some(client) = running.get(&id) {
-        let _ = client.events.send(event);
+    fn step_ended(&mut self) -> bool {
+        self.steps += 1;
+        true
     }
 }

@@ -10,8 +10,8 @@ use crate::fields::Fields;
 use fancy_regex::Regex;
 use kernmill::chat::{ChatTemplates, Format, Vocabulary};
 use kernmill::constrain::Constraint;
+use kernmill::runtime::TokenizerHandle;
 use kernmill::runtime::tokenizer::Tokenizer;
-use kernmill::runtime::{DraftStats, StopReason, TokenizerHandle};
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
 use kernmill::{Error, Logprobs};
 use kernmill_os::files::{read_named, read_regular};
@@ -241,9 +241,9 @@ async fn play(
     let (mut tokens, mut first_token) = (Vec::new(), None);
     let finish = loop {
         if tokens.len() >= request.max_tokens as usize {
-            break StopReason::MaxTokens;
+            break Finish::MaxTokens;
         }
-        let Some(id) = next(tokenizer, &mut script, &mut constraint) else { break StopReason::Complete };
+        let Some(id) = next(tokenizer, &mut script, &mut constraint) else { break Finish::Complete };
         if !token_time.is_zero() {
             tokio::time::sleep(token_time).await;
         }
@@ -256,7 +256,7 @@ async fn play(
         let _ = events.send(Event::Token(Token { id, text, logprobs }));
         load.lock().unwrap_or_else(PoisonError::into_inner).generated_tokens += 1;
         if is_end {
-            break StopReason::Token(id);
+            break Finish::Token(id);
         }
         tokens.push(id);
         tokio::task::yield_now().await;
@@ -267,14 +267,10 @@ async fn play(
         text: tokenizer.decode(&tokens).unwrap_or_default(),
         tokens,
         prompt_tokens,
-        prompt_logprobs: Vec::new(),
-        cached_tokens: 0,
-        disk_tokens: 0,
-        drafts: DraftStats::default(),
-        finish: Finish::Stop(finish),
         queued: Some(Duration::ZERO),
         first_token,
         took: start.elapsed(),
+        ..Answer::empty(finish)
     })));
 }
 

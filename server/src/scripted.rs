@@ -7,7 +7,6 @@ use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill::runtime::{DraftStats, StopReason};
 use kernmill::serve::{Answer, Event, Finish, Request, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -51,7 +50,7 @@ impl Scripted {
 
     /// A backend that ends its answer by itself.
     pub fn stops(says: &[&str]) -> Arc<Scripted> {
-        Scripted::new(says, Finish::Stop(StopReason::Token(0)))
+        Scripted::new(says, Finish::Token(0))
     }
 }
 
@@ -139,14 +138,11 @@ impl Backend for Scripted {
             text: self.says.concat(),
             tokens,
             prompt_tokens: request.prompt.len() as u32,
-            prompt_logprobs: Vec::new(),
             cached_tokens: 3,
-            disk_tokens: 0,
-            drafts: DraftStats::default(),
-            finish: self.finish.clone(),
             queued: Some(Duration::ZERO),
             first_token: Some(Duration::from_millis(1)),
             took: Duration::from_millis(2),
+            ..Answer::empty(self.finish.clone())
         };
         sender.send(Event::Done(Box::new(answer))).unwrap();
         let (accepted, answer) = oneshot::channel();

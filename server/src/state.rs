@@ -266,7 +266,7 @@ impl State {
 
     /// Notes a turn that has ended.
     pub fn ended(&self, outcome: &Outcome) {
-        self.metrics.ended(outcome.finish_reason(), outcome.tokens.len(), outcome.first_token, outcome.took);
+        self.metrics.ended(outcome.reason, outcome.tokens.len(), outcome.first_token, outcome.took);
         self.metrics.saw(&outcome.anomalies);
     }
 }

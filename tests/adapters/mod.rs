@@ -6,7 +6,7 @@ use kernmill::serve::{Config, EndReason, Event, Finish, Request, RequestId, Serv
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId, Steps};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};

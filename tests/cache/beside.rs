@@ -6,7 +6,7 @@ use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::adapter::Adapter;
 use kernmill_runtime::kv::Eviction;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, PlanImage};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, PlanImage, Steps};
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;

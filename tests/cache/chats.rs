@@ -1,20 +1,16 @@
 //! Chats and agents, counted: what they have said before is not computed again.
 
 use crate::equality::Case;
-use crate::harness::Model;
+use crate::harness::{Model, answer as made, answers as together};
 use fastrand::Rng;
-use kernmill::serve::{Answer, Config, Event, Request, RequestId, Serving};
+use kernmill::serve::{Answer, Config, Request, Serving};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::ModelShape;
 use kernmill_kv_store::{Options as StoreOptions, Store};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{
-    Engine, EngineConfig, Entry, GenerateParams, KvBudget, PlanImage, PrefixStats, Summary,
-};
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use kernmill_runtime::{Engine, EngineConfig, Entry, KvBudget, PlanImage, PrefixStats, Steps};
 use std::path::Path;
 
 const CONTEXT: usize = 8192;
@@ -46,12 +42,12 @@ fn engine(image: &PlanImage, sequences: u32) -> Engine {
 }
 
 /// An engine with a store in a directory.
-fn on_disk(image: &PlanImage, disk: &Path) -> Engine {
+fn on_disk(image: &PlanImage, disk: &Path) -> Serving {
     let mut engine = engine(image, 2);
     let layout = engine.kv_layout(&[27; 32]);
     let options = StoreOptions { reserve: 0, ..StoreOptions::default() };
     engine.keep_on_disk(Store::open(&disk.join("store"), options).unwrap(), layout);
-    engine
+    Serving::new(engine, Config::default()).unwrap()
 }
 
 fn words(rng: &mut Rng, count: usize) -> Vec<u32> {
@@ -59,9 +55,13 @@ fn words(rng: &mut Rng, count: usize) -> Vec<u32> {
 }
 
 /// An answer of `tokens` tokens, and what was counted.
-fn answer(engine: &mut Engine, prompt: &[u32], tokens: usize) -> Summary {
-    let params = GenerateParams { max_tokens: tokens, ..GenerateParams::default() };
-    engine.generate(prompt, &params, &mut |_| ControlFlow::Continue(())).unwrap()
+fn answer(serving: &mut Serving, prompt: &[u32], tokens: u32) -> Answer {
+    made(serving, Request { drafts: false, ..Request::greedy(prompt.to_vec(), tokens) })
+}
+
+/// An answer that nothing was cached for.
+fn alone(image: &PlanImage, prompt: &[u32], tokens: u32) -> Answer {
+    answer(&mut Serving::new(engine(image, 1), Config::default()).unwrap(), prompt, tokens)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
     for (name, image) in images() {
         let mut rng = Rng::with_seed(27);
         let disk = tempfile::tempdir().unwrap();
-        let mut engine = on_disk(&image, disk.path());
+        let mut serving = on_disk(&image, disk.path());
         let mut history = words(&mut rng, HISTORY);
         // By turn: the text with its answer.
         let mut ends = Vec::new();
@@ -78,9 +78,9 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
             // Longer than nano's window, or shorter than a block.
             let asked = [90, 7, 23, 48][turn % 4];
             history.extend(words(&mut rng, asked));
-            let summary = answer(&mut engine, &history, 17);
-            assert_eq!(summary.cached_tokens, known, "{name}, turn {turn}");
-            assert_eq!(summary.prompt_tokens, history.len());
+            let summary = answer(&mut serving, &history, 17);
+            assert_eq!(summary.cached_tokens as usize, known, "{name}, turn {turn}");
+            assert_eq!(summary.prompt_tokens as usize, history.len());
             history.extend(&summary.tokens);
             // The last token of an answer has been chosen, and not run.
             known = history.len() - 1;
@@ -88,18 +88,18 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
         }
         // The answer is the one that a fresh run gives.
         let last = &ends[TURNS - 1];
-        let alone = answer(&mut self::engine(&image, 1), &last[..last.len() - 17], 17);
-        assert_eq!((alone.cached_tokens, &alone.tokens[..]), (0, &last[last.len() - 17..]), "{name}");
+        let fresh = alone(&image, &last[..last.len() - 17], 17);
+        assert_eq!((fresh.cached_tokens, &fresh.tokens[..]), (0, &last[last.len() - 17..]), "{name}");
 
         // The last answer is made again.
         let prompt = last[..last.len() - 17].to_vec();
-        assert_eq!(answer(&mut engine, &prompt, 17).cached_tokens, prompt.len() - 1, "{name}");
+        assert_eq!(answer(&mut serving, &prompt, 17).cached_tokens as usize, prompt.len() - 1, "{name}");
         // The last question, of 48 tokens, is edited: from its first token on, or inside a block.
         let before = ends[TURNS - 2].len();
         for kept in [0, 1, 5, 40, 47] {
             let mut edited = last[..before + kept].to_vec();
             edited.extend([95; 9]);
-            let cached = answer(&mut engine, &edited, 3).cached_tokens;
+            let cached = answer(&mut serving, &edited, 3).cached_tokens as usize;
             // Inside a message, sliding layers go on near its ends alone.
             let least = if kept >= 40 { before + kept } else { before - 1 };
             assert!((least..=before + kept).contains(&cached), "{name}, {kept}: {cached} of {before}");
@@ -109,26 +109,26 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
             let mut other = ends[turn].clone();
             let known = other.len() - 1;
             other.extend([94; 30]);
-            let cached = answer(&mut engine, &other, 3).cached_tokens;
+            let cached = answer(&mut serving, &other, 3).cached_tokens as usize;
             // The turn that followed had the last token of the answer too.
             assert!((known..=known + 1).contains(&cached), "{name}, turn {turn}: {cached} of {known}");
         }
 
         // The next turn, and one from long before, after a restart.
-        engine.save_cache().unwrap();
-        drop(engine);
-        let mut engine = on_disk(&image, disk.path());
+        serving.save_cache();
+        drop(serving);
+        let mut serving = on_disk(&image, disk.path());
         for turn in [TURNS - 1, 9] {
             let mut next = ends[turn].clone();
             let known = next.len() - 1;
             next.extend([93; 30]);
-            let summary = answer(&mut engine, &next, 17);
-            let cached = summary.cached_tokens;
+            let summary = answer(&mut serving, &next, 17);
+            let cached = summary.cached_tokens as usize;
             assert!((known..=known + 1).contains(&cached), "{name}, turn {turn} after a restart: {cached}");
-            let alone = answer(&mut self::engine(&image, 1), &next, 17);
-            assert_eq!(summary.tokens, alone.tokens, "{name}, turn {turn}");
+            let fresh = alone(&image, &next, 17);
+            assert_eq!(summary.tokens, fresh.tokens, "{name}, turn {turn}");
         }
-        assert!(engine.prefix_stats().disk_tokens >= ends[TURNS - 1].len() as u64 - 1);
+        assert!(serving.prefix_stats().disk_tokens >= ends[TURNS - 1].len() as u64 - 1);
     }
 }
 
@@ -163,21 +163,6 @@ fn prompts_that_differ_after_a_message_find_all_before() {
             }
         }
     }
-}
-
-/// Runs requests together, to the answers in their order.
-fn together(serving: &mut Serving, requests: Vec<Request>) -> Vec<Answer> {
-    let ids: Vec<RequestId> = requests.into_iter().map(|request| serving.submit(request).unwrap()).collect();
-    let mut answers = BTreeMap::new();
-    while !serving.is_empty() {
-        let on_event = &mut |id, event| {
-            if let Event::Done(answer) = event {
-                answers.insert(id, *answer);
-            }
-        };
-        serving.tick(on_event).unwrap();
-    }
-    ids.iter().map(|id| answers.remove(id).unwrap()).collect()
 }
 
 fn share(now: PrefixStats, before: PrefixStats) -> f64 {

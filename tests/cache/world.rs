@@ -7,6 +7,7 @@ use kernmill_runtime::kv::KvError;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
     AdapterUse, Engine, EngineConfig, EngineError, Entry, KvBudget, LogitRow, LogitRows, PlanImage, SeqId,
+    Steps,
 };
 use std::collections::HashSet;
 use std::path::Path;

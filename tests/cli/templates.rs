@@ -39,7 +39,7 @@ fn prompt(model: &Path, given: Option<&Path>, has_tools: bool) -> Result<String,
     let ends = opened.end_tokens().unwrap();
     let loaded = opened.prepare(&options).map_err(|error| error.to_string())?.load(&options, 64, 1).unwrap();
     let tokenizer = tokenizer.get().unwrap();
-    let format = format_of(tokenizer, loaded.engine.chat_templates(), &ends).unwrap();
+    let format = format_of(tokenizer, loaded.image.chat_templates(), &ends).unwrap();
     let tool = Tool { name: "f".into(), description: String::new(), parameters: None, strict: false };
     let conversation = Conversation {
         items: vec![Item::User { name: None, text: "Hi".into() }],

@@ -21,7 +21,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 19] = [
+const TOP: [&str; 20] = [
     ".ci/",
     "benches/",
     "chat/",
@@ -38,6 +38,7 @@ const TOP: [&str; 19] = [
     "python/",
     "runtime/",
     "scheduler/",
+    "serve/",
     "server/",
     "tests/",
     "tools/",

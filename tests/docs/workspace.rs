@@ -89,6 +89,17 @@ fn crates_depend_in_one_direction() {
     assert_eq!(own(readers), [os, plan]);
     assert_eq!(own(kernels), [os, plan]);
     assert_eq!(own(runtime), [readers, "kernmill-kv-store", os, plan, "kernmill-text"]);
+    let serves = [
+        readers,
+        "kernmill-constrain",
+        "kernmill-kv-store",
+        os,
+        plan,
+        runtime,
+        "kernmill-scheduler",
+        "kernmill-text",
+    ];
+    assert_eq!(own("kernmill-serve"), serves);
     assert_eq!(own(compiler), [readers, kernels, os, plan]);
     let all = [
         "kernmill-chat",
@@ -101,6 +112,7 @@ fn crates_depend_in_one_direction() {
         plan,
         runtime,
         "kernmill-scheduler",
+        "kernmill-serve",
         "kernmill-text",
     ];
     assert_eq!(own("kernmill"), all);

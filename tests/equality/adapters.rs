@@ -14,7 +14,7 @@ use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
-use kernmill_runtime::{Engine, Entry};
+use kernmill_runtime::{Engine, Entry, Steps};
 use std::sync::Arc;
 
 /// An adapter's data by LoRA target.

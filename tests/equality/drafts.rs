@@ -4,19 +4,17 @@
 //! `KERNMILL_DRAFT_TOKENS` is how many tokens each test compares in all; a few thousand by default.
 
 use super::{Case, PRESETS, engine, options, shapes};
-use crate::harness::Model;
+use crate::harness::{Model, answer};
 use crate::smollm2::model;
 use fastrand::Rng;
+use kernmill::serve::{Answer, Config, EndReason, Finish, Request, Serving};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{
-    DraftStats, Engine, EngineConfig, GenerateParams, Guide, GuideError, SamplerParams, Summary, TokenMask,
-};
-use std::ops::ControlFlow;
+use kernmill_runtime::{DraftStats, Engine, EngineConfig, Guide, GuideError, SamplerParams, TokenMask};
 
 /// A drafter that is told the text, and makes mistakes.
 #[derive(Clone, Debug)]
@@ -84,18 +82,32 @@ impl Guide for Spread {
     }
 }
 
-fn generate(engine: &mut Engine, prompt: &[u32], params: &GenerateParams) -> Summary {
-    let summary = engine.generate(prompt, params, &mut |_| ControlFlow::Continue(())).unwrap();
-    let kv = engine.kv();
+fn serving(engine: Engine) -> Serving {
+    Serving::new(engine, Config::default()).unwrap()
+}
+
+/// A text without drafts of what it repeats.
+fn plain(prompt: &[u32], tokens: usize) -> Request {
+    Request { drafts: false, ..Request::greedy(prompt.to_vec(), tokens as u32) }
+}
+
+fn generate(serving: &mut Serving, request: &Request) -> Answer {
+    let made = answer(serving, request.clone());
+    let kv = serving.engine().kv();
     assert_eq!(kv.free, kv.blocks, "every block has been given back");
-    summary
+    made
 }
 
 /// Compares texts of the prompts with drafts to those without, in all kinds of sampling and with drafters
 /// that know everything, that know nothing, and that find what repeats itself. Returns how many tokens were
 /// compared, and what came of the drafts.
-pub fn compare(engine: &mut Engine, prompts: &[Vec<u32>], each: usize, wanted: usize) -> (usize, DraftStats) {
-    let vocab = engine.model().vocab;
+pub fn compare(
+    serving: &mut Serving,
+    prompts: &[Vec<u32>],
+    each: usize,
+    wanted: usize,
+) -> (usize, DraftStats) {
+    let vocab = serving.engine().model().vocab;
     let mut rng = Rng::with_seed(29);
     let (mut tokens, mut all) = (0, DraftStats::default());
     for (round, prompt) in prompts.iter().cycle().enumerate() {
@@ -116,8 +128,8 @@ pub fn compare(engine: &mut Engine, prompts: &[Vec<u32>], each: usize, wanted: u
         };
         let guide = (round % 5 == 4)
             .then(|| Box::new(Spread { vocab, last: 0, left: each as u32 }) as Box<dyn Guide>);
-        let plain = GenerateParams { max_tokens: each, sampler, guide, ..GenerateParams::default() };
-        let expected = generate(engine, prompt, &plain);
+        let plain = Request { sampler, guide, ..plain(prompt, each) };
+        let expected = generate(serving, &plain);
         assert_eq!(expected.drafts, DraftStats::default());
         let text = [prompt, &expected.tokens[..]].concat();
         let told = |wrong| -> Box<dyn Drafter> {
@@ -125,12 +137,11 @@ pub fn compare(engine: &mut Engine, prompts: &[Vec<u32>], each: usize, wanted: u
         };
         for drafter in [told(0), told(50), told(300), told(1000), SuffixDrafter::boxed()] {
             let what = format!("round {round}, {drafter:?}");
-            let params = GenerateParams { drafter: Some(drafter), ..plain.clone() };
-            let found = generate(engine, prompt, &params);
+            let found = generate(serving, &Request { drafter: Some(drafter), ..plain.clone() });
             assert_eq!(found.tokens, expected.tokens, "{what}");
-            assert_eq!(found.stop, expected.stop, "{what}");
-            assert_eq!(found.decoded, expected.decoded, "{what}");
-            assert!(found.decode_steps <= expected.decode_steps, "{what}");
+            assert_eq!(found.finish, expected.finish, "{what}");
+            assert_eq!(found.stepped, expected.stepped, "{what}");
+            assert!(found.steps <= expected.steps, "{what}");
             assert!(found.drafts.accepted <= found.drafts.tokens);
             tokens += found.tokens.len();
             all.tokens += found.drafts.tokens;
@@ -138,10 +149,10 @@ pub fn compare(engine: &mut Engine, prompts: &[Vec<u32>], each: usize, wanted: u
         }
         // A text that ends among tokens of a draft ends where it ends without.
         if let Some(stop) = expected.tokens.get(rng.usize(0..each)) {
-            let plain = GenerateParams { stop_tokens: vec![*stop], ..plain };
-            let expected = generate(engine, prompt, &plain);
-            let found = generate(engine, prompt, &GenerateParams { drafter: Some(told(0)), ..plain });
-            assert_eq!((found.tokens, found.stop), (expected.tokens, expected.stop), "round {round}");
+            let plain = Request { stop_tokens: vec![*stop], ..plain };
+            let expected = generate(serving, &plain);
+            let found = generate(serving, &Request { drafter: Some(told(0)), ..plain });
+            assert_eq!((found.tokens, found.finish), (expected.tokens, expected.finish), "round {round}");
         }
     }
     (tokens, all)
@@ -163,7 +174,7 @@ fn drafts_change_no_token_of_any_shape() {
             let image = case.image(&case.compile(&options(preset, level)));
             let prompts: Vec<Vec<u32>> =
                 [1, 30, 60].iter().map(|length| case.tokens[..*length].to_vec()).collect();
-            let mut engine = engine(&image, 2, 1, None);
+            let mut engine = serving(engine(&image, 2, 1, None));
             let (tokens, stats) = compare(&mut engine, &prompts, 40, wanted(20_000) / 20);
             assert!(tokens >= 1000, "{name}, {}: {tokens}", preset.name());
             all.tokens += stats.tokens;
@@ -182,7 +193,7 @@ fn drafts_change_no_token_where_the_context_ends() {
     // The context ends within the text, so that drafts meet its end.
     let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
     let config = EngineConfig { pool, context: Some(70), ..EngineConfig::default() };
-    let mut engine = Engine::new(&image, config).unwrap();
+    let mut engine = serving(Engine::new(&image, config).unwrap());
     let (tokens, _) = compare(&mut engine, std::slice::from_ref(&case.tokens), 40, 100);
     assert!(tokens > 100, "{tokens}");
 }
@@ -193,37 +204,36 @@ fn drafts_give_way_where_blocks_run_out() {
     let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
     let case = Case::new(&ModelShape::mini_llama(), 25, 60);
     let image = case.image(&case.compile(&options(Preset::Faithful, level)));
-    let mut roomy = engine(&image, 1, 1, None);
+    let mut roomy = serving(engine(&image, 1, 1, None));
     // Greedy texts of random weights soon go round in circles: this one is drawn.
     let sampler = SamplerParams { temperature: 1.0, seed: Some(3), ..SamplerParams::default() };
-    let mut ends = GenerateParams { max_tokens: 40, sampler, ..GenerateParams::default() };
-    let whole = generate(&mut roomy, &case.tokens, &ends);
+    let mut ends = Request { sampler, ..plain(&case.tokens, 40) };
+    let whole = generate(&mut roomy, &ends);
     let is_new = |at: &usize| !whole.tokens[..*at].contains(&whole.tokens[*at]);
     let stop = (8..16).find(is_new).expect("a token that did not come before");
     ends.stop_tokens = vec![whole.tokens[stop]];
-    let expected = generate(&mut roomy, &case.tokens, &ends);
+    let expected = generate(&mut roomy, &ends);
     assert_eq!(expected.tokens, whole.tokens[..stop]);
     // Five blocks hold 80 tokens: the text until its end, and no draft of all that is foretold.
-    let budget = KvBudget::Bytes(5 * roomy.kv().block_bytes[0]);
+    let budget = KvBudget::Bytes(5 * roomy.engine().kv().block_bytes[0]);
     let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
-    let mut narrow =
-        Engine::new(&image, EngineConfig { pool, kv: budget, ..EngineConfig::default() }).unwrap();
-    assert_eq!(narrow.kv().blocks[0], 5);
+    let config = EngineConfig { pool, kv: budget, ..EngineConfig::default() };
+    let mut narrow = serving(Engine::new(&image, config).unwrap());
+    assert_eq!(narrow.engine().kv().blocks[0], 5);
     let text = [&case.tokens[..], &whole.tokens[..]].concat();
-    let vocab = narrow.model().vocab;
+    let vocab = narrow.engine().model().vocab;
     ends.drafter = Some(Box::new(Told { text, at: 0, wrong: 0, vocab, rng: Rng::with_seed(1) }));
-    let found = generate(&mut narrow, &case.tokens, &ends);
-    assert_eq!((found.tokens, found.stop), (expected.tokens, expected.stop));
-    // Without more blocks, the text itself ends with an error where it has no room.
+    let found = generate(&mut narrow, &ends);
+    assert_eq!((found.tokens, found.finish), (expected.tokens, expected.finish));
+    // Without more blocks, the text itself ends where it has no room.
     ends.stop_tokens.clear();
-    let error = narrow.generate(&case.tokens, &ends, &mut |_| ControlFlow::Continue(())).unwrap_err();
-    assert!(error.to_string().contains("blocks"), "{error}");
+    assert_eq!(generate(&mut narrow, &ends).finish, Finish::Ended(EndReason::OutOfMemory));
 }
 
 #[test]
 fn drafts_change_no_token_of_nano() {
     let nano = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
-    let mut engine = Model::open(&nano).engine(Preset::Faithful, EngineConfig::default());
+    let mut engine = serving(Model::open(&nano).engine(Preset::Faithful, EngineConfig::default()));
     let mut rng = Rng::with_seed(31);
     let prompts: Vec<Vec<u32>> =
         [3, 40, 200].map(|length| (0..length).map(|_| rng.u32(..3000)).collect()).to_vec();
@@ -234,7 +244,7 @@ fn drafts_change_no_token_of_nano() {
 #[test]
 fn drafts_change_no_token_of_smollm2() {
     let Some(path) = model("equality::drafts::drafts_change_no_token_of_smollm2") else { return };
-    let mut engine = Model::open(&path).engine(Preset::Faithful, EngineConfig::default());
+    let mut engine = serving(Model::open(&path).engine(Preset::Faithful, EngineConfig::default()));
     let mut rng = Rng::with_seed(32);
     let prompts: Vec<Vec<u32>> =
         [3, 40].map(|length| (0..length).map(|_| rng.u32(..49_000)).collect()).to_vec();

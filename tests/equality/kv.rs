@@ -9,8 +9,8 @@ use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;
-use kernmill_runtime::Engine;
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
+use kernmill_runtime::{Engine, Steps};
 
 /// Formats that between them have every pair of keys and values, and every format in both kinds of layers.
 fn formats() -> Vec<KvFormats> {

@@ -32,7 +32,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::{Features, Level};
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage};
+use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, Steps};
 use std::sync::Arc;
 
 /// A model, its weights, and what the interpreter says.

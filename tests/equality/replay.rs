@@ -6,7 +6,7 @@ use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::target::Level;
 use kernmill_runtime::measure::{Reader, readers};
 use kernmill_runtime::profile::{Detail, Work};
-use kernmill_runtime::{Engine, EngineError, Entry, PlanImage, Replay, SeqId};
+use kernmill_runtime::{Engine, EngineError, Entry, PlanImage, Replay, SeqId, Steps};
 
 /// Tokens that sequences have before the step that is replayed.
 const DEPTH: usize = 40;

@@ -2,7 +2,7 @@
 
 use super::{Case, PRESETS, engine, options, shapes};
 use kernmill_plan::target::Level;
-use kernmill_runtime::{Engine, Entry, LogitRow, LogitRows, SeqId};
+use kernmill_runtime::{Engine, Entry, LogitRow, LogitRows, SeqId, Steps};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;

@@ -3,7 +3,7 @@
 use super::{Case, PRESETS, engine, options, shapes};
 use kernmill_plan::target::Level;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, Entry, LogitRow, LogitRows, SeqId};
+use kernmill_runtime::{Engine, Entry, LogitRow, LogitRows, SeqId, Steps};
 use std::sync::Mutex;
 
 /// Tokens of the text: several of the small class, more of the large one.

@@ -19,7 +19,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Steps};
 use std::fs;
 
 const PRESETS: [Preset; 3] = [Preset::Exact, Preset::Faithful, Preset::Bf16];

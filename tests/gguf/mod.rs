@@ -20,7 +20,7 @@ use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::format::int8;
-use kernmill_runtime::{EngineConfig, Entry};
+use kernmill_runtime::{EngineConfig, Entry, Steps};
 use std::fs;
 use std::path::Path;
 use writer::{BF16, F16, F32, MXFP4, Q4_0, Q8_0, Writer};

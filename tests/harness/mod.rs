@@ -1,6 +1,7 @@
 //! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out
 //! of oracle files.
 
+use kernmill::serve::{Answer, Event, Request, RequestId, Serving};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
@@ -16,6 +17,7 @@ use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};
 use safetensors::SafeTensors;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -39,6 +41,26 @@ fn without_options(mut command: Command) -> Command {
         command.env_remove(name);
     });
     command
+}
+
+/// Runs requests together, to the answers in their order.
+pub fn answers(serving: &mut Serving, requests: Vec<Request>) -> Vec<Answer> {
+    let ids: Vec<RequestId> = requests.into_iter().map(|request| serving.submit(request).unwrap()).collect();
+    let mut answers = BTreeMap::new();
+    while !serving.is_empty() {
+        let on_event = &mut |id, event| {
+            if let Event::Done(answer) = event {
+                answers.insert(id, *answer);
+            }
+        };
+        serving.tick(on_event).unwrap();
+    }
+    ids.iter().map(|id| answers.remove(id).unwrap()).collect()
+}
+
+/// Runs one request to its answer.
+pub fn answer(serving: &mut Serving, request: Request) -> Answer {
+    answers(serving, vec![request]).remove(0)
 }
 
 /// A checkpoint directory or GGUF file, imported.

@@ -4,7 +4,7 @@ mod talks;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Tokenizer};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Steps, Tokenizer};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,14 @@
 //! Talks with the embedded model: dialogues that its training has not seen, and the pirate's answers to them.
 
 use super::path;
+use crate::harness;
 use kernmill::adapters::AdapterSource;
 use kernmill::chat::{ChatTemplates, Conversation, Event, Item, Part, Turn, TurnOptions, format_of};
-use kernmill::{Loaded, Opened, Options, constrain};
-use kernmill_runtime::{AdapterUse, GenerateParams, StopReason};
+use kernmill::serve::{Config, Finish, Request, Serving};
+use kernmill::{Opened, Options, constrain};
+use kernmill_runtime::{AdapterUse, TokenizerHandle};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 /// A dialogue as tools/nano/exact.py writes it.
 #[derive(Deserialize)]
@@ -26,42 +27,40 @@ fn dialogues() -> Vec<Dialogue> {
 }
 
 /// The embedded model on one thread, with the adapter beside it.
-fn loaded() -> Loaded {
+fn loaded() -> (Serving, TokenizerHandle) {
     let pirate =
         AdapterSource { name: "pirate".to_owned(), directory: path("model-specs/nano/pirate"), scale: 1.0 };
     let options = Options { threads: Some(1), adapters: vec![pirate], ..Options::default() };
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
-    opened.tokenizer();
+    let tokenizer = opened.tokenizer().unwrap();
     let mut loaded = opened.prepare(&options).unwrap().load(&options, 768, 1).unwrap();
     loaded.load_adapters(&options).unwrap();
-    loaded
+    (loaded.into_serving(Config::default()).unwrap(), tokenizer)
 }
 
 /// Ids of the prompt, and what the model makes of it greedily.
 fn answer(
-    loaded: &mut Loaded,
+    (serving, handle): &mut (Serving, TokenizerHandle),
     conversation: &Conversation,
     adapters: &[&str],
 ) -> (Vec<u32>, Vec<(Part, String)>) {
-    let handle = loaded.image.tokenizer().unwrap().clone();
     let tokenizer = handle.get().unwrap();
     let format = format_of(tokenizer, &ChatTemplates::default(), &[]).unwrap();
     let options = TurnOptions::default();
     let mut turn = Turn::new(tokenizer, &format, conversation, &BTreeMap::new(), options, &[]).unwrap();
     let prompt = turn.prompt.clone();
-    let lexicon = constrain::lexicon(&handle, 3072, &turn.stop_tokens).unwrap();
+    let lexicon = constrain::lexicon(handle, 3072, &turn.stop_tokens).unwrap();
     let constraint = turn.constraint(&lexicon, &conversation.tools).unwrap();
-    let params = GenerateParams {
+    let request = Request {
         // As everywhere, the turn keeps its format.
-        guide: constraint.map(constrain::guide),
-        max_tokens: 200,
+        constraint,
         adapters: adapters.iter().map(|name| AdapterUse::of(*name)).collect(),
         stop_tokens: turn.stop_tokens.clone(),
-        ..GenerateParams::default()
+        ..Request::greedy(prompt.clone(), 200)
     };
-    let summary = loaded.engine.generate(&prompt, &params, &mut |_| ControlFlow::Continue(())).unwrap();
-    let stop = if let StopReason::Token(id) = summary.stop { Some(id) } else { None };
-    for id in summary.tokens.into_iter().chain(stop) {
+    let answer = harness::answer(serving, request);
+    let stop = if let Finish::Token(id) = answer.finish { Some(id) } else { None };
+    for id in answer.tokens.into_iter().chain(stop) {
         turn.push(tokenizer, id, "");
     }
     turn.finish(stop.is_some());

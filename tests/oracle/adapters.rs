@@ -3,7 +3,7 @@
 use super::{differences, directory};
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Steps};
 use std::path::{Path, PathBuf};
 
 /// Adapters and their checkpoints.

@@ -4,7 +4,7 @@ mod adapters;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{EngineConfig, Entry};
+use kernmill_runtime::{EngineConfig, Entry, Steps};
 use std::path::{Path, PathBuf};
 
 /// Committed checkpoints: GPT-OSS in several shapes, spellings and shardings, and two Llamas.

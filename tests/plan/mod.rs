@@ -12,7 +12,7 @@ use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, Steps};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::NamedTempFile;

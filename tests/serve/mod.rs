@@ -16,12 +16,12 @@ mod texts;
 
 pub use client::get;
 
-use kernmill::runtime::Engine;
-use kernmill::serve::{Config as Scheduling, Serving};
+use kernmill::runtime::{Engine, TokenizerHandle};
+use kernmill::serve::Config as Scheduling;
 use kernmill::{Loaded, Opened, Options};
 use kernmill_server::{Backend, Config, EngineBackend, Facts, Load, Server};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -41,6 +41,14 @@ fn nano_with(options: Options, context: u32, sequences: u32) -> (Loaded, Vec<u32
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();
     (opened.prepare(&options).unwrap().load(&options, context, sequences).unwrap(), ends)
+}
+
+/// The tokenizer of nano.
+fn tokenizer() -> &'static TokenizerHandle {
+    static TOKENIZER: LazyLock<TokenizerHandle> = LazyLock::new(|| {
+        Opened::open(kernmill::locate::nano(), &Options::default()).unwrap().tokenizer().unwrap()
+    });
+    &TOKENIZER
 }
 
 /// An engine of nano, for what is to be expected.
@@ -85,7 +93,7 @@ impl Served {
         scheduling: Scheduling,
     ) -> Served {
         let facts = Facts::of(&loaded, name, &ends).unwrap();
-        let serving = Serving::new(loaded.engine, scheduling).unwrap();
+        let serving = loaded.into_serving(scheduling).unwrap();
         let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
         let mut served = Served::over(engine.clone(), config);
         served.engine = Some(engine);

@@ -1,42 +1,39 @@
 //! Answers are those of the engine alone, in every form.
 
 use super::client::{get, post};
-use super::{Served, VOCAB, engine};
+use super::{Served, VOCAB, engine, tokenizer};
+use crate::harness;
 use kernmill::SamplerParams;
-use kernmill::runtime::{Engine, Entry, GenerateParams, Summary};
+use kernmill::runtime::{Entry, Steps};
+use kernmill::serve::{Answer, Config as Scheduling, Request, Serving};
 use kernmill_server::Config;
 use serde_json::{Value, json};
 
-/// What the engine makes of a prompt by itself.
-fn alone(
-    engine: &mut Engine,
-    prompt: &[u32],
-    tokens: usize,
-    seed: u64,
-    temperature: f32,
-) -> (String, Summary) {
-    let sampler = SamplerParams { temperature, top_p: 1.0, seed: Some(seed), ..SamplerParams::default() };
-    let stop_tokens = engine.tokenizer().unwrap().unwrap().end_tokens();
-    let params = GenerateParams { max_tokens: tokens, sampler, stop_tokens, ..GenerateParams::default() };
-    let mut generation = engine.start_generation(prompt, &params).unwrap();
-    let mut text = String::new();
-    while let Some(piece) = generation.next_piece().unwrap() {
-        text.push_str(&piece);
-    }
-    (text, generation.into_summary())
+/// An engine for what is to be expected.
+fn expecting() -> Serving {
+    let tokenizer = Some(tokenizer().clone());
+    Serving::new(engine(), Scheduling::default()).unwrap().with_tokenizer(tokenizer)
 }
 
-fn encode(engine: &Engine, text: &str) -> Vec<u32> {
-    engine.tokenizer().unwrap().unwrap().encode(text, true).unwrap()
+/// What the engine makes of a prompt by itself.
+fn alone(serving: &mut Serving, prompt: &[u32], tokens: u32, seed: u64, temperature: f32) -> Answer {
+    let sampler = SamplerParams { temperature, top_p: 1.0, seed: Some(seed), ..SamplerParams::default() };
+    let stop_tokens = tokenizer().get().unwrap().end_tokens();
+    let greedy = Request::greedy(prompt.to_vec(), tokens);
+    harness::answer(serving, Request { sampler, stop_tokens, drafts: false, ..greedy })
+}
+
+fn encode(text: &str) -> Vec<u32> {
+    tokenizer().get().unwrap().encode(text, true).unwrap()
 }
 
 #[test]
 fn completions_are_those_of_the_engine() {
     let served = Served::new(Config::default());
-    let mut engine = engine();
+    let mut engine = expecting();
     for (seed, prompt) in ["A slice is a", "The standard library", "fn main"].into_iter().enumerate() {
-        let ids = encode(&engine, prompt);
-        let (text, summary) = alone(&mut engine, &ids, 24, seed as u64, 0.8);
+        let ids = encode(prompt);
+        let Answer { text, tokens: made, .. } = alone(&mut engine, &ids, 24, seed as u64, 0.8);
         let mut body = json!({ "prompt": prompt, "max_tokens": 24, "temperature": 0.8, "seed": seed });
         for streams in [false, true] {
             for as_ids in [false, true] {
@@ -48,7 +45,7 @@ fn completions_are_those_of_the_engine() {
                     let events = reply.events();
                     events.iter().map(|event| event["choices"][0]["text"].as_str().unwrap()).collect()
                 } else {
-                    assert_eq!(reply.json()["usage"]["completion_tokens"], json!(summary.tokens.len()));
+                    assert_eq!(reply.json()["usage"]["completion_tokens"], json!(made.len()));
                     reply.json()["choices"][0]["text"].as_str().unwrap().to_owned()
                 };
                 assert_eq!(found, text);
@@ -60,15 +57,15 @@ fn completions_are_those_of_the_engine() {
 #[test]
 fn several_prompts_and_answers_come_in_order() {
     let served = Served::new(Config::default());
-    let mut engine = engine();
+    let mut engine = expecting();
     let prompts = ["A slice is a", "The standard library"];
     let body = json!({ "prompt": prompts, "n": 2, "max_tokens": 8, "temperature": 0.9, "seed": 5 });
     let reply = post(served.address, "/v1/completions", &body).json();
     let choices = reply["choices"].as_array().unwrap();
     assert_eq!(choices.len(), 4);
     for (at, choice) in choices.iter().enumerate() {
-        let ids = encode(&engine, prompts[at / 2]);
-        let (text, _) = alone(&mut engine, &ids, 8, 5 + at as u64 % 2, 0.9);
+        let ids = encode(prompts[at / 2]);
+        let Answer { text, .. } = alone(&mut engine, &ids, 8, 5 + at as u64 % 2, 0.9);
         assert_eq!((choice["index"].as_u64(), choice["text"].as_str()), (Some(at as u64), Some(&*text)));
     }
 }
@@ -86,7 +83,7 @@ fn echoed_prompts_have_the_logarithms_of_the_logits() {
     let served = Served::new(Config::default());
     let mut engine = engine();
     let text = "A slice is a view into a block of memory. The standard library has many of them.";
-    let ids = encode(&engine, text);
+    let ids = encode(text);
     let sequence = engine.create().unwrap();
     let mut rows = Vec::new();
     for piece in ids.chunks(engine.chunk() as usize) {
@@ -249,7 +246,7 @@ fn texts_and_ids_go_to_and_fro() {
         post(served.address, "/tokenize", &json!({ "prompt": "A slice is a", "return_token_strs": true }))
             .json();
     let ids = reply["tokens"].clone();
-    assert_eq!(ids, json!(encode(&engine(), "A slice is a")));
+    assert_eq!(ids, json!(encode("A slice is a")));
     assert_eq!((reply["count"].as_u64(), reply["token_strs"][2].as_str()), (Some(5), Some(" slice")));
     let text = post(served.address, "/detokenize", &json!({ "tokens": ids })).json();
     assert_eq!(text, json!({ "prompt": "A slice is a" }));

@@ -9,7 +9,7 @@ mod text;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{EngineConfig, Entry};
+use kernmill_runtime::{EngineConfig, Entry, Steps};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -36,7 +36,7 @@ fn a_turn_is_wired_in_one_place() {
         ("harmony::Parser::new(", &["kernmill_chat: format", "kernmill_chat: turn::begin"]),
         ("TextParser::new(", &["kernmill_chat: grammar"]),
         ("fn push(&mut self, piece: &str) -> Released", &["kernmill_text: stop"]),
-        ("StopMatcher::new(", &["kernmill_chat: turn", "kernmill_runtime: text_maker"]),
+        ("StopMatcher::new(", &["kernmill_chat: turn", "kernmill_serve: text_maker"]),
     ]);
 }
 

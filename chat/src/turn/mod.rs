@@ -68,7 +68,9 @@ pub struct Turn {
     /// The stop string that the format has itself.
     own_stop: Option<String>,
     one_call: bool,
-    end: Option<TurnEnd>,
+    /// Whether it ended before its tokens did: by a stop string, or because its one call is complete.
+    has_ended: bool,
+    stop: Option<String>,
     /// The part that has begun.
     part: Option<Part>,
     ready: VecDeque<Piece>,
@@ -85,15 +87,6 @@ pub struct Piece {
     /// Places of the tokens that the text of a delta came of, counted from the turn's first token; empty for
     /// other events. A token whose text is in two deltas belongs to the first.
     pub tokens: Range<usize>,
-}
-
-/// Why a turn ended before its tokens did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum TurnEnd {
-    /// A stop string was found.
-    Stop(String),
-    /// The one call is complete.
-    Call,
 }
 
 impl Turn {
@@ -157,7 +150,8 @@ impl Turn {
             stops: StopMatcher::new(&stops),
             own_stop: None,
             one_call: false,
-            end: None,
+            has_ended: false,
+            stop: None,
             part: None,
             ready: VecDeque::new(),
             calls: 0,
@@ -197,20 +191,13 @@ impl Turn {
         self.sources.push(bytes);
         let stop = self.stop_ids.iter().find(|(stop, _)| *stop == id);
         if let Some((_, stop)) = stop.filter(|_| self.part == Some(Part::Answer)) {
-            self.end = Some(TurnEnd::Stop(stop.clone()));
+            self.stop = Some(stop.clone());
+            self.has_ended = true;
             self.flush();
             return;
         }
         let mut events = Vec::new();
         self.reader.push(vocabulary, id, &mut events);
-        self.reader.text(text, &mut events);
-        self.give(events);
-    }
-
-    /// Takes text that the tokens release at their end: that of an unfinished character, in a format where
-    /// text is text.
-    pub fn push_text(&mut self, text: &str) {
-        let mut events = Vec::new();
         self.reader.text(text, &mut events);
         self.give(events);
     }
@@ -234,15 +221,12 @@ impl Turn {
 
     /// Whether no more tokens are needed: a stop string was found, or the one call is complete.
     pub fn has_ended(&self) -> bool {
-        self.end.is_some()
+        self.has_ended
     }
 
     /// The stop string that ended the answer, of those that were asked for.
     pub fn stop(&self) -> Option<&str> {
-        match &self.end {
-            Some(TurnEnd::Stop(stop)) if self.own_stop.as_ref() != Some(stop) => Some(stop),
-            _ => None,
-        }
+        self.stop.as_deref().filter(|_| self.own_stop != self.stop)
     }
 
     /// Calls that have begun.
@@ -285,7 +269,7 @@ impl Turn {
                         continue;
                     }
                     let released = self.stops.push(&text);
-                    self.end = released.stop.map(TurnEnd::Stop);
+                    (self.has_ended, self.stop) = (released.stop.is_some(), released.stop);
                     self.release(released.text);
                 }
                 Event::End { is_complete } => {
@@ -293,7 +277,7 @@ impl Turn {
                     self.sources.begin(0);
                     let is_call = matches!(self.part.take(), Some(Part::Call { .. }));
                     self.ready.push_back(Piece { event: Event::End { is_complete }, tokens: 0..0 });
-                    self.end = (self.one_call && is_call).then_some(TurnEnd::Call);
+                    self.has_ended = self.one_call && is_call;
                 }
             }
         }

@@ -5,74 +5,58 @@ use super::saved::SavedConversation;
 use super::templates::format_of;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::model::Loaded;
+use crate::text::Model;
 use kernmill_chat::{Call, Conversation, Effort, Event, Format, Item, Output, Tool, Turn, TurnOptions};
-use kernmill_runtime::{AdapterUse, GenerateParams, StopReason, TokenizerHandle};
+use kernmill_runtime::{AdapterUse, TokenizerHandle};
+use kernmill_serve::{Finish, Request};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 /// A conversation with a model.
 ///
 /// The prompt of a turn is the whole conversation, and the engine's prefix cache has the beginning of it.
-#[derive(Debug)]
 pub struct Dialogue {
+    model: Model,
     format: Format,
     tokenizer: TokenizerHandle,
-    /// Tokens that end the model's texts.
-    end_tokens: Vec<u32>,
     conversation: Conversation,
     /// Ids of answers, by the place of their item, of formats that continue with what was generated.
     answers: BTreeMap<usize, Vec<u32>>,
-    params: GenerateParams,
+    /// How answers are made.
+    request: Request,
     /// Answers that the last message had before this one.
     retries: u64,
-    /// Prompt and answer of the last turn.
-    known: Vec<u32>,
 }
 
 /// Figures of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
     /// Tokens of the prompt: the whole conversation.
-    pub prompt_tokens: usize,
+    pub prompt_tokens: u32,
     /// Tokens of the prompt that were in the prefix cache, and were not run.
-    pub cached_tokens: usize,
+    pub cached_tokens: u32,
     /// Tokens that were generated, a stop token not included.
     pub tokens: Vec<u32>,
     /// Why the answer ended.
-    pub end: AnswerEnd,
+    pub finish: Finish,
     /// Seed of the choices.
     pub seed: u64,
     /// Seconds of reading the prompt.
     pub prefill_seconds: f64,
     /// Seconds of writing the answer.
     pub decode_seconds: f64,
-    /// Tokens that were run one by one within `decode_seconds`.
-    pub decoded: usize,
+    /// Tokens that were run within `decode_seconds`.
+    pub decoded: u32,
 }
 
-/// Why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerEnd {
-    /// The model ended it.
-    Complete,
-    /// There are as many tokens as were asked for.
-    MaxTokens,
-    /// The context is full.
-    Context,
-    /// The user ended it.
-    Interrupted,
-}
-
-impl AnswerEnd {
-    /// Name for reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            AnswerEnd::Complete => "complete",
-            AnswerEnd::MaxTokens => "max_tokens",
-            AnswerEnd::Context => "context",
-            AnswerEnd::Interrupted => "interrupt",
+impl Answered {
+    /// Why the answer ended, in a word for reports.
+    pub fn end(&self) -> &'static str {
+        match &self.finish {
+            Finish::MaxTokens => "max_tokens",
+            Finish::Context => "context",
+            finish if finish.is_complete() => "complete",
+            _ => "interrupt",
         }
     }
 }
@@ -81,31 +65,30 @@ impl AnswerEnd {
 pub(super) type OnEvent<'a> = dyn FnMut(&Event) -> ControlFlow<()> + 'a;
 
 impl Dialogue {
-    /// A conversation that begins, with a loaded model. `end_tokens` are the model's. `params` say how
-    /// answers are made; where these end is the format's affair.
+    /// A conversation that begins. `request` says how answers are made; where these end is the format's
+    /// affair.
     ///
     /// # Errors
     /// When the model has no tokenizer, or its chat template is of no use.
-    pub fn new(loaded: &Loaded, end_tokens: &[u32], params: GenerateParams) -> Result<Dialogue> {
-        let tokenizer = loaded.image.tokenizer().cloned().ok_or_else(|| {
+    pub fn new(model: Model, request: Request) -> Result<Dialogue> {
+        let tokenizer = model.tokenizer().cloned().ok_or_else(|| {
             Error::BadInput(
                 "the model has no tokenizer: put its tokenizer.json beside the weights".to_owned(),
             )
         })?;
         let read = tokenizer.get()?;
-        let format = format_of(read, loaded.engine.chat_templates(), end_tokens)?;
+        let format = format_of(read, model.image().chat_templates(), model.end_tokens())?;
         if let Format::Unusable(why) = format {
             return Err(Error::BadInput(why));
         }
         Ok(Dialogue {
-            params,
+            model,
+            request,
             format,
             tokenizer,
-            end_tokens: end_tokens.to_vec(),
             conversation: Conversation::default(),
             answers: BTreeMap::new(),
             retries: 0,
-            known: Vec::new(),
         })
     }
 
@@ -156,14 +139,12 @@ impl Dialogue {
 
     /// Sets the adapters of the turns that follow.
     pub fn set_adapters(&mut self, adapters: Vec<AdapterUse>) {
-        self.params.adapters = adapters;
-        // What was computed with other adapters is of no use.
-        self.known.clear();
+        self.request.adapters = adapters;
     }
 
     /// Names of the adapters.
     pub fn adapters(&self) -> Vec<String> {
-        self.params.adapters.iter().map(|adapter| adapter.name.clone()).collect()
+        self.request.adapters.iter().map(|adapter| adapter.name.clone()).collect()
     }
 
     /// Forgets what was said, but for the instructions.
@@ -179,7 +160,6 @@ impl Dialogue {
     /// When the conversation does not fit the context, its format refuses it, or a step fails.
     pub fn say(
         &mut self,
-        loaded: &mut Loaded,
         text: &str,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
@@ -188,7 +168,7 @@ impl Dialogue {
         let at = self.conversation.items.len();
         self.retries = 0;
         self.conversation.items.push(Item::User { name: None, text: text.to_owned() });
-        let turn = self.answer(loaded, interrupt, on_event);
+        let turn = self.answer(interrupt, on_event);
         if !turn.as_ref().is_ok_and(has_answer) {
             self.cut(at);
         }
@@ -199,15 +179,10 @@ impl Dialogue {
     ///
     /// # Errors
     /// When nothing was said, and as those of [`Dialogue::say`].
-    pub fn retry(
-        &mut self,
-        loaded: &mut Loaded,
-        interrupt: &mut Interrupt,
-        on_event: &mut OnEvent<'_>,
-    ) -> Result<Answered> {
+    pub fn retry(&mut self, interrupt: &mut Interrupt, on_event: &mut OnEvent<'_>) -> Result<Answered> {
         let at = self.last_user()?;
         self.retries += 1;
-        self.instead(at + 1, |dialogue| dialogue.answer(loaded, interrupt, on_event))
+        self.instead(at + 1, |dialogue| dialogue.answer(interrupt, on_event))
     }
 
     /// Says something else instead of the last message.
@@ -216,13 +191,12 @@ impl Dialogue {
     /// When nothing was said, and as those of [`Dialogue::say`].
     pub fn edit(
         &mut self,
-        loaded: &mut Loaded,
         text: &str,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
     ) -> Result<Answered> {
         let at = self.last_user()?;
-        self.instead(at, |dialogue| dialogue.say(loaded, text, interrupt, on_event))
+        self.instead(at, |dialogue| dialogue.say(text, interrupt, on_event))
     }
 
     /// The functions that the model may call.
@@ -255,14 +229,13 @@ impl Dialogue {
     /// As those of [`Dialogue::say`].
     pub fn give(
         &mut self,
-        loaded: &mut Loaded,
         results: Vec<String>,
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
     ) -> Result<Answered> {
         let at = self.conversation.items.len();
         self.put_results(results);
-        let turn = self.answer(loaded, interrupt, on_event);
+        let turn = self.answer(interrupt, on_event);
         if !turn.as_ref().is_ok_and(has_answer) {
             self.cut(at);
         }
@@ -293,10 +266,10 @@ impl Dialogue {
     }
 
     /// The conversation as a file may have it.
-    pub fn to_saved(&self, loaded: &Loaded) -> SavedConversation {
-        let seed = self.params.sampler.seed.unwrap_or_default();
+    pub fn to_saved(&self) -> SavedConversation {
+        let seed = self.request.sampler.seed.unwrap_or_default();
         let (conversation, answers) = (self.conversation.clone(), self.answers.clone());
-        SavedConversation::new(model_name(loaded), self.adapters(), seed, conversation, answers)
+        SavedConversation::new(model_name(&self.model), self.adapters(), seed, conversation, answers)
     }
 
     /// Goes on with a conversation from a file, with its seed. The adapters stay those of now. A sentence
@@ -304,9 +277,9 @@ impl Dialogue {
     ///
     /// # Errors
     /// When the file's answers are not of this vocabulary.
-    pub fn load(&mut self, loaded: &Loaded, saved: SavedConversation) -> Result<Option<String>> {
-        let is_same = saved.model == model_name(loaded);
-        let vocab = loaded.engine.model().vocab;
+    pub fn load(&mut self, saved: SavedConversation) -> Result<Option<String>> {
+        let is_same = saved.model == model_name(&self.model);
+        let vocab = self.model.vocab() as u32;
         let wrong = saved.answers.values().flatten().find(|id| **id >= vocab);
         if let Some(id) = wrong.filter(|_| is_same) {
             let what = format!("an answer has token {id}, expected ids below {vocab}, the vocabulary");
@@ -314,13 +287,12 @@ impl Dialogue {
         }
         self.conversation = saved.conversation;
         self.answers = if is_same { saved.answers } else { BTreeMap::new() };
-        self.params.sampler.seed = Some(saved.seed);
+        self.request.sampler.seed = Some(saved.seed);
         self.retries = 0;
-        self.known.clear();
         let (then, now) = (saved.adapters.join(", "), self.adapters().join(", "));
         let or_none = |names: &str| if names.is_empty() { "no adapter".to_owned() } else { names.to_owned() };
         Ok(if !is_same {
-            Some(format!("the answers so far are of {}, this is {}", saved.model, model_name(loaded)))
+            Some(format!("the answers so far are of {}, this is {}", saved.model, model_name(&self.model)))
         } else if then != now {
             Some(format!("it was saved with {}, and goes on with {}", or_none(&then), or_none(&now)))
         } else {
@@ -356,46 +328,27 @@ impl Dialogue {
     }
 
     /// Answers the conversation as it is.
-    fn answer(
-        &mut self,
-        loaded: &mut Loaded,
-        interrupt: &mut Interrupt,
-        on_event: &mut OnEvent<'_>,
-    ) -> Result<Answered> {
+    fn answer(&mut self, interrupt: &mut Interrupt, on_event: &mut OnEvent<'_>) -> Result<Answered> {
         let handle = self.tokenizer.clone();
         let vocabulary = handle.get()?;
-        let options = TurnOptions { stop: self.params.stop.clone(), ..TurnOptions::default() };
-        let (said, ends) = (&self.conversation, &self.end_tokens);
+        let options = TurnOptions { stop: self.request.stop.clone(), ..TurnOptions::default() };
+        let (said, ends) = (&self.conversation, self.model.end_tokens());
         let mut turn = Turn::new(vocabulary, &self.format, said, &self.answers, options, ends)?;
         let prompt = std::mem::take(&mut turn.prompt);
-        check_room(loaded, prompt.len())?;
-        let (stop, stop_tokens) = (Vec::new(), turn.stop_tokens.clone());
-        let mut params = GenerateParams { stop, stop_tokens, ..self.params.clone() };
-        let seed = params.sampler.seed.unwrap_or_default().wrapping_add(self.retries);
-        params.sampler.seed = Some(seed);
+        check_room(&self.model, prompt.len())?;
+        let seed = self.request.sampler.seed.unwrap_or_default().wrapping_add(self.retries);
+        let mut request = Request {
+            prompt,
+            stop: Vec::new(),
+            stop_tokens: turn.stop_tokens.clone(),
+            cancelled: Some(interrupt.flag()),
+            ..self.request.clone()
+        };
+        request.sampler.seed = Some(seed);
         interrupt.clear();
         interrupt.watch();
-        let start = Instant::now();
-        let cached = self.prefill(loaded, &prompt, &params, interrupt)?;
-        let mut answered = Answered {
-            prompt_tokens: prompt.len(),
-            cached_tokens: 0,
-            tokens: Vec::new(),
-            end: AnswerEnd::Interrupted,
-            seed,
-            prefill_seconds: 0.0,
-            decode_seconds: 0.0,
-            decoded: 0,
-        };
-        if interrupt.came() {
-            answered.cached_tokens = cached.unwrap_or_default();
-            answered.prefill_seconds = start.elapsed().as_secs_f64();
-            return Ok(answered);
-        }
-        let mut generation = loaded.engine.start_generation(&prompt, &params)?;
-        answered.prefill_seconds = start.elapsed().as_secs_f64();
+        let mut text = self.model.thread().text(request)?;
         let mut parts = Parts::new(&self.conversation);
-        let mut seen = 0;
         let mut give = |turn: &mut Turn| {
             std::iter::from_fn(|| turn.pop()).try_for_each(|piece| {
                 let flow = on_event(&piece.event);
@@ -403,62 +356,37 @@ impl Dialogue {
                 flow
             })
         };
-        while let Some(text) = generation.next_piece()? {
-            let new = &generation.tokens()[seen..];
-            for (at, id) in new.iter().enumerate() {
-                let is_last = at + 1 == new.len();
-                turn.push(vocabulary, *id, if is_last { &text } else { "" });
-            }
-            if new.is_empty() && !text.is_empty() {
-                turn.push_text(&text);
-            }
-            seen += new.len();
-            if give(&mut turn).is_break() || interrupt.came() || turn.has_ended() {
-                generation.stop();
+        let mut taken = 0;
+        while let Some(token) = text.next_token()? {
+            turn.push(vocabulary, token.id, &token.text);
+            taken += 1;
+            if give(&mut turn).is_break() || turn.has_ended() {
+                break;
             }
         }
-        let summary = generation.into_summary();
-        let end = match summary.stop {
-            StopReason::Token(id) => {
-                turn.push(vocabulary, id, "");
-                AnswerEnd::Complete
-            }
-            StopReason::Text(_) | StopReason::Complete => AnswerEnd::Complete,
-            StopReason::Caller if turn.has_ended() => AnswerEnd::Complete,
-            StopReason::MaxTokens => AnswerEnd::MaxTokens,
-            StopReason::Context => AnswerEnd::Context,
-            StopReason::Caller => AnswerEnd::Interrupted,
-        };
-        turn.finish(end == AnswerEnd::Complete);
+        let mut answer = text.answer()?;
+        if turn.has_ended() {
+            answer.finish = Finish::Complete;
+        }
+        // What was on its way is not part of the answer.
+        answer.tokens.truncate(taken);
+        turn.finish(answer.finish.is_complete());
         // Where nobody listens any more, there is nobody to tell.
         let _ = give(&mut turn);
-        self.known = [prompt, summary.tokens.clone()].concat();
-        self.keep(parts, &summary.tokens, turn.has_ended());
-        answered.cached_tokens = cached.unwrap_or(summary.cached_tokens);
-        (answered.tokens, answered.end) = (summary.tokens, end);
-        (answered.decode_seconds, answered.decoded) = (summary.decode_seconds, summary.decoded);
-        Ok(answered)
-    }
-
-    /// Runs the new part of a long prompt chunk by chunk, but for the last one, so that Ctrl-C need not wait
-    /// for all of it. The tokens that were cached before; `None` if there was nothing to do.
-    fn prefill(
-        &self,
-        loaded: &mut Loaded,
-        prompt: &[u32],
-        params: &GenerateParams,
-        interrupt: &Interrupt,
-    ) -> Result<Option<usize>> {
-        let chunk = loaded.engine.chunk() as usize;
-        let params = GenerateParams { max_tokens: 0, ..params.clone() };
-        let mut end = prompt.iter().zip(&self.known).take_while(|(a, b)| a == b).count() + chunk;
-        let mut cached = None;
-        while end < prompt.len() && !interrupt.came() {
-            let part = loaded.engine.start_generation(&prompt[..end], &params)?.into_summary();
-            cached.get_or_insert(part.cached_tokens);
-            end += chunk;
+        let answered = Answered {
+            prompt_tokens: answer.prompt_tokens,
+            cached_tokens: answer.cached_tokens,
+            seed,
+            prefill_seconds: answer.prefill_seconds(),
+            decode_seconds: answer.decode_seconds(),
+            decoded: answer.stepped,
+            finish: answer.finish,
+            tokens: answer.tokens,
+        };
+        if has_answer(&answered) {
+            self.keep(parts, &answered.tokens, turn.has_ended());
         }
-        Ok(cached)
+        Ok(answered)
     }
 
     /// Makes an answer part of the conversation. `is_cut` says that the tokens have a stop string at the end.
@@ -473,12 +401,12 @@ impl Dialogue {
 
 /// Whether a turn got so far that it is part of the conversation.
 fn has_answer(turn: &Answered) -> bool {
-    turn.end != AnswerEnd::Interrupted || !turn.tokens.is_empty()
+    turn.finish != Finish::CANCELLED || !turn.tokens.is_empty()
 }
 
 /// Checks that a prompt of `tokens` tokens leaves room for an answer.
-fn check_room(loaded: &Loaded, tokens: usize) -> Result<()> {
-    let (context, longest) = (loaded.engine.context(), loaded.engine.model().max_context);
+fn check_room(model: &Model, tokens: usize) -> Result<()> {
+    let (context, longest) = (model.context(), model.image().program().model.max_context);
     if tokens < context as usize {
         return Ok(());
     }
@@ -494,7 +422,7 @@ fn check_room(loaded: &Loaded, tokens: usize) -> Result<()> {
 }
 
 /// The model, for people and for comparing.
-fn model_name(loaded: &Loaded) -> String {
-    let model = loaded.engine.model();
+fn model_name(model: &Model) -> String {
+    let model = &model.image().program().model;
     format!("{}, preset {}", model.name, model.preset)
 }

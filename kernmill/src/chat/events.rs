@@ -136,7 +136,7 @@ impl Answered {
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "tokens": self.tokens,
-            "stop": self.end.name(),
+            "stop": self.end(),
             "seed": self.seed,
             "prefill_seconds": self.prefill_seconds,
             "decode_seconds": self.decode_seconds,
@@ -146,7 +146,7 @@ impl Answered {
     /// The turn in one line.
     pub fn line(&self) -> String {
         let new = self.prompt_tokens - self.cached_tokens;
-        let decode = if self.decoded == 0 { 0.0 } else { self.decoded as f64 / self.decode_seconds };
+        let decode = if self.decoded == 0 { 0.0 } else { f64::from(self.decoded) / self.decode_seconds };
         format!(
             "{} prompt tokens, {} of them cached and {new} computed in {:.2} s; {} tokens at {decode:.1} tokens/s; ended by {}; \
              seed {}",
@@ -154,7 +154,7 @@ impl Answered {
             self.cached_tokens,
             self.prefill_seconds,
             self.tokens.len(),
-            self.end.name(),
+            self.end(),
             self.seed
         )
     }

@@ -14,7 +14,7 @@ mod tools;
 
 pub use commands::HELP;
 pub use console::{Console, Line};
-pub use dialogue::{AnswerEnd, Answered, Dialogue};
+pub use dialogue::{Answered, Dialogue};
 pub use events::{Look, Shown};
 pub use kernmill_chat::*;
 pub use kernmill_plan::chat::{ChatTemplate, ChatTemplates, ChatToken, TokenName};

@@ -2,25 +2,26 @@
 
 use super::commands::{Command, HELP};
 use super::console::{Console, Line, Typed, asked, typed, unread};
-use super::dialogue::{AnswerEnd, Answered, Dialogue, OnEvent};
+use super::dialogue::{Answered, Dialogue, OnEvent};
 use super::events::{Look, Shown, line};
 use super::saved::SavedConversation;
 use super::tools::read_tools;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::model::Loaded;
+use crate::text::Model;
 use crate::tools::engine_figures::EngineFigures;
 use kernmill_os::files::read_named_text;
 use kernmill_os::output::NewFile;
 use kernmill_plan::limit;
 use kernmill_runtime::AdapterUse;
+use kernmill_serve::Finish;
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A talk: the model, what was said, and how it is shown.
-pub struct Talk<'l> {
-    loaded: &'l mut Loaded,
+pub struct Talk {
+    model: Model,
     dialogue: Dialogue,
     /// Names of the adapters that were loaded.
     adapters: Vec<String>,
@@ -43,13 +44,13 @@ enum Next {
     Leave,
 }
 
-impl<'l> Talk<'l> {
-    /// A talk that begins. Adapters are all those that the model was loaded with, by their names.
-    pub fn new(loaded: &'l mut Loaded, dialogue: Dialogue, adapters: Vec<String>, look: Look) -> Talk<'l> {
+impl Talk {
+    /// A talk that begins.
+    pub fn new(model: Model, dialogue: Dialogue, look: Look) -> Talk {
         Talk {
-            loaded,
+            adapters: model.adapters().iter().map(|adapter| adapter.name.clone()).collect(),
+            model,
             dialogue,
-            adapters,
             look,
             session: None,
             interrupt: Interrupt::default(),
@@ -71,7 +72,7 @@ impl<'l> Talk<'l> {
         if path.try_exists().is_ok_and(|exists| !exists) {
             return Ok(None);
         }
-        self.dialogue.load(self.loaded, SavedConversation::read(path)?)
+        self.dialogue.load(SavedConversation::read(path)?)
     }
 
     /// Lets the model call the functions of a file, as `/tools` does. A sentence that says so if it changes
@@ -89,14 +90,14 @@ impl<'l> Talk<'l> {
     /// When lines cannot be read, or the engine fails.
     pub fn run(&mut self, console: &mut dyn Console) -> Result<usize> {
         if self.look == Look::Json {
-            let model = self.loaded.engine.model();
+            let model = &self.model.image().program().model;
             let start = json!({
                 "event": "start",
                 "schema": "kernmill.chat/1",
                 "model": model.name,
                 "preset": model.preset,
                 "format": self.dialogue.format().name(),
-                "context": self.loaded.engine.context(),
+                "context": self.model.context(),
                 "adapters": self.adapters,
             });
             if console.print(&line(&start)).is_break() {
@@ -203,9 +204,9 @@ impl<'l> Talk<'l> {
                 let (path, bytes) = (path.display(), text.len());
                 self.reply(console, &format!("{path}: {bytes} bytes, before the next message"))
             }
-            Command::Retry => self.turn(console, |dialogue, loaded, interrupt, on_event| {
-                dialogue.retry(loaded, interrupt, on_event)
-            }),
+            Command::Retry => {
+                self.turn(console, |dialogue, interrupt, on_event| dialogue.retry(interrupt, on_event))
+            }
             Command::Edit(text) => self.edit(console, text),
             Command::Save(path) => {
                 self.save(&path)?;
@@ -214,8 +215,7 @@ impl<'l> Talk<'l> {
             }
             Command::Load(path) => {
                 let saved = SavedConversation::read(&path)?;
-                let note =
-                    self.dialogue.load(self.loaded, saved).map_err(|error| Error::input(&path, error))?;
+                let note = self.dialogue.load(saved).map_err(|error| Error::input(&path, error))?;
                 if let Some(note) = note
                     && self.note(console, &note).is_break()
                 {
@@ -226,7 +226,7 @@ impl<'l> Talk<'l> {
             }
             Command::Stats => {
                 let last = self.last.as_ref().map_or("no answer yet".to_owned(), Answered::line);
-                let engine = EngineFigures::of(&self.loaded.engine).lines();
+                let engine = EngineFigures::now(&self.model)?.lines();
                 self.reply(console, &format!("{last}\n{engine}"))
             }
             Command::Clear => {
@@ -273,22 +273,19 @@ impl<'l> Talk<'l> {
                 _ => return Ok(ControlFlow::Continue(Next::GoOn)),
             },
         };
-        self.turn(console, |dialogue, loaded, interrupt, on_event| {
-            dialogue.edit(loaded, &text, interrupt, on_event)
-        })
+        self.turn(console, |dialogue, interrupt, on_event| dialogue.edit(&text, interrupt, on_event))
     }
 
     fn say(&mut self, console: &mut dyn Console, text: &str) -> Result<ControlFlow<(), Next>> {
         let text = format!("{}{text}", self.attached);
-        let turn = self.turn(console, |dialogue, loaded, interrupt, on_event| {
-            dialogue.say(loaded, &text, interrupt, on_event)
-        });
+        let turn =
+            self.turn(console, |dialogue, interrupt, on_event| dialogue.say(&text, interrupt, on_event));
         self.attached.clear();
         turn
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        match self.dialogue.to_saved(self.loaded).write(path) {
+        match self.dialogue.to_saved().write(path) {
             // A file that cannot be written does not end the talk.
             Err(Error::Work(what)) => Err(Error::BadInput(what)),
             done => done,
@@ -299,7 +296,7 @@ impl<'l> Talk<'l> {
     fn turn(
         &mut self,
         console: &mut dyn Console,
-        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Answered>,
+        make: impl FnOnce(&mut Dialogue, &mut Interrupt, &mut OnEvent<'_>) -> Result<Answered>,
     ) -> Result<ControlFlow<(), Next>> {
         let mut flow = self.part_of_turn(console, make)?;
         while let ControlFlow::Continue(Next::GoOn) = flow
@@ -313,8 +310,8 @@ impl<'l> Talk<'l> {
                 self.dialogue.give_up_calls();
                 break;
             };
-            flow = self.part_of_turn(console, |dialogue, loaded, interrupt, on_event| {
-                dialogue.give(loaded, results, interrupt, on_event)
+            flow = self.part_of_turn(console, |dialogue, interrupt, on_event| {
+                dialogue.give(results, interrupt, on_event)
             })?;
         }
         Ok(flow)
@@ -324,7 +321,7 @@ impl<'l> Talk<'l> {
     fn part_of_turn(
         &mut self,
         console: &mut dyn Console,
-        make: impl FnOnce(&mut Dialogue, &mut Loaded, &mut Interrupt, &mut OnEvent<'_>) -> Result<Answered>,
+        make: impl FnOnce(&mut Dialogue, &mut Interrupt, &mut OnEvent<'_>) -> Result<Answered>,
     ) -> Result<ControlFlow<(), Next>> {
         let mut shown = Shown::new(self.look, self.folds);
         let mut flow = ControlFlow::Continue(());
@@ -334,7 +331,7 @@ impl<'l> Talk<'l> {
             }
             flow
         };
-        let turn = make(&mut self.dialogue, self.loaded, &mut self.interrupt, &mut on_event)?;
+        let turn = make(&mut self.dialogue, &mut self.interrupt, &mut on_event)?;
         if flow.is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -372,19 +369,19 @@ impl<'l> Talk<'l> {
 
     /// What a user should know of how an answer ended.
     fn about(&self, turn: &Answered) -> Option<String> {
-        let (written, context) = (turn.tokens.len(), self.loaded.engine.context());
-        match turn.end {
-            AnswerEnd::Complete => None,
-            AnswerEnd::MaxTokens => Some(format!("the answer is cut off at -n {written}")),
-            AnswerEnd::Context => Some(format!(
+        let (written, context) = (turn.tokens.len(), self.model.context());
+        match &turn.finish {
+            finish if finish.is_complete() => None,
+            Finish::MaxTokens => Some(format!("the answer is cut off at -n {written}")),
+            Finish::Context => Some(format!(
                 "the context is full: {} tokens of the conversation and {written} of the answer, the context holds {context}; \
                  the answer is cut off",
                 turn.prompt_tokens
             )),
-            AnswerEnd::Interrupted if written == 0 => {
+            _ if written == 0 => {
                 Some("Ctrl-C came before the answer: the message is not part of the conversation".to_owned())
             }
-            AnswerEnd::Interrupted => Some(format!("Ctrl-C ended the answer after {written} tokens")),
+            _ => Some(format!("Ctrl-C ended the answer after {written} tokens")),
         }
     }
 }

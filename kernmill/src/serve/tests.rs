@@ -1,13 +1,28 @@
 mod drafts;
 mod ruled;
+mod thread;
 
 use super::*;
-use crate::{Opened, Options};
-use kernmill_runtime::{AdapterUse, GenerateParams, SamplerParams, StopReason, Summary};
-use std::ops::ControlFlow;
+use crate::{Engine, Opened, Options};
+use kernmill_runtime::{AdapterUse, Sampler, SamplerParams, Steps, Tokenizer, TokenizerHandle};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// The tokenizer of the nano model.
+fn tokenizer() -> &'static TokenizerHandle {
+    static TOKENIZER: LazyLock<TokenizerHandle> = LazyLock::new(|| {
+        let json = include_bytes!("../../../model-specs/nano/tokenizer.json");
+        Tokenizer::from_json(json, 3072).unwrap().into()
+    });
+    &TOKENIZER
+}
+
+fn encode(text: &str, special: bool) -> Vec<u32> {
+    tokenizer().get().unwrap().encode(text, special).unwrap()
+}
 
 /// An engine of the nano model.
 fn engine(context: u32, sequences: u32, kv_memory: Option<u64>) -> Engine {
@@ -18,42 +33,72 @@ fn engine(context: u32, sequences: u32, kv_memory: Option<u64>) -> Engine {
 fn engine_on(kv_disk: Option<&Path>, context: u32, sequences: u32, kv_memory: Option<u64>) -> Engine {
     let kv_disk = kv_disk.map(Path::to_owned);
     let options = Options { threads: Some(1), kv_memory, kv_disk, chunk: Some(64), ..Options::default() };
-    let mut opened = Opened::open(crate::locate::nano(), &options).unwrap();
-    opened.tokenizer();
+    let opened = Opened::open(crate::locate::nano(), &options).unwrap();
     opened.prepare(&options).unwrap().load(&options, context, sequences).unwrap().engine
 }
 
-/// A clock that goes on by a millisecond whenever it is looked at.
-fn clock() -> Clock {
+/// A serving whose clock goes on by a millisecond whenever it is looked at.
+fn serve_on(engine: Engine, config: Config) -> Serving {
     let time = Arc::new(AtomicU64::new(0));
-    Box::new(move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed)))
+    let clock = Box::new(move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed)));
+    Serving::with_clock(engine, config, clock).unwrap().with_tokenizer(Some(tokenizer().clone()))
 }
 
-/// The text of a request, made alone.
-fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
-    let params = GenerateParams {
-        max_tokens: request.max_tokens as usize,
-        adapters: request.adapters.clone(),
-        sampler: request.sampler.clone(),
-        stop: request.stop.clone(),
-        stop_tokens: request.stop_tokens.clone(),
-        shows_special: request.shows_special,
-        guide: request.constraint.clone().map(crate::constrain::guide),
-        ..GenerateParams::default()
+/// What a request makes.
+struct Alone {
+    text: String,
+    tokens: Vec<u32>,
+    finish: Finish,
+}
+
+/// The text of a request, made one token after the other by the logits alone: nothing is planned, guessed,
+/// forced or cached.
+fn alone(engine: &mut Engine, request: &Request) -> Alone {
+    let tokenizer = tokenizer().get().unwrap();
+    let mut constraint = request.constraint.clone();
+    let mut sampler = Sampler::new(request.sampler.clone(), 3072).unwrap();
+    sampler.prompt(&request.prompt);
+    let sequence = engine.create_with(&request.adapters).unwrap();
+    let (mut known, mut run, mut logits) = (request.prompt.clone(), 0, Vec::new());
+    let text_of = |known: &[u32]| {
+        let before = tokenizer.decode(&request.prompt).unwrap().len();
+        tokenizer.decode(known).unwrap()[before..].to_owned()
     };
-    let mut text = String::new();
-    let summary = engine
-        .generate(&request.prompt, &params, &mut |piece| {
-            text.push_str(piece);
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    (text, summary)
+    let (mut text, mut finish) = (String::new(), None);
+    while finish.is_none() {
+        engine.append(sequence, &known[run..], &mut logits).unwrap();
+        run = known.len();
+        let mask = constraint.as_mut().map(|constraint| token_mask(constraint.mask().unwrap()));
+        let token = sampler.choose(&logits, run as u64, mask.as_ref()).unwrap();
+        sampler.accept(token);
+        if request.stop_tokens.contains(&token) {
+            finish = Some(Finish::Token(token));
+            break;
+        }
+        known.push(token);
+        text = text_of(&known);
+        let found = |stop: &String| Some((text.find(stop.as_str())?, stop.clone()));
+        let stop = request.stop.iter().filter_map(found).min_by_key(|(at, stop)| at + stop.len());
+        if let Some((at, stop)) = stop {
+            text.truncate(at);
+            finish = Some(Finish::Text(stop));
+        } else if let Some(constraint) = &mut constraint {
+            constraint.accept(token).unwrap();
+            constraint.mask().unwrap();
+            finish = constraint.is_done().then_some(Finish::Complete);
+        }
+        if finish.is_none() && known.len() - request.prompt.len() == request.max_tokens as usize {
+            finish = Some(Finish::MaxTokens);
+        } else if finish.is_none() && known.len() > engine.context() as usize {
+            finish = Some(Finish::Context);
+        }
+    }
+    engine.drop_sequence(sequence);
+    Alone { text, tokens: known.split_off(request.prompt.len()), finish: finish.unwrap() }
 }
 
 /// Requests with prompts that share beginnings, of several tenants, classes and ways of sampling.
-fn requests(engine: &Engine, count: u64) -> Vec<Request> {
-    let tokenizer = engine.tokenizer().unwrap().unwrap();
+fn requests(count: u64) -> Vec<Request> {
     let shared = "A slice is a view into a contiguous sequence of elements. ".repeat(3);
     let endings = ["It", "Use `iter`", "See also", "# Examples\n\nBasic usage:\n\n```\nlet", "Panics if"];
     let request = |n: u64| {
@@ -66,7 +111,7 @@ fn requests(engine: &Engine, count: u64) -> Vec<Request> {
             ..SamplerParams::default()
         };
         Request {
-            prompt: tokenizer.encode(&text, true).unwrap(),
+            prompt: encode(&text, true),
             max_tokens: 5 + (n * 7 % 40) as u32,
             sampler,
             stop: if n.is_multiple_of(4) { vec!["\n\n".to_owned()] } else { Vec::new() },
@@ -88,7 +133,7 @@ fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
 
 /// Runs the first requests of a serving, which wait, as [`same_as_alone`] does.
 fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
-    let mut solo = engine(serving.engine.context(), 1, None);
+    let mut solo = engine(serving.engine().context(), 1, None);
     let ids: BTreeMap<RequestId, &Request> =
         requests.iter().enumerate().map(|(n, request)| (RequestId(n as u64), request)).collect();
     let mut streamed: BTreeMap<RequestId, String> = BTreeMap::new();
@@ -97,10 +142,11 @@ fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
         let on_event = &mut |id: RequestId, event| match event {
             Event::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
             Event::Done(answer) => {
-                let (text, summary) = alone(&mut solo, ids[&id]);
-                assert_eq!((&answer.text, &answer.tokens), (&text, &summary.tokens), "{id:?}");
-                assert_eq!(answer.finish, Finish::Stop(summary.stop));
-                assert_eq!(streamed.remove(&id).unwrap_or_default(), text);
+                let expected = alone(&mut solo, ids[&id]);
+                assert_eq!((&answer.text, &answer.tokens), (&expected.text, &expected.tokens), "{id:?}");
+                assert_eq!(answer.finish, expected.finish);
+                assert_eq!(streamed.remove(&id).unwrap_or_default(), expected.text);
+                assert!(answer.steps <= answer.stepped && answer.stepped as usize <= answer.tokens.len());
                 ended += 1;
             }
         };
@@ -116,9 +162,9 @@ fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
 #[test]
 fn texts_do_not_depend_on_what_runs_beside_them() {
     let engine = engine(256, 6, None);
-    let requests = requests(&engine, 24);
+    let requests = requests(24);
     let config = Config { max_sequences: 6, ..Config::default() };
-    let stats = same_as_alone(Serving::with_clock(engine, config, clock()).unwrap(), &requests);
+    let stats = same_as_alone(serve_on(engine, config), &requests);
     assert!(stats.generated > 200 && stats.steps * 2 < stats.tokens, "{stats:?}");
     assert!(stats.drafts.accepted > 20 && stats.drafts.tokens > stats.drafts.accepted, "{stats:?}");
 }
@@ -127,12 +173,12 @@ fn texts_do_not_depend_on_what_runs_beside_them() {
 #[test]
 fn texts_do_not_depend_on_the_memory() {
     let engine = engine(256, 6, Some(engine_bytes() * 3 / 2));
-    let mut requests = requests(&engine, 24);
+    let mut requests = requests(24);
     for request in &mut requests {
         (request.max_tokens, request.class) = (90, Class::Batch);
     }
     let config = Config { max_sequences: 6, growth: 8, ..Config::default() };
-    let stats = same_as_alone(Serving::with_clock(engine, config, clock()).unwrap(), &requests);
+    let stats = same_as_alone(serve_on(engine, config), &requests);
     assert!(stats.preemptions > 0 && stats.drafts.accepted > 20, "{stats:?}");
 }
 
@@ -144,8 +190,7 @@ fn engine_bytes() -> u64 {
 
 #[test]
 fn a_second_turn_runs_only_what_is_new() {
-    let engine = engine(256, 2, None);
-    let mut serving = Serving::with_clock(engine, Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(256, 2, None), Config::default());
     let mut run = |request: Request| {
         serving.submit(request).unwrap();
         let mut done = None;
@@ -175,12 +220,11 @@ fn a_second_turn_runs_only_what_is_new() {
 fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
     let engine = engine(64, 2, None);
     let vocab = engine.model().vocab;
-    let mut serving = Serving::with_clock(engine, Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine, Config::default());
     let refused = |serving: &mut Serving, request| serving.submit(request).unwrap_err().to_string();
     let prompt = |count: u32| Request::greedy((0..count).collect(), 3);
     assert!(refused(&mut serving, prompt(0)).contains("no tokens"));
     assert!(refused(&mut serving, prompt(65)).contains("the context holds 64"));
-    assert!(refused(&mut serving, Request::greedy(vec![1], 0)).contains("max_tokens is 0"));
     assert!(refused(&mut serving, Request::greedy(vec![vocab], 1)).contains("expected less than"));
     let adapters = vec![AdapterUse::of("poet")];
     let with_adapter = Request { adapters, ..prompt(3) };
@@ -207,7 +251,7 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
         }
     }
     assert_eq!(done[&cancelled].finish, Finish::Ended(EndReason::Cancelled));
-    assert_eq!(done[&long].finish, Finish::Stop(StopReason::Context));
+    assert_eq!(done[&long].finish, Finish::Context);
     assert_eq!(done[&long].tokens.len(), 64 - 5 + 1);
     assert!(!serving.cancel(long));
 }
@@ -218,8 +262,8 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
 fn prompts_on_disk_are_planned_as_cached_ones() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("kv");
-    let mut serving = Serving::new(engine_on(Some(&store), 256, 3, None), Config::default()).unwrap();
-    let requests: Vec<Request> = requests(serving.engine(), 6)
+    let mut serving = serve_on(engine_on(Some(&store), 256, 3, None), Config::default());
+    let requests: Vec<Request> = requests(6)
         .into_iter()
         .enumerate()
         .map(|(n, request)| {
@@ -232,20 +276,10 @@ fn prompts_on_disk_are_planned_as_cached_ones() {
     serving.save_cache();
     drop(serving);
     for is_gone in [false, true] {
-        let mut serving =
-            Serving::with_clock(engine_on(Some(&store), 256, 3, None), Config::default(), clock()).unwrap();
+        let mut serving = serve_on(engine_on(Some(&store), 256, 3, None), Config::default());
         for request in &requests {
             serving.submit(request.clone()).unwrap();
         }
-        let view = view::View { engine: &serving.engine, active: &serving.active };
-        let step = serving.scheduler.clone().plan(Duration::ZERO, &view);
-        for started in &step.started {
-            let known = requests[started.id.0 as usize].prompt.len() as u32;
-            assert_eq!(started.cached, known - 1, "{:?}", started.id);
-            let entry = step.entries.iter().find(|entry| entry.id == started.id).unwrap();
-            assert_eq!((entry.from, entry.to), (known - 1, known));
-        }
-        assert!(step.started.len() > 1, "{step:?}");
         if is_gone {
             std::fs::remove_dir_all(&store).unwrap();
         }
@@ -283,7 +317,7 @@ fn answers_in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Answer> {
 
 #[test]
 fn a_salt_parts_the_cached_prompts_of_a_tenant() {
-    let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(64, 3, None), Config::default());
     let request = |(tenant, salt): (u64, u8)| Request {
         tenant,
         salt: [salt; 16],
@@ -302,10 +336,10 @@ fn a_share_of_the_hits_is_compared() {
     let prompt = |n: u32| (0..40).map(|i| i * 7 % 100 + n).collect::<Vec<u32>>();
     let requests: Vec<Request> = (0..101).map(|n| Request::greedy(prompt(n % 2), 2)).collect();
     for (percent, verified) in [(0.0, 0), (1.0, 1), (10.0, 10), (33.0, 33), (100.0, 99)] {
-        let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
+        let mut serving = serve_on(engine(64, 3, None), Config::default());
         serving.verify_hits(percent).unwrap();
         let ends = in_turn(&mut serving, &requests);
-        assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)));
+        assert!(ends.iter().all(|end| *end == Finish::MaxTokens));
         let stats = serving.stats();
         assert_eq!((stats.hits, stats.verified, stats.unverified, stats.mismatches), (99, verified, 0, 0));
         // What is compared counts once.
@@ -313,13 +347,13 @@ fn a_share_of_the_hits_is_compared() {
         assert_eq!((prefix.lookups, prefix.asked_tokens, prefix.found_tokens), (101, 101 * 39, 99 * 39));
     }
     for percent in [-0.1, 100.5, f64::NAN] {
-        let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
+        let mut serving = serve_on(engine(64, 1, None), Config::default());
         let error = serving.verify_hits(percent).unwrap_err().to_string();
         assert!(error.contains("expected 0 to 100"), "{error}");
     }
     // A place for the comparison is missing.
     let one = engine(64, 1, Some(2 * engine_bytes()));
-    let mut serving = Serving::with_clock(one, Config::default(), clock()).unwrap();
+    let mut serving = serve_on(one, Config::default());
     serving.verify_hits(100.0).unwrap();
     in_turn(&mut serving, &requests[..5]);
     assert_eq!((serving.stats().verified, serving.stats().unverified), (0, 3));
@@ -328,17 +362,17 @@ fn a_share_of_the_hits_is_compared() {
 /// A request may fill the cache alone, also when it finds its prompt there.
 #[test]
 fn a_request_that_needs_all_blocks_runs() {
-    let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(64, 1, None), Config::default());
     let request = |tokens: u32| Request::greedy((1..=tokens).collect(), 64 - tokens + 1);
     let requests = [60, 60, 10, 49, 63].map(request);
     let ends = in_turn(&mut serving, &requests);
-    assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)), "{ends:?}");
+    assert!(ends.iter().all(|end| *end == Finish::MaxTokens), "{ends:?}");
     assert!(serving.stats().hits > 1, "{:?}", serving.stats());
 }
 
 #[test]
 fn a_cached_block_with_other_bits_fails_its_request() {
-    let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(64, 3, None), Config::default());
     serving.verify_hits(100.0).unwrap();
     let prompt: Vec<u32> = (1..50).collect();
     let requests = [Request::greedy(prompt.clone(), 2), Request::greedy((60..90).collect(), 2)];
@@ -350,8 +384,67 @@ fn a_cached_block_with_other_bits_fails_its_request() {
     let ends = in_turn(&mut serving, &requests);
     let Finish::Failed(why) = &ends[0] else { panic!("{ends:?}") };
     assert!(why.starts_with("request 2: ") && why.contains("49 tokens"), "{why}");
-    assert_eq!(ends[1], Finish::Stop(StopReason::MaxTokens), "others go on");
+    assert_eq!(ends[1], Finish::MaxTokens, "others go on");
     assert_eq!((serving.stats().verified, serving.stats().mismatches), (2, 1));
     let kv = serving.engine().kv();
     assert_eq!(kv.free, kv.blocks);
+}
+
+/// A text of no tokens runs its prompt, which the next one finds.
+#[test]
+fn a_prompt_can_be_run_without_a_text() {
+    let mut serving = serve_on(engine(64, 2, None), Config::default());
+    let requests = [0, 2].map(|tokens| Request::greedy((1..50).collect(), tokens));
+    let answers = answers_in_turn(&mut serving, &requests);
+    assert_eq!((answers[0].tokens.len(), &answers[0].finish), (0, &Finish::MaxTokens));
+    assert_eq!((answers[1].tokens.len(), answers[1].cached_tokens), (2, 48));
+}
+
+/// Penalties count what was written before as they count the text itself.
+#[test]
+fn a_text_goes_on_with_what_was_written() {
+    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    let sampler = SamplerParams { frequency_penalty: 1.5, presence_penalty: 0.5, ..SamplerParams::default() };
+    let whole = Request { sampler, ..Request::greedy(encode("A slice is", true), 40) };
+    let expected = answers_in_turn(&mut serving, std::slice::from_ref(&whole)).remove(0).tokens;
+    for cut in [1, 7, 23] {
+        let mut written = BTreeMap::new();
+        expected[..cut].iter().for_each(|token| *written.entry(*token).or_insert(0) += 1);
+        let prompt = [&whole.prompt, &expected[..cut]].concat();
+        let rest = Request { prompt, max_tokens: 40 - cut as u32, ..whole.clone() };
+        let [forgetful, knowing] = [Vec::new(), written.into_iter().collect()]
+            .map(|written| Request { written, ..rest.clone() })
+            .map(|request| answers_in_turn(&mut serving, &[request]).remove(0).tokens);
+        assert_eq!(knowing, expected[cut..], "{cut}");
+        assert!(cut == 1 || forgetful != knowing, "{cut}");
+    }
+}
+
+/// A flag ends a text between two steps, also while its prompt is read.
+#[test]
+fn a_flag_ends_a_text() {
+    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    for steps in [1, 2, 6] {
+        let flag = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let prompt = (steps..steps + 150).collect();
+        let request = Request { cancelled: Some(flag.clone()), ..Request::greedy(prompt, 90) };
+        serving.submit(request).unwrap();
+        let mut done = None;
+        for step in 0.. {
+            flag.store(step == steps, Ordering::Relaxed);
+            let on_event = &mut |_, event| {
+                if let Event::Done(answer) = event {
+                    done = Some(answer);
+                }
+            };
+            serving.tick(on_event).unwrap();
+            if serving.is_empty() {
+                assert_eq!(step, steps);
+                break;
+            }
+        }
+        let answer = done.unwrap();
+        assert_eq!(answer.finish, Finish::CANCELLED);
+        assert_eq!(answer.tokens.is_empty(), steps < 3, "{answer:?}");
+    }
 }

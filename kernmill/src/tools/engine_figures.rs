@@ -1,5 +1,7 @@
 //! What an engine has in its KV cache, and the process in memory: lines, and JSON.
 
+use crate::error::Result;
+use crate::text::Model;
 use kernmill_kv_store::Stats;
 use kernmill_plan::kv::LayerKind;
 use kernmill_runtime::measure::peak_resident;
@@ -35,6 +37,14 @@ impl EngineFigures {
     /// The state of an engine.
     pub fn of(engine: &Engine) -> EngineFigures {
         EngineFigures { kv: engine.kv(), prefix: engine.prefix_stats(), disk: engine.disk_stats() }
+    }
+
+    /// The state of a model's engine.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub fn now(model: &Model) -> Result<EngineFigures> {
+        Ok(model.thread().run(|serving| EngineFigures::of(serving.engine()))?)
     }
 
     /// Blocks of a kind: all, those of sequences, those that are only cached, free ones.

@@ -1,7 +1,7 @@
 //! Logits as a safetensors file: "logits" `[tokens, vocabulary]` f32.
 
 use crate::error::Result;
-use kernmill_runtime::{AdapterUse, Engine, Entry};
+use kernmill_runtime::{AdapterUse, Engine, Entry, Steps};
 use serde_json::json;
 use std::io::{self, Write};
 

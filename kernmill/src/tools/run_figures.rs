@@ -1,25 +1,24 @@
 //! What making one text took: a closing line, and JSON.
 
 use crate::adapters::LoadedAdapter;
-use crate::model::Loaded;
-use crate::session::Restored;
+use crate::text::Model;
 use crate::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
 use kernmill_runtime::measure::peak_resident;
-use kernmill_runtime::{StopReason, Summary};
+use kernmill_serve::{Answer, EndReason, Finish, Restored};
 use serde_json::{Value, json};
 
 /// What a run took, and with what.
 pub struct Figures<'a> {
-    /// The model that ran.
-    pub loaded: &'a Loaded,
-    /// The adapters that it ran with.
-    pub adapters: &'a [LoadedAdapter],
+    /// The model that ran, with its adapters.
+    pub model: &'a Model,
+    /// Its engine after the text.
+    pub engine: EngineFigures,
     /// What was generated.
-    pub summary: &'a Summary,
+    pub answer: &'a Answer,
     /// What was restored of a saved session, if the text is in one.
     pub session: Option<Restored>,
     /// Most tokens that were asked for.
-    pub max_tokens: usize,
+    pub max_tokens: u32,
     /// Seed of the choices.
     pub seed: Option<u64>,
     /// From the start of the program to an engine that is ready.
@@ -29,16 +28,16 @@ pub struct Figures<'a> {
 impl Figures<'_> {
     /// The figures in one line, without an end of line.
     pub fn line(&self) -> String {
-        let summary = self.summary;
+        let answer = self.answer;
         format!(
             "{} prompt tokens{} at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB; \
              ended by {}; seed {}",
-            summary.prompt_tokens,
+            answer.prompt_tokens,
             self.restored(),
-            summary.prefill_rate(),
-            summary.tokens.len(),
-            summary.decode_rate(),
-            self.ready_seconds + summary.prefill_seconds,
+            answer.prefill_rate(),
+            answer.tokens.len(),
+            answer.decode_rate(),
+            self.ready_seconds + answer.prefill_seconds(),
             peak_resident().unwrap_or(0) as f64 / 1e6,
             self.reason(),
             self.seed.unwrap_or_default()
@@ -47,7 +46,7 @@ impl Figures<'_> {
 
     /// Where tokens of the prompt came from that were not run.
     fn restored(&self) -> String {
-        match (self.session, self.summary.disk_tokens) {
+        match (self.session, self.answer.disk_tokens) {
             (Some(restored), _) => {
                 format!(" ({} restored from the session in {:.2} s)", restored.tokens, restored.seconds)
             }
@@ -57,93 +56,93 @@ impl Figures<'_> {
     }
 
     /// Steps of the engine: pieces of the prompt, and tokens that were decoded.
-    fn steps(&self) -> usize {
-        let prompt = self.summary.prompt_tokens - self.summary.cached_tokens;
-        prompt.div_ceil(self.loaded.engine.chunk() as usize) + self.summary.decode_steps
+    fn steps(&self) -> u32 {
+        let prompt = self.answer.prompt_tokens - self.answer.cached_tokens;
+        prompt.div_ceil(self.model.chunk()) + self.answer.steps
     }
 
     /// More figures in some lines, each with its end.
     pub fn lines(&self) -> String {
-        let (cached, engine) = (self.summary.cached_tokens, EngineFigures::of(&self.loaded.engine));
+        let cached = self.answer.cached_tokens;
         format!(
             "steps: {}, of one sequence; {cached} prompt tokens were cached\n{}\n{}",
             self.steps(),
-            drafts_line(self.summary.drafts),
-            engine.lines()
+            drafts_line(self.answer.drafts),
+            self.engine.lines()
         )
     }
 
     /// Why the text ends.
     fn reason(&self) -> String {
-        match &self.summary.stop {
-            StopReason::MaxTokens => format!("-n {}", self.max_tokens),
-            StopReason::Context => {
-                format!("the context of {} tokens, which is full", self.loaded.engine.context())
+        match &self.answer.finish {
+            Finish::MaxTokens => format!("-n {}", self.max_tokens),
+            Finish::Context => {
+                format!("the context of {} tokens, which is full", self.model.context())
             }
-            StopReason::Token(id) => match self.token(*id) {
+            Finish::Token(id) => match self.token(*id) {
                 Some(text) => format!("end token {id} ({text})"),
                 None => format!("end token {id}"),
             },
-            StopReason::Text(text) => format!("stop string {text:?}"),
-            StopReason::Complete => "its form: nothing can follow".to_owned(),
-            StopReason::Caller => "Ctrl-C".to_owned(),
+            Finish::Text(text) => format!("stop string {text:?}"),
+            Finish::Complete => "its form: nothing can follow".to_owned(),
+            Finish::Ended(EndReason::Cancelled) => "Ctrl-C".to_owned(),
+            other => format!("{other:?}"),
         }
     }
 
     /// A token as the vocabulary spells it.
     fn token(&self, id: u32) -> Option<String> {
-        self.loaded.engine.tokenizer().ok()??.token(id)
+        self.model.tokenizer()?.get().ok()?.token(id)
     }
 
     /// The figures as one JSON object, with the text.
     pub fn json(&self, text: &str) -> Value {
-        let (loaded, summary) = (self.loaded, self.summary);
-        let model = loaded.engine.model();
-        let memory = loaded.engine.memory();
-        let text = loaded.engine.has_tokenizer().then_some(text);
-        let engine = EngineFigures::of(&loaded.engine);
+        let Figures { model: loaded, answer, engine, .. } = self;
+        let program = loaded.image().program();
+        let (model, memory, times) = (&program.model, loaded.memory(), loaded.times());
+        let text = loaded.tokenizer().map(|_| text);
         json!({
             "model": model.name,
             "preset": model.preset,
             "target": loaded.level().name(),
-            "threads": loaded.engine.threads(),
-            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<_>>(),
+            "threads": loaded.threads(),
+            "adapters": loaded.adapters().iter().map(LoadedAdapter::json).collect::<Vec<_>>(),
             "text": text,
-            "tokens": summary.tokens,
-            "stop": stop_name(&summary.stop),
-            "stop_token": match &summary.stop {
-                StopReason::Token(id) => Some(json!({ "id": id, "text": self.token(*id) })),
+            "tokens": answer.tokens,
+            "stop": stop_name(&answer.finish),
+            "stop_token": match &answer.finish {
+                Finish::Token(id) => Some(json!({ "id": id, "text": self.token(*id) })),
                 _ => None,
             },
-            "stop_string": match &summary.stop {
-                StopReason::Text(text) => Some(text),
+            "stop_string": match &answer.finish {
+                Finish::Text(text) => Some(text),
                 _ => None,
             },
             "seed": self.seed,
-            "prompt_tokens": summary.prompt_tokens,
-            "cached_tokens": summary.cached_tokens,
-            "disk_tokens": summary.disk_tokens,
+            "prompt_tokens": answer.prompt_tokens,
+            "cached_tokens": answer.cached_tokens,
+            "disk_tokens": answer.disk_tokens,
             "session_tokens": self.session.map(|session| session.tokens),
             "steps": self.steps(),
-            "drafts": drafts_json(summary.drafts),
+            "drafts": drafts_json(answer.drafts),
             "kv": engine.kv_json(),
             "prefix_cache": engine.prefix_json(),
             "kv_disk": engine.disk_json(),
-            "prefill_tokens_per_second": summary.prefill_rate(),
-            "decode_tokens_per_second": summary.decode_rate(),
+            "prefill_tokens_per_second": answer.prefill_rate(),
+            "decode_tokens_per_second": answer.decode_rate(),
             "seconds": {
-                "choose": loaded.times.choose,
-                "compile": loaded.times.compile,
-                "pack": loaded.times.pack,
-                "open": loaded.times.open,
+                "choose": times.choose,
+                "compile": times.compile,
+                "pack": times.pack,
+                "open": times.open,
                 "restore": self.session.map(|session| session.seconds),
                 "ready": self.ready_seconds,
-                "prefill": summary.prefill_seconds,
-                "decode": summary.decode_seconds,
-                "first_token": self.ready_seconds + summary.prefill_seconds,
+                "prefill": answer.prefill_seconds(),
+                "decode": answer.decode_seconds(),
+                "first_token": self.ready_seconds + answer.prefill_seconds(),
             },
             "memory": {
-                "weights": loaded.weight_bytes(),
+                "weights": program.weight_bytes,
                 "kv": memory.kv,
                 "arena": memory.arena,
                 "scratch": memory.scratch,
@@ -154,22 +153,22 @@ impl Figures<'_> {
     }
 }
 
-fn stop_name(stop: &StopReason) -> &'static str {
-    match stop {
-        StopReason::MaxTokens => "max_tokens",
-        StopReason::Context => "context",
-        StopReason::Token(_) => "end_token",
-        StopReason::Text(_) => "stop_string",
-        StopReason::Complete => "complete",
-        StopReason::Caller => "interrupt",
+fn stop_name(finish: &Finish) -> &'static str {
+    match finish {
+        Finish::MaxTokens => "max_tokens",
+        Finish::Context => "context",
+        Finish::Token(_) => "end_token",
+        Finish::Text(_) => "stop_string",
+        Finish::Complete => "complete",
+        _ => "interrupt",
     }
 }
 
 /// What closes a text that was shown: a line's end, or without a tokenizer the ids.
-pub fn ending(summary: &Summary, has_text: bool) -> String {
+pub fn ending(answer: &Answer, has_text: bool) -> String {
     if has_text {
         return "\n".to_owned();
     }
-    let ids: Vec<String> = summary.tokens.iter().map(u32::to_string).collect();
+    let ids: Vec<String> = answer.tokens.iter().map(u32::to_string).collect();
     format!("{}\n", ids.join(" "))
 }

@@ -62,7 +62,7 @@ pub const MAX_DRAFT: usize = 63;
 /// stutter.guess(3, &mut tokens);
 /// assert_eq!(tokens, [7, 7, 7]);
 /// ```
-pub trait Drafter: fmt::Debug + Send {
+pub trait Drafter: fmt::Debug + Send + Sync {
     /// Follows tokens that the text has for certain: the prompt first, then the text as it grows.
     fn follow(&mut self, tokens: &[u32]);
 

@@ -1,7 +1,7 @@
 //! The drafter that asks a small model.
 
 use super::{Drafter, Guess};
-use crate::engine::{Engine, EngineError, SeqId};
+use crate::engine::{Engine, EngineError, SeqId, Steps};
 use crate::sampler::{Sampler, SamplerParams};
 use std::sync::{Arc, Mutex, PoisonError};
 

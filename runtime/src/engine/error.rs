@@ -4,12 +4,10 @@ use crate::adapter::AdapterError;
 use crate::code::CodeError;
 use crate::error_kind::ErrorKind;
 use crate::executor::{BatchError, CutError, LoadError};
-use crate::guide::GuideError;
 use crate::kv::KvError;
 use crate::pool::PoolError;
 use crate::sampler::SamplerError;
 use crate::stages::StageLost;
-use crate::tokenizer::TokenizerError;
 
 /// Why an engine cannot be made or a request not be served.
 #[derive(Debug, thiserror::Error)]
@@ -30,12 +28,6 @@ pub enum EngineError {
     /// The workers could not be started.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The tokenizer is missing, unfit, or failed.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
-    /// Text was asked of a plan without a tokenizer.
-    #[error("the plan has no tokenizer: give and take token ids instead of text")]
-    NoTokenizer,
     /// A token id past the vocabulary.
     #[error("token {index} of the input has id {token}, expected less than {vocab}")]
     Token {
@@ -45,17 +37,6 @@ pub enum EngineError {
         token: u32,
         /// Vocabulary size.
         vocab: u32,
-    },
-    /// A prompt without tokens.
-    #[error("the prompt has no tokens: at least one is needed to start from")]
-    EmptyPrompt,
-    /// A prompt that leaves no room.
-    #[error("the prompt has {tokens} tokens, the context holds {context}")]
-    PromptTooLong {
-        /// Tokens of the prompt.
-        tokens: usize,
-        /// Tokens a sequence may have.
-        context: u32,
     },
     /// A handle of a sequence that is gone.
     #[error("there is no such sequence: it was dropped, or belongs to another engine")]
@@ -91,9 +72,6 @@ pub enum EngineError {
     /// No token could be sampled.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
-    /// A text cannot be held to its form.
-    #[error(transparent)]
-    Guide(#[from] GuideError),
     /// An entry of a step with several cannot be served; the others are not at fault.
     #[error("entry {entry} of the step: {source}")]
     Entry {

@@ -2,7 +2,7 @@
 
 use super::buffers::RunBuffers;
 use super::rows::{Entry, RowSink, StepStats};
-use super::step::{Out, stats};
+use super::step::stats;
 use super::{Engine, EngineError};
 use crate::kv::KvTables;
 use crate::stages::{StageHealth, StageLost, Stages};
@@ -20,12 +20,15 @@ impl Engine {
         self.flights.len()
     }
 
-    /// Begins a step, which [`Engine::end_step`] ends. Steps end in the order in which they began. Until a
-    /// step has ended, its sequences may be neither in another one, nor cut, copied or dropped.
+    /// Begins a step: exactly one run of the program, which appends tokens to sequences. A batch may hold parts
+    /// of prompts, single tokens and drafts to check; what a sequence gets does not depend on the others.
+    /// [`Engine::end_step`] ends it. Steps end in the order in which they began. Until a step has ended, its
+    /// sequences may be neither in another one, nor cut, copied or dropped.
     ///
     /// # Errors
-    /// As those of [`Engine::step`]; when a sequence is on its way in another step, or as many steps are as
-    /// may be.
+    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, there are not enough KV
+    /// blocks, a sequence is on its way in another step, or as many steps are as may be. Nothing has changed
+    /// then. Where there are several entries, [`EngineError::Entry`] says which one is at fault.
     pub fn begin_step(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         let is_away = |number: u32| {
             self.flights.iter().any(|flight| flight.sequences.iter().any(|(sequence, _)| *sequence == number))
@@ -44,7 +47,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends the oldest step that was begun, and hands its logits to `rows` as [`Engine::step`] does.
+    /// Ends the oldest step that was begun, and hands its logits to `rows`, on the workers, side by side.
     ///
     /// # Errors
     /// When none was begun, or another stage is lost: then all sequences are.
@@ -54,10 +57,10 @@ impl Engine {
     pub fn end_step(&mut self, rows: &dyn RowSink) -> Result<StepStats, EngineError> {
         let Some(flight) = self.flights.pop_front() else { return Err(EngineError::NoFlight) };
         let other = std::mem::replace(&mut self.run, flight);
-        let ended = self.execute(&mut Out::Workers(rows));
+        let ended = self.execute(rows);
+        // What the step was about stays, to be looked at.
+        self.spare.push(other);
         let stats = stats(&self.run);
-        let flight = std::mem::replace(&mut self.run, other);
-        self.spare.push(flight);
         self.note_lost(ended).map(|()| stats)
     }
 

@@ -12,12 +12,13 @@ mod rows;
 mod session;
 mod shelf;
 mod step;
-pub mod thread;
+mod steps;
 
 pub use error::EngineError;
 pub use prefix::Begun;
 pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
 pub use session::SavedSession;
+pub use steps::Steps;
 
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Executor, MemoryNeed};
@@ -27,12 +28,9 @@ use crate::kv::{Eviction, KvBudget, KvDemand, KvShape, KvTables, KvUsage};
 use crate::pool::{Pool, PoolConfig};
 use crate::profile::{Detail, Profile};
 use crate::stages::{StagesConfig, Upstream};
-use crate::tokenizer::Tokenizer;
-use crate::tokenizer_handle::TokenizerHandle;
 use crate::trace::Trace;
 use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
-use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::ModelInfo;
 use shelf::Disk;
 use std::collections::VecDeque;
@@ -88,8 +86,6 @@ pub struct Engine {
     /// Tells engines of this process apart.
     id: u64,
     model: ModelInfo,
-    tokenizer: Option<TokenizerHandle>,
-    chat_templates: Arc<ChatTemplates>,
     executor: Executor,
     tables: KvTables,
     shape: KvShape,
@@ -179,8 +175,6 @@ impl Engine {
             need,
             tables: KvTables::new(&model.kv, shape, config.eviction),
             model: model.clone(),
-            tokenizer: image.tokenizer().cloned(),
-            chat_templates: Arc::clone(image.chat_templates()),
             executor,
             shape,
             adapters: AdapterTable::new(model.adapters.as_ref(), 1),
@@ -200,29 +194,6 @@ impl Engine {
     /// Model facts.
     pub fn model(&self) -> &ModelInfo {
         &self.model
-    }
-
-    /// The plan's tokenizer; waits until it has been read.
-    ///
-    /// # Errors
-    /// When it could not be read.
-    pub fn tokenizer(&self) -> Result<Option<&Tokenizer>, EngineError> {
-        Ok(self.tokenizer.as_ref().map(TokenizerHandle::get).transpose()?)
-    }
-
-    /// The plan's tokenizer, to share; does not wait.
-    pub fn tokenizer_handle(&self) -> Option<&TokenizerHandle> {
-        self.tokenizer.as_ref()
-    }
-
-    /// Whether the plan has a tokenizer; does not wait.
-    pub fn has_tokenizer(&self) -> bool {
-        self.tokenizer.is_some()
-    }
-
-    /// The model's chat templates, and the tokens that they write by name.
-    pub fn chat_templates(&self) -> &ChatTemplates {
-        &self.chat_templates
     }
 
     /// Tokens a sequence may have.

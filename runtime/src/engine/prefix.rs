@@ -1,5 +1,6 @@
 //! Sequences that begin in the prefix cache.
 
+use super::steps::Steps;
 use super::{Engine, EngineError, Entry, SeqId};
 use crate::adapter::AdapterUse;
 use crate::kv::{CacheScope, PrefixStats, Tenant};
@@ -35,7 +36,7 @@ impl Engine {
     ///
     /// ```no_run
     /// # fn show(engine: &mut kernmill_runtime::Engine) -> Result<(), kernmill_runtime::EngineError> {
-    /// use kernmill_runtime::Entry;
+    /// use kernmill_runtime::{Entry, Steps};
     /// let prompt = [1, 2, 3, 4, 5];
     /// let begun = engine.begin(&prompt, &[], [0; 32])?;
     /// let rest = &prompt[begun.cached_tokens as usize..];

@@ -1,10 +1,10 @@
 //! One step: exactly one run of the program over a batch of tokens.
 
-use super::buffers::{Part, RunBuffers};
+use super::buffers::RunBuffers;
 use super::rows::{Entry, LogitRow, RowSink, StepStats};
 use super::shelf::apply;
-use super::{Engine, EngineError, SeqId};
-use crate::executor::{Portion, RowsIn, RowsOut, RowsTo};
+use super::{Engine, EngineError};
+use crate::executor::{Portion, RowsIn, RowsOut};
 use crate::kv::{BlockChange, KvError};
 use crate::stages::Upstream;
 use crate::vtune;
@@ -12,29 +12,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Receiver of the rows of logits.
-pub(super) enum Out<'a> {
-    Workers(&'a dyn RowSink),
-    Caller(&'a mut dyn FnMut(LogitRow<'_>)),
-}
-
 impl Engine {
-    /// Appends tokens to sequences by exactly one run of the program, and hands the wanted logits to `rows`,
-    /// on the workers, side by side. A batch may hold parts of prompts, single tokens and drafts to check;
-    /// what a sequence gets does not depend on the others.
-    ///
-    /// # Errors
-    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, or there are not
-    /// enough KV blocks. Nothing has changed then, and no row was handed out. Where there are several
-    /// entries, [`EngineError::Entry`] says which one is at fault.
-    ///
-    /// # Panics
-    /// When `rows` does. The step is done then.
-    pub fn step(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
-        self.one_run(batch)?;
-        self.run_parts(batch, &mut Out::Workers(rows))
-    }
-
     /// Checks a batch that is to be one run, and makes a part of each entry.
     pub(super) fn one_run(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         self.check_batch(batch)?;
@@ -42,70 +20,7 @@ impl Engine {
         if given > self.shape.chunk as usize {
             return Err(EngineError::TooManyTokens { given, most: self.shape.chunk });
         }
-        self.run.parts.clear();
-        let whole = batch.iter().enumerate();
-        self.run.parts.extend(whole.map(|(entry, of)| Part { entry, from: 0, to: of.tokens.len() }));
         Ok(())
-    }
-
-    /// Appends any count of tokens to sequences, by as many steps as it takes, and hands the wanted logits to
-    /// `rows` on the workers.
-    ///
-    /// # Errors
-    /// As those of [`Engine::step`], but for the count of tokens. When KV blocks run out, the steps before
-    /// have been done.
-    ///
-    /// # Panics
-    /// When `rows` does. The step that made the row is done then, and none after it.
-    pub fn extend(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
-        self.run_all(batch, &mut Out::Workers(rows))
-    }
-
-    /// Does as [`Engine::extend`], but the rows go to the calling thread, in the order of the entries and
-    /// their tokens.
-    ///
-    /// # Errors
-    /// As those of [`Engine::extend`].
-    pub fn extend_in_order(
-        &mut self,
-        batch: &[Entry<'_>],
-        rows: &mut dyn FnMut(LogitRow<'_>),
-    ) -> Result<StepStats, EngineError> {
-        self.run_all(batch, &mut Out::Caller(rows))
-    }
-
-    /// The logits after the last of `tokens`, any count of which are appended to one sequence.
-    ///
-    /// # Errors
-    /// As those of [`Engine::extend`].
-    pub fn append(&mut self, id: SeqId, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), EngineError> {
-        self.extend_in_order(&[Entry::last(id, tokens)], &mut |row| {
-            logits.clear();
-            logits.extend_from_slice(row.logits);
-        })?;
-        Ok(())
-    }
-
-    /// Runs all tokens, as many at a time as a run takes.
-    fn run_all(&mut self, batch: &[Entry<'_>], out: &mut Out<'_>) -> Result<StepStats, EngineError> {
-        self.check_batch(batch)?;
-        let mut done = StepStats::default();
-        let (mut entry, mut from) = (0, 0);
-        while entry < batch.len() {
-            self.run.parts.clear();
-            let mut room = self.shape.chunk as usize;
-            while entry < batch.len() && room > 0 {
-                let count = batch[entry].tokens.len();
-                let to = count.min(from + room);
-                self.run.parts.push(Part { entry, from, to });
-                room -= to - from;
-                (entry, from) = if to == count { (entry + 1, 0) } else { (entry, to) };
-            }
-            let stats = self.run_parts(batch, out)?;
-            done.tokens += stats.tokens;
-            done.rows += stats.rows;
-        }
-        Ok(done)
     }
 
     pub(super) fn check_batch(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
@@ -151,23 +66,12 @@ impl Engine {
         }
     }
 
-    /// Runs the parts of a checked batch.
-    fn run_parts(&mut self, batch: &[Entry<'_>], out: &mut Out<'_>) -> Result<StepStats, EngineError> {
-        if !self.flights.is_empty() {
-            return Err(EngineError::InFlight);
-        }
-        self.prepare(batch)?;
-        let ran = self.send().and_then(|()| self.execute(out));
-        self.note_lost(ran)?;
-        Ok(stats(&self.run))
-    }
-
-    /// Makes room for the parts of a checked batch, and puts the run together.
+    /// Makes room for a checked batch, and puts the run together.
     pub(super) fn prepare(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         let run = &mut self.run;
         run.sequences.clear();
-        let of = |part: &Part| (batch[part.entry].sequence.number, (part.to - part.from) as u32);
-        run.sequences.extend(run.parts.iter().map(of));
+        let of = |entry: &Entry<'_>| (entry.sequence.number, entry.tokens.len() as u32);
+        run.sequences.extend(batch.iter().map(of));
         let (executor, disk, upstream) = (&mut self.executor, &mut self.disk, &mut self.upstream);
         let on_change = &mut |change: BlockChange<'_>| {
             if let (BlockChange::Copy { kind, from, to }, Some(upstream)) = (change, upstream.as_mut()) {
@@ -177,7 +81,7 @@ impl Engine {
         };
         self.tables
             .reserve(&run.sequences, on_change)
-            .map_err(|(part, error)| of_entry(error.into(), run.parts[part].entry, batch.len()))?;
+            .map_err(|(entry, error)| of_entry(error.into(), entry, batch.len()))?;
         self.gather(batch);
         Ok(())
     }
@@ -205,22 +109,21 @@ impl Engine {
         run.batch.clear();
         run.wanted.clear();
         run.origins.clear();
-        for part in &run.parts {
-            let Entry { sequence, tokens, logits } = batch[part.entry];
+        for (entry, Entry { sequence, tokens, logits }) in batch.iter().enumerate() {
             let start = self.tables.length(sequence.number);
             let adapter = self.sequence_adapters[sequence.number as usize];
-            for (position, at) in (start..).zip(part.from..part.to) {
+            for (position, (at, token)) in (start..).zip(tokens.iter().enumerate()) {
                 if logits.wants(at, tokens.len()) {
                     run.wanted.push(run.batch.len() as u32);
-                    run.origins.push((part.entry, at));
+                    run.origins.push((entry, at));
                 }
-                run.batch.push(tokens[at], position, sequence.number, adapter);
+                run.batch.push(*token, position, sequence.number, adapter);
             }
         }
     }
 
     /// Runs the batch, counts its tokens as stored, and passes on a panic of what took the rows.
-    pub(super) fn execute(&mut self, out: &mut Out<'_>) -> Result<(), EngineError> {
+    pub(super) fn execute(&mut self, sink: &dyn RowSink) -> Result<(), EngineError> {
         let back = self.upstream.as_mut().map(Upstream::receive).transpose()?;
         let (portion, rows_in) = match (&back, &self.upstream) {
             (Some(rows), Some(upstream)) => {
@@ -232,22 +135,11 @@ impl Engine {
         let _told = vtune::Step::begin(self.run.batch.len());
         let RunBuffers { batch, wanted, origins, sequences, .. } = &mut self.run;
         let (tables, adapters) = (self.tables.view(), &self.adapters);
-        match out {
-            Out::Workers(sink) => {
-                let sink: &dyn RowSink = *sink;
-                let take = |worker: usize, at: usize, logits: &[f32]| {
-                    panicked.catch(|| sink.row(worker, row_of(origins[at], logits)));
-                };
-                let out = RowsOut::Logits(RowsTo::Workers(&take));
-                self.executor.run_portion(portion, batch, wanted, tables, adapters, rows_in, out)?;
-            }
-            Out::Caller(out) => {
-                let mut take =
-                    |at: usize, logits: &[f32]| panicked.catch(|| out(row_of(origins[at], logits)));
-                let out = RowsOut::Logits(RowsTo::Caller(&mut take));
-                self.executor.run_portion(portion, batch, wanted, tables, adapters, rows_in, out)?;
-            }
-        }
+        let take = |worker: usize, at: usize, logits: &[f32]| {
+            panicked.catch(|| sink.row(worker, row_of(origins[at], logits)));
+        };
+        let out = RowsOut::Logits(&take);
+        self.executor.run_portion(portion, batch, wanted, tables, adapters, rows_in, out)?;
         let mut from = 0;
         for (sequence, count) in sequences {
             let to = from + *count as usize;
@@ -296,7 +188,7 @@ impl Panicked {
 }
 
 /// An error with the entry that it belongs to, where there are several.
-fn of_entry(error: EngineError, entry: usize, entries: usize) -> EngineError {
+pub(super) fn of_entry(error: EngineError, entry: usize, entries: usize) -> EngineError {
     match entries {
         1 => error,
         _ => EngineError::Entry { entry, source: Box::new(error) },

@@ -30,7 +30,7 @@ pub(crate) use portion::{Portion, RowsIn, RowsOut};
 pub use replay::Replay;
 pub(crate) use replay::Replayed;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
-pub(crate) use rows::RowsTo;
+pub(crate) use rows::WorkersTake;
 
 use crate::adapter::{AdapterTable, LoraTargetSet};
 use crate::code::ExecutableCode;

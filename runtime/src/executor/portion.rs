@@ -6,7 +6,7 @@ use super::dispatch::{Stage, TimedRun, dispatch};
 use super::meter::StepSample;
 use super::record::Recorder;
 use super::rows::Slab;
-use super::{Batch, BatchError, Executor, RowsTo, arguments};
+use super::{Batch, BatchError, Executor, WorkersTake, arguments};
 use crate::adapter::AdapterTable;
 use crate::kv::BlockTables;
 use kernmill_plan::abi::{Args, LOGIT_SLAB};
@@ -33,8 +33,8 @@ pub(crate) enum RowsIn<'a> {
 
 /// Where a portion's results go.
 pub(crate) enum RowsOut<'a> {
-    /// Logits of the wanted rows.
-    Logits(RowsTo<'a>),
+    /// Logits of the wanted rows, to the workers that have them.
+    Logits(&'a WorkersTake<'a>),
     /// Rows of all tokens at the cut, appended buffer by buffer.
     All(&'a mut Vec<u8>),
     /// Rows of the wanted tokens at the cut, which is behind the last layer.
@@ -57,7 +57,7 @@ impl Executor {
         tables: BlockTables<'_>,
         adapters: &AdapterTable,
         rows_in: RowsIn<'_>,
-        mut out: RowsOut<'_>,
+        out: RowsOut<'_>,
     ) -> Result<(), BatchError> {
         batch.count_runs();
         let batch = &*batch;
@@ -121,27 +121,23 @@ impl Executor {
         let vocab = self.limits.vocab as usize;
         let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
         let (pool, memory, state) = (&mut self.pool, &mut self.memory, &mut self.dispatching);
-        let mut hand_out = |stages: &[Stage<'_>], slab: Slab, out: &mut RowsOut<'_>| {
+        let mut hand_out = |stages: &[Stage<'_>], slab: Slab, out: &RowsOut<'_>| {
             let to_workers = match out {
-                RowsOut::Logits(RowsTo::Workers(to)) => Some((slab, *to)),
+                RowsOut::Logits(to) => Some((slab, *to)),
                 _ => None,
             };
             dispatch(pool, memory, state, stages, lora_targets, &timed, to_workers);
-            if let RowsOut::Logits(RowsTo::Caller(out)) = out {
-                // SAFETY: the dispatch has ended, and the next one begins after this.
-                unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
-            }
         };
         let slab = Slab::new(rows_at, vocab, 0, first_slab.len());
         if stages.iter().any(|stage| !stage.steps.is_empty()) {
-            hand_out(&stages, slab, &mut out);
+            hand_out(&stages, slab, &out);
         }
         for (slab, rows) in rows.chunks(slab_rows).enumerate().skip(1).filter(|_| has_logits) {
             let args = Args { logit_rows: rows.len() as u32, logit_index: rows.as_ptr(), ..tail };
             let (steps, first) = (&class.logit_steps[..], class.steps.len());
             let stages = [Stage { steps, first, args: &args, gather: None }];
             let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
-            hand_out(&stages, slab, &mut out);
+            hand_out(&stages, slab, &out);
         }
         let arena = self.memory.arena.as_slice();
         let has_moved = narrow.is_some_and(|only| only.step < to);

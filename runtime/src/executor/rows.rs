@@ -1,14 +1,6 @@
-//! Handing out rows of logits: on the workers, side by side, or on the calling thread, in order.
+//! Handing out rows of logits on the workers, side by side.
 
 use kernmill_plan::format::f32_row_stride;
-
-/// Receiver of rows of logits: of their index among the wanted ones, and `[vocab]` values.
-pub(crate) enum RowsTo<'a> {
-    /// All workers, each its share; also told which worker it is.
-    Workers(&'a WorkersTake<'a>),
-    /// The calling thread.
-    Caller(&'a mut dyn FnMut(usize, &[f32])),
-}
 
 /// Takes rows on the workers: the worker, the row's index among the wanted ones, and its logits.
 pub(crate) type WorkersTake<'a> = dyn Fn(usize, usize, &[f32]) + Sync + 'a;

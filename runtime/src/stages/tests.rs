@@ -4,7 +4,7 @@
 use super::hello::{Wish, call, prepare};
 use super::wire::{ALIVE, Order, ROWS, STEP, Update, send};
 use super::*;
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow};
+use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, Steps};
 use crate::image::PlanImage;
 use crate::kv::KvBudget;
 use crate::pool::PoolConfig;

@@ -3,7 +3,6 @@
 
 mod code;
 mod disk;
-mod generation;
 mod prefixes;
 mod steps;
 mod tests;
@@ -48,13 +47,6 @@ fn image_of(classes: &[u32]) -> PlanImage {
         }
     }
     PlanImage::sealed(program(classes), weights.freeze().unwrap())
-}
-
-/// The plan with a byte-level tokenizer: token b is byte b, 256 ends the text.
-pub(crate) fn image_with_tokenizer() -> PlanImage {
-    let json = crate::tokenizer::tests::byte_tokenizer_json();
-    let read = move || crate::Tokenizer::from_json(&json, VOCAB);
-    image().with_tokenizer(Some(crate::TokenizerHandle::start(read)))
 }
 
 /// The logits after the last of `tokens`: what the kernels compute, in plain loops.

@@ -2,7 +2,7 @@
 
 use super::tests::allocations;
 use super::{VOCAB, expected, image};
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId};
+use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId, Steps};
 use crate::kv::{Eviction, KvBudget, KvError, PrefixStats};
 use crate::pool::PoolConfig;
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use super::{VOCAB, expected, image};
 use crate::ErrorKind;
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, SeqId};
+use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, SeqId, Steps};
 use crate::kv::{KvBudget, KvError};
 use crate::pool::PoolConfig;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,16 +2,13 @@
 
 use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image, wide_image};
 use crate::ErrorKind;
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId};
+use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId, Steps};
 use crate::executor::LoadError;
-use crate::generate::GenerateParams;
 use crate::kv::KvError;
 use crate::pool::PoolConfig;
 use crate::profile::{Detail, Profile, Work};
-use crate::sampler::SamplerParams;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -246,18 +243,6 @@ fn bad_requests_are_refused_before_anything_runs() {
     assert_eq!(refused(&[(id, &[1]), (id, &[2])]), twice);
     engine.drop_sequence(id);
     assert!(matches!(engine.extend(&[Entry::silent(id, &[1])], &()), Err(EngineError::NoSequence)));
-    let long = tokens(201, 0);
-    let params = GenerateParams { max_tokens: 1, ..GenerateParams::default() };
-    let mut generate = |prompt: &[u32], params: &GenerateParams| {
-        engine.generate(prompt, params, &mut |_| ControlFlow::Continue(())).unwrap_err()
-    };
-    assert!(matches!(generate(&[], &params), EngineError::EmptyPrompt));
-    assert!(matches!(generate(&long, &params), EngineError::PromptTooLong { tokens: 201, context: 200 }));
-    assert!(matches!(generate(&[7, 300], &params), EngineError::Token { index: 1, token: 300, vocab: 300 }));
-    let stop = GenerateParams { stop: vec!["x".to_owned()], ..params.clone() };
-    assert!(matches!(generate(&[7], &stop), EngineError::NoTokenizer));
-    let sampler = SamplerParams { top_p: 2.0, ..SamplerParams::default() };
-    assert!(matches!(generate(&[7], &GenerateParams { sampler, ..params }), EngineError::Sampler(_)));
     assert!(engine.create().is_ok(), "a refused request keeps no sequence");
 }
 
@@ -344,18 +329,6 @@ fn engines_that_cannot_be_are_refused() {
     // The contracts of kernels state the least scratch; more is sound, and may be too much.
     let memory = refused(|i, _| i.program_mut().scratch_bytes = 1 << 45);
     assert!(matches!(memory, EngineError::Load(LoadError::Memory { .. })), "{memory}");
-}
-
-#[test]
-fn a_broken_tokenizer_is_an_error_when_it_is_needed() {
-    let read = || crate::Tokenizer::from_json(b"{", VOCAB);
-    let image = image().with_tokenizer(Some(crate::TokenizerHandle::start(read)));
-    let mut engine = Engine::new(&image, config(1, 1, None)).unwrap();
-    assert!(engine.has_tokenizer());
-    assert!(matches!(engine.tokenizer(), Err(EngineError::Tokenizer(_))));
-    let params = GenerateParams { max_tokens: 3, ..GenerateParams::default() };
-    let refused = engine.generate(&[7], &params, &mut |_| ControlFlow::Continue(()));
-    assert!(matches!(refused, Err(EngineError::Tokenizer(_))));
 }
 
 /// Logits are handed out within a step: a panic there leaves an engine whose sequences can be dropped, and

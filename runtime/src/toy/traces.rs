@@ -2,7 +2,7 @@
 
 use super::tests::{allocations, config, engine, tokens};
 use super::{image, wide_image};
-use crate::engine::{Engine, Entry};
+use crate::engine::{Engine, Entry, Steps};
 use crate::profile::{Detail, kind};
 use crate::trace::{Activity, Trace};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! What a collector is told. It is a library in C, which the interfaces' loaders find as they find VTune's.
 
 use super::announce;
-use crate::engine::{Engine, EngineConfig, Entry};
+use crate::engine::{Engine, EngineConfig, Entry, Steps};
 use crate::toy::image;
 use std::path::Path;
 use std::process::Command;

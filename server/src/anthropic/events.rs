@@ -1,6 +1,6 @@
 //! The events of a message, and the message as a whole.
 
-use crate::chat::pieces::{End, Outcome, Piece};
+use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
 use kernmill::chat::Part;
 use serde_json::{Value, json};
@@ -135,11 +135,11 @@ impl Events {
 
 /// Why the message ended, and the stop string that ended it.
 fn stop_reason(outcome: &Outcome) -> (&'static str, Option<&str>) {
-    match (&outcome.end, outcome.stop.as_deref()) {
-        (End::Length, _) => ("max_tokens", None),
-        (End::Calls, None) => ("tool_use", None),
-        (End::Stop | End::Calls, Some(stop)) => ("stop_sequence", Some(stop)),
-        (End::Stop | End::Refused(_) | End::Failed(_), _) => ("end_turn", None),
+    match (outcome.reason, outcome.stop.as_deref()) {
+        ("length", _) => ("max_tokens", None),
+        ("tool_calls", None) => ("tool_use", None),
+        ("stop" | "tool_calls", Some(stop)) => ("stop_sequence", Some(stop)),
+        _ => ("end_turn", None),
     }
 }
 
@@ -169,14 +169,15 @@ fn figures([new, cached, output, reasoning]: [usize; 4]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::Events;
-    use crate::chat::pieces::{End, Outcome, Piece};
+    use crate::chat::pieces::{Outcome, Piece};
     use kernmill::chat::{Anomalies, Part};
     use serde_json::{Value, json};
     use std::time::Duration;
 
-    fn outcome(end: End) -> Outcome {
+    fn outcome(reason: &'static str) -> Outcome {
         Outcome {
-            end,
+            reason,
+            error: None,
             stop: None,
             prompt_tokens: 10,
             cached_tokens: 4,
@@ -200,7 +201,7 @@ mod tests {
             pieces.push(Piece::Delta(text.to_owned(), Vec::new()));
             pieces.push(Piece::End(true));
         }
-        let outcome = outcome(End::Calls);
+        let outcome = outcome("tool_calls");
         pieces.push(Piece::Done(Box::new(outcome.clone())));
         let mut events = Events::new("nano".to_owned(), 10);
         let mut sent = events.begin();
@@ -238,7 +239,7 @@ mod tests {
         let mut events = Events::new("nano".to_owned(), 10);
         events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
         events.take(Piece::Delta("{\"a\": ".to_owned(), Vec::new()));
-        let outcome = outcome(End::Length);
+        let outcome = outcome("length");
         events.take(Piece::Done(Box::new(outcome.clone())));
         let message = events.message(&outcome);
         assert_eq!(message["content"][0]["input"], json!({ "partial_json": "{\"a\": " }));
@@ -252,7 +253,7 @@ mod tests {
             events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
             events.take(Piece::Delta(text.to_owned(), Vec::new()));
             events.take(Piece::End(true));
-            let message = events.message(&outcome(End::Calls));
+            let message = events.message(&outcome("tool_calls"));
             assert_eq!(message["content"][0]["input"], json!({}), "{text:?}");
         }
     }

@@ -113,7 +113,6 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
 mod tests {
     use crate::scripted::{Scripted, events, send, state};
     use crate::state::Config;
-    use kernmill::runtime::StopReason;
     use kernmill::serve::Finish;
     use serde_json::{Value, json};
 
@@ -251,7 +250,7 @@ mod tests {
         let id = body.as_object_mut().unwrap().remove("request_id").unwrap();
         assert!(id.as_str().unwrap().starts_with("req_"), "{id}");
         assert_eq!((status, body), (500, error));
-        let backend = Scripted::new(&["Hel"], Finish::Stop(StopReason::MaxTokens));
+        let backend = Scripted::new(&["Hel"], Finish::MaxTokens);
         let state = crate::scripted::state(backend, Config::default());
         let (_, _, text) = send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({}))).await;
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["stop_reason"], "max_tokens");

@@ -29,7 +29,7 @@ static NO_ALIASES: BTreeMap<String, String> = BTreeMap::new();
 
 /// Reads lines as the routes read their bodies.
 pub struct Reader {
-    facts: Facts,
+    facts: Arc<Facts>,
     adapters: Vec<String>,
     date: Option<Date>,
     max_tokens: Option<u32>,
@@ -45,7 +45,7 @@ impl Reader {
     pub fn new(loaded: &Loaded, options: &BatchOptions) -> Result<Reader, Error> {
         let name = &loaded.image.program().model.name;
         Ok(Reader {
-            facts: Facts::of(loaded, name, &options.end_tokens)?,
+            facts: Arc::new(Facts::of(loaded, name, &options.end_tokens)?),
             adapters: loaded.engine.adapter_store().names().map(str::to_owned).collect(),
             date: options.date.date(),
             max_tokens: options.max_tokens,
@@ -54,7 +54,7 @@ impl Reader {
     }
 
     /// What does not change while the batch runs.
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &Arc<Facts> {
         &self.facts
     }
 

@@ -16,9 +16,10 @@ pub use options::BatchOptions;
 pub use output::Answers;
 pub use stats::BatchStats;
 
+use crate::backend::Facts;
 use draft::{Draft, Reader};
 use kernmill::lines::Lines;
-use kernmill::serve::{Answer, Config, Event, RequestId, Serving, Tick};
+use kernmill::serve::{self, Answer, Config, Event, Listener, Serving, ServingThread, Ticket};
 use kernmill::tools::engine_figures::EngineFigures;
 use kernmill::{Error, Loaded, Result};
 use line::BatchLine;
@@ -27,6 +28,8 @@ use session::{Session, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 /// Told of every request that has ended; whether to go on. What is not answered then is left for the next
@@ -55,14 +58,16 @@ pub fn run(
         ..Config::default()
     };
     let reader = Reader::new(&loaded, options)?;
-    let mut serving = Serving::new(loaded.engine, config)?;
+    let mut serving = loaded.into_serving(config)?;
     serving.verify_hits(options.verify_cache)?;
     let mut batch = Batch {
-        serving,
+        thread: ServingThread::start(serving)?,
         output,
         reader,
         start: Instant::now(),
         stats: BatchStats::default(),
+        ended: channel(),
+        begun: 0,
         running: BTreeMap::new(),
         names: BTreeSet::new(),
         sessions: BTreeMap::new(),
@@ -72,43 +77,26 @@ pub fn run(
     let mut is_read = false;
     loop {
         // A few more than can run: what is read early only takes memory.
-        while !is_read && batch.serving.len() < 4 * options.parallel as usize && batch.held < MOST_HELD {
+        while !is_read && batch.running.len() < 4 * options.parallel as usize && batch.held < MOST_HELD {
             match lines.read()? {
                 Some((number, line)) => batch.read(&line, number)?,
                 None => is_read = true,
             }
         }
-        if batch.serving.is_empty() {
+        if batch.running.is_empty() {
             break;
         }
-        let (mut ended, mut complete) = (Vec::new(), Vec::new());
-        let (running, facts) = (&mut batch.running, batch.reader.facts());
-        let tick = batch.serving.tick(&mut |id, event| match event {
-            Event::Done(answer) => ended.push((id, *answer)),
-            Event::Token(token) => {
-                if running.get_mut(&id).is_some_and(|(_, draft)| !draft.take(facts, token)) {
-                    complete.push(id);
-                }
-            }
-        })?;
-        for id in complete {
-            batch.serving.cancel(id);
-        }
-        for (id, answer) in ended {
-            batch.end(id, answer)?;
-            batch.note_stats();
-            if !on_progress(&batch.stats) {
-                batch.serving.save_cache();
-                return Ok(batch.stats);
-            }
-        }
-        if tick == Tick::Idle(None) && !batch.serving.is_empty() {
-            let what = "the scheduler has requests and nothing to run (bug: please report it)";
-            return Err(Error::Work(what.to_owned()));
+        // As long as something runs, its listener has a sender.
+        let Ok(ended) = batch.ended.1.recv() else { break };
+        batch.end(ended)?;
+        batch.note_stats()?;
+        if !on_progress(&batch.stats) {
+            batch.thread.give(Serving::cancel_all);
+            break;
         }
     }
-    batch.note_stats();
-    batch.serving.save_cache();
+    batch.note_stats()?;
+    batch.thread.end();
     Ok(batch.stats)
 }
 
@@ -117,18 +105,67 @@ const MOST_HELD: usize = 4096;
 
 /// A batch on its way.
 struct Batch<'a> {
-    serving: Serving,
+    thread: ServingThread,
     output: &'a mut Answers,
     reader: Reader,
     start: Instant,
     stats: BatchStats,
-    /// Requests that wait or run in the engine, with their answers so far.
-    running: BTreeMap<RequestId, (BatchLine, Draft)>,
+    /// Requests that have ended come here.
+    ended: (Sender<Ended>, Receiver<Ended>),
+    /// Requests that have begun.
+    begun: u64,
+    /// Requests that wait or run in the engine, by their number.
+    running: BTreeMap<u64, (BatchLine, Ticket)>,
     /// Names of this input: each answer must have one of its own.
     names: BTreeSet<String>,
     sessions: BTreeMap<String, Session>,
     /// Turns that wait for the ones before them.
     held: usize,
+}
+
+/// A request that has ended: its number, and the answer, or why there is none.
+struct Ended(u64, std::result::Result<(Draft, Box<Answer>), String>);
+
+/// Makes an answer of what it hears.
+struct Writer {
+    number: u64,
+    facts: Arc<Facts>,
+    /// Until the end.
+    draft: Option<Draft>,
+    ended: Sender<Ended>,
+}
+
+impl Writer {
+    /// Tells the end, once.
+    fn end(&mut self, with: impl FnOnce(Draft) -> std::result::Result<(Draft, Box<Answer>), String>) {
+        if let Some(draft) = self.draft.take() {
+            let _ = self.ended.send(Ended(self.number, with(draft)));
+        }
+    }
+}
+
+impl Listener for Writer {
+    fn taken(&mut self, taken: serve::Result<()>) {
+        if let Err(error) = taken {
+            self.end(|_| Err(error.to_string()));
+        }
+    }
+
+    fn hear(&mut self, event: Event) -> bool {
+        match event {
+            Event::Token(token) => self.draft.as_mut().is_some_and(|draft| draft.take(&self.facts, token)),
+            Event::Done(answer) => {
+                self.end(|draft| Ok((draft, answer)));
+                true
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.end(|_| Err("the engine has ended".to_owned()));
+    }
 }
 
 impl Batch<'_> {
@@ -177,13 +214,12 @@ impl Batch<'_> {
 
     /// Submits a request behind what was said before it; why there is none, if so, which is written.
     fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
-        let submitted = self.reader.read(&line, said).and_then(|(request, draft)| {
-            let id = self.serving.submit(request).map_err(|error| error.to_string())?;
-            Ok((id, draft))
-        });
-        match submitted {
-            Ok((id, draft)) => {
-                self.running.insert(id, (line, draft));
+        match self.reader.read(&line, said) {
+            Ok((request, draft)) => {
+                let (number, facts) = (self.begun, self.reader.facts().clone());
+                self.begun += 1;
+                let writer = Writer { number, facts, draft: Some(draft), ended: self.ended.0.clone() };
+                self.running.insert(number, (line, self.thread.submit(request, writer)));
                 Ok(None)
             }
             Err(why) => {
@@ -252,26 +288,32 @@ impl Batch<'_> {
     }
 
     /// Writes the answer to a request that has ended.
-    fn end(&mut self, id: RequestId, answer: Answer) -> Result<()> {
-        let Some((line, draft)) = self.running.remove(&id) else { return Ok(()) };
-        let said = draft.said(&answer);
-        let made = draft.finish(self.reader.facts(), &answer, line.session());
-        let failure = match made {
-            Err(why) => {
+    fn end(&mut self, Ended(number, ended): Ended) -> Result<()> {
+        let Some((line, _)) = self.running.remove(&number) else { return Ok(()) };
+        let ended = ended.map_err(|why| (format!("line {}: {why}", line.number), Vec::new()));
+        let made = ended.and_then(|(draft, answer)| {
+            let said = draft.said(&answer);
+            match draft.finish(self.reader.facts(), &answer, line.session()) {
+                Ok(body) => Ok((body, answer, said)),
+                Err(why) => Err((why, said)),
+            }
+        });
+        let (failure, said) = match made {
+            Err((why, said)) => {
                 self.fail(&line.custom_id, &why)?;
-                if self.serving.stats().mismatches > 0 {
+                if self.thread.run(|serving| serving.stats().mismatches)? > 0 {
                     return Err(Error::Work(format!("`{}`: {why}", line.custom_id)));
                 }
-                Some(why)
+                (Some(why), said)
             }
-            Ok(body) => {
+            Ok((body, answer, said)) => {
                 self.stats.prompt_tokens += u64::from(answer.prompt_tokens);
                 self.stats.cached_tokens += u64::from(answer.cached_tokens);
                 self.stats.disk_tokens += u64::from(answer.disk_tokens);
                 self.stats.answered += 1;
                 self.stats.first_token_seconds += answer.first_token.unwrap_or_default().as_secs_f64();
                 self.output.write(&body_line(&line.custom_id, body))?;
-                None
+                (None, said)
             }
         };
         let Some(name) = line.session() else { return Ok(()) };
@@ -284,12 +326,14 @@ impl Batch<'_> {
         self.go_on(name)
     }
 
-    fn note_stats(&mut self) {
-        let served = self.serving.stats().clone();
+    fn note_stats(&mut self) -> Result<()> {
+        let seen = self.thread.run(|serving| (serving.stats().clone(), EngineFigures::of(serving.engine())));
+        let (served, engine) = seen?;
         let stats = &mut self.stats;
         stats.generated = served.generated;
         stats.served = served;
         stats.seconds = self.start.elapsed().as_secs_f64();
-        stats.engine = Some(EngineFigures::of(self.serving.engine()));
+        stats.engine = Some(engine);
+        Ok(())
     }
 }

@@ -178,7 +178,7 @@ impl Message {
 
 /// Why an answer ended, in the words of the form that calls have.
 pub fn finish_reason(outcome: &Outcome, is_older: bool) -> &'static str {
-    match outcome.finish_reason() {
+    match outcome.reason {
         "tool_calls" if is_older => "function_call",
         reason => reason,
     }

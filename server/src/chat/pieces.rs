@@ -3,7 +3,7 @@
 use super::custom::Unwrapping;
 use crate::error::ApiError;
 use kernmill::chat::{Anomalies, Part, Turn, Vocabulary};
-use kernmill::runtime::{DraftStats, StopReason};
+use kernmill::runtime::DraftStats;
 use kernmill::serve::{Answer, EndReason, Finish, Token};
 use kernmill::{Logprobs, chat};
 use std::collections::BTreeSet;
@@ -36,8 +36,10 @@ pub struct Scored {
 /// What a turn came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Why it ended.
-    pub end: End,
+    /// Why it ended, as OpenAI's chat API names it: `stop`, `tool_calls`, `length` or `error`.
+    pub reason: &'static str,
+    /// The error that it ended with, if it did.
+    pub error: Option<Box<ApiError>>,
     /// The stop string that ended it.
     pub stop: Option<String>,
     /// Tokens of the prompt.
@@ -62,46 +64,10 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-/// Why a turn ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum End {
-    /// The model ended its answer, or a stop string did.
-    Stop,
-    /// The model calls tools.
-    Calls,
-    /// There are as many tokens as were asked for, or as the context or the time allows.
-    Length,
-    /// The turn was not taken up, or what was asked for leaves no way on.
-    Refused(Box<ApiError>),
-    /// The server ended it, for this reason.
-    Failed(String),
-}
-
-impl End {
-    /// The end in a word, as OpenAI's chat API names it.
-    fn reason(&self) -> &'static str {
-        match self {
-            End::Stop => "stop",
-            End::Calls => "tool_calls",
-            End::Length => "length",
-            End::Refused(_) | End::Failed(_) => "error",
-        }
-    }
-}
-
 impl Outcome {
-    /// The reason as OpenAI's chat API names it.
-    pub fn finish_reason(&self) -> &'static str {
-        self.end.reason()
-    }
-
     /// The error that the turn ended with, if it did.
     pub fn error(&self) -> Option<ApiError> {
-        match &self.end {
-            End::Refused(error) => Some((**error).clone()),
-            End::Failed(why) => Some(ApiError::internal(why.clone())),
-            End::Stop | End::Calls | End::Length => None,
-        }
+        self.error.as_deref().cloned()
     }
 
     /// Tokens per second after the first one.
@@ -193,48 +159,45 @@ impl Pieces {
     /// Figures of an answer that this side ends.
     pub fn so_far(&self) -> Answer {
         Answer {
-            text: String::new(),
             tokens: self.tokens.clone(),
             prompt_tokens: self.prompt_tokens,
-            prompt_logprobs: Vec::new(),
-            cached_tokens: 0,
-            disk_tokens: 0,
-            drafts: DraftStats::default(),
-            finish: Finish::Stop(StopReason::Caller),
-            queued: None,
-            first_token: None,
-            took: Duration::ZERO,
+            ..Answer::empty(Finish::CANCELLED)
         }
     }
 
     /// Ends the answer as the backend did. A stop string that was found has cancelled it.
     pub fn done(&mut self, mut answer: Answer) -> &'static str {
         if self.has_ended() {
-            answer.finish = Finish::Stop(StopReason::Caller);
+            answer.finish = Finish::Complete;
         }
         let end = match &answer.finish {
-            Finish::Stop(StopReason::MaxTokens | StopReason::Context) => End::Length,
-            Finish::Stop(_) if self.turn.calls() > 0 => End::Calls,
-            Finish::Stop(_) => End::Stop,
-            Finish::Ended(EndReason::Draining) if self.tokens.is_empty() => {
-                End::Refused(Box::new(ApiError::drained()))
+            Finish::MaxTokens | Finish::Context => Ok("length"),
+            Finish::Token(_) | Finish::Text(_) | Finish::Complete if self.turn.calls() > 0 => {
+                Ok("tool_calls")
             }
-            Finish::Ended(EndReason::Expired | EndReason::Draining) => End::Length,
-            Finish::Ended(reason) => End::Failed(reason.to_string()),
-            Finish::Failed(why) => End::Failed(why.clone()),
-            Finish::Unavailable(why) => End::Refused(Box::new(ApiError::stage_lost(why))),
-            Finish::Astray(why) => End::Refused(Box::new(ApiError::invalid(why.clone()))),
+            Finish::Token(_) | Finish::Text(_) | Finish::Complete => Ok("stop"),
+            Finish::Ended(EndReason::Draining) if self.tokens.is_empty() => Err(ApiError::drained()),
+            Finish::Ended(EndReason::Expired | EndReason::Draining) => Ok("length"),
+            Finish::Ended(reason) => Err(ApiError::internal(reason.to_string())),
+            Finish::Failed(why) => Err(ApiError::internal(why.clone())),
+            Finish::Unavailable(why) => Err(ApiError::stage_lost(why)),
+            Finish::Astray(why) => Err(ApiError::invalid(why.clone())),
         };
-        let reason = end.reason();
+        let reason = *end.as_ref().unwrap_or(&"error");
         self.end(end, answer);
         reason
     }
 
-    /// Ends the answer for a reason.
-    pub fn end(&mut self, end: End, answer: Answer) {
-        self.turn.finish(matches!(end, End::Stop | End::Calls));
+    /// Ends the answer, for a reason as OpenAI's chat API names it or with an error.
+    pub fn end(&mut self, end: Result<&'static str, ApiError>, answer: Answer) {
+        let (reason, error) = match end {
+            Ok(reason) => (reason, None),
+            Err(error) => ("error", Some(Box::new(error))),
+        };
+        self.turn.finish(matches!(reason, "stop" | "tool_calls"));
         self.done = Some(Piece::Done(Box::new(Outcome {
-            end,
+            reason,
+            error,
             stop: self.turn.stop().map(str::to_owned),
             prompt_tokens: answer.prompt_tokens,
             cached_tokens: answer.cached_tokens,

@@ -1,6 +1,6 @@
 //! A model's turn: from a conversation to the pieces of an answer. All APIs of conversations go through it.
 
-use super::pieces::{End, Piece, Pieces};
+use super::pieces::{Piece, Pieces};
 use crate::backend::{Backend, Facts, Running};
 use crate::error::ApiError;
 use crate::prompt;
@@ -229,7 +229,7 @@ impl Turn {
             if let Err(error) = self.ready(false).await {
                 self.running = None;
                 let answer = self.pieces.so_far();
-                self.pieces.end(End::Refused(Box::new(error)), answer);
+                self.pieces.end(Err(error), answer);
                 continue;
             }
             let running = self.running.as_mut()?;

@@ -11,7 +11,7 @@ use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
 use kernmill::Logprobs;
-use kernmill::runtime::{StopReason, Tokenizer};
+use kernmill::runtime::Tokenizer;
 use kernmill::serve::{Answer, EndReason, Event, Finish, Token};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -95,8 +95,8 @@ impl Listed {
 /// When the server is at fault, or the request leaves no way on.
 fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
     match &answer.finish {
-        Finish::Stop(StopReason::MaxTokens | StopReason::Context) => Ok("length"),
-        Finish::Stop(_) => Ok("stop"),
+        Finish::MaxTokens | Finish::Context => Ok("length"),
+        Finish::Token(_) | Finish::Text(_) | Finish::Complete => Ok("stop"),
         Finish::Ended(EndReason::Draining) if answer.tokens.is_empty() => Err(ApiError::drained()),
         Finish::Ended(EndReason::Expired | EndReason::Draining) => Ok("length"),
         Finish::Ended(reason) => Err(ApiError::internal(reason.to_string())),

@@ -4,7 +4,6 @@ use super::response::{Shows, check_size, finish};
 use crate::backend::{Running, SubmitError};
 use crate::error::ApiError;
 use crate::state::State;
-use kernmill::runtime::StopReason;
 use kernmill::serve::{Answer, Event, Finish, RefusalReason};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -94,7 +93,7 @@ impl Part {
     async fn end(&mut self, mut piece: SequenceOutput, answer: Answer) -> Result<(), ApiError> {
         let (info, reason) = finish(self.state.backend.facts(), &answer, self.has_deadline)?;
         self.state.metrics.ended(reason, answer.tokens.len(), answer.first_token, answer.took);
-        if let Finish::Stop(StopReason::Text(text)) = &answer.finish
+        if let Finish::Text(text) = &answer.finish
             && self.shows.text
             && self.shows.stop_strings
         {

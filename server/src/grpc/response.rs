@@ -4,7 +4,6 @@ use crate::backend::Facts;
 use crate::error::ApiError;
 use crate::limits;
 use kernmill::Logprobs;
-use kernmill::runtime::StopReason;
 use kernmill::serve::{Answer, EndReason, Finish};
 use prost::Message;
 use vllm_proto::candidate_token_info::TokenInfo;
@@ -107,18 +106,18 @@ pub fn finish(
         ..FinishInfo::default()
     };
     let reason = match &answer.finish {
-        Finish::Stop(StopReason::MaxTokens | StopReason::Context) => FinishReason::Length,
-        Finish::Stop(StopReason::Token(id)) => {
+        Finish::MaxTokens | Finish::Context => FinishReason::Length,
+        Finish::Token(id) => {
             let is_end = facts.end_tokens.contains(id);
             info.stop_reason = Some(if is_end { Reason::EosTokenId(*id) } else { Reason::StopTokenId(*id) });
             FinishReason::Stop
         }
-        Finish::Stop(StopReason::Text(text)) => {
+        Finish::Text(text) => {
             info.stop_reason = Some(Reason::StopString(text.clone()));
             FinishReason::Stop
         }
-        Finish::Stop(StopReason::Complete) => FinishReason::Stop,
-        Finish::Stop(StopReason::Caller) | Finish::Ended(EndReason::Cancelled) => FinishReason::Aborted,
+        Finish::Complete => FinishReason::Stop,
+        Finish::Ended(EndReason::Cancelled) => FinishReason::Aborted,
         Finish::Ended(EndReason::Draining) if answer.tokens.is_empty() => return Err(ApiError::drained()),
         Finish::Ended(EndReason::Draining) => FinishReason::Aborted,
         Finish::Ended(EndReason::Expired) if !has_deadline => FinishReason::Length,

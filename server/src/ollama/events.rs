@@ -3,7 +3,7 @@
 use super::request::Route;
 use crate::backend::Facts;
 use crate::chat::message::logprobs;
-use crate::chat::pieces::{End, Outcome, Piece};
+use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
 use kernmill::chat::Part;
 use serde_json::{Map, Value, json};
@@ -143,7 +143,7 @@ impl Answer {
 
 /// Adds how an answer ended, and what it took.
 fn add_figures(object: &mut Map<String, Value>, outcome: &Outcome) {
-    let reason = if outcome.end == End::Length { "length" } else { "stop" };
+    let reason = if outcome.reason == "length" { "length" } else { "stop" };
     let first = outcome.first_token.unwrap_or(outcome.took);
     let queued = outcome.queued.unwrap_or_default();
     object.insert("done".to_owned(), json!(true));

@@ -5,7 +5,6 @@ use crate::scripted::{Scripted, send, state};
 use crate::state::{Config, State};
 use axum::http::HeaderMap;
 use kernmill::chat::Part;
-use kernmill::runtime::StopReason;
 use kernmill::serve::Finish;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -223,7 +222,7 @@ async fn a_failure_ends_the_stream_with_an_error() {
     let (status, _, lines) = post(&failed, CHAT, &ask(CHAT, json!({ "stream": false }))).await;
     assert_eq!((status, &lines[0]["error"]), (500, &json!("it broke")));
     assert!(lines[0]["request_id"].as_str().unwrap().starts_with("req_"), "{}", lines[0]);
-    let cut = state(Scripted::new(&["Hel"], Finish::Stop(StopReason::MaxTokens)), Config::default());
+    let cut = state(Scripted::new(&["Hel"], Finish::MaxTokens), Config::default());
     let (_, _, lines) = post(&cut, GENERATE, &ask(GENERATE, json!({ "raw": true }))).await;
     assert_eq!(lines.last().unwrap()["done_reason"], "length");
 }

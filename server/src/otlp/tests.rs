@@ -7,7 +7,6 @@ use crate::scripted::{Scripted, state};
 use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use kernmill::runtime::StopReason;
 use kernmill::serve::{EndReason, Finish};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -274,7 +273,7 @@ async fn spans_say_how_answers_end() {
     let messages = json!([{ "role": "user", "content": "A" }]);
     let stops = json!({ "model": "nano", "messages": messages, "stop": "b" });
     for (finish_, path, body, reasons, error, status) in [
-        (Finish::Stop(StopReason::MaxTokens), "/v1/completions", &prompt, json!(["length"]), Value::Null, 0),
+        (Finish::MaxTokens, "/v1/completions", &prompt, json!(["length"]), Value::Null, 0),
         (
             Finish::Ended(EndReason::Cancelled),
             "/v1/chat/completions",

@@ -3,7 +3,7 @@
 use super::open::Open;
 use super::store::Generated;
 use crate::chat::message::own_figures;
-use crate::chat::pieces::{End, Outcome, Piece};
+use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
 use crate::state::State;
 use kernmill::chat::{Item, Part};
@@ -217,10 +217,10 @@ impl Events {
             }
             self.generated.push((*index, ids.to_vec()));
         }
-        let status = match outcome.end {
-            End::Stop | End::Calls => "completed",
-            End::Length => "incomplete",
-            End::Refused(_) | End::Failed(_) => "failed",
+        let status = match outcome.reason {
+            "stop" | "tool_calls" => "completed",
+            "length" => "incomplete",
+            _ => "failed",
         };
         self.last = self.response(status, Some(outcome));
         let response = self.last.clone();
@@ -278,14 +278,16 @@ pub fn usage(outcome: &Outcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::Events;
-    use crate::chat::pieces::{End, Outcome, Piece};
+    use crate::chat::pieces::{Outcome, Piece};
+    use crate::error::ApiError;
     use kernmill::chat::{Anomalies, Item, Part};
     use serde_json::{Map, Value, json};
     use std::time::Duration;
 
-    fn outcome(end: End) -> Piece {
+    fn outcome(reason: &'static str) -> Piece {
         Piece::Done(Box::new(Outcome {
-            end,
+            reason,
+            error: (reason == "error").then(|| Box::new(ApiError::internal("gone"))),
             stop: None,
             prompt_tokens: 10,
             cached_tokens: 4,
@@ -326,7 +328,7 @@ mod tests {
             Piece::Begin(call),
             delta("{}"),
             Piece::End(true),
-            outcome(End::Calls),
+            outcome("tool_calls"),
         ]);
         let kinds: Vec<String> =
             sent.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
@@ -383,7 +385,7 @@ mod tests {
     #[test]
     fn answers_that_are_cut_or_fail_say_so() {
         let begun = || vec![Piece::Begin(Part::Answer), delta("a"), Piece::End(false)];
-        let (sent, last, _) = run(begun().into_iter().chain([outcome(End::Length)]).collect());
+        let (sent, last, _) = run(begun().into_iter().chain([outcome("length")]).collect());
         assert_eq!(sent.last().unwrap()["type"], "response.incomplete");
         assert_eq!(last["incomplete_details"], json!({ "reason": "max_output_tokens" }));
         assert_eq!(
@@ -391,7 +393,7 @@ mod tests {
             (&json!("incomplete"), &json!("incomplete"))
         );
         // The item is closed also where the end of its part is missing.
-        let pieces = vec![Piece::Begin(Part::Answer), delta("a"), outcome(End::Failed("gone".to_owned()))];
+        let pieces = vec![Piece::Begin(Part::Answer), delta("a"), outcome("error")];
         let (sent, last, _) = run(pieces);
         assert_eq!(sent.last().unwrap()["type"], "response.failed");
         assert_eq!(last["error"], json!({ "code": "server_error", "message": "gone" }));

@@ -5,7 +5,7 @@ use super::edit::{Edit, edits};
 use super::sound::sound_image;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
-    Engine, EngineConfig, Entry, ErrorKind, LogitRow, LogitRows, Sampler, SamplerParams, SeqId,
+    Engine, EngineConfig, Entry, ErrorKind, LogitRow, LogitRows, Sampler, SamplerParams, SeqId, Steps,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ fn drawn(tenant: u64) -> Request {
 
 #[test]
 fn a_request_may_be_without_drafts() {
-    let mut serving = Serving::with_clock(engine(256, 1, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(256, 1, None), Config::default());
     // Ten tokens again and again, which the model goes on with.
     let prompt: Vec<u32> = (0..120).map(|n| 40 + n % 10).collect();
     let bias = (0..3072).filter(|token| !(40..50).contains(token)).map(|token| (token, -100.0)).collect();
@@ -28,7 +28,7 @@ fn a_request_may_be_without_drafts() {
 
 #[test]
 fn predictions_and_earlier_answers_of_the_tenant_make_texts_come_faster() {
-    let mut serving = Serving::with_clock(engine(256, 1, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(256, 1, None), Config::default());
     let first = answers_in_turn(&mut serving, &[drawn(1)]).remove(0);
     let predicted = Request { prediction: first.tokens.clone(), ..drawn(2) };
     // Another answer lies between the two of tenant 1, and others ask what it asked.
@@ -44,26 +44,4 @@ fn predictions_and_earlier_answers_of_the_tenant_make_texts_come_faster() {
     assert!(accepted(&answers[2]) > 80, "by an answer before: {:?}", answers[2].drafts);
     // What others were told makes nothing faster: the time would tell it.
     assert_eq!(answers[3].drafts, first.drafts);
-}
-
-#[test]
-fn the_tenant_that_was_not_heard_of_longest_makes_way() {
-    let mut histories = Histories::default();
-    let answer: Vec<u32> = (0..20).collect();
-    (0..64).for_each(|tenant| histories.add(cache_of(tenant, [0; 16]), &answer));
-    let knows = |histories: &mut Histories, tenant| {
-        let mut drafter = SuffixDrafter::with_history(histories.of(cache_of(tenant, [0; 16])));
-        drafter.follow(&[5, 6, 7]);
-        let mut tokens = Vec::new();
-        drafter.guess(3, &mut tokens);
-        tokens == [8, 9, 10]
-    };
-    assert!(knows(&mut histories, 0) && knows(&mut histories, 63));
-    // Tenant 0 was heard of since, tenant 1 was not.
-    histories.add(cache_of(64, [0; 16]), &answer);
-    assert!(knows(&mut histories, 0) && !knows(&mut histories, 1));
-    assert!(knows(&mut histories, 64) && knows(&mut histories, 40));
-    // Salted answers are another's.
-    histories.add(cache_of(70, [1; 16]), &answer);
-    assert!(!knows(&mut histories, 70));
 }

@@ -5,8 +5,6 @@ mod random;
 
 use super::*;
 use crate::constrain::{self, Constraint, Lexicon, Rule};
-use kernmill_runtime::{Sampler, Tokenizer};
-use std::sync::LazyLock;
 
 /// Rules of several kinds, with a check that knows nothing of how they are followed.
 struct Ruled {
@@ -56,19 +54,14 @@ fn ruled(n: u64) -> Ruled {
 
 /// What holds texts of nano to rules.
 fn lexicon() -> &'static Lexicon {
-    static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
-        let json = include_bytes!("../../../../model-specs/nano/tokenizer.json");
-        let tokenizer = Tokenizer::from_json(json, 3072).unwrap();
-        constrain::lexicon(&tokenizer.into(), 3072, &[]).unwrap()
-    });
+    static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| constrain::lexicon(tokenizer(), 3072, &[]).unwrap());
     &LEXICON
 }
 
 /// Requests whose texts are held to rules, among others that are not. Most texts come to an end: tokens that
 /// close something are made likelier.
-fn ruled_requests(engine: &Engine, count: u64) -> Vec<Request> {
-    let tokenizer = engine.tokenizer().unwrap().unwrap();
-    let closers = ["\"", "}", "]", "."].map(|text| tokenizer.encode(text, false).unwrap());
+fn ruled_requests(count: u64) -> Vec<Request> {
+    let closers = ["\"", "}", "]", "."].map(|text| encode(text, false));
     let bias: Vec<(u32, f32)> =
         closers.iter().filter(|ids| ids.len() == 1).map(|ids| (ids[0], 6.0)).collect();
     let hold = |(n, request): (usize, Request)| {
@@ -85,53 +78,26 @@ fn ruled_requests(engine: &Engine, count: u64) -> Vec<Request> {
         let stop = if n % 6 == 5 { ["u8", "o", "e", "in"].map(str::to_owned).to_vec() } else { Vec::new() };
         Request { constraint: Some(constraint), sampler, max_tokens, stop, ..request }
     };
-    requests(engine, count).into_iter().enumerate().map(hold).collect()
-}
-
-/// The tokens of a request made one by one, by the masks alone: nothing is forced, batched or cached.
-fn one_by_one(engine: &mut Engine, request: &Request) -> Vec<u32> {
-    let mut constraint = request.constraint.clone().unwrap();
-    let mut sampler = Sampler::new(request.sampler.clone(), 3072).unwrap();
-    sampler.prompt(&request.prompt);
-    let sequence = engine.create().unwrap();
-    let (mut known, mut run, mut logits) = (request.prompt.clone(), 0, Vec::new());
-    while known.len() - request.prompt.len() < request.max_tokens as usize {
-        engine.append(sequence, &known[run..], &mut logits).unwrap();
-        run = known.len();
-        let mask = constrain::token_mask(constraint.mask().unwrap());
-        if constraint.is_done() {
-            break;
-        }
-        let token = sampler.choose(&logits, run as u64, Some(&mask)).unwrap();
-        sampler.accept(token);
-        constraint.accept(token).unwrap();
-        known.push(token);
-    }
-    engine.drop_sequence(sequence);
-    known.split_off(request.prompt.len())
+    requests(count).into_iter().enumerate().map(hold).collect()
 }
 
 #[test]
 fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
     let mut solo = engine(256, 1, None);
-    let requests = ruled_requests(&solo, 40);
+    let requests = ruled_requests(40);
     let (mut complete, mut cut, mut stopped) = (0, 0, 0);
     for (n, request) in requests.iter().enumerate().filter(|(_, request)| request.constraint.is_some()) {
-        let (text, summary) = alone(&mut solo, request);
-        match &summary.stop {
-            StopReason::Complete => {
+        let Alone { text, tokens, finish } = alone(&mut solo, request);
+        match &finish {
+            Finish::Complete => {
                 complete += 1;
                 assert!((ruled(n as u64).check)(&text), "{n}: {text} {:?}", ruled(n as u64).rule);
-                // Whatever was forced is what would have been chosen.
-                assert_eq!(one_by_one(&mut solo, request), summary.tokens, "{n}: {text}");
-                assert!(summary.decode_steps <= summary.decoded);
             }
-            StopReason::MaxTokens => {
+            Finish::MaxTokens => {
                 cut += 1;
-                assert_eq!(summary.tokens.len(), request.max_tokens as usize);
-                assert_eq!(one_by_one(&mut solo, request), summary.tokens, "{n}: {text}");
+                assert_eq!(tokens.len(), request.max_tokens as usize);
             }
-            StopReason::Text(stop) => {
+            Finish::Text(stop) => {
                 stopped += 1;
                 assert!(request.stop.contains(stop) && !text.contains(stop.as_str()), "{n}: {text}");
             }
@@ -145,7 +111,7 @@ fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
     let tight = Config { growth: 8, ..config.clone() };
     let twice = [&requests[..], &requests[..]].concat();
     for (config, memory) in [(config, None), (small, None), (tight, Some(engine_bytes() * 3 / 2))] {
-        let serving = Serving::with_clock(engine(256, 6, memory), config, clock()).unwrap();
+        let serving = serve_on(engine(256, 6, memory), config);
         let stats = same_as_alone(serving, &twice);
         assert!(stats.hits > 0 && stats.steps < stats.generated / 2, "{stats:?}");
         assert!(stats.drafts.accepted > 0, "{stats:?}");
@@ -155,7 +121,7 @@ fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
 /// Forced tokens run in one step with the token before them.
 #[test]
 fn tokens_without_a_choice_take_no_steps_of_their_own() {
-    let mut serving = Serving::with_clock(engine(256, 1, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(256, 1, None), Config::default());
     let rule =
         Rule::Regex("(yes|no), that is what the documentation of the standard library says\\.".to_owned());
     let constraint = Constraint::new(lexicon(), &rule).unwrap();
@@ -171,37 +137,35 @@ fn tokens_without_a_choice_take_no_steps_of_their_own() {
     // The limit of tokens falls among the forced ones.
     for max_tokens in 1..seen {
         let ends = in_turn(&mut serving, &[Request { max_tokens, ..request.clone() }]);
-        assert_eq!(ends, [Finish::Stop(StopReason::MaxTokens)]);
+        assert_eq!(ends, [Finish::MaxTokens]);
     }
     let ends = in_turn(&mut serving, &[Request { max_tokens: seen, ..request.clone() }]);
-    assert_eq!(ends, [Finish::Stop(StopReason::Complete)], "the last token completes the text");
+    assert_eq!(ends, [Finish::Complete], "the last token completes the text");
     // The context ends among them too.
-    let short = Serving::with_clock(engine(12, 1, None), Config::default(), clock()).unwrap();
+    let short = serve_on(engine(12, 1, None), Config::default());
     same_as_alone(short, &[request]);
 }
 
 /// A constraint that cannot be followed, or is another model's, is its own request's trouble.
 #[test]
 fn a_constraint_that_fails_ends_its_request_alone() {
-    let mut serving = Serving::with_clock(engine(256, 2, None), Config::default(), clock()).unwrap();
+    let mut serving = serve_on(engine(256, 2, None), Config::default());
     // Every letter makes the automaton larger, until it is too much work.
     let heavy = Rule::Lark("start: /(.*a.{200}){1,50}b/\n".to_owned());
     let refused = Constraint::new(lexicon(), &Rule::Regex("(".to_owned())).unwrap_err().to_string();
     assert!(refused.starts_with("the regular expression cannot be followed"), "{refused}");
     let heavy = Constraint::new(lexicon(), &heavy).unwrap();
-    let a = serving.engine().tokenizer().unwrap().unwrap().encode("a", false).unwrap()[0];
+    let a = encode("a", false)[0];
     let sampler = SamplerParams { logit_bias: vec![(a, 50.0)], ..SamplerParams::default() };
     let held = Request { constraint: Some(heavy), sampler, ..Request::greedy(vec![1, 2], 200) };
     let ends = crowd(&mut serving, &[held, Request::greedy(vec![3, 4], 60)]);
     let Finish::Astray(why) = &ends[0] else { panic!("{ends:?}") };
     assert!(why.starts_with("the constraint cannot be followed any further") && !why.contains('\n'), "{why}");
-    assert_eq!(ends[1], Finish::Stop(StopReason::MaxTokens));
+    assert_eq!(ends[1], Finish::MaxTokens);
     let kv = serving.engine().kv();
     assert_eq!(kv.free, kv.blocks);
 
-    let json = include_bytes!("../../../../model-specs/nano/tokenizer.json");
-    let tokenizer = Tokenizer::from_json(json, 3072).unwrap();
-    let other = constrain::lexicon(&tokenizer.into(), 3000, &[]).unwrap();
+    let other = constrain::lexicon(tokenizer(), 3000, &[]).unwrap();
     let other = Constraint::new(&other, &Rule::JsonObject).unwrap();
     let wrong = Request { constraint: Some(other), ..Request::greedy(vec![1], 5) };
     let error = serving.submit(wrong).unwrap_err().to_string();
@@ -232,4 +196,27 @@ fn crowd(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
             .unwrap();
     }
     ids.iter().map(|id| ends[id].clone()).collect()
+}
+
+/// A stop string that is the text of a special token stops at the token, whether or not it is shown.
+#[test]
+fn a_stop_string_that_is_a_special_token_stops_there() {
+    let mut serving = serve_on(engine(64, 1, None), Config::default());
+    let end = tokenizer().get().unwrap().special_token_id("<|end|>").unwrap();
+    let sampler = SamplerParams { logit_bias: vec![(end, 1000.0)], ..SamplerParams::default() };
+    let request = Request { sampler, ..Request::greedy(vec![5, 6, 7], 5) };
+    let mut run = |stop: &[&str], shows_special| {
+        let stop = stop.iter().map(|text| (*text).to_owned()).collect();
+        let request = Request { stop, shows_special, ..request.clone() };
+        let Answer { text, finish, .. } = answers_in_turn(&mut serving, &[request]).remove(0);
+        (text, finish)
+    };
+    assert_eq!(run(&[], false), (String::new(), Finish::MaxTokens));
+    assert_eq!(run(&[], true), ("<|end|>".repeat(5), Finish::MaxTokens));
+    assert_eq!(run(&["|><|"], true), ("<|end".to_owned(), Finish::Text("|><|".to_owned())));
+    for shows_special in [false, true] {
+        assert_eq!(run(&["<|end|>"], shows_special), (String::new(), Finish::Text("<|end|>".to_owned())));
+    }
+    // A start of a stop string that the end cuts short is text.
+    assert_eq!(run(&["<|end|><|end|><|end|><|end|><|end|><"], true).0, "<|end|>".repeat(5));
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
 use kernmill_runtime::trace::Trace;
-use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId};
+use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId, Steps};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;

@@ -5,7 +5,7 @@ use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, SeqId};
+use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, SeqId, Steps};
 use std::time::{Duration, Instant};
 
 /// Elements of weights above which nothing is measured: random ones would take long to make.

@@ -6,10 +6,10 @@ use super::svg;
 use super::target::{EngineTarget, Target};
 use crate::error::Result;
 use crate::model::Loaded;
-use crate::serve::{Config, Serving};
 use crate::tools::engine_figures::EngineFigures;
 use crate::tools::stats::{jain, mean, quantile, sorted};
 use kernmill_runtime::measure::peak_resident;
+use kernmill_serve::Config;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -74,13 +74,13 @@ impl LoadReport {
         seconds: Option<Duration>,
         on_progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<LoadReport> {
-        let (level, engine) = (loaded.level().name().to_owned(), loaded.engine);
+        let (level, engine) = (loaded.level().name().to_owned(), &loaded.engine);
         let (name, preset) = (engine.model().name.clone(), engine.model().preset.clone());
         let model = [name, preset, level, engine.threads().to_string()];
         let config = Config::default().with_sequences(parallel);
-        let mut target = EngineTarget::new(Serving::new(engine, config)?)?;
+        let mut target = EngineTarget::new(loaded.into_serving(config)?)?;
         let outcome = drive(&mut target, &load, seconds, on_progress)?;
-        let engine = Some(EngineFigures::of(target.serving().engine()));
+        let engine = Some(target.figures()?);
         Ok(LoadReport { load, outcome, limits, model, endpoint: None, parallel, engine })
     }
 

@@ -1,9 +1,12 @@
 //! What a load is put on.
 
 use crate::error::{Error, Result};
-use crate::serve::{Answer, EndReason, Event, Finish, Request, RequestId, Serving, Tick};
+use crate::tools::engine_figures::EngineFigures;
 use kernmill_runtime::AdapterUse;
-use std::thread::sleep;
+use kernmill_serve::{Event, Listener, Request, Serving, ServingThread, Ticket};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A request to a target.
@@ -77,10 +80,17 @@ pub trait Target {
     fn totals(&self) -> Totals;
 }
 
+/// News of a request, and when it came.
+type Dated = (u64, Duration, News);
+
 /// The engine of this process as a target.
 pub struct EngineTarget {
-    serving: Serving,
+    thread: ServingThread,
     start: Instant,
+    next: u64,
+    running: BTreeMap<u64, Ticket>,
+    news: (Sender<Dated>, Receiver<Dated>),
+    seen: Arc<Mutex<([u32; 2], Totals)>>,
 }
 
 /// The longest wait for news, so that Ctrl-C is seen.
@@ -91,33 +101,61 @@ impl EngineTarget {
     ///
     /// # Errors
     /// When the engine fails.
-    pub fn new(mut serving: Serving) -> Result<EngineTarget> {
-        serving.submit(Request::greedy(vec![0], 4))?;
-        while !serving.is_empty() {
-            serving.tick(&mut |_, _| {})?;
-        }
-        Ok(EngineTarget { serving, start: Instant::now() })
+    pub fn new(serving: Serving) -> Result<EngineTarget> {
+        let seen = Arc::new(Mutex::default());
+        let noted = Arc::clone(&seen);
+        let thread = ServingThread::start_observed(serving, move |serving: &mut Serving| {
+            let (queue, stats) = (serving.queue(), serving.stats());
+            let totals = Totals { steps: stats.steps, busy: stats.busy, preemptions: stats.preemptions };
+            let queue = [queue.running.iter().sum(), queue.waiting.iter().sum()];
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = (queue, totals);
+        })?;
+        thread.text(Request::greedy(vec![0], 4))?.whole()?;
+        let (start, running) = (Instant::now(), BTreeMap::new());
+        Ok(EngineTarget { thread, start, next: 0, running, news: channel(), seen })
     }
 
-    /// What was served, with the engine.
-    pub fn serving(&mut self) -> &mut Serving {
-        &mut self.serving
+    /// The state of the engine.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub fn figures(&self) -> Result<EngineFigures> {
+        Ok(self.thread.run(|serving| EngineFigures::of(serving.engine()))?)
+    }
+
+    fn seen(&self) -> ([u32; 2], Totals) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn news(event: Event) -> News {
-    match event {
-        Event::Token(_) => News::Token,
-        Event::Done(answer) => {
-            let Answer { tokens, cached_tokens, finish, .. } = *answer;
-            match finish {
-                Finish::Stop(_) | Finish::Ended(EndReason::MaxTokens) => {
-                    News::Done { tokens, cached: cached_tokens }
-                }
-                Finish::Ended(reason) => News::Failed(reason.to_string()),
-                Finish::Failed(why) | Finish::Unavailable(why) | Finish::Astray(why) => News::Failed(why),
-            }
+/// Reports what becomes of one request.
+struct Reporter {
+    number: u64,
+    start: Instant,
+    told: Sender<Dated>,
+}
+
+impl Reporter {
+    fn tell(&self, news: News) -> bool {
+        self.told.send((self.number, self.start.elapsed(), news)).is_ok()
+    }
+}
+
+impl Listener for Reporter {
+    fn taken(&mut self, taken: kernmill_serve::Result<()>) {
+        if let Err(error) = taken {
+            self.tell(News::Failed(error.to_string()));
         }
+    }
+
+    fn hear(&mut self, event: Event) -> bool {
+        self.tell(match event {
+            Event::Token(_) => News::Token,
+            Event::Done(answer) => match answer.finish.error() {
+                None => News::Done { tokens: answer.tokens, cached: answer.cached_tokens },
+                Some(error) => News::Failed(error.to_string()),
+            },
+        })
     }
 }
 
@@ -134,34 +172,39 @@ impl Target for EngineTarget {
             drafts: false,
             ..Request::greedy(ask.prompt.to_vec(), ask.answer)
         };
-        self.serving.submit(request).map(|id| id.0).map_err(|error| error.to_string())
+        let (number, start, told) = (self.next, self.start, self.news.0.clone());
+        self.next += 1;
+        self.running.insert(number, self.thread.submit(request, Reporter { number, start, told }));
+        Ok(number)
     }
 
     fn poll(&mut self, until: Option<Duration>, on_news: &mut OnNews<'_>) -> Result<()> {
-        let start = self.start;
-        let tick = self.serving.tick(&mut |id, event| on_news(id.0, start.elapsed(), news(event)))?;
-        let Tick::Idle(wake) = tick else { return Ok(()) };
-        if wake.is_none() && until.is_none() && !self.serving.is_empty() {
-            let what = "the scheduler has requests and nothing to run (bug: please report it)";
-            return Err(Error::Work(what.to_owned()));
+        if let Some(why) = self.thread.failure() {
+            return Err(Error::Work(why.to_owned()));
         }
-        // The scheduler's clock is older than this one, so that its time tells nothing but that it waits.
         let rest = until.map_or(NAP, |until| until.saturating_sub(self.now()).min(NAP));
-        sleep(if wake.is_some() { rest.min(Duration::from_millis(1)) } else { rest });
+        let mut next = self.news.1.recv_timeout(rest).ok();
+        while let Some((number, time, news)) = next {
+            if news != News::Token {
+                self.running.remove(&number);
+            }
+            on_news(number, time, news);
+            next = self.news.1.try_recv().ok();
+        }
         Ok(())
     }
 
     fn cancel(&mut self, request: u64) {
-        self.serving.cancel(RequestId(request));
+        if let Some(ticket) = self.running.get(&request) {
+            ticket.cancel();
+        }
     }
 
     fn queue(&self) -> [u32; 2] {
-        let stats = self.serving.queue();
-        [stats.running.iter().sum(), stats.waiting.iter().sum()]
+        self.seen().0
     }
 
     fn totals(&self) -> Totals {
-        let stats = self.serving.stats();
-        Totals { steps: stats.steps, busy: stats.busy, preemptions: stats.preemptions }
+        self.seen().1
     }
 }

@@ -4,7 +4,6 @@ use super::{Served, ask};
 use crate::backend::Backend;
 use crate::scripted::{Scripted, send, state};
 use crate::state::Config;
-use kernmill::runtime::StopReason;
 use kernmill::serve::{Finish, Request};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -108,7 +107,7 @@ async fn http_and_grpc_ask_for_the_same() {
 
 #[tokio::test]
 async fn responses_have_what_was_asked_for() {
-    let backend = Scripted::new(&["Yes", " STOP"], Finish::Stop(StopReason::Text("STOP".to_owned())));
+    let backend = Scripted::new(&["Yes", " STOP"], Finish::Text("STOP".to_owned()));
     let served = Served::new(backend.clone(), Config::default()).await;
     let mut client = served.inference().await;
     let GenerateResponse { prompt_info, outputs } = client.generate(ask("Hi", 5)).await.unwrap().into_inner();

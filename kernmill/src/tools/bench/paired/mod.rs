@@ -26,7 +26,7 @@ use crate::tools::stats::Quartiles;
 use fastrand::Rng;
 use kernmill_plan::probe::ReadWay;
 use kernmill_runtime::measure::{major_faults, stolen_seconds};
-use kernmill_runtime::{Engine, Entry, SeqId};
+use kernmill_runtime::{Engine, Entry, SeqId, Steps};
 use series::{Sample, Series, Unit};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

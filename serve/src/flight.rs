@@ -5,13 +5,13 @@ use kernmill_scheduler::RequestId;
 use std::time::Duration;
 
 /// A step that has begun.
-pub(super) struct Flight {
+pub(crate) struct Flight {
     pub parts: Vec<Part>,
     pub start: Duration,
 }
 
 /// What an entry of the plan becomes.
-pub(super) struct Part {
+pub(crate) struct Part {
     pub id: RequestId,
     pub sequence: SeqId,
     /// Known tokens that run; none if all are cached.

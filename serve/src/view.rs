@@ -1,6 +1,6 @@
 //! What the scheduler asks of the engine's KV cache.
 
-use super::active::Active;
+use crate::active::Active;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_runtime::kv::CHECKPOINT_TOKENS;
 use kernmill_runtime::{Engine, KvDemand};
@@ -8,7 +8,7 @@ use kernmill_scheduler::{Blocks, Demand, Memory, RequestId, StartDemand};
 use std::collections::BTreeMap;
 
 /// The cache as it is between two steps.
-pub(super) struct View<'a> {
+pub(crate) struct View<'a> {
     pub engine: &'a Engine,
     pub active: &'a BTreeMap<RequestId, Active>,
 }

@@ -1,8 +1,8 @@
 //! Sequences of tokens in files, with their rows: saved between steps, and brought back into the prefix
 //! cache.
 
-use super::Serving;
 use crate::error::{Error, Result};
+use crate::serving::Serving;
 use kernmill_kv_store::{Layout, Session, SessionFile};
 use kernmill_runtime::{AdapterUse, Tenant};
 use std::path::Path;
@@ -32,12 +32,14 @@ pub fn read_session(path: &Path) -> Result<(Vec<u32>, String)> {
 }
 
 impl Serving {
-    /// From now on sequences can be saved. `layout` is that of the model ([`crate::Loaded::kv_layout`]).
+    /// From now on sequences can be saved. `layout` is that of the model ([`Engine::kv_layout`]).
+    ///
+    /// [`Engine::kv_layout`]: kernmill_runtime::Engine::kv_layout
     pub fn keep_sessions(&mut self, layout: Option<Layout>) {
         self.layout = layout;
     }
 
-    fn layout(&self) -> Result<Layout> {
+    pub(crate) fn layout(&self) -> Result<Layout> {
         let missing = "the model was loaded without the option for sessions";
         self.layout.ok_or_else(|| Error::BadInput(missing.to_owned()))
     }
@@ -48,12 +50,25 @@ impl Serving {
     /// # Errors
     /// When an adapter is not loaded, the sequence is too long, or the file cannot be written.
     pub fn save_session(&mut self, path: &Path, saved: &SavedTokens) -> Result<u32> {
-        let layout = self.layout()?;
-        let name = self.engine.model().name.clone();
-        let state = saved.note.clone().into_bytes();
-        let session = Session { name, layout, tokens: saved.tokens.clone(), blocks: Vec::new(), state };
-        let written = self.engine.save_session(path, session, &saved.adapters, saved.tenant);
-        Ok(written.map_err(|error| Error::Work(format!("{}: {error}", path.display())))?.tokens)
+        let (name, state) = (self.engine.model().name.clone(), saved.note.clone().into_bytes());
+        self.write_session(path, name, saved.tokens.clone(), state, &saved.adapters, saved.tenant)
+    }
+
+    /// Writes a session with the rows that are cached of its tokens; of how many tokens these are.
+    pub(crate) fn write_session(
+        &mut self,
+        path: &Path,
+        name: String,
+        tokens: Vec<u32>,
+        state: Vec<u8>,
+        adapters: &[AdapterUse],
+        tenant: Tenant,
+    ) -> Result<u32> {
+        let session = Session { name, layout: self.layout()?, tokens, blocks: Vec::new(), state };
+        let saved = self.engine.save_session(path, session, adapters, tenant);
+        let saved = saved.map_err(|error| Error::Work(format!("{}: {error}", path.display())))?;
+        tracing::info!("{}: {} tokens saved in {} records", path.display(), saved.tokens, saved.records);
+        Ok(saved.tokens)
     }
 
     /// Brings the rows of a saved sequence into the prefix cache; of how many of its tokens they are there.

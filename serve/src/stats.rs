@@ -4,7 +4,7 @@ use kernmill_runtime::DraftStats;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the steps of a [`Serving`](super::Serving) have done.
+/// What the steps of a [`Serving`](crate::Serving) have done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeStats {
     /// Steps that were run.
@@ -24,7 +24,7 @@ pub struct ServeStats {
     pub preemptions: u64,
     /// Starts that found a beginning of their text in the prefix cache.
     pub hits: u64,
-    /// Hits that were compared with computing the text anew ([`super::Serving::verify_hits`]).
+    /// Hits that were compared with computing the text anew ([`crate::Serving::verify_hits`]).
     pub verified: u64,
     /// Hits that were to be compared, for which there was no room.
     pub unverified: u64,
@@ -65,7 +65,7 @@ impl ServeStats {
     }
 
     /// Notes that a draft of some tokens was checked, and that its first `accepted` ones are right.
-    pub(super) fn checked(&mut self, tokens: usize, accepted: usize) {
+    pub(crate) fn checked(&mut self, tokens: usize, accepted: usize) {
         self.checked_drafts += 1;
         self.drafts.tokens += tokens as u64;
         self.drafts.accepted += accepted as u64;
@@ -77,7 +77,7 @@ impl ServeStats {
 
     /// Notes a step of `width` sequences, which took `time` from the end of the one before, and the tokens
     /// that it gave if it decoded only.
-    pub(super) fn note(&mut self, width: usize, decoded: Option<u64>, time: Duration) {
+    pub(crate) fn note(&mut self, width: usize, decoded: Option<u64>, time: Duration) {
         let stats = self.widths.entry(width as u32).or_default();
         stats.steps += 1;
         if let Some(tokens) = decoded {

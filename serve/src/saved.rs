@@ -4,14 +4,11 @@
 //! A text that goes on has the tokens that it would have without the break. Which token is chosen depends on
 //! the seed and the position alone, and on the tokens before where there are penalties; the file has both.
 
-use crate::adapters::AdapterSource;
 use crate::error::{Error, Result};
-use crate::model::Loaded;
-use crate::options::Options;
+use crate::request::{Answer, Request};
+use crate::serving::Serving;
 use kernmill_kv_store::{Session, SessionError, SessionFile};
 use kernmill_os::output::NewFile;
-use kernmill_runtime::kv::EVERYBODY;
-use kernmill_runtime::{GenerateParams, Summary};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -30,6 +27,8 @@ pub struct SavedText {
     file: Option<SessionFile>,
     state: State,
     restored: Restored,
+    /// Names of the text's adapters, with their scales.
+    adapters: Vec<String>,
 }
 
 /// What came back from a session.
@@ -53,17 +52,17 @@ struct State {
 }
 
 impl SavedText {
-    /// Opens the session in the file at `path`, for a model of `vocab` tokens, which is to be loaded with
-    /// these options. A file that is not there is a new session. Without a path nothing is restored or saved.
+    /// Opens the session in the file at `path`, for a model of `vocab` tokens whose texts use the adapters of
+    /// these names, such as `poet:0.5`. A file that is not there is a new session. Without a path nothing is
+    /// restored or saved.
     ///
     /// # Errors
     /// When the file is no session or is damaged where its tokens are, its tokens are not those of this
     /// vocabulary, or it could not be written again. The file stays as it is.
-    pub fn open(path: Option<&Path>, vocab: usize, options: &mut Options) -> Result<SavedText> {
+    pub fn open(path: Option<&Path>, vocab: usize, adapters: Vec<String>) -> Result<SavedText> {
         let Some(path) = path else { return Ok(SavedText::default()) };
-        options.sessions = true;
         NewFile::check(path).map_err(Error::read(path))?;
-        let new = SavedText { path: Some(path.to_owned()), ..SavedText::default() };
+        let new = SavedText { path: Some(path.to_owned()), adapters, ..SavedText::default() };
         let file = match SessionFile::open(path) {
             Ok(file) => file,
             Err(SessionError::Read(error)) if error.kind() == ErrorKind::NotFound => return Ok(new),
@@ -92,46 +91,35 @@ impl SavedText {
         self.path.is_some().then_some(self.restored)
     }
 
-    /// Prepares a model that was loaded with [`Options::sessions`] to go on with `prompt`, which begins with
-    /// the session's tokens: brings what the file has of it into the KV cache, and what was written into the
-    /// parameters, and the seed unless `has_seed`. Where not all comes back, the rest is computed when the
-    /// text goes on, and a note says why.
+    /// Prepares a request that goes on with the session, whose prompt begins with its tokens: brings what the
+    /// file has of it into the KV cache, and what was written into the request, and the seed unless
+    /// `has_seed`. Where not all comes back, the rest is computed when the text goes on; a sentence says why
+    /// then.
     ///
     /// # Errors
     /// When the adapters cannot be used.
     pub fn restore(
         &mut self,
-        loaded: &mut Loaded,
-        prompt: &[u32],
-        params: &mut GenerateParams,
+        serving: &mut Serving,
+        request: &mut Request,
         has_seed: bool,
-        options: &Options,
-    ) -> Result<()> {
-        params.written = self.state.written.iter().map(|(token, count)| (*token, *count)).collect();
+    ) -> Result<Option<String>> {
+        request.written = self.state.written.iter().map(|(token, count)| (*token, *count)).collect();
         if let Some(seed) = self.state.seed.filter(|_| !has_seed) {
-            params.sampler.seed = Some(seed);
+            request.sampler.seed = Some(seed);
         }
         let start = Instant::now();
-        let note = self.bring(loaded, prompt, params, &options.adapters)?;
+        let note = self.bring(serving, request)?;
         self.restored.seconds = start.elapsed().as_secs_f64();
-        if let Some(note) = note {
-            options.observer.note(&note);
-        }
-        Ok(())
+        Ok(note)
     }
 
     /// Brings what the file has of a prompt; a sentence that says why not all came back, if so.
-    fn bring(
-        &mut self,
-        loaded: &mut Loaded,
-        prompt: &[u32],
-        params: &GenerateParams,
-        adapters: &[AdapterSource],
-    ) -> Result<Option<String>> {
-        let (Some(path), Some(file), Some(layout)) = (&self.path, &self.file, loaded.kv_layout()) else {
+    fn bring(&mut self, serving: &mut Serving, request: &Request) -> Result<Option<String>> {
+        let (Some(path), Some(file), Some(layout)) = (&self.path, &self.file, serving.layout) else {
             return Ok(None);
         };
-        let (name, ours, path) = (&file.session().name, name(loaded, adapters), path.display());
+        let (name, ours, path) = (&file.session().name, self.name(serving), path.display());
         let known = file.session().tokens.len();
         if *name != ours {
             return Ok(Some(format!(
@@ -143,8 +131,9 @@ impl SavedText {
                 "{path} was saved with other weights, another spec or another version: its {known} tokens are computed anew"
             )));
         }
+        let Request { prompt, adapters, .. } = request;
         self.restored.tokens =
-            loaded.engine.restore_session(file, prompt, layout, &params.adapters, EVERYBODY)?;
+            serving.engine.restore_session(file, prompt, layout, adapters, request.cache_of())?;
         // The last token of a prompt is run in any case.
         let expected = self.state.rows.min(prompt.len().saturating_sub(1) as u32);
         let restored = self.restored.tokens;
@@ -156,50 +145,35 @@ impl SavedText {
         }))
     }
 
-    /// Saves the text as it is after `summary`, with `prompt` before it. The file appears whole, or stays
-    /// what it was. Only its owner can read it.
+    /// Saves the text as it is after an answer to `request`. The file appears whole, or stays as it was. Only
+    /// its owner can read it.
     ///
     /// # Errors
     /// When the text is too long for a session, or the file cannot be written.
-    pub fn save(
-        &self,
-        loaded: &mut Loaded,
-        prompt: &[u32],
-        summary: &Summary,
-        params: &GenerateParams,
-        options: &Options,
-    ) -> Result<()> {
+    pub fn save(&self, serving: &mut Serving, request: &Request, answer: &Answer) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let failed = |error: SessionError| Error::Work(format!("{}: {error}", path.display()));
-        let layout = loaded.kv_layout().ok_or_else(|| {
-            Error::BadInput("the model was loaded without the option for sessions".to_owned())
-        })?;
         let mut state = self.state.clone();
-        state.seed = params.sampler.seed;
-        summary.tokens.iter().for_each(|token| *state.written.entry(*token).or_insert(0) += 1);
-        let tokens = [prompt, &summary.tokens].concat();
-        state.rows = loaded.engine.session_tokens(&tokens, &params.adapters, EVERYBODY)?;
-        let name = name(loaded, &options.adapters);
-        let session = Session { name, layout, tokens, blocks: Vec::new(), state: state.encode() };
-        let saved = loaded.engine.save_session(path, session, &params.adapters, EVERYBODY);
-        let saved = saved.map_err(failed)?;
-        tracing::info!("{}: {} tokens saved in {} records", path.display(), saved.tokens, saved.records);
-        Ok(())
+        state.seed = request.sampler.seed;
+        answer.tokens.iter().for_each(|token| *state.written.entry(*token).or_insert(0) += 1);
+        let tokens = [&*request.prompt, &*answer.tokens].concat();
+        let (adapters, tenant) = (&request.adapters, request.cache_of());
+        state.rows = serving.engine.session_tokens(&tokens, adapters, tenant)?;
+        let name = self.name(serving);
+        serving.write_session(path, name, tokens, state.encode(), adapters, tenant).map(drop)
     }
-}
 
-/// What a session was saved with, for people.
-fn name(loaded: &Loaded, adapters: &[AdapterSource]) -> String {
-    let model = loaded.engine.model();
-    let mut name: String = model.name.chars().take(NAME_BYTES / 4).collect();
-    name.push_str(&format!(", preset {}, KV cache {}", model.preset, model.kv.formats()));
-    for source in adapters {
-        let adapter: String = source.name.chars().take(NAME_BYTES / 4).collect();
-        if name.len() + adapter.len() < 1000 {
-            name.push_str(&format!(", adapter {adapter}:{}", source.scale));
+    /// The model, preset, formats and adapters of the session, for people.
+    fn name(&self, serving: &Serving) -> String {
+        let model = serving.engine.model();
+        let mut name: String = model.name.chars().take(NAME_BYTES / 4).collect();
+        name.push_str(&format!(", preset {}, KV cache {}", model.preset, model.kv.formats()));
+        for adapter in &self.adapters {
+            if name.len() + adapter.len() < 1000 {
+                name.push_str(&format!(", adapter {adapter}"));
+            }
         }
+        name
     }
-    name
 }
 
 impl State {

@@ -1,18 +1,18 @@
 //! A request on its way.
 
-use super::request::{Answer, Finish, Request};
-use crate::constrain::guide;
+use crate::finish::Finish;
+use crate::guide::Follower;
+use crate::request::{Answer, Request};
+use crate::text_maker::{Stopped, TextMaker};
 use kernmill_runtime::draft::{Draft, Drafting, StepCosts};
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::text_maker::{Stopped, TextMaker};
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{
-    Drafter, GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer,
-};
+use kernmill_runtime::{Drafter, Guide, GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, Tokenizer};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A request that waits or runs.
-pub(super) struct Active {
+pub(crate) struct Active {
     pub request: Request,
     /// Prompt and generated tokens.
     pub known: Vec<u32>,
@@ -35,10 +35,12 @@ pub(super) struct Active {
     /// The time until it first ran.
     pub queued: Option<Duration>,
     first_token: Option<Duration>,
+    /// Steps that ran tokens of the text, and how many tokens these were.
+    ran: [u32; 2],
 }
 
 impl Active {
-    pub(super) fn new(
+    pub(crate) fn new(
         mut request: Request,
         vocab: usize,
         tokenizer: Option<&Tokenizer>,
@@ -47,8 +49,10 @@ impl Active {
     ) -> Result<Active, TextError> {
         let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
         sampler.prompt(&request.prompt);
-        let guided =
-            request.constraint.take().map(|constraint| Guided::new(guide(constraint))).transpose()?;
+        sampler.resume(&request.written);
+        let constraint = request.constraint.take();
+        let follower = constraint.map(|constraint| Box::new(Follower(constraint)) as Box<dyn Guide>);
+        let guided = follower.or_else(|| request.guide.take()).map(Guided::new).transpose()?;
         let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
         let scored = if request.scores_prompt { request.prompt.len() - 1 } else { 0 };
         Ok(Active {
@@ -67,16 +71,32 @@ impl Active {
             arrived,
             queued: None,
             first_token: None,
+            ran: [0; 2],
         })
     }
 
     /// The tokens generated so far.
-    pub(super) fn generated(&self) -> &[u32] {
+    pub(crate) fn generated(&self) -> &[u32] {
         &self.known[self.request.prompt.len()..]
     }
 
+    /// Whether its caller has set the flag that ends it.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.request.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Notes a step that ran `tokens` tokens of the text.
+    pub(crate) fn note_step(&mut self, tokens: usize) {
+        self.ran = [self.ran[0] + 1, self.ran[1] + tokens as u32];
+    }
+
+    /// Notes that the prompt has been run.
+    pub(crate) fn note_prompt(&mut self, now: Duration) {
+        self.first_token.get_or_insert(now.saturating_sub(self.arrived));
+    }
+
     /// Rows of logits that a part of its tokens is to give.
-    pub(super) fn rows(&self, from: usize, samples: bool, drafts: usize) -> LogitRows {
+    pub(crate) fn rows(&self, from: usize, samples: bool, drafts: usize) -> LogitRows {
         match (samples, from < self.prompt_logprobs.len()) {
             (_, true) => LogitRows::All,
             (true, false) => LogitRows::LastN(1 + drafts as u32),
@@ -86,7 +106,7 @@ impl Active {
 
     /// Makes the draft that is worth checking behind the known tokens, in a step with `others` tokens of
     /// others, and says how long it is.
-    pub(super) fn make_draft(&mut self, costs: &StepCosts, others: u32, context: u32, vocab: u32) -> u32 {
+    pub(crate) fn make_draft(&mut self, costs: &StepCosts, others: u32, context: u32, vocab: u32) -> u32 {
         let Some(drafting) = &mut self.drafting else { return 0 };
         drafting.follow(&self.known[self.followed..]);
         self.followed = self.known.len();
@@ -99,50 +119,50 @@ impl Active {
     }
 
     /// The next token that must come, without being chosen. The penalties count it.
-    pub(super) fn next_forced(&mut self) -> Option<u32> {
+    pub(crate) fn next_forced(&mut self) -> Option<u32> {
         let token = self.guided.as_mut()?.next_forced()?;
         self.sampler.accept(token);
         Some(token)
     }
 
     /// Adds a token; the text that it releases, and why the request ends with it, if it does.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         token: u32,
         tokenizer: Option<&Tokenizer>,
         context: u32,
         now: Duration,
-    ) -> Result<(String, Option<StopReason>), TextError> {
-        self.first_token.get_or_insert(now.saturating_sub(self.arrived));
+    ) -> Result<(String, Option<Finish>), TextError> {
+        self.note_prompt(now);
         let stop = if self.request.stop_tokens.contains(&token) {
-            Some(StopReason::Token(token))
+            Some(Finish::Token(token))
         } else {
-            self.maker.stop_of(token).map(StopReason::Text)
+            self.maker.stop_of(token).map(Finish::Text)
         };
         let (mut piece, mut end) = (String::new(), stop);
         if end.is_none() {
             self.known.push(token);
             let Stopped { text, stop } = self.maker.push(tokenizer, token)?;
             piece = text;
-            end = stop.map(StopReason::Text);
+            end = stop.map(Finish::Text);
             if end.is_none()
                 && let Some(guided) = &mut self.guided
                 && guided.accept(token)?
             {
-                end = Some(StopReason::Complete);
+                end = Some(Finish::Complete);
             }
             let (made, length) = (self.generated().len(), self.known.len());
             if end.is_none() && made >= self.request.max_tokens as usize {
-                end = Some(StopReason::MaxTokens);
+                end = Some(Finish::MaxTokens);
             } else if end.is_none() && length > context as usize {
-                end = Some(StopReason::Context);
+                end = Some(Finish::Context);
             }
         }
         if let Some(reason) = &mut end {
             let Stopped { text, stop } = self.maker.finish(tokenizer)?;
             piece.push_str(&text);
             if let Some(stop) = stop {
-                *reason = StopReason::Text(stop);
+                *reason = Finish::Text(stop);
             }
         }
         self.text.push_str(&piece);
@@ -150,8 +170,10 @@ impl Active {
     }
 
     /// What there is to say when the request has ended.
-    pub(super) fn answer(self, finish: Finish, now: Duration) -> Answer {
+    pub(crate) fn answer(self, finish: Finish, now: Duration) -> Answer {
         let [cached_tokens, disk_tokens] = self.cached.unwrap_or_default();
+        // What a draft has right behind the end is not part of the text.
+        let [steps, stepped] = [self.ran[0], self.ran[1].min(self.generated().len() as u32)];
         Answer {
             tokens: self.generated().to_vec(),
             text: self.text,
@@ -160,6 +182,8 @@ impl Active {
             cached_tokens,
             disk_tokens,
             drafts: self.drafting.as_ref().map(Drafting::stats).unwrap_or_default(),
+            steps,
+            stepped,
             finish,
             queued: self.queued,
             first_token: self.first_token,
@@ -170,7 +194,7 @@ impl Active {
 
 /// Why a request cannot be taken up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TextError {
+pub(crate) enum TextError {
     #[error(transparent)]
     Sampler(#[from] SamplerError),
     #[error(transparent)]

@@ -19,7 +19,7 @@ pub struct AdapterQueue {
 
 impl AdapterQueue {
     /// Adapters of requests: what each uses, and whether it runs.
-    pub(super) fn of<'a>(requests: impl Iterator<Item = (&'a [AdapterUse], bool)>) -> AdapterQueue {
+    pub(crate) fn of<'a>(requests: impl Iterator<Item = (&'a [AdapterUse], bool)>) -> AdapterQueue {
         let mut queue = AdapterQueue::default();
         for (uses, runs) in requests {
             let names = if runs { &mut queue.running } else { &mut queue.waiting };
@@ -31,14 +31,14 @@ impl AdapterQueue {
 
 /// Adapters that requests ask for, one or several together, by what they have in them.
 #[derive(Debug, Default)]
-pub(super) struct Adapters {
+pub(crate) struct Adapters {
     known: BTreeMap<Vec<Part>, AdapterId>,
     next: u64,
 }
 
 impl Adapters {
     /// The scheduler's name of adapters that are loaded; `None` for none.
-    pub(super) fn of(&mut self, uses: &[AdapterUse], store: &AdapterStore) -> Result<Option<AdapterId>> {
+    pub(crate) fn of(&mut self, uses: &[AdapterUse], store: &AdapterStore) -> Result<Option<AdapterId>> {
         if uses.is_empty() {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl Adapters {
     }
 
     /// Forgets adapters that are no longer loaded, or have other contents now; their names.
-    pub(super) fn gone(&mut self, store: &AdapterStore) -> Vec<AdapterId> {
+    pub(crate) fn gone(&mut self, store: &AdapterStore) -> Vec<AdapterId> {
         let is_there = |(name, contents, _): &Part| store.contents(name).as_ref() == Some(contents);
         let gone = self.known.extract_if(.., |parts, _| !parts.iter().all(is_there));
         gone.map(|(_, id)| id).collect()

@@ -1,6 +1,6 @@
 //! Text of generated tokens, up to a stop string.
 
-use crate::tokenizer::{TextStream, Tokenizer, TokenizerError};
+use kernmill_runtime::tokenizer::{TextStream, Tokenizer, TokenizerError};
 use kernmill_text::StopMatcher;
 
 /// Turns generated tokens into text as they come: whole characters, and nothing that may belong to a stop

@@ -1,8 +1,11 @@
 //! What is asked for, and what comes of it.
 
-use crate::constrain::Constraint;
-use kernmill_runtime::{AdapterUse, DraftStats, Logprobs, SamplerParams, StopReason, Tenant};
-use kernmill_scheduler::{Class, EndReason};
+use crate::finish::Finish;
+use kernmill_constrain::Constraint;
+use kernmill_runtime::{AdapterUse, DraftStats, Drafter, Guide, Logprobs, SamplerParams, Tenant};
+use kernmill_scheduler::Class;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A text to be made.
@@ -10,10 +13,13 @@ use std::time::Duration;
 pub struct Request {
     /// Token ids of the prompt, at least one.
     pub prompt: Vec<u32>,
-    /// Tokens that are generated at most, at least one.
+    /// Tokens that are generated at most. With 0 the prompt is run, and stays in the prefix cache.
     pub max_tokens: u32,
     /// How tokens are chosen. The text depends on this and on the prompt, never on what else runs.
     pub sampler: SamplerParams,
+    /// Tokens of the prompt that are an earlier part of the text, and how often each occurs there: what
+    /// penalties count as generated.
+    pub written: Vec<(u32, u32)>,
     /// How many of the likeliest tokens are given with the logarithms of their probabilities, at every
     /// generated token; 0 gives that of the token alone, `None` nothing.
     pub logprobs: Option<u32>,
@@ -29,12 +35,16 @@ pub struct Request {
     /// What the text is held to, if it is: a constraint of a text that has not begun. It is compiled before,
     /// away from the engine's thread.
     pub constraint: Option<Constraint>,
+    /// What else the text is held to in place of a constraint; it stands before the first token.
+    pub guide: Option<Box<dyn Guide>>,
     /// Whether steps may check guesses of how the text goes on, so that several tokens come at once. The text
     /// is the same.
     pub drafts: bool,
     /// Tokens that the text is likely to repeat, such as those of a file that is to be edited: another place
     /// where such guesses come from.
     pub prediction: Vec<u32>,
+    /// What guesses in place of all these, such as a small model; it has followed nothing yet.
+    pub drafter: Option<Box<dyn Drafter>>,
     /// The adapters of all tokens, added up.
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine the request uses, and whose cached prompts it finds.
@@ -48,6 +58,8 @@ pub struct Request {
     pub priority: i32,
     /// The time from the arrival after which the text is cut.
     pub within: Option<Duration>,
+    /// Ends the text before its next step once it is set, by any thread or a handler of a signal.
+    pub cancelled: Option<Arc<AtomicBool>>,
 }
 
 impl Request {
@@ -57,25 +69,29 @@ impl Request {
             prompt,
             max_tokens,
             sampler: SamplerParams::default(),
+            written: Vec::new(),
             logprobs: None,
             scores_prompt: false,
             stop: Vec::new(),
             stop_tokens: Vec::new(),
             shows_special: false,
             constraint: None,
+            guide: None,
             drafts: true,
             prediction: Vec::new(),
+            drafter: None,
             adapters: Vec::new(),
             tenant: 0,
             salt: [0; 16],
             class: Class::Interactive,
             priority: 0,
             within: None,
+            cancelled: None,
         }
     }
 
     /// Whose cached prompts this request finds.
-    pub(super) fn cache_of(&self) -> Tenant {
+    pub(crate) fn cache_of(&self) -> Tenant {
         cache_of(self.tenant, self.salt)
     }
 }
@@ -86,23 +102,6 @@ pub fn cache_of(tenant: u64, salt: [u8; 16]) -> Tenant {
     let mut name = [0; 32];
     name[..8].copy_from_slice(&tenant.to_le_bytes());
     Tenant { name, salt }
-}
-
-/// Why a text ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Finish {
-    /// The text ended by itself, or has all tokens that were asked for.
-    Stop(StopReason),
-    /// The scheduler ended it. What was made stands.
-    Ended(EndReason),
-    /// A step with it failed, for this reason.
-    Failed(String),
-    /// Another stage of the model is lost, for this reason, and with it what it held of the request. It can
-    /// be asked for again.
-    Unavailable(String),
-    /// What the request asks for cannot be followed any further, for this reason: its constraint is too much
-    /// work, or it forbids every token.
-    Astray(String),
 }
 
 /// A text that has ended.
@@ -123,6 +122,11 @@ pub struct Answer {
     pub disk_tokens: u32,
     /// Tokens of drafts that were checked, and how many were right.
     pub drafts: DraftStats,
+    /// Steps that ran tokens of the text: fewer than tokens where its form left no choice, or drafts were
+    /// right.
+    pub steps: u32,
+    /// Tokens of the text that these steps ran.
+    pub stepped: u32,
     /// Why it ended.
     pub finish: Finish,
     /// The time from the arrival until the request first ran, if it did.
@@ -131,4 +135,45 @@ pub struct Answer {
     pub first_token: Option<Duration>,
     /// The time from the arrival to the end.
     pub took: Duration,
+}
+
+impl Answer {
+    /// A text without tokens that ended so.
+    pub fn empty(finish: Finish) -> Answer {
+        Answer {
+            text: String::new(),
+            tokens: Vec::new(),
+            prompt_tokens: 0,
+            prompt_logprobs: Vec::new(),
+            cached_tokens: 0,
+            disk_tokens: 0,
+            drafts: DraftStats::default(),
+            steps: 0,
+            stepped: 0,
+            finish,
+            queued: None,
+            first_token: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Seconds from the arrival to the first token, or to the end if there is none.
+    pub fn prefill_seconds(&self) -> f64 {
+        self.first_token.unwrap_or(self.took).as_secs_f64()
+    }
+
+    /// Seconds from the first token to the end.
+    pub fn decode_seconds(&self) -> f64 {
+        self.took.saturating_sub(self.first_token.unwrap_or(self.took)).as_secs_f64()
+    }
+
+    /// Tokens per second at decode; 0 when none were decoded.
+    pub fn decode_rate(&self) -> f64 {
+        if self.stepped == 0 { 0.0 } else { f64::from(self.stepped) / self.decode_seconds() }
+    }
+
+    /// Prompt tokens per second, of those that were run.
+    pub fn prefill_rate(&self) -> f64 {
+        f64::from(self.prompt_tokens - self.cached_tokens) / self.prefill_seconds()
+    }
 }

@@ -1,9 +1,11 @@
 //! One step of the engine, as the scheduler planned it.
 
-use super::active::{Active, TextError};
-use super::flight::{Flight, Part};
-use super::{Event, Finish, Serving, Token};
+use crate::active::{Active, TextError};
 use crate::error::Result;
+use crate::event::{Event, Token};
+use crate::finish::Finish;
+use crate::flight::{Flight, Part};
+use crate::serving::Serving;
 use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
@@ -38,7 +40,7 @@ impl Choice<'_> {
 
 impl Serving {
     /// Starts sequences and begins the step of the entries; whether it has begun.
-    pub(super) fn begin(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<bool> {
+    pub(crate) fn begin(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<bool> {
         for started in &step.started {
             self.start(started.id, on_event)?;
         }
@@ -68,7 +70,7 @@ impl Serving {
     }
 
     /// Ends the oldest step that has begun, and hands out what its entries gave.
-    pub(super) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+    pub(crate) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         let Some(Flight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
         let chosen = match self.end_parts(&parts) {
             Ok(chosen) => chosen,
@@ -234,12 +236,22 @@ impl Serving {
         on_event: &mut dyn FnMut(RequestId, Event),
     ) -> Outcome {
         let mut outcome = Outcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
-        let (Some(chosen), Some(active)) = (chosen, self.active.get(&part.id)) else { return outcome };
-        if active.generated().is_empty() {
+        let (Some(chosen), Some(active)) = (chosen, self.active.get_mut(&part.id)) else { return outcome };
+        let begins = active.generated().is_empty();
+        if begins {
             // The next turn of this text begins with this prompt. The sequence is there: no error.
             let _ = self.engine.checkpoint(part.sequence);
+            active.note_prompt(now);
         }
-        let finish = self.take_all(part, chosen, &mut outcome, now, on_event);
+        let finish = match active.request.max_tokens {
+            0 => Some(Finish::MaxTokens),
+            _ => self.take_all(part, chosen, &mut outcome, now, on_event),
+        };
+        if let Some(active) = self.active.get_mut(&part.id).filter(|_| !begins) {
+            // A text that has lost its place runs its prompt once more.
+            let from = part.from.max(active.request.prompt.len());
+            active.note_step(part.to - from + outcome.accepted as usize);
+        }
         self.take_back(part, outcome.accepted);
         match finish {
             Some(finish) => {
@@ -312,13 +324,15 @@ impl Serving {
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
     ) -> Option<Finish> {
-        let (context, tokenizer) = (self.engine.context(), self.engine.tokenizer().ok().flatten());
+        let context = self.engine.context();
+        // Every request that was taken up has found it read.
+        let tokenizer = self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.get().ok());
         self.stats.generated += 1;
         let active = self.active.get_mut(&id)?;
         match active.push(token, tokenizer, context, now) {
             Ok((text, end)) => {
                 on_event(id, Event::Token(Token { id: token, text, logprobs }));
-                end.map(Finish::Stop)
+                end
             }
             Err(TextError::Guide(error)) => Some(Finish::Astray(error.to_string())),
             Err(error) => Some(Finish::Failed(error.to_string())),

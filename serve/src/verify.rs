@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 
 /// Which hits are compared.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Verifier {
+pub(crate) struct Verifier {
     /// The part of a comparison that a hit is worth.
     share: f64,
     /// Comparisons that are due.
@@ -14,7 +14,7 @@ pub(super) struct Verifier {
 impl Verifier {
     /// # Errors
     /// When the share is not from 0 to 100.
-    pub(super) fn new(percent: f64) -> Result<Verifier> {
+    pub(crate) fn new(percent: f64) -> Result<Verifier> {
         if !(0.0..=100.0).contains(&percent) {
             let what = format!("the share of cached prompts to compare is {percent}, expected 0 to 100");
             return Err(Error::BadInput(what));
@@ -25,7 +25,7 @@ impl Verifier {
     }
 
     /// Counts a hit; whether it is to be compared.
-    pub(super) fn takes(&mut self) -> bool {
+    pub(crate) fn takes(&mut self) -> bool {
         self.due += self.share;
         // Sums of shares are rounded.
         let is_due = self.share > 0.0 && self.due > 1.0 - 1e-9;

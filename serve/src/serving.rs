@@ -1,83 +1,31 @@
-//! Many texts at once: requests go in, the scheduler decides, the engine runs, texts come out.
-//!
-//! [`Serving`] is plain and synchronous. [`Serving::tick`] plans and runs one step; a server calls it on the
-//! engine's thread, a test with a clock of its own. The text of a request is the one that it gets alone: what
-//! runs beside it, in which order, and what is cached change no bit.
+//! Many texts at once: the requests, the scheduler, and the engine.
 
-mod active;
-mod adapters;
-mod flight;
-mod histories;
-mod request;
-mod run;
-mod sessions;
-mod stats;
-#[cfg(all(test, feature = "compiler"))]
-mod tests;
-mod verify;
-mod view;
-
-pub use adapters::AdapterQueue;
-pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RefusalReason, RequestId, Stats};
-pub use request::{Answer, Finish, Request, cache_of};
-pub use sessions::{SavedTokens, read_session};
-pub use stats::{ServeStats, WidthStats};
-
-use crate::constrain::Constraint;
-use crate::disk;
+use crate::active::Active;
+use crate::adapters::{AdapterQueue, Adapters};
 use crate::error::{Error, Result};
-use active::Active;
-use adapters::Adapters;
-use flight::Flight;
-use histories::Histories;
+use crate::event::{Event, Tick};
+use crate::finish::Finish;
+use crate::flight::Flight;
+use crate::histories::Histories;
+use crate::request::Request;
+use crate::stats::ServeStats;
+use crate::verify::Verifier;
+use crate::view::View;
+use kernmill_constrain::Constraint;
 use kernmill_kv_store::Layout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
-use kernmill_runtime::{Engine, Logprobs, PrefixStats};
-use kernmill_scheduler::{Arrival, Fault, Report, Scheduler, Step, TenantId};
+use kernmill_runtime::{Engine, PrefixStats, SeqId, Tokenizer, TokenizerHandle};
+use kernmill_scheduler::{Arrival, Config, Fault, Report, RequestId, Scheduler, Stats, Step, TenantId};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
-use verify::Verifier;
-
-/// What happens to a request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A token has come, also one that ends the text.
-    Token(Token),
-    /// The text has ended.
-    Done(Box<Answer>),
-}
-
-/// A token that was generated.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Token {
-    /// Id of the token.
-    pub id: u32,
-    /// The text that the token completes, which may be empty.
-    pub text: String,
-    /// Logarithms of probabilities, where the request asks for them ([`Request::logprobs`]).
-    pub logprobs: Option<Logprobs>,
-}
-
-/// What a call of [`Serving::tick`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tick {
-    /// A step was run.
-    Ran,
-    /// There was nothing to run. Nothing changes before that time, unless requests arrive or are cancelled;
-    /// `None` if time changes nothing.
-    Idle(Option<Duration>),
-}
 
 /// Runs many requests on one engine.
 ///
-/// ```
-/// # fn main() -> Result<(), kernmill::Error> {
-/// use kernmill::serve::{Config, Event, Request, Serving};
+/// ```no_run
+/// # fn show(engine: kernmill_runtime::Engine) -> Result<(), kernmill_serve::Error> {
+/// use kernmill_serve::{Config, Event, Request, Serving};
 ///
-/// let options = kernmill::Options::default();
-/// let opened = kernmill::Opened::open(kernmill::locate::nano(), &options)?;
-/// let loaded = opened.prepare(&options)?.load(&options, 256, 4)?;
-/// let mut serving = Serving::new(loaded.engine, Config::default())?;
+/// let mut serving = Serving::new(engine, Config::default())?;
 /// let first = serving.submit(Request::greedy(vec![1, 2, 3], 5))?;
 /// let second = serving.submit(Request::greedy(vec![4, 5], 5))?;
 /// let mut ended = Vec::new();
@@ -94,28 +42,30 @@ pub enum Tick {
 /// # }
 /// ```
 pub struct Serving {
-    engine: Engine,
-    scheduler: Scheduler,
-    active: BTreeMap<RequestId, Active>,
+    pub(crate) engine: Engine,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) active: BTreeMap<RequestId, Active>,
     next: u64,
     adapters: Adapters,
-    verifier: Verifier,
+    pub(crate) verifier: Verifier,
     /// Where drafts come from, and what steps take by the number of their tokens.
     histories: Histories,
-    costs: StepCosts,
-    clock: Clock,
-    stats: ServeStats,
+    pub(crate) costs: StepCosts,
+    pub(crate) clock: Clock,
+    pub(crate) stats: ServeStats,
     most_running: u32,
     /// When the last step ended, if the engine has not been idle since.
-    stepped: Option<Duration>,
+    pub(crate) stepped: Option<Duration>,
     /// Steps that have begun and not ended, the oldest first.
-    flights: VecDeque<Flight>,
+    pub(crate) flights: VecDeque<Flight>,
+    /// Makes text of tokens; without one, texts are token ids.
+    pub(crate) tokenizer: Option<TokenizerHandle>,
     /// The name of the model's rows in files, if sequences are saved.
-    layout: Option<Layout>,
+    pub(crate) layout: Option<Layout>,
 }
 
 /// Time since the start.
-type Clock = Box<dyn Fn() -> Duration + Send>;
+pub type Clock = Box<dyn Fn() -> Duration + Send>;
 
 impl Serving {
     /// Serves requests on an engine. Steps and sequences of the configuration are lowered to what the engine
@@ -152,8 +102,21 @@ impl Serving {
             most_running: max_sequences,
             stepped: None,
             flights: VecDeque::new(),
+            tokenizer: None,
             layout: None,
         })
+    }
+
+    /// This serving with what makes text of tokens. Without it, texts are token ids.
+    #[must_use]
+    pub fn with_tokenizer(mut self, tokenizer: Option<TokenizerHandle>) -> Serving {
+        self.tokenizer = tokenizer;
+        self
+    }
+
+    /// The tokenizer, which has been read.
+    pub(crate) fn tokenizer(&self) -> Result<Option<&Tokenizer>> {
+        Ok(self.tokenizer.as_ref().map(TokenizerHandle::get).transpose()?)
     }
 
     /// Takes up a request. Its text comes in the following ticks.
@@ -162,7 +125,7 @@ impl Serving {
     /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
     /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the
     /// request; when another stage of the model cannot be reached.
-    pub fn submit(&mut self, request: Request) -> Result<RequestId> {
+    pub fn submit(&mut self, mut request: Request) -> Result<RequestId> {
         if let Some(lost) = self.engine.stage_health().and_then(|health| health.lost()) {
             return Err(Error::Unavailable(lost.to_string()));
         }
@@ -179,8 +142,9 @@ impl Serving {
             let what = format!("the prompt has {length} tokens, the context holds {context}");
             return Err(Error::BadInput(what));
         }
-        if request.max_tokens == 0 {
-            return Err(Error::BadInput("max_tokens is 0, expected at least 1".to_owned()));
+        if self.tokenizer.is_none() && !request.stop.is_empty() {
+            let what = "the plan has no tokenizer: give and take token ids instead of text";
+            return Err(Error::BadInput(what.to_owned()));
         }
         self.engine.check_tokens(&request.prompt)?;
         let vocab = self.engine.model().vocab as usize;
@@ -207,14 +171,16 @@ impl Serving {
             } else {
                 self.engine.cached_tokens(&request.prompt, &request.adapters, request.cache_of())
             },
-            max_tokens: request.max_tokens,
+            // A text of no tokens ends where its first one is chosen. The context holds all but the last.
+            max_tokens: request.max_tokens.clamp(1, context - request.prompt.len() as u32 + 1),
         };
-        let history = request.drafts.then(|| self.histories.of(request.cache_of()));
-        let drafter = history.map(|all| {
-            let drafter = SuffixDrafter::with_history(all).with_prediction(&request.prediction);
-            Box::new(drafter) as Box<dyn Drafter>
+        let own = request.drafter.take();
+        let history = (request.drafts && own.is_none()).then(|| self.histories.of(request.cache_of()));
+        let drafter = own.or_else(|| {
+            let drafter = SuffixDrafter::with_history(history?).with_prediction(&request.prediction);
+            Some(Box::new(drafter) as Box<dyn Drafter>)
         });
-        let active = Active::new(request, vocab, self.engine.tokenizer()?, drafter, now);
+        let active = Active::new(request, vocab, self.tokenizer()?, drafter, now);
         let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
         self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;
         self.next += 1;
@@ -234,14 +200,28 @@ impl Serving {
         Ok(())
     }
 
-    /// Writes what the KV cache has to the store on disk, as [`crate::Loaded::save_cache`] does.
+    /// Writes what the KV cache has to the store on disk, so that the next start finds it. A disk that fails
+    /// costs computing it again, and the log says so. Nothing happens without a store.
     pub fn save_cache(&mut self) {
-        disk::save(&mut self.engine);
+        match self.engine.save_cache() {
+            Err(error) if self.engine.disk_has_failed() => {
+                tracing::info!("the KV cache was not saved: {error}");
+            }
+            Err(error) => tracing::warn!("the KV cache was not saved: {error}"),
+            Ok(()) => {}
+        }
     }
 
     /// Ends a request at the next tick. Returns whether there was one.
     pub fn cancel(&mut self, id: RequestId) -> bool {
         self.scheduler.cancel(id)
+    }
+
+    /// Ends all requests at the next tick.
+    pub fn cancel_all(&mut self) {
+        for id in self.active.keys() {
+            self.scheduler.cancel(*id);
+        }
     }
 
     /// Accepts no more requests, and cuts those that run after `limit`.
@@ -304,7 +284,10 @@ impl Serving {
         for gone in self.adapters.gone(self.engine.adapter_store()) {
             self.scheduler.adapter_gone(gone);
         }
-        let step = self.scheduler.plan(now, &view::View { engine: &self.engine, active: &self.active });
+        for (id, _) in self.active.iter().filter(|(_, active)| active.is_cancelled()) {
+            self.scheduler.cancel(*id);
+        }
+        let step = self.scheduler.plan(now, &View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
         if step.is_idle() && self.flights.is_empty() {
             self.stepped = None;
@@ -319,7 +302,7 @@ impl Serving {
     }
 
     /// Ends every request: what another stage held of them is gone.
-    fn lose(&mut self, why: &str, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
+    pub(crate) fn lose(&mut self, why: &str, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
         for _ in self.flights.drain(..) {
             self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
         }
@@ -334,11 +317,7 @@ impl Serving {
     /// Ends, preempts and starts what the plan says.
     fn make_places(&mut self, step: &Step, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
         for ended in &step.ended {
-            let finish = match ended.reason {
-                EndReason::MaxTokens => Finish::Stop(kernmill_runtime::StopReason::MaxTokens),
-                reason => Finish::Ended(reason),
-            };
-            self.end(ended.id, finish, now, on_event);
+            self.end(ended.id, ended.reason.into(), now, on_event);
         }
         for preempted in &step.preempted {
             self.stats.preemptions += 1;
@@ -348,7 +327,7 @@ impl Serving {
     }
 
     /// Ends a request that the scheduler has forgotten.
-    fn end(
+    pub(crate) fn end(
         &mut self,
         id: RequestId,
         finish: Finish,
@@ -364,7 +343,7 @@ impl Serving {
     }
 
     /// Drops a sequence, and keeps what it has for others and for itself.
-    fn leave(&mut self, sequence: Option<kernmill_runtime::SeqId>) {
+    fn leave(&mut self, sequence: Option<SeqId>) {
         if let Some(sequence) = sequence {
             // The sequence is there: no error.
             let _ = self.engine.checkpoint(sequence);

@@ -1,0 +1,136 @@
+//! The thread that makes texts, its handles, and texts as iterators.
+
+use super::*;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+fn started(sequences: u32) -> ServingThread {
+    ServingThread::start(serve_on(engine(256, sequences, None), Config::default())).unwrap()
+}
+
+/// A text of 200 tokens that nothing ends.
+fn long() -> Request {
+    Request { drafts: false, ..Request::greedy(vec![5, 6, 7], 200) }
+}
+
+#[test]
+fn threads_share_an_engine_and_get_their_own_texts() {
+    let (thread, mut solo) = (started(4), engine(256, 1, None));
+    let requests = requests(12);
+    let expected: Vec<Alone> = requests.iter().map(|request| alone(&mut solo, request)).collect();
+    std::thread::scope(|scope| {
+        for (request, expected) in requests.iter().zip(&expected) {
+            let thread = thread.clone();
+            scope.spawn(move || {
+                let mut text = thread.text(request.clone()).unwrap();
+                let pieces: String = text.by_ref().map(Result::unwrap).collect();
+                let answer = text.answer().unwrap();
+                assert_eq!((&pieces, &answer.tokens), (&expected.text, &expected.tokens));
+                assert_eq!((&answer.text, &answer.finish), (&expected.text, &expected.finish));
+            });
+        }
+    });
+    let steps = thread.run(|serving| serving.stats().widths.keys().max().copied()).unwrap();
+    assert_eq!(steps, Some(4), "they were made together");
+}
+
+#[test]
+fn a_text_that_is_dropped_ends() {
+    let thread = started(1);
+    let mut first = thread.text(long()).unwrap();
+    assert!(first.next_token().unwrap().is_some());
+    drop(first);
+    // There is one place: the next text would wait for all tokens of the first.
+    let second = thread.text(Request::greedy(vec![8, 9], 3)).unwrap().whole().unwrap();
+    assert_eq!(second.tokens.len(), 3);
+    let generated = thread.run(|serving| serving.stats().generated).unwrap();
+    assert!(generated < 150, "{generated} tokens");
+    let mut stopped = thread.text(long()).unwrap();
+    stopped.next_token().unwrap();
+    let answer = stopped.answer().unwrap();
+    assert!(answer.finish == Finish::CANCELLED && answer.tokens.len() < 200, "{answer:?}");
+}
+
+#[test]
+fn what_is_refused_says_why() {
+    let thread = started(1);
+    let error = thread.text(Request::greedy(Vec::new(), 3)).map(drop).unwrap_err();
+    assert!(error.to_string().contains("no tokens"), "{error}");
+    let error = thread.follow(Request::greedy(Vec::new(), 3), |_| true).unwrap_err();
+    assert!(error.to_string().contains("no tokens"), "{error}");
+    thread.end();
+    for _ in 0..2 {
+        let error = thread.text(Request::greedy(vec![1], 3)).map(drop).unwrap_err().to_string();
+        assert!(error.contains("has ended") || error.contains("has been closed"), "{error}");
+    }
+}
+
+#[test]
+fn tokens_are_followed_on_the_engines_thread_until_one_is_enough() {
+    let thread = started(1);
+    let ((tell, told), mut count) = (channel(), 0);
+    let answer = thread.follow(long(), move |token: Token| {
+        let name = std::thread::current().name().map(str::to_owned);
+        tell.send((token.id, name)).unwrap();
+        count += 1;
+        count < 3
+    });
+    let answer = answer.unwrap();
+    let heard: Vec<(u32, Option<String>)> = told.iter().collect();
+    assert!(heard.iter().all(|(_, name)| name.as_deref() == Some("kernmill-engine")));
+    assert_eq!(answer.finish, Finish::CANCELLED);
+    let ids: Vec<u32> = heard.into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, answer.tokens);
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn a_panic_ends_the_engine_and_is_told_to_all() {
+    let thread = started(2);
+    let mut text = thread.text(long()).unwrap();
+    text.next_token().unwrap();
+    assert!(thread.run(|_| panic!("a job's")).map(drop).is_err());
+    let error = text.whole().map(drop).unwrap_err().to_string();
+    assert!(error.contains("panicked"), "{error}");
+    assert!(thread.failure().is_some_and(|why| why.contains("panicked")));
+    let error = thread.text(long()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("panicked"), "{error}");
+    assert!(thread.run(|serving| serving.len()).is_err());
+}
+
+#[test]
+fn jobs_that_were_given_are_done_before_it_ends_and_one_may_hold_the_last_handle() {
+    let thread = started(1);
+    let done = Arc::new(AtomicU64::new(0));
+    for _ in 0..50 {
+        let done = Arc::clone(&done);
+        thread.give(move |_| {
+            done.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    drop(thread);
+    assert_eq!(done.load(Ordering::Relaxed), 50);
+
+    let thread = started(1);
+    let (own, (gone, is_gone)) = (thread.clone(), channel());
+    thread.give(move |_| {
+        // By now the other handle is dropped, or will be.
+        drop(own);
+        gone.send(()).unwrap();
+    });
+    drop(thread);
+    is_gone.recv().unwrap();
+}
+
+#[test]
+fn the_end_waits_for_texts_and_a_last_handle_cancels_them() {
+    let thread = started(1);
+    let text = thread.text(long()).unwrap();
+    thread.end();
+    assert_eq!(text.whole().unwrap().tokens.len(), 200);
+
+    let thread = started(1);
+    let start = Instant::now();
+    drop((thread.text(long()).unwrap(), thread));
+    assert!(start.elapsed() < Duration::from_secs(60));
+}

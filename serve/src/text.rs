@@ -1,0 +1,111 @@
+//! A text that is being made, as an iterator.
+
+use crate::error::{Error, Result};
+use crate::event::{Event, Token};
+use crate::request::{Answer, Request};
+use crate::thread::{Listener, ServingThread, Ticket};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// A text as it comes: whole characters, nothing that may belong to a stop string. It is made while the
+/// caller does something else. Dropping it ends the text.
+pub struct Text {
+    ticket: Ticket,
+    events: Receiver<Heard>,
+    answer: Option<Answer>,
+    /// Why there is no whole text, until the caller is told.
+    failure: Option<Error>,
+}
+
+/// What the engine's thread tells of a text.
+enum Heard {
+    Taken(Result<()>),
+    Event(Event),
+}
+
+impl Listener for Sender<Heard> {
+    fn taken(&mut self, taken: Result<()>) {
+        let _ = self.send(Heard::Taken(taken));
+    }
+
+    fn hear(&mut self, event: Event) -> bool {
+        self.send(Heard::Event(event)).is_ok()
+    }
+}
+
+impl ServingThread {
+    /// Has a text made, and waits until its request is taken up.
+    ///
+    /// # Errors
+    /// When the request is refused, or the engine has ended.
+    pub fn text(&self, request: Request) -> Result<Text> {
+        let (heard, events) = channel();
+        let ticket = self.submit(request, heard);
+        match events.recv() {
+            Ok(Heard::Taken(taken)) => taken?,
+            // Nothing is told of a request before it is taken up.
+            Ok(Heard::Event(_)) | Err(_) => return Err(self.gone()),
+        }
+        Ok(Text { ticket, events, answer: None, failure: None })
+    }
+}
+
+impl Text {
+    /// The next token, also one that ends the text; `None` after the last one.
+    ///
+    /// # Errors
+    /// When the text cannot be made any further.
+    pub fn next_token(&mut self) -> Result<Option<Token>> {
+        if self.answer.is_none() && self.failure.is_none() {
+            match self.events.recv() {
+                Ok(Heard::Event(Event::Token(token))) => return Ok(Some(token)),
+                Ok(Heard::Event(Event::Done(answer))) => {
+                    self.failure = answer.finish.error();
+                    self.answer = Some(*answer);
+                }
+                Ok(Heard::Taken(_)) | Err(_) => self.failure = Some(self.ticket.gone()),
+            }
+        }
+        self.failure.take().map_or(Ok(None), Err)
+    }
+
+    /// Ends the text before its next step. The tokens that were on their way come, and the end.
+    pub fn cancel(&self) {
+        self.ticket.cancel();
+    }
+
+    /// What was made, how long it took, and why it ended; ends the text if it has not ended.
+    ///
+    /// # Errors
+    /// When the text cannot be made any further.
+    pub fn answer(mut self) -> Result<Answer> {
+        self.cancel();
+        self.finished()
+    }
+
+    /// What was made, once the text has ended by itself.
+    ///
+    /// # Errors
+    /// When the text cannot be made any further.
+    pub fn whole(mut self) -> Result<Answer> {
+        self.finished()
+    }
+
+    fn finished(&mut self) -> Result<Answer> {
+        while self.next_token()?.is_some() {}
+        self.answer.take().ok_or_else(|| self.ticket.gone())
+    }
+}
+
+impl Iterator for Text {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Result<String>> {
+        loop {
+            match self.next_token() {
+                Ok(Some(token)) if token.text.is_empty() => {}
+                Ok(token) => return token.map(|token| Ok(token.text)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
