@@ -10,10 +10,13 @@ use crate::memory::Memory;
 use crate::plan::{is_out_of_reach, plan};
 use crate::request::Request;
 use crate::state::{Planned, State};
-use crate::step::{Admission, Refusal, RefusalReason, Step};
+use crate::step::{Admission, Entry, Refusal, RefusalReason, Step};
 use crate::view::{RequestView, Stats};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Steps of a lone request between two that are planned.
+const LONE: u32 = 63;
 
 /// Decides which sequences run next.
 ///
@@ -110,7 +113,56 @@ impl Scheduler {
     /// is not reported by then, the latest step has not run. A plan leaves alone what is on its way.
     pub fn plan(&mut self, now: Duration, memory: &dyn Memory) -> Step {
         let now = self.state.at(now);
+        self.settle();
         plan(&mut self.state, now, memory)
+    }
+
+    /// The next step where there is nothing to decide: one request is there, it is answering, nothing is on its
+    /// way and nothing ends it. [`Scheduler::went_on`] is told of the step, if it runs. `None` where a plan is
+    /// needed, as it is now and then, so that costs are learnt.
+    pub fn alone(&self) -> Option<Entry> {
+        let State { requests, planned, drain, is_short, lone, config, .. } = &self.state;
+        if requests.len() > 1 || !planned.is_empty() || drain.is_some() || *is_short || lone.0 >= LONE {
+            return None;
+        }
+        let request = requests.values().next()?;
+        let goes_on = request.is_answering && request.is_decoding(config.max_forced) && request.left() > 0;
+        let ends = request.is_cancelled || request.is_adapter_gone || request.deadline.is_some();
+        let Request { id, adapter, computed, known, drafts, .. } = *request;
+        let fits = request.pending() + drafts <= config.max_batch_tokens;
+        (goes_on && !ends && fits).then_some(Entry {
+            id,
+            adapter,
+            from: computed,
+            to: known,
+            drafts,
+            samples: true,
+        })
+    }
+
+    /// The step of [`Scheduler::alone`] has run until `now`, and took so long.
+    pub fn went_on(&mut self, now: Duration, entry: &Entry, outcome: &Outcome, took: Duration) {
+        let now = self.state.at(now);
+        let Some(number) = self.state.numbers.get(&entry.id).copied() else { return };
+        self.state.lone = (self.state.lone.0 + 1, self.state.lone.1 + seconds(took));
+        if outcome.ended {
+            self.settle();
+        }
+        self.advance(&Planned { number, is_prefill: false, entry: *entry }, outcome, now);
+    }
+
+    /// Charges the lone request for its steps since the last plan.
+    fn settle(&mut self) {
+        let (_, had) = std::mem::take(&mut self.state.lone);
+        if had > 0.0
+            && let Some(request) = self.state.requests.values().next()
+        {
+            let (class, tenant) = (request.class, request.tenant);
+            if class != Class::Background {
+                self.state.classes.spend(&BTreeMap::from([(class, had)]));
+            }
+            self.state.tenants[class.index()].spend(&BTreeMap::from([(tenant, had)]));
+        }
     }
 
     /// The entries of the oldest plan that has not been reported have run until `now`; or those of the latest
@@ -217,5 +269,91 @@ impl Scheduler {
     /// What steps take, as far as they have been measured.
     pub fn costs(&self) -> &Costs {
         &self.state.costs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Unlimited;
+
+    /// A scheduler with an answer of two tokens so far.
+    fn answering() -> (Scheduler, Duration) {
+        let mut scheduler = Scheduler::new(Config::default()).unwrap();
+        let arrival = Arrival { max_tokens: 200, ..arrival(1) };
+        scheduler.arrive(Duration::ZERO, &arrival).unwrap();
+        assert_eq!(scheduler.alone(), None, "its prompt is planned");
+        let mut now = Duration::ZERO;
+        for _ in 0..2 {
+            now += Duration::from_millis(10);
+            planned(&mut scheduler, now);
+        }
+        (scheduler, now)
+    }
+
+    fn arrival(id: u64) -> Arrival {
+        Arrival {
+            id: RequestId(id),
+            tenant: TenantId(0),
+            class: Class::Interactive,
+            priority: 0,
+            deadline: None,
+            adapter: None,
+            prompt_tokens: 30,
+            cached_tokens: 0,
+            max_tokens: 9,
+        }
+    }
+
+    fn outcome(id: RequestId, ended: bool) -> Outcome {
+        Outcome { id, tokens: 1, accepted: 0, drafts: 0, ended }
+    }
+
+    /// A step by a plan.
+    fn planned(scheduler: &mut Scheduler, now: Duration) {
+        let step = scheduler.plan(now, &Unlimited);
+        let outcomes = step.entries.iter().map(|entry| outcome(entry.id, false)).collect();
+        scheduler.report(now, &Report { took: Duration::from_millis(10), outcomes, fault: None });
+    }
+
+    #[test]
+    fn a_lone_request_goes_on_as_by_plans() {
+        let (mut by_plans, mut now) = answering();
+        let (mut alone, _) = answering();
+        let mut steps = 0;
+        for _ in 0..100 {
+            now += Duration::from_millis(10);
+            planned(&mut by_plans, now);
+            match alone.alone() {
+                Some(entry) => {
+                    assert_eq!((entry.to - entry.from, entry.samples), (1, true));
+                    steps += 1;
+                    alone.went_on(now, &entry, &outcome(entry.id, false), Duration::from_millis(10));
+                }
+                None => planned(&mut alone, now),
+            }
+        }
+        // Now and then a step is planned.
+        assert_eq!(steps, 99);
+        let (a, b) = (by_plans.request(RequestId(1)).unwrap(), alone.request(RequestId(1)).unwrap());
+        assert_eq!(format!("{a:?}"), format!("{b:?}"));
+    }
+
+    #[test]
+    fn what_a_plan_decides_is_left_to_plans() {
+        let (mut scheduler, now) = answering();
+        assert!(scheduler.alone().is_some());
+        let mut drained = scheduler.clone();
+        drained.drain(now);
+        assert_eq!(drained.alone(), None);
+        let mut cancelled = scheduler.clone();
+        cancelled.cancel(RequestId(1));
+        assert_eq!(cancelled.alone(), None);
+        let mut two = scheduler.clone();
+        two.arrive(now, &arrival(2)).unwrap();
+        assert_eq!(two.alone(), None);
+        let entry = scheduler.alone().unwrap();
+        scheduler.went_on(now, &entry, &outcome(entry.id, true), Duration::from_millis(10));
+        assert!(scheduler.is_empty() && scheduler.alone().is_none());
     }
 }

@@ -50,6 +50,8 @@ pub struct State {
     pub drain: Option<f64>,
     /// Whether the last step ran out of memory.
     pub is_short: bool,
+    /// Steps of a lone request since the last plan, and the seconds that nobody was charged for.
+    pub lone: (u32, f64),
     /// Entries of the plans that have not been reported, the oldest first.
     pub planned: VecDeque<Vec<Planned>>,
     /// Since when prompts want to run and could not.
@@ -74,6 +76,7 @@ impl State {
             answer: ANSWER,
             drain: None,
             is_short: false,
+            lone: (0, 0.0),
             planned: VecDeque::new(),
             starved_since: None,
             starts: 0,

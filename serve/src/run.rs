@@ -10,7 +10,7 @@ use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs};
-use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
+use kernmill_scheduler::{Entry as Planned, Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,17 +65,36 @@ impl Serving {
             self.failed(&parts, error, on_event)?;
             return Ok(false);
         }
-        self.flights.push_back(Flight { parts, start });
+        self.flights.push_back(Flight { parts, start, alone: None });
         Ok(true)
+    }
+
+    /// Begins the step of the only request; `false` where that takes a plan, as it does to make room.
+    pub(crate) fn begin_alone(&mut self, entry: &Planned) -> bool {
+        let Some(active) = self.active.get_mut(&entry.id) else { return false };
+        let Some(sequence) = active.sequence else { return false };
+        if self.engine.length(sequence).ok() != Some(entry.from) {
+            return false;
+        }
+        active.draft.truncate(entry.drafts as usize);
+        let (from, to, drafts) = (entry.from as usize, entry.to as usize, active.draft.tokens().len());
+        let parts = vec![Part { id: entry.id, sequence, from, to, samples: true, drafts }];
+        let start = (self.clock)();
+        // A step that cannot begin has changed nothing.
+        let has_begun = self.begin_parts(&parts).is_ok();
+        if has_begun {
+            self.flights.push_back(Flight { parts, start, alone: Some(*entry) });
+        }
+        has_begun
     }
 
     /// Ends the oldest step that has begun, and hands out what its entries gave.
     pub(crate) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
-        let Some(Flight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
+        let Some(Flight { parts, start, alone }) = self.flights.pop_front() else { return Ok(()) };
         let chosen = match self.end_parts(&parts) {
             Ok(chosen) => chosen,
             Err(EngineError::Stage(lost)) => {
-                self.flights.push_front(Flight { parts, start });
+                self.flights.push_front(Flight { parts, start, alone });
                 self.lose(&lost.to_string(), (self.clock)(), on_event);
                 return Ok(());
             }
@@ -101,7 +120,12 @@ impl Serving {
         for (part, chosen) in parts.iter().zip(chosen) {
             outcomes.push(self.outcome(part, chosen, others, now, on_event));
         }
-        self.scheduler.report(now, &Report { took, outcomes, fault: None });
+        match alone {
+            Some(entry) => {
+                outcomes.iter().for_each(|outcome| self.scheduler.went_on(now, &entry, outcome, took));
+            }
+            None => self.scheduler.report(now, &Report { took, outcomes, fault: None }),
+        }
         Ok(())
     }
 

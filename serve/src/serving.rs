@@ -287,6 +287,11 @@ impl Serving {
         for (id, _) in self.active.iter().filter(|(_, active)| active.is_cancelled()) {
             self.scheduler.cancel(*id);
         }
+        if let Some(entry) = self.scheduler.alone().filter(|_| self.engine.most_in_flight() == 1)
+            && self.begin_alone(&entry)
+        {
+            return self.finish(on_event).map(|()| Tick::Ran);
+        }
         let step = self.scheduler.plan(now, &View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
         if step.is_idle() && self.flights.is_empty() {
