@@ -23,8 +23,9 @@
 //! | [`Opened::prepare`] | [`Prepared`] | code for this CPU |
 //! | [`Prepared::load`] | [`Loaded`] | weights in memory, an [`Engine`] |
 //!
-//! [`Model`] takes all of them at once, and makes many texts at the same time. The [`Engine`] below it runs many
-//! sequences together, with adapters of their own; what it computes for a sequence does not depend on the others.
+//! [`Model`] takes all of them at once, and makes many texts at the same time. The [`Engine`] below it runs
+//! many sequences together, with adapters of their own; what it computes for a sequence does not depend on
+//! the others.
 //!
 //! # What it needs
 //!

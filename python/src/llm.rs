@@ -24,7 +24,7 @@ const GONE: &str = "the engine has ended";
 /// A loaded model, whose engine is on a thread of its own.
 #[pyclass(frozen, module = "kernmill._kernmill")]
 pub struct Engine {
-    /// It is left alone in a child of a fork, which has no threads.
+    /// The engine, which a child of a fork leaves alone: it has no threads.
     thread: ManuallyDrop<ServingThread>,
     facts: Arc<Facts>,
     /// The process that the thread is in.

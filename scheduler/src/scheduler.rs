@@ -117,9 +117,9 @@ impl Scheduler {
         plan(&mut self.state, now, memory)
     }
 
-    /// The next step where there is nothing to decide: one request is there, it is answering, nothing is on its
-    /// way and nothing ends it. [`Scheduler::went_on`] is told of the step, if it runs. `None` where a plan is
-    /// needed, as it is now and then, so that costs are learnt.
+    /// The next step where there is nothing to decide: one request is there, it is answering, nothing is on
+    /// its way and nothing ends it. [`Scheduler::went_on`] is told of the step, if it runs. `None` where a
+    /// plan is needed, as it is now and then, so that costs are learnt.
     pub fn alone(&self) -> Option<Entry> {
         let State { requests, planned, drain, is_short, lone, config, .. } = &self.state;
         if requests.len() > 1 || !planned.is_empty() || drain.is_some() || *is_short || lone.0 >= LONE {

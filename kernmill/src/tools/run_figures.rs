@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub struct Figures<'a> {
     /// The model that ran, with its adapters.
     pub model: &'a Model,
-    /// Its engine after the text.
+    /// The engine after the text.
     pub engine: EngineFigures,
     /// What was generated.
     pub answer: &'a Answer,

@@ -20,15 +20,15 @@ impl Engine {
         self.flights.len()
     }
 
-    /// Begins a step: exactly one run of the program, which appends tokens to sequences. A batch may hold parts
-    /// of prompts, single tokens and drafts to check; what a sequence gets does not depend on the others.
-    /// [`Engine::end_step`] ends it. Steps end in the order in which they began. Until a step has ended, its
-    /// sequences may be neither in another one, nor cut, copied or dropped.
+    /// Begins a step: exactly one run of the program, which appends tokens to sequences. A batch may hold
+    /// parts of prompts, single tokens and drafts to check; what a sequence gets does not depend on the
+    /// others. [`Engine::end_step`] ends it. Steps end in the order in which they began. Until a step has
+    /// ended, its sequences may be neither in another one, nor cut, copied or dropped.
     ///
     /// # Errors
-    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, there are not enough KV
-    /// blocks, a sequence is on its way in another step, or as many steps are as may be. Nothing has changed
-    /// then. Where there are several entries, [`EngineError::Entry`] says which one is at fault.
+    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, there are not enough
+    /// KV blocks, a sequence is on its way in another step, or as many steps are as may be. Nothing has
+    /// changed then. Where there are several entries, [`EngineError::Entry`] says which one is at fault.
     pub fn begin_step(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
         let is_away = |number: u32| {
             self.flights.iter().any(|flight| flight.sequences.iter().any(|(sequence, _)| *sequence == number))

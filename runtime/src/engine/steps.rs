@@ -26,8 +26,8 @@ pub trait Steps {
     /// When `rows` does. The step that made the row is done then, and none after it.
     fn extend(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError>;
 
-    /// Does as [`Steps::extend`], but copies of the rows go to the calling thread, in the order of the entries
-    /// and their tokens.
+    /// Does as [`Steps::extend`], but copies of the rows go to the calling thread, in the order of the
+    /// entries and their tokens.
     ///
     /// # Errors
     /// As those of [`Steps::extend`].
