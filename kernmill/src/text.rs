@@ -205,7 +205,7 @@ impl Model {
     /// `adapters` have been loaded into it, and belong to all texts of [`Model::generate`].
     ///
     /// # Errors
-    /// When an option of the configuration is out of its range, or no thread can be made.
+    /// When an option of the configuration is out of its range.
     pub fn of(
         loaded: Loaded,
         config: Config,
@@ -225,7 +225,7 @@ impl Model {
             uses: adapters.iter().map(|adapter| AdapterUse::of(&adapter.name)).collect(),
             adapters,
         };
-        let thread = ServingThread::start(loaded.into_serving(config)?)?;
+        let thread = ServingThread::anywhere(loaded.into_serving(config)?);
         Ok(Model { thread, about: Arc::new(about) })
     }
 

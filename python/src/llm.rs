@@ -94,7 +94,7 @@ impl Engine {
     #[new]
     fn new(py: Python<'_>, options: Loading) -> PyResult<Engine> {
         let (serving, facts) = working(py, move || load(options))?;
-        let thread = ServingThread::start(serving).map_err(served)?;
+        let thread = ServingThread::start(serving, |_: &mut Serving| {}).map_err(served)?;
         Ok(Engine {
             thread: ManuallyDrop::new(thread),
             facts: Arc::new(facts),

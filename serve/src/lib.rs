@@ -9,7 +9,7 @@
 //! # fn show(engine: kernmill_runtime::Engine) -> Result<(), kernmill_serve::Error> {
 //! use kernmill_serve::{Config, Request, Serving, ServingThread};
 //!
-//! let thread = ServingThread::start(Serving::new(engine, Config::default())?)?;
+//! let thread = ServingThread::anywhere(Serving::new(engine, Config::default())?);
 //! let first = thread.text(Request::greedy(vec![1, 2, 3], 5))?;
 //! let second = thread.text(Request::greedy(vec![4, 5], 5))?;
 //! // Both are made at the same time.

@@ -40,10 +40,10 @@ impl ServingThread {
     pub fn text(&self, request: Request) -> Result<Text> {
         let (heard, events) = channel();
         let ticket = self.submit(request, heard);
-        match events.recv() {
-            Ok(Heard::Taken(taken)) => taken?,
+        match self.wait_for(&events) {
+            Some(Heard::Taken(taken)) => taken?,
             // Nothing is told of a request before it is taken up.
-            Ok(Heard::Event(_)) | Err(_) => return Err(self.gone()),
+            Some(Heard::Event(_)) | None => return Err(self.gone()),
         }
         Ok(Text { ticket, events, answer: None, failure: None })
     }
@@ -56,13 +56,13 @@ impl Text {
     /// When the text cannot be made any further.
     pub fn next_token(&mut self) -> Result<Option<Token>> {
         if self.answer.is_none() && self.failure.is_none() {
-            match self.events.recv() {
-                Ok(Heard::Event(Event::Token(token))) => return Ok(Some(token)),
-                Ok(Heard::Event(Event::Done(answer))) => {
+            match self.ticket.wait_for(&self.events) {
+                Some(Heard::Event(Event::Token(token))) => return Ok(Some(token)),
+                Some(Heard::Event(Event::Done(answer))) => {
                     self.failure = answer.finish.error();
                     self.answer = Some(*answer);
                 }
-                Ok(Heard::Taken(_)) | Err(_) => self.failure = Some(self.ticket.gone()),
+                Some(Heard::Taken(_)) | None => self.failure = Some(self.ticket.gone()),
             }
         }
         self.failure.take().map_or(Ok(None), Err)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle, current};
 use std::time::Duration;
@@ -60,49 +60,49 @@ struct Shared {
     jobs: Sender<Job>,
     next: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The loop, where there is no thread for it.
+    here: Arc<Mutex<Option<Loop>>>,
     /// Why the thread has ended, if it should not have.
     failure: Arc<OnceLock<String>>,
 }
 
 impl ServingThread {
-    /// Moves a serving to a new thread.
-    ///
-    /// # Errors
-    /// When the system makes no thread.
-    pub fn start(serving: Serving) -> Result<ServingThread> {
-        ServingThread::start_observed(serving, |_: &mut Serving| {})
+    /// Moves a serving to a new thread. Where the system makes none, those who wait for a result run the loop
+    /// meanwhile ([`ServingThread::wait_for`]).
+    pub fn anywhere(serving: Serving) -> ServingThread {
+        ServingThread::of(serving, Box::new(|_| {}))
     }
 
     /// Moves a serving to a new thread, on which `observer` looks at it after every step.
     ///
     /// # Errors
     /// When the system makes no thread.
-    pub fn start_observed(
+    pub fn start(
         serving: Serving,
         observer: impl FnMut(&mut Serving) + Send + 'static,
     ) -> Result<ServingThread> {
+        let started = ServingThread::of(serving, Box::new(observer));
+        match started.shared.has_thread() {
+            true => Ok(started),
+            false => Err(Error::Work("the system makes no thread for the engine".to_owned())),
+        }
+    }
+
+    fn of(serving: Serving, observer: Observer) -> ServingThread {
         let (jobs, inbox) = channel();
         let failure = Arc::new(OnceLock::new());
         let told = failure.clone();
-        let observer: Observer = Box::new(observer);
-        let work = move || {
-            let mut work = Loop { serving, inbox, clients: BTreeMap::new(), observer, is_ending: false };
-            let why = match catch_unwind(AssertUnwindSafe(|| work.run())) {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => format!("the engine has failed: {error}"),
-                Err(_) => "the engine has panicked (bug: please report it)".to_owned(),
-            };
-            tracing::error!("{why}");
-            let why = told.get_or_init(|| why);
-            for client in work.clients.values_mut() {
-                let answer = Answer::empty(Finish::Failed(why.clone()));
-                client.listener.hear(Event::Done(Box::new(answer)));
-            }
+        let work = Loop { serving, inbox, clients: BTreeMap::new(), observer, is_ending: false, told };
+        let here = Arc::new(Mutex::new(Some(work)));
+        let moved = Arc::clone(&here);
+        let body = move || {
+            let work = moved.lock().unwrap_or_else(PoisonError::into_inner).take();
+            work.into_iter().for_each(|mut work| while work.turn(true) {});
         };
-        let thread = Builder::new().name("kernmill-engine".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| Error::Work(format!("no thread for the engine: {error}")))?;
-        let (next, thread) = (AtomicU64::new(0), Mutex::new(Some(thread)));
-        Ok(ServingThread { shared: Arc::new(Shared { jobs, next, thread, failure }) })
+        let thread = Builder::new().name("kernmill-engine".to_owned()).spawn(body);
+        let thread = thread.inspect_err(|error| tracing::info!("no thread for the engine: {error}")).ok();
+        let (next, thread) = (AtomicU64::new(0), Mutex::new(thread));
+        ServingThread { shared: Arc::new(Shared { jobs, next, thread, here, failure }) }
     }
 
     /// Hands in a request; `listener` hears of it. Dropping the ticket cancels the request.
@@ -126,7 +126,7 @@ impl ServingThread {
     ) -> Result<Answer> {
         let (told, end) = sync_channel(1);
         let ticket = self.submit(request, Follower { on_token, told });
-        let answer = end.recv().unwrap_or_else(|_| Err(self.gone()));
+        let answer = self.wait_for(&end).unwrap_or_else(|| Err(self.gone()));
         drop(ticket);
         let answer = answer?;
         answer.finish.error().map_or(Ok(answer), Err)
@@ -139,7 +139,20 @@ impl ServingThread {
     pub fn run<R: Send + 'static>(&self, job: impl FnOnce(&mut Serving) -> R + Send + 'static) -> Result<R> {
         let (done, result) = sync_channel(1);
         self.give(move |serving| drop(done.send(job(serving))));
-        result.recv().map_err(|_| self.gone())
+        self.wait_for(&result).ok_or_else(|| self.gone())
+    }
+
+    /// Waits for what the loop sends; `None` if it has ended without sending anything. Where there is no
+    /// thread for the loop, it runs here.
+    pub fn wait_for<T>(&self, result: &Receiver<T>) -> Option<T> {
+        loop {
+            match result.try_recv() {
+                Ok(found) => return Some(found),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) if self.shared.turn() => {}
+                Err(TryRecvError::Empty) => return result.recv().ok(),
+            }
+        }
     }
 
     /// Has a job done between two steps, and does not wait for it. It is dropped where the engine has ended.
@@ -149,8 +162,7 @@ impl ServingThread {
 
     /// Takes no more requests, and waits until all have ended and the cache is on disk.
     pub fn end(&self) {
-        let _ = self.shared.jobs.send(Job::End);
-        self.shared.join();
+        self.shared.end();
     }
 
     /// Why the engine has failed, if it has.
@@ -171,6 +183,27 @@ impl fmt::Debug for ServingThread {
 }
 
 impl Shared {
+    fn has_thread(&self) -> bool {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Has the loop go on, where there is no thread for it; whether it is here and has not ended.
+    fn turn(&self) -> bool {
+        // A job of the loop may wait, too.
+        let Ok(mut here) = self.here.try_lock() else { return false };
+        let goes_on = !self.has_thread() && here.as_mut().is_some_and(|work| work.turn(false));
+        if !goes_on && !self.has_thread() {
+            *here = None;
+        }
+        goes_on
+    }
+
+    fn end(&self) {
+        let _ = self.jobs.send(Job::End);
+        while self.turn() {}
+        self.join();
+    }
+
     fn join(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A job may hold the last handle.
@@ -184,8 +217,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let _ = self.jobs.send(Job::Run(Box::new(Serving::cancel_all)));
-        let _ = self.jobs.send(Job::End);
-        self.join();
+        self.end();
     }
 }
 
@@ -210,6 +242,11 @@ impl Ticket {
     /// The error of a thread that has ended.
     pub(crate) fn gone(&self) -> Error {
         self.thread.gone()
+    }
+
+    /// Waits for what the loop sends.
+    pub(crate) fn wait_for<T>(&self, result: &Receiver<T>) -> Option<T> {
+        self.thread.wait_for(result)
     }
 }
 
@@ -248,6 +285,8 @@ struct Loop {
     clients: BTreeMap<RequestId, Client>,
     observer: Observer,
     is_ending: bool,
+    /// Why it has failed, for those who ask.
+    told: Arc<OnceLock<String>>,
 }
 
 struct Client {
@@ -259,42 +298,59 @@ struct Client {
 }
 
 impl Loop {
-    fn run(&mut self) -> Result<()> {
-        loop {
-            while let Ok(job) = self.inbox.try_recv() {
-                self.take(job);
-            }
-            let clients = &mut self.clients;
-            let tick = self.serving.tick(&mut |id, event| tell(clients, id, event))?;
-            for (id, client) in clients.iter_mut().filter(|(_, client)| client.has_heard) {
-                client.has_heard = false;
-                client.is_wanted &= client.listener.step_ended();
-                if !client.is_wanted {
-                    self.serving.cancel(*id);
-                }
-            }
-            (self.observer)(&mut self.serving);
-            let Tick::Idle(wake) = tick else { continue };
-            if self.is_ending && self.serving.is_empty() {
-                self.serving.save_cache();
-                return Ok(());
-            }
-            if wake.is_none() && !self.serving.is_empty() {
-                let what = "the scheduler has requests and nothing to run (bug: please report it)";
-                return Err(Error::Work(what.to_owned()));
-            }
-            // The scheduler's times are those since the serving began: how long that is from now is not known
-            // here, so that the thread looks again soon.
-            let job = match wake {
-                None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => self.inbox.recv_timeout(LOOK_AGAIN),
-            };
-            match job {
-                Ok(job) => self.take(job),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => self.is_ending = true,
+    /// Does the jobs that are there, and a step; if `waits`, it waits where there is nothing to do. Whether
+    /// the loop goes on. It tells the clients if it has failed.
+    fn turn(&mut self, waits: bool) -> bool {
+        let why = match catch_unwind(AssertUnwindSafe(|| self.step(waits))) {
+            Ok(Ok(goes_on)) => return goes_on,
+            Ok(Err(error)) => format!("the engine has failed: {error}"),
+            Err(_) => "the engine has panicked (bug: please report it)".to_owned(),
+        };
+        tracing::error!("{why}");
+        let why = self.told.get_or_init(|| why);
+        for client in self.clients.values_mut() {
+            let answer = Answer::empty(Finish::Failed(why.clone()));
+            client.listener.hear(Event::Done(Box::new(answer)));
+        }
+        false
+    }
+
+    fn step(&mut self, waits: bool) -> Result<bool> {
+        while let Ok(job) = self.inbox.try_recv() {
+            self.take(job);
+        }
+        let clients = &mut self.clients;
+        let tick = self.serving.tick(&mut |id, event| tell(clients, id, event))?;
+        for (id, client) in clients.iter_mut().filter(|(_, client)| client.has_heard) {
+            client.has_heard = false;
+            client.is_wanted &= client.listener.step_ended();
+            if !client.is_wanted {
+                self.serving.cancel(*id);
             }
         }
+        (self.observer)(&mut self.serving);
+        let Tick::Idle(wake) = tick else { return Ok(true) };
+        if self.is_ending && self.serving.is_empty() {
+            self.serving.save_cache();
+            return Ok(false);
+        }
+        if wake.is_none() && !self.serving.is_empty() {
+            let what = "the scheduler has requests and nothing to run (bug: please report it)";
+            return Err(Error::Work(what.to_owned()));
+        }
+        // The scheduler's times are those since the serving began: how long that is from now is not known
+        // here, so that the thread looks again soon.
+        let job = match wake {
+            None if !waits => return Ok(true),
+            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(_) => self.inbox.recv_timeout(LOOK_AGAIN),
+        };
+        match job {
+            Ok(job) => self.take(job),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => self.is_ending = true,
+        }
+        Ok(true)
     }
 
     fn take(&mut self, job: Job) {

@@ -103,7 +103,7 @@ impl EngineBackend {
         let (shared, pace) = (Arc::new(Mutex::new(Shared::default())), Pace::default());
         let stages = serving.engine().stage_health();
         note(&shared, &mut serving);
-        let thread = ServingThread::start_observed(serving, observer(shared.clone(), pace.clone()))?;
+        let thread = ServingThread::start(serving, observer(shared.clone(), pace.clone()))?;
         Ok(EngineBackend { facts, thread, shared, stages, pace, start: Instant::now() })
     }
 

@@ -61,7 +61,7 @@ pub fn run(
     let mut serving = loaded.into_serving(config)?;
     serving.verify_hits(options.verify_cache)?;
     let mut batch = Batch {
-        thread: ServingThread::start(serving)?,
+        thread: ServingThread::anywhere(serving),
         output,
         reader,
         start: Instant::now(),
@@ -87,7 +87,7 @@ pub fn run(
             break;
         }
         // As long as something runs, its listener has a sender.
-        let Ok(ended) = batch.ended.1.recv() else { break };
+        let Some(ended) = batch.thread.wait_for(&batch.ended.1) else { break };
         batch.end(ended)?;
         batch.note_stats()?;
         if !on_progress(&batch.stats) {

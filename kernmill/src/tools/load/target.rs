@@ -104,7 +104,7 @@ impl EngineTarget {
     pub fn new(serving: Serving) -> Result<EngineTarget> {
         let seen = Arc::new(Mutex::default());
         let noted = Arc::clone(&seen);
-        let thread = ServingThread::start_observed(serving, move |serving: &mut Serving| {
+        let thread = ServingThread::start(serving, move |serving: &mut Serving| {
             let (queue, stats) = (serving.queue(), serving.stats());
             let totals = Totals { steps: stats.steps, busy: stats.busy, preemptions: stats.preemptions };
             let queue = [queue.running.iter().sum(), queue.waiting.iter().sum()];
