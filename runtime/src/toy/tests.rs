@@ -159,8 +159,8 @@ fn a_step_allocates_nothing() {
     while rows.load(Ordering::Relaxed) < 20 {
         let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
         engine.extend(&[Entry::all(a, &text[..10])], &take).unwrap();
-        let before = ALLOCATIONS.get();
         engine.extend(&[Entry::all(a, &text), Entry::all(b, &text[..5])], &take).unwrap();
+        let before = ALLOCATIONS.get();
         for n in 0..100 {
             let work = [Entry::last(a, &text[n % 50..][..1]), Entry::last(b, &text[n % 40..][..1])];
             engine.step(&work, &take).unwrap();
