@@ -44,6 +44,9 @@ pub trait Steps {
     fn append(&mut self, id: SeqId, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), EngineError>;
 }
 
+/// Runs one step, and takes its rows.
+type RunsStep<'a> = dyn FnMut(&mut Engine, &[Entry<'_>], &Origins) -> Result<StepStats, EngineError> + 'a;
+
 /// Entries of a step: by each, the entry of the whole batch and its first token there.
 type Origins = Vec<(usize, usize)>;
 
@@ -76,11 +79,7 @@ fn steps<'a>(batch: &[Entry<'a>], chunk: usize) -> Vec<(Vec<Entry<'a>>, Origins)
 }
 
 impl Engine {
-    fn each_step(
-        &mut self,
-        batch: &[Entry<'_>],
-        take: &mut dyn FnMut(&mut Engine, &[Entry<'_>], &Origins) -> Result<StepStats, EngineError>,
-    ) -> Result<StepStats, EngineError> {
+    fn each_step(&mut self, batch: &[Entry<'_>], take: &mut RunsStep<'_>) -> Result<StepStats, EngineError> {
         self.check_batch(batch)?;
         let mut done = StepStats::default();
         for (entries, origins) in steps(batch, self.chunk() as usize) {
