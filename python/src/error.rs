@@ -55,6 +55,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<kernmill::serve::Error> for Failure {
+    fn from(error: kernmill::serve::Error) -> Failure {
+        Error::from(error).into()
+    }
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         match failure {

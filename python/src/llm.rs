@@ -12,8 +12,8 @@ use kernmill::runtime::{AdapterUse, Tenant};
 use kernmill::serve::{self, SavedTokens, Serving, ServingThread};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
 use pyo3::prelude::*;
-use std::path::PathBuf;
 use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -80,10 +80,6 @@ impl Engine {
     }
 }
 
-fn served(error: serve::Error) -> Failure {
-    kernmill::Error::from(error).into()
-}
-
 /// Adapters as the runtime names them.
 fn uses(adapters: Vec<(String, f32)>) -> Vec<AdapterUse> {
     adapters.into_iter().map(|(name, weight)| AdapterUse { name, weight }).collect()
@@ -94,7 +90,7 @@ impl Engine {
     #[new]
     fn new(py: Python<'_>, options: Loading) -> PyResult<Engine> {
         let (serving, facts) = working(py, move || load(options))?;
-        let thread = ServingThread::start(serving, |_: &mut Serving| {}).map_err(served)?;
+        let thread = ServingThread::start(serving, |_: &mut Serving| {}).map_err(Failure::from)?;
         Ok(Engine {
             thread: ManuallyDrop::new(thread),
             facts: Arc::new(facts),
@@ -279,7 +275,7 @@ impl Engine {
         note: String,
     ) -> PyResult<u32> {
         let saved = SavedTokens { tokens, adapters: uses(adapters), tenant: Tenant::default(), note };
-        Ok(self.asked(py, move |serving| serving.save_session(&path, &saved))?.map_err(served)?)
+        Ok(self.asked(py, move |serving| serving.save_session(&path, &saved))?.map_err(Failure::from)?)
     }
 
     /// Brings a saved sequence into the prefix cache; how many of its tokens are there.
@@ -287,7 +283,7 @@ impl Engine {
         let uses = uses(adapters);
         let restored =
             self.asked(py, move |serving| serving.restore_session(&path, &uses, Tenant::default()))?;
-        Ok(restored.map_err(served)?)
+        Ok(restored.map_err(Failure::from)?)
     }
 
     /// What there is to do and what was done, as JSON.

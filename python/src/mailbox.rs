@@ -123,7 +123,7 @@ impl Sender {
 impl Listener for Sender {
     fn taken(&mut self, taken: serve::Result<()>) {
         if let Err(error) = taken {
-            self.mail.close(Err(kernmill::Error::from(error).into()));
+            self.mail.close(Err(error.into()));
         }
     }
 
