@@ -1,15 +1,13 @@
 //! A step of the engine between its begin and its end.
 
 use kernmill_runtime::SeqId;
-use kernmill_scheduler::{Entry, RequestId};
+use kernmill_scheduler::RequestId;
 use std::time::Duration;
 
 /// A step that has begun.
 pub(crate) struct Flight {
     pub parts: Vec<Part>,
     pub start: Duration,
-    /// The entry of a request that went on alone, without a plan.
-    pub alone: Option<Entry>,
 }
 
 /// What an entry of the plan becomes.

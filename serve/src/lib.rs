@@ -22,6 +22,7 @@
 
 mod active;
 mod adapters;
+mod alone;
 mod error;
 mod event;
 mod finish;

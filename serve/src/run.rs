@@ -10,7 +10,7 @@ use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs};
-use kernmill_scheduler::{Entry as Planned, Fault, Outcome, Report, RequestId, Step};
+use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,36 +65,17 @@ impl Serving {
             self.failed(&parts, error, on_event)?;
             return Ok(false);
         }
-        self.flights.push_back(Flight { parts, start, alone: None });
+        self.flights.push_back(Flight { parts, start });
         Ok(true)
-    }
-
-    /// Begins the step of the only request; `false` where that takes a plan, as it does to make room.
-    pub(crate) fn begin_alone(&mut self, entry: &Planned) -> bool {
-        let Some(active) = self.active.get_mut(&entry.id) else { return false };
-        let Some(sequence) = active.sequence else { return false };
-        if self.engine.length(sequence).ok() != Some(entry.from) {
-            return false;
-        }
-        active.draft.truncate(entry.drafts as usize);
-        let (from, to, drafts) = (entry.from as usize, entry.to as usize, active.draft.tokens().len());
-        let parts = vec![Part { id: entry.id, sequence, from, to, samples: true, drafts }];
-        let start = (self.clock)();
-        // A step that cannot begin has changed nothing.
-        let has_begun = self.begin_parts(&parts).is_ok();
-        if has_begun {
-            self.flights.push_back(Flight { parts, start, alone: Some(*entry) });
-        }
-        has_begun
     }
 
     /// Ends the oldest step that has begun, and hands out what its entries gave.
     pub(crate) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
-        let Some(Flight { parts, start, alone }) = self.flights.pop_front() else { return Ok(()) };
+        let Some(Flight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
         let chosen = match self.end_parts(&parts) {
             Ok(chosen) => chosen,
             Err(EngineError::Stage(lost)) => {
-                self.flights.push_front(Flight { parts, start, alone });
+                self.flights.push_front(Flight { parts, start });
                 self.lose(&lost.to_string(), (self.clock)(), on_event);
                 return Ok(());
             }
@@ -102,31 +83,37 @@ impl Serving {
         };
         let now = (self.clock)();
         let took = now.saturating_sub(start);
-        self.stats.steps += 1;
-        // Steps may overlap: no time counts twice.
-        let since = self.stepped.replace(now).unwrap_or(start);
-        self.stats.busy += now.saturating_sub(since.max(start));
         let running = || parts.iter().filter(|part| part.from < part.to);
         let is_decode = running().all(|part| part.samples && part.to - part.from == 1);
         let given = chosen.iter().flatten().map(|chosen| chosen.len() as u64).sum();
-        self.stats.note(running().count(), is_decode.then_some(given), now.saturating_sub(since));
-        let tokens = parts.iter().map(Part::tokens).sum::<usize>();
-        self.stats.tokens += tokens as u64;
-        if is_decode {
-            self.costs.note(tokens as u32, took.as_secs_f64());
-        }
+        let tokens = parts.iter().map(Part::tokens).sum();
+        self.note_step(start, now, [running().count(), tokens], is_decode.then_some(given));
         let others = running().count().saturating_sub(1) as u32;
         let mut outcomes = Vec::new();
         for (part, chosen) in parts.iter().zip(chosen) {
             outcomes.push(self.outcome(part, chosen, others, now, on_event));
         }
-        match alone {
-            Some(entry) => {
-                outcomes.iter().for_each(|outcome| self.scheduler.went_on(now, &entry, outcome, took));
-            }
-            None => self.scheduler.report(now, &Report { took, outcomes, fault: None }),
-        }
+        self.scheduler.report(now, &Report { took, outcomes, fault: None });
         Ok(())
+    }
+
+    /// Notes a step of so many sequences and tokens, and the tokens that it gave if it decoded only.
+    pub(crate) fn note_step(
+        &mut self,
+        start: Duration,
+        now: Duration,
+        [width, tokens]: [usize; 2],
+        decoded: Option<u64>,
+    ) {
+        self.stats.steps += 1;
+        // Steps may overlap: no time counts twice.
+        let since = self.stepped.replace(now).unwrap_or(start);
+        self.stats.busy += now.saturating_sub(since.max(start));
+        self.stats.note(width, decoded, now.saturating_sub(since));
+        self.stats.tokens += tokens as u64;
+        if decoded.is_some() {
+            self.costs.note(tokens as u32, now.saturating_sub(start).as_secs_f64());
+        }
     }
 
     /// Gives a request a sequence, with what the cache has. That may be less than the plan counts on: another
@@ -251,7 +238,7 @@ impl Serving {
     }
 
     /// What became of a part: its tokens go to the request, which may end.
-    fn outcome(
+    pub(crate) fn outcome(
         &mut self,
         part: &Part,
         chosen: Option<Vec<Chosen>>,
@@ -364,7 +351,7 @@ impl Serving {
     }
 
     /// A step that has not run: a request at fault ends, and the next plan knows why it failed.
-    fn failed(
+    pub(crate) fn failed(
         &mut self,
         parts: &[Part],
         error: EngineError,

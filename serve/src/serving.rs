@@ -287,10 +287,8 @@ impl Serving {
         for (id, _) in self.active.iter().filter(|(_, active)| active.is_cancelled()) {
             self.scheduler.cancel(*id);
         }
-        if let Some(entry) = self.scheduler.alone().filter(|_| self.engine.most_in_flight() == 1)
-            && self.begin_alone(&entry)
-        {
-            return self.finish(on_event).map(|()| Tick::Ran);
+        if self.step_alone(now, on_event)? {
+            return Ok(Tick::Ran);
         }
         let step = self.scheduler.plan(now, &View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
