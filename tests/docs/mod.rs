@@ -4,8 +4,10 @@
 mod commands;
 mod commit;
 mod dependencies;
+mod fits;
 mod json;
 mod messages;
+mod pages;
 mod patches;
 mod prose;
 mod reference;

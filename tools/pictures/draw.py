@@ -308,6 +308,73 @@ def pattern() -> None:
     p.save("user/pattern.svg")
 
 
+def block() -> None:
+    p = Picture(880, 372, "One block of 32 weights in each format, and what it takes")
+    p.text(20, 26, "32 neighbours of a row share a scale: weight = number * scale", 14, bold=True)
+    for x, head in ((20, "format"), (150, "one block"), (690, "bytes"), (760, "bits per weight")):
+        p.text(x, 56, head, 12, bold=True)
+    rows = [
+        ("bf16", None, ("0.0213", "-0.0448", "0.0071"), 64, "16", "every weight has its own exponent"),
+        ("int8", "scale, f16", ("60", "-127", "20"), 34, "8.5", "whole numbers from -127 to 127"),
+        ("int4", "scale, f16", ("3", "-7", "1"), 18, "4.5", "whole numbers from -8 to 7"),
+        ("mxfp4", "scale, 2^n", ("3", "-6", "1"), 17, "4.25", "0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives"),
+    ]
+    for n, (name, scale, weights, size, bits, note) in enumerate(rows):
+        y = 70 + 70 * n
+        width = 500 * size / 64
+        p.text(20, y + 25, name, 14, bold=True)
+        left = 150.0
+        if scale:
+            p.box(left, y, 84, 38, YELLOW, scale, size=12)
+            left += 84
+        cell = 76 if size > 30 else 46
+        for weight in weights:
+            p.box(left, y, cell, 38, BLUE, weight, size=12)
+            left += cell
+        p.box(left, y, max(150 + width - left, 60), 38, GREY, "...", size=12)
+        p.text(150, y + 53, note, 11)
+        p.text(690, y + 25, str(size), 14)
+        p.text(760, y + 25, bits, 14)
+    p.text(20, 360, "numbers are those of the same three weights, -0.0448 being the largest of the block", 12)
+    p.save("user/block.svg")
+
+
+def layer() -> None:
+    p = Picture(900, 470, "A layer with attention and MLP side by side, beside its lines in the spec")
+    p.text(190, 24, "y = x + Attention(norm(x)) + MLP(norm(x))", 13, "middle", True)
+    for name, x, y, width, fill in (
+        ("rms_norm", 190, 70, 110, GREEN), ("linear q, k, v", 100, 130, 130, BLUE), ("rope q, k", 100, 190, 130, WHITE),
+        ("attention", 100, 250, 130, YELLOW), ("linear o", 100, 310, 130, BLUE), ("linear gate, up", 285, 130, 130, BLUE),
+        ("glu", 285, 220, 130, WHITE), ("linear down", 285, 310, 130, BLUE), ("add", 100, 380, 60, RED), ("add", 285, 380, 60, RED),
+    ):
+        p.box(x - width / 2, y, width, 34, fill, name, size=12)
+    p.text(190, 48, "x", 13, "middle")
+    p.arrow((190, 52), (190, 69))
+    p.line((190, 104), (190, 117))
+    for side in (100, 285):
+        p.arrow((190, 117), (side, 117), (side, 129))
+    for top, bottom in ((164, 189), (224, 249), (284, 309), (344, 379)):
+        p.arrow((100, top), (100, bottom))
+    for top, bottom in ((164, 219), (254, 309), (344, 379)):
+        p.arrow((285, top), (285, bottom))
+    p.arrow((182, 56), (16, 56), (16, 397), (69, 397))
+    p.arrow((130, 397), (254, 397))
+    p.arrow((285, 414), (285, 440))
+    p.text(285, 456, "y", 13, "middle")
+    p.text(400, 24, "in the spec", 13, bold=True)
+    lines = [
+        ("n = rms_norm(x)", 91), ("q, k, v = linear(n)", 151), ("gate, up = linear(n)", 171), ("q_rot, k_rot = rope(q), rope(k)", 211),
+        ("act = glu(gate, up)", 241), ("attn = attention(q_rot, k_rot, v)", 271), ("o = linear(attn)", 322), ("down = linear(act)", 342),
+        ("with_attn = add(x, o)", 391), ("y = add(with_attn, down)", 411),
+    ]
+    for line, y in lines:
+        p.text(400, y, line, 13)
+    p.line((640, 84), (650, 84), (650, 248), (640, 248))
+    p.text(662, 160, "one kernel, by the rule", 12)
+    p.text(662, 176, "parallel_block", 12, bold=True)
+    p.save("user/layer.svg")
+
+
 def scheduler() -> None:
     p = Picture(900, 260, "The states of a request")
     for x, fill, name, what in ((190, YELLOW, "waiting", "no sequence"), (420, BLUE, "prefilling", "prompt in pieces"), (650, GREEN, "decoding", "a token a step")):
@@ -335,5 +402,5 @@ def scheduler() -> None:
 
 
 if __name__ == "__main__":
-    for draw in (pipeline, kernel, tiles, decode_step, kv_blocks, trust, carry, pattern, scheduler):
+    for draw in (pipeline, kernel, tiles, decode_step, kv_blocks, trust, carry, pattern, block, layer, scheduler):
         draw()

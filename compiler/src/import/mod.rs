@@ -13,6 +13,7 @@ mod gpt_oss;
 mod known;
 mod llama;
 mod mistral;
+mod others;
 mod published;
 mod qwen2;
 mod rope;
@@ -27,7 +28,6 @@ pub use directory::{CONFIG_FILE, instead_of_config, read_config};
 pub use error::{ImportError, Result};
 pub use gguf::from_gguf;
 use kernmill_checkpoint::Checkpoint;
-use kernmill_os::text::shortened;
 pub use published::published_config;
 use stored::Stored;
 
@@ -75,14 +75,8 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
     let known = architectures();
     let is = |a: &&Architecture| a.class == stated || a.model_type == stated || a.aliases.contains(&stated);
     let Some(architecture) = known.iter().find(is) else {
-        let known = known.each_ref().map(|a| a.class).join(", ");
-        return Err(ImportError::Unsupported {
-            what: format!(
-                "architecture `{}`; supported are: {known}; a model made of the same operations can be described in a spec \
-                 (docs/user/spec-language.md)",
-                shortened(stated)
-            ),
-        });
+        let supported = known.each_ref().map(|a| a.class).join(", ");
+        return Err(ImportError::Unsupported { what: others::refusal(stated, &supported) });
     };
     known::check(&config, architecture.keys)?;
     let config = config.with_defaults(&architecture.defaults);

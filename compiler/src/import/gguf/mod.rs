@@ -9,12 +9,11 @@ mod rope;
 
 use super::config::Config;
 use super::writer::{TIED, Tensors, tensor};
-use super::{ImportError, gpt_oss};
+use super::{ImportError, gpt_oss, others};
 use crate::spec::{self, Spec};
 use kernmill_checkpoint::Result;
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_os::text::shortened;
 use serde_json::{Value, json};
 
 const EMBEDDINGS: &str = "token_embd.weight";
@@ -35,10 +34,7 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
         "gpt-oss" => file.gpt_oss(name),
         "llama" => file.dense("LlamaForCausalLM", name),
         "qwen2" => file.dense("Qwen2ForCausalLM", name),
-        other => {
-            let what = format!("architecture `{}`; supported are: gpt-oss, llama, qwen2", shortened(other));
-            return gguf.unsupported(what);
-        }
+        other => return gguf.unsupported(others::refusal(other, "gpt-oss, llama, qwen2")),
     }?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {
         Ok(_) => Ok(text),
