@@ -19,23 +19,10 @@ use std::path::PathBuf;
 /// its request gets alone. A batch that was stopped goes on: answers that are in the output already are not
 /// made again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A line of REQUESTS, in the short form and in OpenAI's:
-  {\"id\": \"a\", \"prompt\": \"Once upon a time\", \"max_tokens\": 50}
-  {\"custom_id\": \"a\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once upon a time\"}}
-  {\"id\": \"b\", \"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}
-
-Examples:
-  kernmill batch my.plan requests.jsonl -o answers.jsonl
-  kernmill batch my.plan requests.jsonl -o answers.jsonl --parallel 8 --kv-memory 4G
-  kernmill batch my.plan requests.jsonl -o answers.jsonl --lora poet=adapters/poet     \"adapter\": \"poet\" in a line
-  kernmill batch my.plan - -o answers.jsonl --json                                     requests from standard input
-  kernmill batch my.plan requests.jsonl -o answers.jsonl --stats                       how wide steps were, what was cached")]
+#[command(after_help = include_str!("help/batch.txt"))]
 pub struct Batch {
-    #[command(flatten)]
-    model: ModelArgs,
     /// File with a request on every line; - is standard input. If MODEL is left out, its place is the first
-    #[arg(value_name = "REQUESTS")]
+    #[arg(value_name = "REQUESTS", index = 2)]
     requests: Option<PathBuf>,
     /// File of answers; - is standard output. One that is there is gone on with
     #[arg(short = 'o', long, value_name = "ANSWERS")]
@@ -48,7 +35,7 @@ pub struct Batch {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
     /// Longest sequence (prompt and text) in tokens; by default the model's longest, up to 4096
-    #[arg(long, value_name = "N")]
+    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
     context: Option<u32>,
     /// Day that conversations are told: today, none, or YYYY-MM-DD
     #[arg(long, value_name = "DAY", default_value = "today")]
@@ -65,12 +52,15 @@ pub struct Batch {
     /// Say more at the end: decode speed, steps by the sequences in them, KV cache, memory
     #[arg(long)]
     stats: bool,
+    #[command(flatten)]
+    model: ModelArgs,
 }
 
 impl Batch {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
-        let requests = self.requests.take().or_else(|| self.model.given.model.take());
+        let named = self.model.given.take_named(explicit);
+        let requests = self.requests.take().or(named).or_else(|| self.model.given.model.take());
         let missing = "REQUESTS is missing: a file with a request on every line";
         let requests = &requests.ok_or_else(|| Failure::BadInput(missing.to_owned()))?;
         if self.json && output::is_stdout(&self.out) {

@@ -16,38 +16,7 @@ use std::path::PathBuf;
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
 /// this machine
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the \
-quartiles of --repeat runs after an unmeasured one. Bytes are weights and cached keys and values; the bandwidth that they are compared \
-with is the median of reads of the weights themselves (or of other memory, if they are small), made between the runs. A result is void \
-when it, or with --profile any step of it, reports more than the fastest read and no cache can explain it. `of bound` is for prompts the \
-speed over what the slower limit, memory or arithmetic, allows, and for decoding the share of its time that a replay of its reads takes, \
-made before and behind each run. --pp 0 or --tg 0 leaves that half out.
-
-With --paired, every step of decoding stands between such replays, which says more where memory changes its speed: see \
-docs/user/performance.md.
-
-With --serve, requests come as a server gets them: from --clients that wait for their answers, or at --rate a second. Shown are the waits \
-for the first token and between tokens, how many answers kept both --slo limits (goodput), how alike tenants were served (fairness), what \
-the prefix cache saved, and how busy the engine was. A line of --trace is {\"at\": SECONDS, \"prompt\": LENGTH or IDS, \"answer\": LENGTH}, \
-with \"session\", \"adapter\" and \"tenant\" if need be; a turn of a session continues all that was said in it. With \
---endpoint http://127.0.0.1:8080/v1, the load goes to a server somewhere: its times are those of the client, and it does not tell how \
-busy it is.
-
-Examples:
-  kernmill bench                                         the embedded nano model
-  kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
-  kernmill bench --profile --layers --timeline bench.json                   by layer as well, and a trace for Perfetto
-  kernmill bench DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
-  kernmill bench my.plan --tg 64                         a compiled plan
-  kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
-  kernmill bench DIR --preset fast                       4-bit attention and unembedding
-  kernmill bench DIR --pp 0 --depth 4096 --fill random --kv-format int8   decoding behind a long context
-  kernmill bench --paired --threads 1                    steps of decoding between replays of their reads
-  kernmill bench --json
-  kernmill bench --serve                                 8 clients of the nano model
-  kernmill bench --serve --rate 20 --requests 40 --svg load.svg             requests at random times, and a picture of their waits
-  kernmill bench DIR --serve --mix turns=4,prompt=100,answer=16 --requests 24 --lora a=DIR_A --lora b=DIR_B   chats with adapters")]
+#[command(after_help = include_str!("help/bench.txt"))]
 pub struct Bench {
     /// Prompt lengths, in tokens; 0 for none
     #[arg(long, value_name = "N,..", default_value = "512", value_delimiter = ',')]
@@ -120,7 +89,7 @@ impl Bench {
             depths: &self.depth,
             batches: &self.batch,
         };
-        cases.check_adapters(&self.model.lora)?;
+        cases.check_adapters(&self.model.adapters)?;
         if let Some(path) = &self.timeline {
             output::check(path)?;
             self.model.given.resolve(explicit)?.check_apart(path)?;

@@ -10,6 +10,7 @@ use kernmill::adapters::together;
 use kernmill::chat::{Console, Dialogue, Effort, Line, Look, Talk};
 use kernmill::serve::{Config as Scheduling, Request};
 use kernmill::{Model, tokens};
+use kernmill_os::terminal::output_has_colours;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Config, Editor};
@@ -26,16 +27,11 @@ const CONTEXT: usize = 8192;
 /// commands between them. Answers go to standard output as they come, reasoning dimmed; Ctrl-C ends an
 /// answer, Ctrl-D the conversation. Each turn only computes what is new.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill chat                                             the embedded nano model
-  kernmill chat model.gguf                                  a GGUF file with its chat template
-  kernmill chat gpt-oss-20b.plan --effort high              a compiled plan: starts at once
-  kernmill chat my.plan --system 'Answer in one sentence.' --temp 0
-  kernmill chat my.plan --session talk.json                 goes on where the file ends, and keeps the conversation there
-  kernmill chat my.plan --lora poet=adapters/poet           /lora poet and /lora none switch
-  echo 'What is a slice?' | kernmill chat my.plan --json    events as JSON lines")]
+#[command(after_help = include_str!("help/chat.txt"))]
 pub struct Chat {
+    /// First message
+    #[arg(value_name = "MESSAGE", index = 2, help_heading = None::<&'static str>)]
+    message: Option<String>,
     /// Tokens of an answer at most; -1 goes on to its end, or until the context is full
     #[arg(short = 'n', long, value_name = "N", default_value = "-1", value_parser = tokens::most)]
     max_tokens: u32,
@@ -56,7 +52,7 @@ pub struct Chat {
     #[arg(long, value_name = "FILE")]
     chat_template: Option<PathBuf>,
     /// Longest conversation in tokens; by default the model's longest, up to 8192
-    #[arg(long, value_name = "N")]
+    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
     context: Option<u32>,
     /// Print events as JSON lines
     #[arg(long)]
@@ -69,13 +65,14 @@ pub struct Chat {
 
 impl Chat {
     /// Runs the command.
-    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+    pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
+        let first = self.model.given.take_named(explicit).map(|text| text.to_string_lossy().into_owned());
+        let first = self.message.take().or(first);
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
         options.chat_template = self.chat_template;
         let tokenizer = model.tokenizer();
-        let sampler = self.sampling.params();
-        sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
+        let sampler = self.sampling.params(model.vocab())?;
         let end_tokens = model.end_tokens()?;
         let context = model.context(self.context, CONTEXT)?;
         let mut loaded = model::load(model, &options, &emit, context, 1)?;
@@ -89,26 +86,13 @@ impl Chat {
         };
         let model = Model::of(loaded, Scheduling::default().with_sequences(1), end_tokens, adapters)?;
         let mut dialogue = Dialogue::new(model.clone(), request)?;
-        if let Some(text) = &self.system {
-            dialogue.instruct(text);
-        }
-        if let Some(note) = self.effort.and_then(|effort| dialogue.set_effort(effort)) {
-            output::note(format_args!("note: {note}"));
-        }
+        self.system.iter().for_each(|text| dialogue.instruct(text));
+        let note = self.effort.and_then(|effort| dialogue.set_effort(effort)).map(str::to_owned);
         let is_terminal = io::stdin().is_terminal();
-        let has_styles = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let mut talk = Talk::new(model.clone(), dialogue, Look::of(self.json, has_styles));
-        if let Some(path) = &self.session
-            && let Some(note) = talk.keep_in(path)?
-        {
-            output::note(format_args!("note: {}: {note}", path.display()));
-        }
-        if let Some(path) = &self.tools
-            && let Some(note) = talk.let_call(path)?
-        {
-            output::note(format_args!("note: {}: {note}", path.display()));
-        }
-        let mut terminal = Terminal::new(is_terminal, self.model.compile.quiet)?;
+        let mut talk = Talk::new(model.clone(), dialogue, Look::of(self.json, output_has_colours()));
+        let notes = talk.set_up(self.session.as_deref(), self.tools.as_deref())?;
+        note.into_iter().chain(notes).for_each(|note| output::note(format_args!("note: {note}")));
+        let mut terminal = Terminal::new(is_terminal, self.model.compile.quiet, first)?;
         let quiet = self.model.compile.quiet;
         output::note_if(is_terminal && !quiet, "/help lists the commands; Ctrl-D leaves");
         let refused = talk.run(&mut terminal);
@@ -128,20 +112,26 @@ struct Terminal {
     editor: Option<Editor<(), MemHistory>>,
     quiet: bool,
     failure: Option<Failure>,
+    /// A message that comes before those that are typed.
+    first: Option<String>,
 }
 
 impl Terminal {
-    fn new(is_terminal: bool, quiet: bool) -> Result<Terminal> {
+    fn new(is_terminal: bool, quiet: bool, first: Option<String>) -> Result<Terminal> {
         let failed = |error: ReadlineError| Failure::Work(format!("the terminal: {error}"));
         let config = Config::builder().auto_add_history(true).build();
         let editor = || Editor::with_history(config, MemHistory::new()).map_err(failed);
         let editor = if is_terminal { Some(editor()?) } else { None };
-        Ok(Terminal { editor, quiet, failure: None })
+        Ok(Terminal { editor, quiet, failure: None, first })
     }
 }
 
 impl Console for Terminal {
     fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Line> {
+        if let Some(text) = self.first.take() {
+            output::note_if(self.editor.is_some() && !self.quiet, format_args!("{prompt}{text}"));
+            return Ok(Line::Text(text));
+        }
         let Some(editor) = &mut self.editor else { return Line::read(&mut io::stdin().lock()) };
         match editor.readline_with_initial(prompt, (initial, "")) {
             Ok(text) => Ok(Line::Text(text)),

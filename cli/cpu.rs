@@ -1,5 +1,6 @@
 //! `kernmill cpu`: what this machine offers.
 
+use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::options::size;
 use crate::output;
@@ -12,17 +13,7 @@ use std::path::PathBuf;
 
 /// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
---measure reads memory that no cache holds, and multiplies int8 values in registers: the limits that \
-`kernmill bench` compares with. It also finds out what a barrier of the threads costs, a step more among \
-reads of memory, and what AMX tiles gain. It takes a few seconds. What it writes with -o describes this \
-machine to `compile`, `explain` and `fuse check` elsewhere.
-
-Examples:
-  kernmill cpu
-  kernmill cpu --measure
-  kernmill cpu --measure -o host.json        a description, for kernmill compile --machine host.json
-  kernmill cpu --json")]
+#[command(after_help = include_str!("help/cpu.txt"))]
 pub struct Cpu {
     /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads from one to
     /// all
@@ -44,13 +35,15 @@ pub struct Cpu {
 
 impl Cpu {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
+    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
         self.output.as_deref().map_or(Ok(()), output::check)?;
         let observer = Terminal::observer(false);
         let all = || Measured::all(self.threads, self.read, &*observer);
         let measured = self.measure.then(all).transpose()?.unwrap_or_default();
         match &self.output {
-            Some(path) => output::write_file(path, version::report(SCHEMA, json(&measured))),
+            Some(path) => {
+                output::deliver(false, path, version::report(SCHEMA, json(&measured)), "for --machine")
+            }
             None => version::show(self.json, SCHEMA, || json(&measured), || text(&measured)),
         }
     }

@@ -3,7 +3,8 @@
 
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ColorChoice, Command};
+use kernmill_os::terminal;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
@@ -20,6 +21,12 @@ pub fn with_negative_numbers(command: Command) -> Command {
     command.mut_args(with).mut_subcommands(with_negative_numbers)
 }
 
+/// Lets help and errors have the terminal's width and colours, as everything else that is shown.
+pub fn on_terminal(command: Command) -> Command {
+    let colours = if terminal::allows_colours() { ColorChoice::Auto } else { ColorChoice::Never };
+    command.term_width(terminal::columns()).color(colours)
+}
+
 /// Gives every option of `command` and of its subcommands its variable. The command line goes before the
 /// variable, the variable before the default. Help names the variables if `shown`. A variable for which
 /// `used` answers `false` counts as not set.
@@ -29,8 +36,11 @@ pub fn named(command: Command, shown: bool, used: &dyn Fn(&str) -> bool) -> Comm
         .mut_subcommands(|command| named(command, shown, used))
 }
 
-/// The variable of an option; positional arguments but MODEL have none.
+/// The variable of an option; positional arguments but MODEL have none, nor have other names for an option.
 pub fn variable(arg: &Arg) -> Option<String> {
+    if arg.is_hide_set() {
+        return None;
+    }
     let name = arg.get_long().or_else(|| (arg.get_id() == "model").then_some("model"))?;
     let is_built_in = matches!(name, "help" | "version");
     (!is_built_in).then(|| PREFIX.to_owned() + &name.to_uppercase().replace('-', "_"))

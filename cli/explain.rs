@@ -23,17 +23,7 @@ use kernmill_compiler::pipeline::compile;
 /// inspect` shows the decisions. Of a plan it shows what the plan's spec compiles to with the plan's own
 /// preset, formats and chunk.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill explain model-specs/gpt-oss-20b.toml
-  kernmill explain DIR                                                  what a checkpoint's config.json describes
-  kernmill explain my.plan                                              what a plan was compiled from
-  kernmill explain model-specs/gpt-oss-20b.toml --all                   every group, kernel and micro-kernel
-  kernmill explain model-specs/gpt-oss-20b.toml --json                  all of it, as JSON
-  kernmill explain DIR --machine host.json --context 8192               on the machine that kernmill cpu -o described
-  kernmill explain model-specs/gpt-oss-20b.toml --html 20b.html         all of it with the code, as a page for a browser
-  kernmill explain model-specs/nano/nano.toml --emit fused,schedule     stages, as text
-  kernmill explain model-specs/nano/nano.toml --emit clif,asm --emit-dir stages --target x86-64-v3")]
+#[command(after_help = include_str!("help/explain.txt"))]
 pub struct Explain {
     #[command(flatten)]
     given: GivenArgs,
@@ -101,7 +91,10 @@ impl Explain {
             let explained =
                 Explained::new(&graph, compiled, How { machine, context: self.context, assumed })?;
             match &self.html {
-                Some(path) => output::write_file(path, page(&version::report(SCHEMA, explained.json())))?,
+                Some(path) => {
+                    let page = page(&version::report(SCHEMA, explained.json()));
+                    output::deliver(self.compile.quiet, path, page, "a page for a browser, without network")?
+                }
                 None => version::show(self.json, SCHEMA, || explained.json(), || explained.text(self.all))?,
             }
         }

@@ -75,7 +75,6 @@ impl Explicit {
     }
 
     /// Whether the option was given in the environment only.
-    #[cfg(feature = "compiler")]
     pub fn is_from_environment(&self, option: &str) -> bool {
         self.given.iter().any(|given| given.name == option && given.variable.is_some())
     }

@@ -1,9 +1,7 @@
 //! MODEL, `--spec` and `--weights`: which model a command works on.
 
 use crate::explicit::Explicit;
-#[cfg(not(feature = "compiler"))]
-use crate::failure::Failure;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 #[cfg(feature = "pull")]
 use crate::progress::Terminal;
 #[cfg(feature = "compiler")]
@@ -22,8 +20,11 @@ pub struct GivenArgs {
     pub model: Option<PathBuf>,
     /// Model: a plan that `kernmill compile` wrote
     #[cfg(not(feature = "compiler"))]
-    #[arg(value_name = "PLAN", required = true, help_heading = None::<&'static str>)]
+    #[arg(value_name = "PLAN", required_unless_present = "named", help_heading = None::<&'static str>)]
     pub model: Option<PathBuf>,
+    /// As MODEL, for those who know it by this name
+    #[arg(short = 'm', long = "model", value_name = "MODEL", hide = true)]
+    pub named: Option<PathBuf>,
     /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the
     /// weights
     #[cfg(feature = "compiler")]
@@ -49,12 +50,22 @@ pub const OF_COMPILING: [&str; 9] =
     ["spec", "weights", "preset", "kv-format", "no-fuse", "fused", "without-fusion", "no-adapters", "tune"];
 
 impl GivenArgs {
+    /// Takes what stands behind --model as the model, if it is there. What the command line has in the place
+    /// of MODEL is what follows it then.
+    pub fn take_named(&mut self, explicit: &Explicit) -> Option<PathBuf> {
+        let named = self.named.take()?;
+        self.model.replace(named).filter(|_| !explicit.is_from_environment("MODEL"))
+    }
+
     /// Looks at the files.
     ///
     /// # Errors
     /// When one is not there or of no use, or they contradict each other.
     pub fn resolve(&self, explicit: &Explicit) -> Result<Located> {
-        let Some(model) = &self.model else { return self.without_model() };
+        if self.named.is_some() && self.model.is_some() && !explicit.is_from_environment("MODEL") {
+            return Err(Failure::BadInput("--model is given, and MODEL too: give one of them".to_owned()));
+        }
+        let Some(model) = self.named.as_ref().or(self.model.as_ref()) else { return self.without_model() };
         #[cfg(feature = "compiler")]
         let model = &hub::resolve(model, self.hf_cache)?;
         #[cfg(feature = "pull")]

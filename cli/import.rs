@@ -9,15 +9,7 @@ use std::path::PathBuf;
 
 /// Writes a model spec from a published model's config.json or GGUF file
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Architectures: GptOssForCausalLM, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM; in GGUF files:
-gpt-oss, llama.
-
-Examples:
-  kernmill import DIR                       to standard output
-  kernmill import DIR -o gpt-oss-20b.toml
-  kernmill import gpt-oss-20b.gguf
-  kernmill import my.plan                   the spec that a plan holds")]
+#[command(after_help = include_str!("help/import.txt"))]
 pub struct Import {
     /// Directory with a config.json, GGUF file, or plan
     #[arg(value_name = "MODEL")]
@@ -35,7 +27,7 @@ impl Import {
         self.output.as_deref().map_or(Ok(()), |path| found.check_apart(path))?;
         let source = regenerate::imported(found, &self.model)?;
         match &self.output {
-            Some(path) => output::write_file(path, &source.text),
+            Some(path) => output::write_new(path, &source.text, "`run` takes it, with --weights DIR"),
             None => output::print(&source.text),
         }
     }

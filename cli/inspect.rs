@@ -21,32 +21,13 @@ use kernmill::{
 use kernmill_runtime::Plan;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 
-#[cfg(feature = "compiler")]
-const HELP: &str = "\
-Examples:
-  kernmill inspect                                       the embedded nano model
-  kernmill inspect my.plan                               sections, tensors, targets, steps
-  kernmill inspect my.plan --verify                      reads everything and compares all hashes
-  kernmill inspect my.plan --disasm                      machine code as text
-  kernmill inspect my.plan --target x86-64-v3 --disasm logits
-  kernmill inspect DIR                                   which tensors have 4 bits in preset fast
-  kernmill inspect my.toml --preset faithful --json      without weights: formats and sizes
-
-In preset fast a matrix of attention or unembedding has 4 bits if its relative error, the norm of what 4 bits change over the norm of \
-the weights, is within a limit that is the same for all models.";
-
-#[cfg(not(feature = "compiler"))]
-const HELP: &str = "\
-Examples:
-  kernmill inspect my.plan                               sections, tensors, targets, steps
-  kernmill inspect my.plan --verify                      reads everything and compares all hashes";
-
 /// Shows what is in a plan; or what a preset makes of a model's weights
 ///
 /// Of a plan: its sections, tensors, targets, and the steps of the target that runs here. Of a model: each
 /// tensor's format and size, and for 4 bits the error that decides.
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[cfg_attr(feature = "compiler", command(after_help = include_str!("help/inspect.txt")))]
+#[cfg_attr(not(feature = "compiler"), command(after_help = include_str!("help/inspect-of-plans.txt")))]
 pub struct Inspect {
     #[command(flatten)]
     given: GivenArgs,
@@ -100,7 +81,7 @@ impl Inspect {
 
     fn show_plan(&self, plan: &Plan) -> Result<()> {
         if self.verify {
-            self.verify(plan)?;
+            listing::verify(plan, self.threads(), &*Terminal::observer(self.quiet))?;
         }
         let target = listing::shown(plan, self.target)?;
         #[cfg(feature = "compiler")]
@@ -117,13 +98,11 @@ impl Inspect {
 
     #[cfg(feature = "compiler")]
     fn show_model(&self, given: &SourceFiles) -> Result<()> {
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        let list = TensorList::of(given, self.preset, threads, &*Terminal::observer(self.quiet))?;
+        let list = TensorList::of(given, self.preset, self.threads(), &*Terminal::observer(self.quiet))?;
         version::show(self.json, "kernmill.inspect-model/1", || list.json(), || list.text())
     }
 
-    fn verify(&self, plan: &Plan) -> Result<()> {
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        Ok(listing::verify(plan, threads, &*Terminal::observer(self.quiet))?)
+    fn threads(&self) -> usize {
+        self.threads.map_or_else(default_threads, usize::from)
     }
 }

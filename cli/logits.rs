@@ -5,6 +5,7 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
+use crate::prompt::PromptArgs;
 use kernmill::adapters::together;
 use kernmill::tokens;
 use kernmill::tools::logits;
@@ -13,20 +14,10 @@ use std::path::PathBuf;
 
 /// Writes the logits after every token of a sequence: "logits" [tokens, vocabulary] f32
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill logits --tokens ids.json --out logits.safetensors                      the embedded nano model
-  kernmill logits DIR --preset exact --tokens ids.json --out logits.safetensors
-  kernmill logits my.plan --tokens ids.json --out logits.safetensors                               a compiled plan
-  kernmill logits my.plan --lora poet=adapters/poet --tokens ids.json --out logits.safetensors     with an adapter
-  kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
-  kernmill logits --tokens ids.json --out -                                                        to standard output
-
-Within a preset the bits do not depend on --chunk, --threads, --target or --no-fuse.")]
+#[command(after_help = include_str!("help/logits.txt"))]
 pub struct Logits {
-    /// File with the token ids: a JSON list
-    #[arg(long, value_name = "IDS.json")]
-    tokens: PathBuf,
+    #[command(flatten)]
+    prompt: PromptArgs,
     /// File to write (safetensors); - is standard output
     #[arg(long, value_name = "LOGITS.safetensors")]
     out: PathBuf,
@@ -38,16 +29,18 @@ pub struct Logits {
 
 impl Logits {
     /// Runs the command.
-    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+    pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
+        self.prompt.follow(&mut self.model.given, explicit)?;
         self.emit.check(None)?;
         if output::is_stdout(&self.out) && !self.emit.emit.is_empty() && self.emit.emit_dir.is_none() {
             let what = "--emit: standard output takes the logits (--out); give --emit-dir DIR too";
             return Err(Failure::BadInput(what.to_owned()));
         }
         self.model.given.resolve(explicit)?.check_apart(&self.out)?;
-        let (model, options) = model::open(&self.model, &self.emit, explicit)?;
+        let (mut model, options) = model::open(&self.model, &self.emit, explicit)?;
         let vocab = model.vocab();
-        let ids = tokens::read(&self.tokens, vocab)?;
+        let tokenizer = if self.prompt.is_ids() { None } else { model.tokenizer() };
+        let ids = self.prompt.source().read(&model, tokenizer.as_ref(), &[], model.longest_context())?.ids;
         tokens::check_length(ids.len(), model.longest_context(), model.longest_context())?;
         output::check_space(&self.out, logits::bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
@@ -59,6 +52,8 @@ impl Logits {
         let written = logits::write(&mut engine, &together(&options.adapters), &ids, &mut out)?;
         written.and_then(|()| out.flush()).map_err(Failure::write(&self.out))?;
         drop(out);
-        file.finish().map_err(Failure::write(&self.out))
+        file.finish().map_err(Failure::write(&self.out))?;
+        output::wrote(!self.model.compile.quiet, &self.out, "a tensor `logits` [tokens, vocabulary] of f32");
+        Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod failure;
 #[cfg(feature = "compiler")]
 mod fuse;
 mod given;
+mod hints;
 #[cfg(feature = "compiler")]
 mod import;
 mod inspect;
@@ -31,12 +32,14 @@ mod model;
 mod options;
 mod output;
 mod progress;
+mod prompt;
 #[cfg(feature = "pull")]
 mod pull;
 mod run;
 mod serve;
 #[cfg(feature = "compiler")]
 mod synth;
+mod tokens;
 mod version;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -45,34 +48,15 @@ use failure::{Failure, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-#[cfg(feature = "compiler")]
-const HELP: &str = "\
-Start with:
-  kernmill run                                             the embedded nano model, at once
-  kernmill run MODEL --prompt 'Once upon a time'           a checkpoint's directory, a GGUF file or a plan
-  kernmill chat MODEL                                      a conversation
-  kernmill serve MODEL                                     OpenAI's API, and a page, at http://127.0.0.1:8080
-  kernmill compile MODEL -o model.plan                     once; then it starts at once:
-  kernmill run model.plan --prompt 'Once upon a time'
-
-`kernmill COMMAND --help` has examples and the environment variables. Exit status: 0 done, 1 failed at work, 2 bad input.";
-
-#[cfg(not(feature = "compiler"))]
-const HELP: &str = "\
-This kernmill has no compiler: it runs plans that `kernmill compile` wrote elsewhere.
-  kernmill run my.plan --prompt 'Once upon a time'
-
-`kernmill COMMAND --help` has examples. Exit status: 0 done, 1 failed at work, 2 bad input.";
-
-/// Runs GPT-OSS-style models on x86-64 CPUs, with kernels generated for the model and the CPU at hand
+/// Runs language models on x86-64 CPUs, with kernels generated for the model and the CPU at hand
 #[derive(Debug, Parser)]
 #[command(
     name = "kernmill",
     version = version::short(),
-    long_version = version::long(),
-    max_term_width = 140,
-    after_help = HELP
+    long_version = version::long()
 )]
+#[cfg_attr(feature = "compiler", command(after_help = include_str!("help/kernmill.txt")))]
+#[cfg_attr(not(feature = "compiler"), command(after_help = include_str!("help/kernmill-of-plans.txt")))]
 struct Cli {
     #[command(flatten)]
     log: logging::LogArgs,
@@ -82,31 +66,43 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Work(Box<Work>),
+    Completions(manual::Completions),
+    #[command(name = "man")]
+    Manual(manual::Manual),
+}
+
+/// Commands, in the order in which help lists them, and their arguments.
+macro_rules! commands {
+    ($($(#[$kept:meta])? $name:ident($arguments:ty),)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Work { $($(#[$kept])? $name($arguments),)* }
+
+        impl Work {
+            fn execute(self, explicit: &Explicit) -> Result<()> {
+                match self { $($(#[$kept])? Work::$name(command) => command.execute(explicit),)* }
+            }
+        }
+    };
+}
+
+commands! {
     Run(run::Run),
     Chat(chat::Chat),
     Serve(serve::Serve),
     Batch(batch::Batch),
-    #[cfg(feature = "pull")]
-    Pull(pull::Pull),
-    #[cfg(feature = "compiler")]
-    Compile(compile::Compile),
+    #[cfg(feature = "pull")] Pull(pull::Pull),
+    #[cfg(feature = "compiler")] Compile(compile::Compile),
+    Tokens(tokens::Tokens),
     Logits(logits::Logits),
-    #[cfg(feature = "compiler")]
-    Bench(bench::Bench),
-    #[cfg(feature = "compiler")]
-    Import(import::Import),
-    #[cfg(feature = "compiler")]
-    Explain(explain::Explain),
-    #[cfg(feature = "compiler")]
-    Fuse(fuse::Fuse),
+    #[cfg(feature = "compiler")] Bench(bench::Bench),
+    #[cfg(feature = "compiler")] Import(import::Import),
+    #[cfg(feature = "compiler")] Explain(explain::Explain),
+    #[cfg(feature = "compiler")] Fuse(fuse::Fuse),
     Inspect(inspect::Inspect),
-    #[cfg(feature = "compiler")]
-    Synth(synth::Synth),
-    #[cfg(feature = "compiler")]
-    Cpu(cpu::Cpu),
-    Completions(manual::Completions),
-    #[command(name = "man")]
-    Manual(manual::Manual),
+    #[cfg(feature = "compiler")] Synth(synth::Synth),
+    #[cfg(feature = "compiler")] Cpu(cpu::Cpu),
 }
 
 fn main() -> ExitCode {
@@ -116,35 +112,14 @@ fn main() -> ExitCode {
     kernmill_os::signals::install();
     match parse() {
         Ok((cli, explicit)) => execute(cli, &explicit).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
-        Err(error) => exit::usage(&error),
+        Err(error) => exit::usage(error, &Cli::command()),
     }
 }
 
 fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
     cli.log.start()?;
     match cli.command {
-        Command::Run(command) => command.execute(explicit),
-        Command::Chat(command) => command.execute(explicit),
-        Command::Serve(command) => command.execute(explicit),
-        Command::Batch(command) => command.execute(explicit),
-        #[cfg(feature = "pull")]
-        Command::Pull(command) => command.execute(),
-        #[cfg(feature = "compiler")]
-        Command::Compile(command) => command.execute(explicit),
-        Command::Logits(command) => command.execute(explicit),
-        #[cfg(feature = "compiler")]
-        Command::Bench(command) => command.execute(explicit),
-        #[cfg(feature = "compiler")]
-        Command::Import(command) => command.execute(explicit),
-        #[cfg(feature = "compiler")]
-        Command::Explain(command) => command.execute(explicit),
-        #[cfg(feature = "compiler")]
-        Command::Fuse(command) => command.execute(),
-        Command::Inspect(command) => command.execute(explicit),
-        #[cfg(feature = "compiler")]
-        Command::Synth(command) => command.execute(explicit),
-        #[cfg(feature = "compiler")]
-        Command::Cpu(command) => command.execute(),
+        Command::Work(command) => command.execute(explicit),
         Command::Completions(command) => command.execute(Cli::command()),
         Command::Manual(command) => command.execute(environment::named(Cli::command(), true, &|_| true)),
     }
@@ -153,7 +128,7 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
 /// Reads the command line and the environment.
 fn parse() -> std::result::Result<(Cli, Explicit), clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let command = environment::with_negative_numbers(Cli::command());
+    let command = environment::with_negative_numbers(environment::on_terminal(Cli::command()));
     let unused = environment::unused(&command, &args);
     let used = |variable: &str| unused.iter().all(|unused| unused.variable != variable);
     let bare = command.clone();

@@ -5,15 +5,12 @@ use crate::output;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Prints a shell's completions of commands, options and their values
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill completions bash > ~/.local/share/bash-completion/completions/kernmill
-  kernmill completions zsh > ~/.zfunc/_kernmill                       with ~/.zfunc in fpath
-  kernmill completions fish > ~/.config/fish/completions/kernmill.fish")]
+#[command(after_help = include_str!("help/completions.txt"))]
 pub struct Completions {
     /// Shell
     #[arg(value_name = "SHELL")]
@@ -31,10 +28,7 @@ impl Completions {
 
 /// Writes man pages, one for each command
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill man | man -l -                                the page of kernmill itself
-  kernmill man -o ~/.local/share/man/man1                kernmill.1, kernmill-run.1, ...")]
+#[command(after_help = include_str!("help/man.txt"))]
 pub struct Manual {
     /// Directory to write the pages to, created if need be; without it, the first page is printed
     #[arg(short, long, value_name = "DIR")]
@@ -51,6 +45,7 @@ impl Manual {
             let name = format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name()));
             output::write_regular(&dir.join(name), page(command)?)?;
         }
+        output::wrote(true, dir, format_args!("`man {}/kernmill.1` shows the first page", dir.display()));
         Ok(())
     }
 }
@@ -67,7 +62,25 @@ fn pages(command: Command) -> Vec<Command> {
 }
 
 fn page(command: Command) -> Result<Vec<u8>> {
+    rendered(command).map_err(|error| Failure::Work(format!("the man page: {error}")))
+}
+
+/// A page whose examples keep their lines.
+fn rendered(command: Command) -> io::Result<Vec<u8>> {
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let has_commands = command.get_subcommands().any(|command| !command.is_hide_set());
+    let man = Man::new(command);
     let mut text = Vec::new();
-    Man::new(command).render(&mut text).map_err(|error| Failure::Work(format!("the man page: {error}")))?;
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if has_commands {
+        man.render_subcommands_section(&mut text)?;
+    }
+    // No line begins with a dot or a quote: all are indented, or words.
+    let examples = examples.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    write!(text, ".SH EXAMPLES\n.nf\n{examples}\n.fi\n")?;
     Ok(text)
 }

@@ -38,13 +38,13 @@ pub struct ModelArgs {
     /// Adapter (LoRA or DoRA): a directory that PEFT's save_pretrained wrote, with a name for it. SCALE
     /// multiplies what it adds, beside its own alpha. May be given several times: run and logits add them all
     /// up, bench gives them to its sequences in turn
-    #[arg(long, value_name = "NAME=DIR[:SCALE]")]
+    #[arg(long = "lora", value_name = "NAME=DIR[:SCALE]")]
     #[cfg_attr(feature = "compiler", arg(conflicts_with = "no_adapters"))]
-    pub lora: Vec<AdapterSource>,
+    pub adapters: Vec<AdapterSource>,
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Worker threads; by default one for each physical core that this process may use
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     pub threads: Option<u16>,
     /// CPUs that workers may run on, such as 0-3,8; by default all that this process may use
     #[arg(long, value_name = "LIST")]
@@ -114,7 +114,7 @@ impl ModelArgs {
             kv_memory: self.kv_memory,
             kv_disk: self.kv_disk.clone(),
             kv_disk_limit: self.kv_disk_limit,
-            adapters: self.lora.clone(),
+            adapters: self.adapters.clone(),
             observer: Terminal::observer(self.compile.quiet),
             ..Options::default()
         })
@@ -123,7 +123,7 @@ impl ModelArgs {
 
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opened, Options)> {
-    kernmill::adapters::check(&args.lora)?;
+    kernmill::adapters::check(&args.adapters)?;
     if args.kv_disk.is_none() {
         explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
     }

@@ -7,8 +7,8 @@
 
 use crate::failure::{Failure, Result};
 use kernmill_os::output::{GoneOnWith, NewFile};
-use kernmill_os::terminal;
-use kernmill_os::text::{message, visible};
+use kernmill_os::terminal::output_was_closed;
+use kernmill_os::text::{message, size, visible};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -52,7 +52,7 @@ pub fn note_if(is_wanted: bool, line: impl Display) {
 
 /// Standard output, if there is one.
 pub fn open_stdout() -> Result<io::Stdout> {
-    match terminal::stdout_was_closed() {
+    match output_was_closed() {
         true => Err(Failure::Work("standard output is closed".to_owned())),
         false => Ok(io::stdout()),
     }
@@ -108,6 +108,33 @@ pub fn write_regular(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
 fn write(path: &Path, file: NewFile, contents: impl AsRef<[u8]>) -> Result<()> {
     file.file().write_all(contents.as_ref()).map_err(Failure::write(path))?;
     file.finish().map_err(Failure::write(path))
+}
+
+/// Says that an output was written, if that is wanted, and what it is or what to do with it.
+pub fn wrote(is_wanted: bool, path: &Path, what: impl Display) {
+    let file = path.metadata().ok().filter(|file| file.is_file());
+    let size = file.map_or_else(String::new, |file| format!(" ({})", size(file.len())));
+    note_if(is_wanted && !is_stdout(path), format_args!("wrote {}{size}: {what}", path.display()));
+}
+
+/// Writes a whole output, and says so.
+#[cfg(feature = "compiler")]
+pub fn deliver(quiet: bool, path: &Path, contents: impl AsRef<[u8]>, what: &str) -> Result<()> {
+    write_file(path, contents)?;
+    wrote(!quiet, path, what);
+    Ok(())
+}
+
+/// Writes a file that people change by hand, and says so: one that is there already stays.
+#[cfg(feature = "compiler")]
+pub fn write_new(path: &Path, contents: impl AsRef<[u8]>, what: &str) -> Result<()> {
+    match path.metadata() {
+        Ok(there) if there.is_file() && !is_stdout(path) => {
+            let what = "it is there already, and stays as it is: give another name, or delete it first";
+            Err(kernmill::Error::input(path, what).into())
+        }
+        _ => deliver(false, path, contents, what),
+    }
 }
 
 /// Fails when the file system of an output has no room for `bytes`.

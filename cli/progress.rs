@@ -3,6 +3,7 @@
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernmill::observe::{Observer, Progress, Unit};
+use kernmill_os::terminal;
 use kernmill_os::text::visible;
 use std::sync::Arc;
 use std::thread::Builder;
@@ -29,14 +30,14 @@ impl Observer for Terminal {
     }
 
     fn asks(&self, question: &str) -> bool {
-        kernmill_os::terminal::asks(question)
+        terminal::asks(question)
     }
 
     fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {
         Box::new(Bar(match unit {
             Unit::Bytes => bytes(work, total, self.quiet),
             Unit::Count => count(work, total, self.quiet),
-            Unit::Unknown => waiting(work, self.quiet),
+            Unit::Unknown => bar(work, 0, "{msg} {spinner} {elapsed}", self.quiet),
         }))
     }
 }
@@ -63,18 +64,17 @@ pub fn count(what: &str, count: u64, quiet: bool) -> ProgressBar {
     bar(what, count, "{msg} {wide_bar} {pos}/{len} {elapsed}", quiet)
 }
 
-/// A wait of unknown length.
-fn waiting(what: &str, quiet: bool) -> ProgressBar {
-    bar(what, 0, "{msg} {spinner} {elapsed}", quiet)
-}
-
 fn bar(what: &str, length: u64, template: &str, quiet: bool) -> ProgressBar {
-    if quiet {
+    if quiet || !terminal::can_redraw() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        bar.set_style(if terminal::has_unicode() {
+            style
+        } else {
+            style.progress_chars("#>-").tick_chars("|/-\\ ")
+        });
     }
     bar.set_message(visible(what).into_owned());
     keep_ticking(&bar);

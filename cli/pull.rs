@@ -1,5 +1,6 @@
 //! `kernmill pull`: a model from a hub.
 
+use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::{output, progress::Terminal};
 
@@ -8,10 +9,7 @@ use crate::{output, progress::Terminal};
 /// Its name is then a MODEL for every command. What was cut goes on where it was; sums are compared. HF_TOKEN
 /// is for gated models, HF_ENDPOINT another hub, HF_HUB_CACHE or HF_HOME another place.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill pull openai/gpt-oss-20b                          a checkpoint: config, tokenizer, weights
-  kernmill pull bartowski/SmolLM2-135M-Instruct-GGUF:Q4_0   one of several GGUF files, by its type or its name")]
+#[command(after_help = include_str!("help/pull.txt"))]
 pub struct Pull {
     /// Model: ORG/NAME, and behind a colon the type or the name of a GGUF file
     #[arg(value_name = "ORG/NAME[:TYPE]")]
@@ -23,7 +21,7 @@ pub struct Pull {
 
 impl Pull {
     /// Runs the command. The path of the model goes to standard output.
-    pub fn execute(self) -> Result<()> {
+    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
         let pulled = kernmill::pull::pull(&self.name, &*Terminal::observer(self.quiet))?;
         output::note_if(!self.quiet, &pulled.closing);
         output::show(format!("{}\n", pulled.path.display()))

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
 use kernmill::serve::Config as Scheduling;
-use kernmill::stage::{Place, Stage};
+use kernmill::stage::{Place, Stage, address};
 use kernmill_server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -23,19 +23,10 @@ const CONTEXT: usize = 8192;
 /// page to talk with the model. Only this machine is served, unless --host says otherwise, which takes
 /// --api-keys.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill serve                                            the embedded nano model, at http://127.0.0.1:8080
-  kernmill serve gpt-oss-20b.plan --parallel 8 --kv-memory 4G
-  kernmill serve my.plan --lora poet=adapters/poet          \"model\": \"poet\" in a request
-  kernmill serve my.plan --host 0.0.0.0 --api-keys keys.txt
-  kernmill serve --script answers.json                      answers from a file, for tests
-
-  curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \\
-    -d '{\"model\": \"nano\", \"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}'")]
+#[command(after_help = include_str!("help/serve.txt"))]
 pub struct Serve {
-    /// Address to listen at; another than this machine's own takes --api-keys
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    /// Address to listen at, or the name of one; another than this machine's own takes --api-keys
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1", value_parser = address)]
     host: IpAddr,
     /// Port to listen at; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
@@ -67,7 +58,7 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=32))]
     parallel: u32,
     /// Longest text with its prompt, in tokens; by default the model's longest, up to 8192
-    #[arg(long, value_name = "N")]
+    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
     context: Option<u32>,
     /// Name of the model in the API; by default its own
     #[arg(long, value_name = "NAME")]

@@ -22,13 +22,7 @@ use std::sync::OnceLock;
 /// so that other programs read it, too. Its routing is as lively as a trained model's, so that speed and
 /// memory are as they would be. The same seed gives the same bytes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill synth model-specs/gpt-oss-20b.toml -o synth-20b              13.8 GB
-  kernmill run synth-20b -n 32 --prompt 'anything'
-  kernmill synth model-specs/gpt-oss-20b.toml -o synth-lora --lora 32          a LoRA of rank 32 on q, k, v and o: 32 MB
-  kernmill synth model-specs/gpt-oss-20b.toml -o synth-all --lora 16 --targets q,k,v,o,router,experts
-  kernmill bench my.plan --lora a=synth-lora")]
+#[command(after_help = include_str!("help/synth.txt"))]
 pub struct Synth {
     /// Model whose shapes it has: a spec (TOML), a checkpoint's directory, a GGUF file or a plan
     #[arg(value_name = "MODEL")]
@@ -82,13 +76,18 @@ impl Synth {
             }
         };
         bar.get().iter().for_each(|bar| bar.finish_and_clear());
-        let Some(has_config) = result? else { return Ok(()) };
+        let done = |what| output::wrote(!self.quiet, &self.output, what);
+        let Some(has_config) = result? else {
+            done("--lora NAME=DIR takes it");
+            return Ok(());
+        };
         // By it the directory is a model without --spec.
         output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
         let note = format_args!(
             "note: only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
         );
         output::note_if(!has_config && !self.quiet, note);
+        done("`kernmill run` takes the directory");
         Ok(())
     }
 }

@@ -126,7 +126,7 @@ fn what_needs_a_compiler_is_refused_and_the_ways_out_are_named() {
     refused(&["run"], &["PLAN"]);
     refused(
         &["pull", "acme/tiny"],
-        &["kernmill downloads nothing", "`hf download acme/tiny --local-dir tiny`"],
+        &["pull: kernmill downloads nothing", "`hf download acme/tiny --local-dir tiny`"],
     );
     refused(&["compile", "-o", "a.plan"], &["compile"]);
     let other = Level::ALL.into_iter().find(|level| Some(level) != Level::supported().last()).unwrap();

@@ -26,12 +26,10 @@ pub enum CheckpointError {
         found: String,
     },
     /// There is nothing at the path.
-    #[error("{path}: no such file or directory{hint}")]
+    #[error("{path}: no such file or directory")]
     NoSuchPath {
         /// Path as given.
         path: PathBuf,
-        /// What helps, or nothing.
-        hint: String,
     },
     /// A file of another kind.
     #[error("{path}: expected {expected}, but {}", .kind.describe())]

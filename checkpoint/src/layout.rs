@@ -3,7 +3,7 @@
 
 use crate::error::CheckpointError;
 use std::collections::BTreeSet;
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Entries of a directory that are looked at.
 const MAX_ENTRIES: usize = 4096;
@@ -51,23 +51,6 @@ pub(super) fn no_checkpoint(dir: &Path) -> CheckpointError {
         Some(format!(", found {name}: {what}"))
     });
     CheckpointError::NoCheckpoint { path: dir.to_owned(), found: instead.unwrap_or_default() }
-}
-
-/// The error for a path at which there is nothing. `owner/name` may be meant as a name on a hub.
-pub fn no_such_path(path: &Path) -> CheckpointError {
-    let parts: Vec<Component<'_>> = path.components().collect();
-    let hub =
-        matches!(parts[..], [Component::Normal(owner), Component::Normal(_)] if !Path::new(owner).exists());
-    let hint = match hub {
-        true => format!(
-            "; if it is a model's name on a hub, download its directory first, for instance with \
-             `hf download {} --local-dir {}`, and give that",
-            path.display(),
-            path.file_name().unwrap_or_default().to_string_lossy()
-        ),
-        false => String::new(),
-    };
-    CheckpointError::NoSuchPath { path: path.to_owned(), hint }
 }
 
 /// Whether a file is one of several shards, by its name.
@@ -203,18 +186,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let error = no_checkpoint(dir.path()).to_string();
         assert!(error.ends_with("and its shards"), "{error}");
-    }
-
-    #[test]
-    fn names_on_a_hub_are_told_from_paths() {
-        let hint = |path: &str| no_such_path(Path::new(path)).to_string();
-        assert!(
-            hint("openai/gpt-oss-20b").contains("`hf download openai/gpt-oss-20b --local-dir gpt-oss-20b`")
-        );
-        assert!(hint("Qwen/Qwen2.5-0.5B").contains("hf download Qwen/"));
-        for path in ["gpt-oss-20b", "/models/llama", "src/missing", "a/b/c"] {
-            assert!(hint(path).ends_with("no such file or directory"), "{path}: {}", hint(path));
-        }
     }
 
     #[test]

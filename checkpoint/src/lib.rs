@@ -23,7 +23,7 @@ pub mod tokenizer_files;
 
 pub use encoding::{Encoding, FP4_BLOCK_BYTES, mxfp4_block};
 pub use error::{CheckpointError, Result};
-pub use layout::{is_buffer, no_such_path, other_layout};
+pub use layout::{is_buffer, other_layout};
 pub use open::{INDEX_FILE, SINGLE_FILE};
 pub use safetensors::Dtype;
 pub use tensors::{Checkpoint, TensorView};

@@ -46,7 +46,7 @@ impl Checkpoint {
             };
         }
         if !path.exists() {
-            return Err(layout::no_such_path(path));
+            return Err(CheckpointError::NoSuchPath { path: path.to_owned() });
         }
         let dir = directory(path);
         match FileKind::of_file(path).map_err(CheckpointError::io(path))? {

@@ -37,21 +37,7 @@ use std::time::Instant;
 /// The weights are packed straight from the checkpoint into the file. The file appears when it is whole, and
 /// replaces what was there. The same input gives the same bytes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill compile -o nano.plan                                                the embedded nano model
-  kernmill compile DIR -o my.plan                                              for this CPU; its config.json gives the spec
-  kernmill compile model.gguf -o my.plan --preset fast                         the spec comes from the GGUF file
-  kernmill compile my.toml --weights DIR -o my.plan                            with a spec of one's own
-  kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
-  kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
-  kernmill compile my.toml --weights DIR -o poet.plan --merge-lora poet=adapters/poet      with a LoRA baked in
-  kernmill compile my.toml --weights DIR -o my.plan --machine host.json        for the machine that the file describes
-  kernmill compile my.toml --dry-run                                           what it would take, and how fast it would be
-  kernmill compile my.toml --emit obj -o my.o                                  only the machine code, for a debugger or a disassembler
-  kernmill compile my.toml --emit hashes --target all                          only hashes of it, to compare compilers by
-
-Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in it. docs/dev/plan-format.md describes the file.")]
+#[command(after_help = include_str!("../help/compile.txt"))]
 pub struct Compile {
     #[command(flatten)]
     given: GivenArgs,
@@ -205,10 +191,8 @@ impl Compile {
         let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;
         if self.json && !self.dry_run {
-            output::print(version::report(
-                "kernmill.hashes/1",
-                json!({ "targets": fingerprints(&compiled) }),
-            ))?;
+            let hashes = json!({ "targets": fingerprints(&compiled) });
+            output::print(version::report("kernmill.hashes/1", hashes))?;
         } else {
             let stages = Stages { spec: &source.text, graph, compiled: &compiled };
             self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;

@@ -9,34 +9,18 @@ use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
+use kernmill_os::terminal::{errors_have_colours, has_unicode};
 use kernmill_os::text::message;
-use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::borrow::Cow;
-use std::io::IsTerminal;
-
-/// The error with its place in the spec; coloured on a terminal only. A spec that has control characters
-/// itself is shown without them, and without colours.
-fn excerpt(error: &SpecError) -> String {
-    let plain = render(error, GraphicalTheme::unicode_nocolor());
-    match message(&plain) {
-        Cow::Owned(cleaned) => cleaned,
-        Cow::Borrowed(_) if std::io::stderr().is_terminal() => render(error, GraphicalTheme::unicode()),
-        Cow::Borrowed(_) => plain,
-    }
-}
-
-fn render(error: &SpecError, mut theme: GraphicalTheme) -> String {
-    theme.characters.error = "error:".to_owned();
-    let mut text = String::new();
-    match GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {
-        Ok(()) => text.trim_start().to_owned(),
-        Err(_) => format!("error: {error:?}\n"),
-    }
-}
 
 /// A wrong spec, with its place in the text.
 pub(super) fn spec(error: &SpecError) -> Failure {
-    Failure::Spec(excerpt(error))
+    // A spec that has control characters itself is shown without them, and without colours.
+    let plain = error.excerpt(false, has_unicode());
+    Failure::Spec(match message(&plain) {
+        Cow::Owned(cleaned) => cleaned,
+        Cow::Borrowed(_) => error.excerpt(errors_have_colours(), has_unicode()),
+    })
 }
 
 as_in_library!(

@@ -21,11 +21,7 @@ use std::time::Duration;
 /// their own: what crashes it, or keeps it silent for too long, is named. Costs are those of the compiler's
 /// cost model, and measured ones beside them, for a random model or the one that --spec gives.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill fuse check model-specs/examples/fused/mish.toml
-  kernmill fuse check my_fusions/ --spec model-specs/gpt-oss-20b.toml     costs and near misses of that model
-  kernmill fuse check my.toml --json")]
+#[command(after_help = include_str!("../help/fuse-check.txt"))]
 pub struct Check {
     /// Fused-op specs (TOML): files, or directories of .toml files
     #[arg(value_name = "FILE|DIR", required = true)]

@@ -3,6 +3,7 @@
 mod check;
 mod trial;
 
+use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::output;
 use kernmill::tools::fused_rules;
@@ -10,14 +11,7 @@ use kernmill_compiler::fuse::schema;
 
 /// Checks fused-op specs, and shows what they may say
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill fuse check model-specs/examples/fused/mish.toml
-  kernmill fuse check my_fusions/ --spec model-specs/gpt-oss-20b.toml
-  kernmill fuse list
-  kernmill fuse schema
-
-docs/user/fused-ops.md teaches the language.")]
+#[command(after_help = include_str!("../help/fuse.txt"))]
 pub struct Fuse {
     #[command(subcommand)]
     command: Command,
@@ -29,9 +23,7 @@ enum Command {
     /// List the built-in specs in the order in which they are tried, with their priorities
     List,
     /// Print the JSON schema of fused-op specs, for editors
-    #[command(after_help = "\
-Examples:
-  kernmill fuse schema > fused.schema.json")]
+    #[command(after_help = include_str!("../help/fuse-schema.txt"))]
     Schema,
     /// Run the trials that a request on standard input describes
     #[command(hide = true)]
@@ -40,7 +32,7 @@ Examples:
 
 impl Fuse {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
+    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
         match self.command {
             Command::Check(check) => check.execute(),
             Command::List => output::show(fused_rules::builtin()),

@@ -6,46 +6,23 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
+use crate::prompt::PromptArgs;
 use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::constrain::RuleSource;
 use kernmill::interrupt::Interrupt;
-use kernmill::prompt::{Prompt, PromptSource, check_stops};
+use kernmill::prompt::{Prompt, check_stops};
 use kernmill::serve::{Answer, Config, Request, SavedText, Token};
 use kernmill::tokens;
 use kernmill::tools::engine_figures::EngineFigures;
 use kernmill::tools::run_figures::{Figures, ending};
 use kernmill::{Model, Opened};
+use kernmill_os::terminal;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use sampling::SamplingArgs;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// What to continue.
-#[derive(Debug, clap::Args)]
-#[group(multiple = false)]
-struct PromptArgs {
-    /// Text to continue. Without this and the next two, what is piped to standard input, without its last
-    /// line end
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    prompt: Option<String>,
-    /// File with the text to continue; - is standard input
-    #[arg(long, value_name = "FILE")]
-    prompt_file: Option<PathBuf>,
-    /// File with token ids to continue: a JSON list
-    #[arg(long, value_name = "IDS.json")]
-    tokens: Option<PathBuf>,
-}
-
-impl PromptArgs {
-    fn source(&self) -> PromptSource {
-        let text = || self.prompt.clone().map(PromptSource::Text);
-        let file = || self.prompt_file.clone().map(PromptSource::File);
-        self.tokens.clone().map(PromptSource::Ids).or_else(text).or_else(file).unwrap_or(PromptSource::Piped)
-    }
-}
 
 /// Generates text
 ///
@@ -53,23 +30,7 @@ impl PromptArgs {
 /// the manner of the Rust documentation. Text goes to standard output as it comes, figures to standard error
 /// at the end.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kernmill run                                                     the embedded nano model
-  kernmill run --prompt 'A slice is' -n 100 --temp 0               greedily
-  kernmill run --prompt 'A slice is' --seed 7 --stop '```'
-  echo 'A slice is' | kernmill run                                 what is piped in is continued
-  kernmill run --prompt 'Is a slice sized?' --regex '(yes|no), because [a-z ]{4,40}'
-  kernmill run --prompt 'Is a slice sized?' --json-schema reply.json   the text is JSON of the schema
-  kernmill run DIR --prompt 'A slice is'                           a checkpoint: config.json, model.safetensors, tokenizer.json
-  kernmill run model.gguf --prompt 'A slice is'                    a GGUF file
-  kernmill run my.toml --weights DIR --prompt-file question.txt    with a spec of one's own
-  kernmill run gpt-oss-20b.plan --prompt 'A slice is'              a compiled plan: starts at once
-  kernmill run my.plan --lora poet=adapters/poet --prompt 'A slice is'         with a LoRA that PEFT saved
-  kernmill run my.plan --lora poet=adapters/poet:0.7 --lora terse=adapters/terse:0.3 --prompt 'A slice is'
-  kernmill run my.plan --session chat.session --prompt 'A slice is'            goes on where the file ends, and saves the text there
-  kernmill run DIR --tokens ids.json                               without a tokenizer: ids in, ids out
-  kernmill run --quiet --json                                      text and figures as one JSON object")]
+#[command(after_help = include_str!("../help/run.txt"))]
 pub struct Run {
     #[command(flatten)]
     prompt: PromptArgs,
@@ -82,7 +43,7 @@ pub struct Run {
     session: Option<PathBuf>,
     /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the
     /// model can. With -n -1 the model's longest
-    #[arg(long, value_name = "N")]
+    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
     context: Option<u32>,
     /// End the text at this string, which is not shown, or at the special token of this name; may be given
     /// several times
@@ -122,16 +83,17 @@ pub struct Run {
 
 impl Run {
     /// Runs the command.
-    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+    pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
+        self.prompt.follow(&mut self.model.given, explicit)?;
         self.emit.check(None)?;
         if self.json && self.emit.prints() {
-            explicit.refuse(
-                &["json"],
-                "--emit prints to the same place; give --emit-dir, or leave out one of them",
-            )?;
+            let what = "--emit prints to the same place; give --emit-dir, or leave out one of them";
+            explicit.refuse(&["json"], what)?;
         }
         let start = Instant::now();
-        let (mut model, mut options) = model::open(&self.model, &self.emit, explicit)?;
+        let opened = model::open(&self.model, &self.emit, explicit);
+        let (mut model, mut options) =
+            opened.map_err(|failure| self.prompt.explained(failure, &self.model.given))?;
         options.sessions = self.session.is_some();
         let names = options.adapters.iter().map(|adapter| format!("{}:{}", adapter.name, adapter.scale));
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), names.collect())?;
@@ -188,7 +150,7 @@ impl Run {
     /// The model's tokenizer. For a prompt of token ids one that cannot be read is done without.
     fn tokenizer(&self, model: &mut Opened) -> Option<TokenizerHandle> {
         let tokenizer = model.tokenizer()?;
-        if self.prompt.tokens.is_some()
+        if self.prompt.is_ids()
             && let Err(error) = tokenizer.get()
         {
             self.note(&format!("token ids are shown instead of text: {error}"));
@@ -200,10 +162,10 @@ impl Run {
 
     /// Says what may not be meant, and refuses stop strings that no text can have.
     fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
-        if let Some(note) = model.tokenizer_note() {
-            self.note(&note);
-        }
-        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| self.prompt.tokens.is_none()) {
+        let is_asked = self.prompt.is_text() && terminal::is_watched();
+        model.tokenizer_note().iter().for_each(|note| self.note(note));
+        model.chat_note().iter().filter(|_| is_asked).for_each(|note| self.note(note));
+        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| !self.prompt.is_ids()) {
             self.note(&format!(
                 "the prompt begins with {start}, and the tokenizer puts another one before it"
             ));
@@ -216,8 +178,7 @@ impl Run {
     }
 
     fn request(&self, model: &Opened, prompt: Vec<u32>, adapters: &[AdapterSource]) -> Result<Request> {
-        let sampler = self.sampling.params();
-        sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
+        let sampler = self.sampling.params(model.vocab())?;
         let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
         Ok(Request {
             adapters: together(adapters),
@@ -268,7 +229,6 @@ impl Run {
 
 /// The model's own example prompt, told apart from its text on a terminal.
 fn dimmed(prompt: &str) -> String {
-    let is_plain =
-        prompt.is_empty() || !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
+    let is_plain = prompt.is_empty() || !terminal::output_has_colours();
     if is_plain { prompt.to_owned() } else { format!("\u{1b}[2m{prompt}\u{1b}[0m") }
 }

@@ -1,5 +1,6 @@
 //! Sampling options of `kernmill run` and `kernmill chat`.
 
+use crate::failure::Failure;
 use crate::options::number;
 use kernmill_runtime::{Drafter, SamplerParams, TokenizerHandle};
 use std::collections::hash_map::RandomState;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
     /// Temperature; 0 takes the likeliest token
-    #[arg(long, value_name = "T", default_value_t = 0.6, value_parser = number(0.0, f32::MAX, "at least 0"))]
+    #[arg(long, alias = "temperature", value_name = "T", default_value_t = 0.6, value_parser = number(0.0, f32::MAX, "at least 0"))]
     temp: f32,
     /// Choose among the K likeliest tokens only; 0 is all
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = top_k)]
@@ -76,14 +77,14 @@ impl SamplingArgs {
         kernmill::drafter::drafter(!self.no_drafts, self.draft_model.as_deref(), of)
     }
 
-    /// The runtime's parameters, with a seed.
-    pub fn params(&self) -> SamplerParams {
+    /// The runtime's parameters, with a seed, for a vocabulary of `vocab` tokens.
+    pub fn params(&self, vocab: usize) -> Result<SamplerParams, Failure> {
         let seed = match self.seed {
             Seed::Fixed(seed) => seed,
             // Short enough to be typed again.
             Seed::Any => RandomState::new().build_hasher().finish() & u64::from(u32::MAX),
         };
-        SamplerParams {
+        let params = SamplerParams {
             temperature: self.temp,
             top_k: (self.top_k > 0).then_some(self.top_k),
             top_p: self.top_p,
@@ -93,6 +94,8 @@ impl SamplingArgs {
             frequency_penalty: self.frequency_penalty,
             logit_bias: self.logit_bias.clone(),
             seed: Some(seed),
-        }
+        };
+        params.check(vocab).map_err(|error| Failure::BadInput(error.to_string()))?;
+        Ok(params)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 pub use crate::hub_name::HubName;
-use crate::hub_name::{EXAMPLE, is_gguf_of};
+use crate::hub_name::is_gguf_of;
 use kernmill_os::files::read_regular_text;
 use std::env;
 use std::ffi::OsString;
@@ -15,15 +15,25 @@ const REVISION_BYTES: u64 = 1024;
 /// The branch that tools fetch unless they are told another.
 const BRANCH: &str = "refs/main";
 
-/// The name on a hub that `path` is, if there is nothing at it.
+/// The name on a hub that `path` is, with its owner, if there is nothing at it.
 pub(crate) fn named(path: &Path) -> Option<HubName> {
-    path.to_str().and_then(HubName::parse).filter(|_| path.symlink_metadata().is_err())
+    let name = path.to_str().and_then(HubName::of).filter(|name| name.owner.is_some());
+    name.filter(|_| path.symlink_metadata().is_err())
+}
+
+/// What helps where there is nothing at `path`, as a sentence; `None` if it names no model.
+pub(crate) fn instead_of_path(path: &Path) -> Option<String> {
+    let name = path.to_str().and_then(HubName::of)?;
+    // The beginning of a path that is there says that it is one.
+    let is_path = |owner: &String| !name.is_certain && Path::new(owner).exists();
+    (!name.owner.as_ref().is_some_and(is_path))
+        .then(|| format!("If it is the name of a model on a hub: {}", name.how_to_fetch()))
 }
 
 /// How a model comes into the cache, as the end of a sentence.
-pub(crate) fn how_to_fetch(name: &HubName) -> String {
+fn how_to_cache(name: &HubName) -> String {
     match cfg!(feature = "pull") {
-        true => format!("`kernmill pull {name}` fetches it"),
+        true => name.how_to_fetch(),
         false => format!("kernmill downloads nothing; `hf download {}` puts it there", name.repository()),
     }
 }
@@ -102,7 +112,7 @@ impl Cache {
             let what = format!(
                 "it is not in the cache of Hugging Face's tools, {}: {}",
                 repository.display(),
-                how_to_fetch(name)
+                how_to_cache(name)
             );
             Error::input(Path::new(&full), what)
         })?;
@@ -116,7 +126,7 @@ impl Cache {
                 inner.is_some_and(|inner| is_gguf_of(inner, file))
             };
             return below.into_iter().find(of).ok_or_else(|| {
-                let what = format!("no `{file}` is in {}: {}", snapshot.display(), how_to_fetch(name));
+                let what = format!("no `{file}` is in {}: {}", snapshot.display(), how_to_cache(name));
                 Error::input(Path::new(&full), what)
             });
         }
@@ -133,7 +143,7 @@ impl Cache {
 
 /// The directory of a model in a cache.
 fn folder(name: &HubName) -> String {
-    format!("models--{}--{}", name.owner, name.name)
+    format!("models--{}", name.repository().replace('/', "--"))
 }
 
 /// Where Hugging Face's tools keep things, if a variable or the home directory says it.
@@ -190,35 +200,6 @@ pub fn of_snapshot(dir: &Path) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// What is said to a command line that has a command of other programs, `pull`: the commands that do the job.
-/// `None` for any other. `args` are the words behind the program's name.
-pub fn instead_of(args: impl Iterator<Item = OsString>) -> Option<String> {
-    let words = args.map(|word| word.to_string_lossy().into_owned());
-    let mut words = words.filter(|word| !word.starts_with('-'));
-    (words.next()? == "pull").then(|| instead_of_pull(&words.next().unwrap_or_default()))
-}
-
-fn instead_of_pull(text: &str) -> String {
-    let (owner, name) = EXAMPLE;
-    let Some(HubName { owner, name, file }) = HubName::of_ollama(text).or_else(|| HubName::parse(text))
-    else {
-        return format!(
-            "pull: kernmill downloads nothing; `hf download ORG/NAME --local-dir NAME` fetches a model by its name on \
-             a hub, such as {owner}/{name}, and `kernmill chat NAME` runs it then"
-        );
-    };
-    let is_gguf = name.to_ascii_lowercase().ends_with("gguf");
-    let (files, run) = match file {
-        _ if !is_gguf => (String::new(), name.clone()),
-        None => (" --include '*.gguf'".to_owned(), format!("{name}/FILE.gguf")),
-        Some(file) => (format!(" --include '*{file}*.gguf'"), format!("{name}/FILE.gguf")),
-    };
-    format!(
-        "pull: kernmill downloads nothing; `hf download {owner}/{name}{files} --local-dir {name}` fetches the model, \
-         and `kernmill chat {run}` runs it then"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,7 +230,7 @@ mod tests {
     }
 
     fn tiny(name: &str) -> HubName {
-        HubName::parse(name).unwrap()
+        HubName::of(name).unwrap()
     }
 
     const FILES: [&str; 2] = ["config.json", "model.safetensors"];
@@ -294,7 +275,7 @@ mod tests {
             let (dir, cache) = cache(revisions, main, &FILES);
             let error = cache.find(&tiny("acme/tiny")).unwrap_err().to_string();
             let place = dir.path().join("models--acme--tiny").display().to_string();
-            for part in ["acme/tiny: ", &place, &how_to_fetch(&tiny("acme/tiny"))] {
+            for part in ["acme/tiny: ", &place, &how_to_cache(&tiny("acme/tiny"))] {
                 assert!(error.contains(part), "{main:?}: {error}");
             }
             assert!(!error.contains('\n'));
@@ -328,36 +309,5 @@ mod tests {
         assert_eq!(of(&[("HF_HOME", "/hf"), ("HF_HUB_CACHE", "/models")]).as_deref(), Some("/models"));
         assert_eq!(of(&[home, ("HUGGINGFACE_HUB_CACHE", "/old")]).as_deref(), Some("/old"));
         assert_eq!(of(&[]), None);
-    }
-
-    #[test]
-    fn pull_says_which_commands_do_the_job() {
-        let of = |words: &str| instead_of(words.split_whitespace().map(OsString::from));
-        for (words, parts) in [
-            (
-                "pull openai/gpt-oss-20b",
-                &["`hf download openai/gpt-oss-20b --local-dir gpt-oss-20b`", "`kernmill chat gpt-oss-20b`"]
-                    [..],
-            ),
-            ("-v pull gpt-oss:20b", &["`hf download openai/gpt-oss-20b --local-dir gpt-oss-20b`"]),
-            (
-                "pull hf.co/acme/tiny-GGUF:Q4_K_M",
-                &[
-                    "acme/tiny-GGUF --include '*Q4_K_M*.gguf' --local-dir tiny-GGUF`",
-                    "chat tiny-GGUF/FILE.gguf`",
-                ],
-            ),
-            ("pull acme/tiny-gguf", &["--include '*.gguf'"]),
-            ("pull acme/tiny-gguf:';x'", &["`hf download ORG/NAME --local-dir NAME`"]),
-            ("pull llama3.2", &["`hf download ORG/NAME --local-dir NAME`"]),
-            ("pull", &["`hf download ORG/NAME --local-dir NAME`"]),
-        ] {
-            let says = of(words).unwrap();
-            assert!(says.starts_with("pull: kernmill downloads nothing; ") && !says.contains('\n'), "{says}");
-            parts.iter().for_each(|part| assert!(says.contains(part), "{words}: {says}"));
-        }
-        for words in ["", "run pull", "help pull", "pulled x"] {
-            assert_eq!(of(words), None, "{words}");
-        }
     }
 }

@@ -227,25 +227,9 @@ pub fn look(path: &Path) -> Result<Content> {
 
 /// A path that is not there may be the name of a published model.
 fn not_there(path: &Path, error: &std::io::Error) -> Error {
-    match hub::named(path) {
-        Some(name) if !Path::new(&name.owner).exists() => {
-            let cache = if cfg!(feature = "compiler") {
-                "; --hf-cache finds one that the hub's tools have in their cache"
-            } else {
-                ""
-            };
-            let repository = name.repository();
-            let how = match cfg!(feature = "pull") {
-                true => format!("`kernmill pull {name}` fetches it"),
-                false => format!(
-                    "kernmill downloads nothing; fetch its files first, for example by \
-                     `hf download {repository} --local-dir {}`, and give the directory {}{cache}",
-                    name.name, name.name
-                ),
-            };
-            Error::input(path, format!("{error}. If it is the name of a model on a hub: {how}"))
-        }
-        _ => Error::input(path, error),
+    match hub::instead_of_path(path) {
+        Some(instead) => Error::input(path, format!("{error}. {instead}")),
+        None => Error::input(path, error),
     }
 }
 

@@ -173,6 +173,17 @@ impl Opened {
         }
     }
 
+    /// What a user should know who gives the model a text, in one sentence, if it was trained to converse.
+    pub fn chat_note(&self) -> Option<&'static str> {
+        let templates = match self {
+            Opened::Plan(plan) => plan.image().chat_templates(),
+            #[cfg(feature = "compiler")]
+            Opened::Source(source) => &source.model.chat_templates,
+        };
+        (self.example().is_none() && !templates.templates.is_empty())
+            .then_some("the model has a form for conversations, in which `kernmill chat MODEL` answers; here the text goes on")
+    }
+
     /// Ids of the tokens that end a text of this model.
     ///
     /// # Errors

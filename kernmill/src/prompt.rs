@@ -5,7 +5,7 @@ use crate::model::Opened;
 use crate::tokens;
 use kernmill_os::files::{read_all_text, read_named_text};
 use kernmill_plan::limit;
-use kernmill_runtime::tokenizer::TokenizerError;
+use kernmill_runtime::tokenizer::{TextStream, TokenizerError};
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use std::fs::File;
 use std::io::{IsTerminal, Stdin};
@@ -85,6 +85,36 @@ impl PromptSource {
         })?;
         Ok(Prompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
     }
+}
+
+/// Token ids as `kernmill tokens` shows them: a JSON list, or with `each` a line for each with its own text,
+/// or the `text` of them all.
+///
+/// # Errors
+/// When there is no tokenizer where one is needed, or it cannot be read.
+pub fn listed(ids: &[u32], tokenizer: Option<&TokenizerHandle>, each: bool, text: bool) -> Result<String> {
+    if !each && !text {
+        return Ok(format!("{}\n", serde_json::json!(ids)));
+    }
+    let Some(tokenizer) = tokenizer else {
+        return Err(Error::BadInput(
+            "there is no tokenizer.json beside the weights: ids have no text".to_owned(),
+        ));
+    };
+    let tokenizer = tokenizer.get()?;
+    if each {
+        let piece = |id: u32| {
+            let bytes = tokenizer.token_bytes(id).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            bytes.or_else(|| tokenizer.token(id)).unwrap_or_default()
+        };
+        return Ok(ids.iter().map(|id| format!("{id:>8} {:?}\n", piece(*id))).collect());
+    }
+    let mut stream = TextStream::new().with_special();
+    let mut all = String::new();
+    for id in ids {
+        all += &stream.push(tokenizer, *id)?;
+    }
+    Ok(all + &stream.finish(tokenizer)? + "\n")
 }
 
 /// Refuses stop strings that no text can have, since they have a special token in them that is not shown.

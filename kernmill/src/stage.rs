@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use kernmill_plan::program::Program;
 use kernmill_runtime::CutError;
 use kernmill_runtime::stages::{KeyError, StageError, StageKey, StageShare, StagesConfig};
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -130,6 +130,21 @@ impl Stage {
     }
 }
 
+/// The address that `host` names: itself, or one of those of a machine's name. The older kind of address goes
+/// before the newer one, as clients that are given a name try it.
+///
+/// # Errors
+/// When the system knows no such name.
+pub fn address(host: &str) -> std::result::Result<IpAddr, String> {
+    if let Ok(address) = host.parse() {
+        return Ok(address);
+    }
+    let found = (host, 0).to_socket_addrs().map_err(|error| format!("no address has this name: {error}"))?;
+    let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    let older = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    older.copied().ok_or_else(|| "no address has this name".to_owned())
+}
+
 impl From<CutError> for Error {
     fn from(error: CutError) -> Error {
         Error::BadInput(error.to_string())
@@ -148,5 +163,17 @@ impl From<StageError> for Error {
             StageError::Io(_) => Error::Work(error.to_string()),
             _ => Error::BadInput(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_an_address_or_a_name_of_one() {
+        assert_eq!(address("::1").unwrap().to_string(), "::1");
+        assert!(address("localhost").unwrap().is_loopback());
+        assert!(address("no host").unwrap_err().contains("no address has this name"));
     }
 }

@@ -15,6 +15,7 @@ pub mod region;
 pub mod signals;
 pub mod source;
 pub mod stack;
+pub mod suggest;
 pub mod terminal;
 pub mod text;
 pub mod threads;

@@ -82,6 +82,27 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
+/// Units of bytes, each a thousand of the one before.
+const UNITS: [&str; 5] = ["bytes", "kB", "MB", "GB", "TB"];
+
+/// A number of bytes for people: three digits and a unit, such as `1.23 GB`.
+pub fn size(bytes: u64) -> String {
+    let mut unit = 0;
+    let mut number = bytes as f64;
+    while number >= 999.5 && unit + 1 < UNITS.len() {
+        number /= 1000.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || number >= 99.95 {
+        0
+    } else if number >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{number:.digits$} {}", UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +117,19 @@ mod tests {
         assert!(words.ends_with(" bytes)"));
         let short = format!("{}\n{}", "y".repeat(WORD_CHARS), "z".repeat(WORD_CHARS));
         assert_eq!(message(&short), short);
+    }
+
+    #[test]
+    fn sizes_have_three_digits() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1000, "1.00 kB"),
+            (13_800_000_000, "13.8 GB"),
+            (999_600, "1.00 MB"),
+            (99_960, "100 kB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
     }
 }

@@ -182,7 +182,7 @@ fn lines_that_are_wrong_are_refused_and_the_talk_goes_on() {
         "nothing has been said yet",
         "nothing has been said yet",
         "there is no adapter poet, expected none or one of: none",
-        "`lots` is none, expected none, low, medium or high",
+        "there is no level `lots`, expected none, low, medium or high",
         "10 lines were refused",
     ];
     assert_eq!(errors.len(), says.len(), "{errors:#?}");

@@ -64,9 +64,12 @@ pub fn refuse(command: &mut Command, refusal: Refusal) {
     unsafe { command.pre_exec(install) };
 }
 
+/// What is explained for a described machine does not depend on the memory that this one has left.
+const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
+
 /// Commands that write a file, up to its name.
 const WRITING: [&[&str]; 4] = [
-    &["import", ".", "-o"],
+    &["explain", "spec.toml", "-q", "--target", "x86-64-v3", "--machine", MACHINE, "--html"],
     &["logits", ".", "--tokens", "ids.json", "-q", "--out"],
     &["compile", "spec.toml", "--target", "x86-64-v3", "--emit", "obj", "-q", "-o"],
     &["compile", ".", "--target", "x86-64-v3", "-q", "-o"],

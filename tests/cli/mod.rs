@@ -14,6 +14,7 @@ mod environment;
 mod explain;
 mod explain_page;
 mod foreign;
+mod front_door;
 mod fuse;
 mod given;
 mod hub;

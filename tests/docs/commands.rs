@@ -39,8 +39,10 @@ pub fn examples() -> Vec<(Vec<String>, Vec<String>)> {
         args.push("--help");
         let text = help(&args);
         open.extend(listed(&text).into_iter().map(|name| [command.clone(), vec![name]].concat()));
+        // A command may go on in the next line.
+        let text = text.replace(" \\\n", "");
         let lines = text.lines().filter_map(|line| line.strip_prefix("  kernmill "));
-        let lines = lines.map(|line| line.split("   ").next().unwrap().to_owned()).collect();
+        let lines = lines.map(str::to_owned).collect();
         found.push((command, lines));
     }
     found
@@ -77,6 +79,31 @@ pub fn help(args: &[&str]) -> String {
     let output = program().args(args).env("COLUMNS", "200").output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Examples and other lines behind the options, at the width that most terminals have at least.
+#[test]
+fn help_texts_fit_80_columns() {
+    for (command, _) in examples() {
+        let mut args: Vec<&str> = command.iter().map(String::as_str).collect();
+        args.push("--help");
+        let output = program().args(&args).env("COLUMNS", "80").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        // A value without a space in it cannot be broken.
+        let is_wide = |line: &&str| line.chars().count() > 80 && line.trim().contains(' ');
+        let wide: Vec<&str> = text.lines().filter(is_wide).collect();
+        assert!(wide.is_empty(), "{command:?}: {wide:#?}");
+        let source = root().join("cli/help").join(format!(
+            "{}.txt",
+            if command.is_empty() { "kernmill".to_owned() } else { command.join("-") }
+        ));
+        if let Ok(shown) = fs::read_to_string(source) {
+            assert!(
+                text.trim_end().ends_with(shown.trim_end()),
+                "{command:?}: its examples are broken:\n{text}"
+            );
+        }
+    }
 }
 
 /// Arguments are parsed up to the `--help` behind them, which then does nothing but print.

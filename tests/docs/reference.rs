@@ -3,6 +3,7 @@
 
 use super::commands::{help, listed};
 use expect_test::expect_file;
+use std::collections::BTreeMap;
 
 /// Options that all commands have.
 const LOGGING: &str = "Logging";
@@ -15,14 +16,28 @@ Every command and option, from the program's own help. The tests write this page
 Every option has a variable of the environment that is its default. Its name is `KERNMILL_` and the name
 of the option in capitals, such as `KERNMILL_MAX_TOKENS` for `--max-tokens`. MODEL has `KERNMILL_MODEL`.
 
-`kernmill help` and `kernmill help COMMAND` print the same texts.
+`kernmill help` and `kernmill help COMMAND` print the same texts, each with all options of the command, and
+with examples. Here the options that several commands have stand once, at the end.
 ";
+
+/// Headings of the options that several commands have, by the headings of the help.
+const SHARED: [(&str, &str); 5] = [
+    ("Arguments", "Which model"),
+    ("Model", "How a model runs"),
+    ("Sampling", "How tokens are chosen"),
+    ("Options", "Other options of several commands"),
+    ("Compiler stages", "Stages of the compiler"),
+];
+
+/// Options, as rows of tables, that more than one command has, by their headings.
+type Shared = BTreeMap<String, Vec<Row>>;
 
 /// What stands in brackets behind an option's text, and its name in a table.
 const NOTES: [(&str, &str); 3] =
     [("[env: ", ""), ("[default: ", "Default: "), ("[possible values: ", "Values: ")];
 
 /// An option, argument or command, and what it does.
+#[derive(Clone)]
 struct Row {
     name: String,
     text: String,
@@ -122,34 +137,98 @@ fn wrapped(lines: &[String]) -> String {
     text
 }
 
-/// Rows but those that every command has; nothing if there are no others.
-fn table(heading: &str, rows: &[Row]) -> String {
-    let own = rows.iter().filter(|row| !row.name.contains("--help") && row.name != "help");
-    let lines: String = own.map(|row| format!("{}\n", row.markdown())).collect();
+/// Whether a row is one of a command's own, and not one that every command has.
+fn is_own(row: &Row) -> bool {
+    !row.name.contains("--help") && row.name != "help"
+}
+
+/// Rows of a table; nothing if there are none.
+fn table(heading: &str, rows: &[&Row]) -> String {
+    let lines: String = rows.iter().map(|row| format!("{}\n", row.markdown())).collect();
     if lines.is_empty() { lines } else { format!("| {} | |\n|---|---|\n{lines}\n", heading.to_lowercase()) }
 }
 
-/// A command and those below it, as sections.
-fn section(command: &[String], text: &mut String) {
+/// The name by which links reach a heading.
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "-").replace(',', "")
+}
+
+/// Where those of `rows` are shown that other commands have too: a sentence for each heading.
+fn elsewhere(heading: &str, rows: &[&Row], shared: &Shared) -> String {
+    let Some(all) = shared.get(heading).filter(|_| !rows.is_empty()) else { return String::new() };
+    let (_, title) = SHARED.iter().find(|(name, _)| *name == heading).expect("a heading of shared options");
+    let link = format!("[{title}](#{})", anchor(title));
+    if rows.len() == all.len() {
+        return format!("All of {link}.\n\n");
+    }
+    let name = |row: &&Row| {
+        let long = row.name.split([' ', '=']).find(|word| word.starts_with("--") || word.starts_with('['));
+        format!("`{}`", long.unwrap_or(&row.name))
+    };
+    wrapped(&[format!("{link}: {}.", rows.iter().map(name).collect::<Vec<_>>().join(", "))])
+}
+
+/// The words that the help of a command is asked by.
+fn help_of(command: &[String]) -> String {
     let mut args: Vec<&str> = command.iter().map(String::as_str).collect();
     args.push("--help");
-    let help = help(&args);
-    let level = "#".repeat(command.len() + 1);
-    *text += &format!("\n{level} kernmill {}\n\n", command.join(" "));
-    for part in parts(&help) {
-        match part {
-            Part::Prose(lines) => *text += &wrapped(&lines),
-            Part::Block(heading, lines) => {
-                *text += &format!("{heading}:\n\n```text\n{}\n```\n\n", lines.join("\n").trim_end());
+    help(&args)
+}
+
+/// Commands and those below them, each before its own.
+fn all(names: Vec<String>, above: &[String]) -> Vec<Vec<String>> {
+    let with_below = |name: String| {
+        let command = [above, &[name]].concat();
+        let below = all(listed(&help_of(&command)), &command);
+        [vec![command], below].concat()
+    };
+    names.into_iter().flat_map(with_below).collect()
+}
+
+/// The options that more than one of these commands has.
+fn shared(commands: &[Vec<String>]) -> Shared {
+    let mut found: BTreeMap<String, Vec<(Row, usize)>> = BTreeMap::new();
+    for part in commands.iter().flat_map(|command| parts(&help_of(command))) {
+        let Part::Rows(heading, rows) = part else { continue };
+        let known = found.entry(heading).or_default();
+        for row in rows.into_iter().filter(is_own) {
+            match known.iter_mut().find(|(other, _)| other.markdown() == row.markdown()) {
+                Some((_, count)) => *count += 1,
+                None => known.push((row, 1)),
             }
-            Part::Rows(heading, rows) if heading != LOGGING => *text += &table(&heading, &rows),
+        }
+    }
+    let several = |rows: Vec<(Row, usize)>| {
+        rows.into_iter().filter(|(_, count)| *count > 1).map(|(row, _)| row).collect()
+    };
+    let found = found.into_iter().filter(|(heading, _)| SHARED.iter().any(|(name, _)| name == heading));
+    found.map(|(heading, rows)| (heading, several(rows))).collect()
+}
+
+/// A command, as a section.
+fn section(command: &[String], shared: &Shared) -> String {
+    let level = "#".repeat(command.len() + 1);
+    let mut text = format!("\n{level} kernmill {}\n\n", command.join(" "));
+    for part in parts(&help_of(command)) {
+        match part {
+            Part::Prose(lines) => text += &wrapped(&lines),
+            Part::Block(heading, _) if heading == "Examples" => {}
+            Part::Block(heading, lines) => {
+                text += &format!("{heading}:\n\n```text\n{}\n```\n\n", lines.join("\n").trim_end());
+            }
+            Part::Rows(heading, rows) if heading != LOGGING => {
+                let none = Vec::new();
+                let others = shared.get(&heading).unwrap_or(&none);
+                let is_shared = |row: &&Row| others.iter().any(|other| other.markdown() == row.markdown());
+                let rows: Vec<&Row> = rows.iter().filter(|row| is_own(row)).collect();
+                let (there, here): (Vec<&Row>, Vec<&Row>) = rows.into_iter().partition(is_shared);
+                text += &table(&heading, &here);
+                text += &elsewhere(&heading, &there, shared);
+            }
             Part::Rows(..) => {}
         }
     }
-    *text = format!("{}\n", text.trim_end());
-    for name in listed(&help) {
-        section(&[command, &[name]].concat(), text);
-    }
+    format!("{}\n", text.trim_end())
 }
 
 #[test]
@@ -160,13 +239,21 @@ fn the_command_reference_is_the_programs_help() {
         if let Part::Rows(heading, rows) = part
             && heading == LOGGING
         {
-            text += &table("Every command", &rows);
+            text += &table("Every command", &rows.iter().filter(|row| is_own(row)).collect::<Vec<_>>());
         }
     }
     text = format!("{}\n", text.trim_end());
-    for name in listed(&top) {
-        section(&[name], &mut text);
+    let commands = all(listed(&top), &[]);
+    let shared = shared(&commands);
+    commands.iter().for_each(|command| text += &section(command, &shared));
+    for (heading, title) in SHARED {
+        let rows = shared.get(heading).unwrap_or_else(|| panic!("{heading}: no command has it"));
+        let rows = table(heading, &rows.iter().collect::<Vec<_>>());
+        text += &format!("\n## {title}\n\n{}\n", rows.trim_end());
     }
+    let words = text.split_whitespace().count();
+    println!("the reference has {words} words");
+    assert!(words < 6000, "{words} words: options that several commands have stand once");
     assert!(text.contains("| `-n, --max-tokens <N>` |"), "{text}");
     expect_file![format!("{}/docs/user/cli.md", env!("CARGO_MANIFEST_DIR"))].assert_eq(&text);
 }

@@ -175,7 +175,7 @@ fn a_gguf_file_is_taken_by_its_type() {
     files.insert("config.json".to_owned(), b"{}".to_vec());
     let (place, hub) = (Place::new(), Hub::start(&files, sound));
     let several = place.run(&hub, &["pull", "-q", MODEL]);
-    several.failed(2, &["it has Q8_0 (10.1 kB), Q4_0 (5.0 kB)", "such as `acme/tiny:"]);
+    several.failed(2, &["it has Q8_0 (10.1 kB), Q4_0 (5.01 kB)", "such as `acme/tiny:"]);
     place.run(&hub, &["pull", "-q", "acme/tiny:Q5_K_M"]).failed(2, &["no GGUF file of it is a `Q5_K_M`"]);
     assert!(!place.model().exists());
     for (name, path) in [("acme/tiny:q8_0", names[1]), ("acme/tiny:tiny-Q4_0.gguf", names[0])] {

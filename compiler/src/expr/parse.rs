@@ -1,8 +1,8 @@
 //! From text to an expression: one pass over it, by recursive descent.
 
 use super::Function;
-use crate::spec::suggest::nearest;
 use kernmill_kernels_gen::expr::{Binary, Compare, Expr, Unary};
+use kernmill_os::suggest::nearest;
 use std::fmt;
 
 /// Why an expression does not parse.

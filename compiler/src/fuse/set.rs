@@ -2,7 +2,7 @@
 
 use super::rule::FusionRule;
 use super::spec::{FusedSpec, Place};
-use crate::spec::{Language, Result, SpecError, suggest};
+use crate::spec::{Language, Result, SpecError};
 use std::sync::{Arc, LazyLock};
 
 /// Priority of a spec that states no place: ahead of the built-in ones, so that a user's fusion takes its
@@ -175,7 +175,7 @@ impl FusedSet {
                         "there is no fused-op spec `{name}` any more: it is part of `{now}` now"
                     ));
                 }
-                let near = suggest::nearest(name, known.iter().copied());
+                let near = kernmill_os::suggest::nearest(name, known.iter().copied());
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                 Err(format!(
                     "there is no fused-op spec `{name}`, expected one of: {}{near}",

@@ -1,8 +1,8 @@
 //! `config.json` as it is found: in a directory, beside a file of the checkpoint, or not at all.
 
 use super::error::{ImportError, Result};
+use kernmill_checkpoint::CheckpointError;
 use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
-use kernmill_checkpoint::no_such_path;
 use kernmill_os::files::read_regular;
 use kernmill_os::output::directory;
 use kernmill_plan::limit;
@@ -36,7 +36,8 @@ pub fn instead_of_config(dir: &Path) -> Option<&'static str> {
 /// If there is none, or it is no regular file of text, or larger than published ones are.
 pub fn read_config(path: &Path) -> Result<String> {
     if !path.exists() {
-        return Err(ImportError::Path(Box::new(no_such_path(path))));
+        let error = CheckpointError::NoSuchPath { path: path.to_owned() };
+        return Err(ImportError::Path(Box::new(error)));
     }
     let dir = if path.is_dir() { path } else { directory(path) };
     let file = dir.join(CONFIG_FILE);

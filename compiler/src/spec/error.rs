@@ -1,6 +1,9 @@
 //! Errors in a spec, shown with the source line they are about.
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode, SourceSpan};
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode, SourceSpan,
+    ThemeCharacters, ThemeStyles,
+};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +82,7 @@ impl SpecError {
 
     /// Adds `did you mean ...`, if there is something near.
     pub(crate) fn near<'a>(self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> SpecError {
-        match super::suggest::nearest(name, candidates) {
+        match kernmill_os::suggest::nearest(name, candidates) {
             Some(near) => self.help(format!("did you mean `{near}`?")),
             None => self,
         }
@@ -88,6 +91,20 @@ impl SpecError {
     /// The finding.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// The error with its place in the spec, on lines of their own: coloured if it may be, and drawn with
+    /// letters that are no ASCII if these may be.
+    pub fn excerpt(&self, coloured: bool, unicode: bool) -> String {
+        let mut characters = if unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
+        characters.error = "error:".to_owned();
+        let styles = if coloured { ThemeStyles::rgb() } else { ThemeStyles::none() };
+        let mut text = String::new();
+        let handler = GraphicalReportHandler::new_themed(GraphicalTheme { characters, styles });
+        match handler.render_report(&mut text, self) {
+            Ok(()) => text.trim_start().to_owned(),
+            Err(_) => format!("error: {self}\n"),
+        }
     }
 
     /// Bytes of the source that the error is about.

@@ -15,7 +15,6 @@ mod lower_tensors;
 mod read;
 mod scope;
 pub(crate) mod section;
-pub mod suggest;
 #[cfg(test)]
 mod tests;
 

@@ -2,10 +2,10 @@
 //! none left over.
 
 use crate::graph::{Graph, Role, RowSelect, Tensor};
-use crate::spec::suggest::nearest;
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, is_buffer, other_layout,
 };
+use kernmill_os::suggest::nearest;
 use kernmill_os::text::shortened;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use std::collections::BTreeSet;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 /// What there is to type, for people.
 pub const HELP: &str = "\
 /help            this list
-/system TEXT     instructions for the model; - takes them away, nothing shows them
+/system TEXT     instructions; - takes them away; without TEXT, shows them
 /effort LEVEL    how long the model reasons: none, low, medium or high
-/lora NAME       the adapter that answers from now on; none is the model alone, nothing shows the names
-/tools FILE      functions that the model may call; none takes them away, nothing shows the names
-/reasoning HOW   fold or show the reasoning from now on; nothing shows that of the last answer
+/lora NAME       the adapter that answers, or none; without NAME, lists them
+/tools FILE      functions that the model may call; none takes them away
+/reasoning HOW   fold or show the reasoning; without HOW, shows the last one
 /file PATH       puts a file into the next message
 /retry           another answer to the last message
 /edit [TEXT]     the last message once more, changed: in the line, or to TEXT
@@ -21,8 +21,9 @@ pub const HELP: &str = "\
 /stats           figures of the last answer and of the KV cache
 /clear           begins anew; instructions stay
 /exit            leaves, as Ctrl-D does
-A line that ends in \\ goes on in the next one; \"\"\" begins and ends a block of lines. A message that begins
-with / has a space before it. Ctrl-C ends the answer.
+A line that ends in \\ goes on in the next one; \"\"\" begins and ends a block of
+lines. A message that begins with / has a space before it. Ctrl-C ends the
+answer.
 ";
 
 /// A command with what stands behind it.
@@ -65,7 +66,9 @@ impl Command {
             "/effort" if rest.is_empty() => Ok(Command::Effort(None)),
             "/effort" => Effort::named(rest).map(|effort| Command::Effort(Some(effort))).ok_or_else(|| {
                 let found = shortened(rest);
-                Error::BadInput(format!("/effort: `{found}` is none, expected none, low, medium or high"))
+                Error::BadInput(format!(
+                    "/effort: there is no level `{found}`, expected none, low, medium or high"
+                ))
             }),
             "/lora" => Ok(Command::Lora(rest.to_owned())),
             "/tools" if rest.is_empty() => Ok(Command::Tools(None)),
@@ -85,7 +88,7 @@ impl Command {
             "/load" => Ok(Command::Load(path()?)),
             "/stats" => alone(Command::Stats),
             "/clear" => alone(Command::Clear),
-            "/exit" | "/quit" => alone(Command::Exit),
+            "/exit" | "/quit" | "/bye" | "/q" => alone(Command::Exit),
             _ => Err(Error::BadInput(format!(
                 "{} is no command: /help lists them; a message that begins with / has a space before it",
                 shortened(name)
@@ -108,7 +111,7 @@ mod tests {
             ("/save", "/save: expected the name of a file"),
             ("/retry now", "/retry: expected nothing behind it, not `now`"),
             ("/reasoning now", "/reasoning: expected fold, show or nothing, not `now`"),
-            ("/effort lots", "`lots` is none, expected none, low"),
+            ("/effort lots", "there is no level `lots`, expected none, low"),
             ("/etc/hosts", "/etc/hosts is no command"),
         ] {
             let error = Command::parse(line).unwrap_err().to_string();
@@ -121,6 +124,7 @@ mod tests {
         let listed = HELP.lines().filter_map(|line| line.strip_prefix('/'));
         let listed: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(listed.len(), 14);
+        assert!(HELP.lines().all(|line| line.chars().count() <= 80));
         for name in listed {
             let parsed = Command::parse(&format!("/{name}"));
             let is_unknown = parsed.is_err_and(|error| error.to_string().contains("is no command"));

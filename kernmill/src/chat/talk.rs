@@ -61,12 +61,29 @@ impl Talk {
         }
     }
 
-    /// Keeps the conversation in a file after every turn, and goes on with it if there is one. A sentence
-    /// that says what is different from when it was saved, if something is.
+    /// Keeps the conversation in the file `session`, and lets the model call the functions of the file
+    /// `tools`, where these are given. Sentences about what is not as it may seem.
     ///
     /// # Errors
-    /// When the file is no conversation, or could not be written again.
-    pub fn keep_in(&mut self, path: &Path) -> Result<Option<String>> {
+    /// When a file is of another kind, or the conversation's could not be written again.
+    pub fn set_up(&mut self, session: Option<&Path>, tools: Option<&Path>) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        if let Some(path) = session
+            && let Some(note) = self.keep_in(path)?
+        {
+            notes.push(format!("{}: {note}", path.display()));
+        }
+        if let Some(path) = tools
+            && let Some(note) = self.let_call(path)?
+        {
+            notes.push(format!("{}: {note}", path.display()));
+        }
+        Ok(notes)
+    }
+
+    /// Keeps the conversation in a file after every turn, and goes on with it if there is one. A sentence
+    /// that says what is different from when it was saved, if something is.
+    fn keep_in(&mut self, path: &Path) -> Result<Option<String>> {
         NewFile::check(path).map_err(Error::read(path))?;
         self.session = Some(path.to_owned());
         if path.try_exists().is_ok_and(|exists| !exists) {
@@ -77,10 +94,7 @@ impl Talk {
 
     /// Lets the model call the functions of a file, as `/tools` does. A sentence that says so if it changes
     /// nothing.
-    ///
-    /// # Errors
-    /// When the file is no list of functions.
-    pub fn let_call(&mut self, path: &Path) -> Result<Option<&'static str>> {
+    fn let_call(&mut self, path: &Path) -> Result<Option<&'static str>> {
         Ok(self.dialogue.set_tools(read_tools(path)?))
     }
 

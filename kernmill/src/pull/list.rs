@@ -5,6 +5,7 @@ use super::sum::{Sum, is_hex};
 use crate::error::{Error, Result};
 use crate::hub_name::{HubName, gguf_type, is_gguf_of, is_plain_path};
 use kernmill_checkpoint::{INDEX_FILE, SINGLE_FILE};
+use kernmill_os::text::size;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -202,15 +203,6 @@ impl List {
     }
 }
 
-/// A number of bytes for people.
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        1_000_000_000.. => format!("{:.2} GB", bytes as f64 / 1e9),
-        1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} kB", bytes as f64 / 1e3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,7 +222,7 @@ mod tests {
     }
 
     fn wanted(paths: &[&str], name: &str) -> std::result::Result<Vec<String>, String> {
-        let wanted = list(paths).wanted(&HubName::parse(name).unwrap()).map_err(|error| error.to_string())?;
+        let wanted = list(paths).wanted(&HubName::of(name).unwrap()).map_err(|error| error.to_string())?;
         let (Wanted::Checkpoint(files) | Wanted::Gguf(files)) = wanted;
         Ok(files.into_iter().map(|file| file.path).collect())
     }

@@ -14,7 +14,8 @@ use crate::observe::{Observer, Silent, Unit};
 use client::Client;
 use kernmill_checkpoint::INDEX_FILE;
 use kernmill_os::output::NewFile;
-use list::{HubFile, List, Wanted, size};
+use kernmill_os::text::size;
+use list::{HubFile, List, Wanted};
 use place::Place;
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -31,15 +32,15 @@ pub struct Pulled {
     pub closing: String,
 }
 
-/// Fetches the model that `text` names, `ORG/NAME` or `ORG/NAME:TYPE` for one of several GGUF files.
+/// Fetches the model that `text` names, in any spelling that [`HubName::of`] reads and that tells the owner:
+/// `ORG/NAME`, or `ORG/NAME:TYPE` for one of several GGUF files.
 /// HF_ENDPOINT and HF_TOKEN say which hub is asked, and as whom; HF_HOME and HF_HUB_CACHE where the cache is.
 ///
 /// # Errors
 /// When the text is no such name, the hub does not give the model, or it cannot be written. What was fetched
 /// until then stays, so that the next call goes on there; nothing that looks like the model does.
 pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
-    let named = HubName::of_ollama(text).or_else(|| HubName::parse(text));
-    let name = named.ok_or_else(|| {
+    let name = HubName::of(text).filter(|name| name.owner.is_some()).ok_or_else(|| {
         let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or ORG/NAME:TYPE for a GGUF file of that type";
         Error::BadInput(format!("{text}: {what}"))
     })?;

@@ -15,6 +15,7 @@ pub mod explain;
 pub mod fuse_check;
 #[cfg(feature = "compiler")]
 pub mod fused_rules;
+pub mod hints;
 pub mod listing;
 #[cfg(feature = "compiler")]
 pub mod load;
