@@ -6,7 +6,7 @@ use super::group::{FusedGraph, Group, GroupKind, edges};
 use super::matcher::{Match, Partial, Plain};
 use super::order::Order;
 use super::rule::{FusionRule, Part};
-use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
+use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
 use kernmill_plan::target::Level;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -126,9 +126,11 @@ impl<'g> Fusion<'g> {
                 }
                 Err((_, Some(refusal))) => refused = refused.or(Some(refusal)),
                 Err((partial, None)) => {
-                    // A copy more is never what is missing.
-                    let copy = rule.pattern[partial.stuck_at].copy > 0;
-                    if !copy && partial.matched >= 3 && partial.matched + 1 == form.len() {
+                    // A copy more is never what is missing; nor is the choice of rows before an unembedding:
+                    // without it the matrix is another one.
+                    let missing_node = &rule.pattern[partial.stuck_at];
+                    let is_possible = missing_node.copy == 0 && missing_node.ops != [OpKind::SelectRows];
+                    if is_possible && partial.matched >= 3 && partial.matched + 1 == form.len() {
                         incomplete.get_or_insert_with(|| (missing(rule, partial.stuck_at), partial.nodes));
                     }
                 }

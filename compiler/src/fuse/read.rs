@@ -122,6 +122,9 @@ fn rule(
         return Err(SpecError::new(source, item.span(), message, format!("expected 1 to {MAX_NODES}")));
     }
     check_pattern(source, item, &pattern)?;
+    if matches!(template, Template::Matmul | Template::Experts) {
+        check_roots(source, &pattern)?;
+    }
     check_repeats(source, item, &pattern)?;
     let (pattern, _): (Vec<PatternNode>, Vec<_>) = pattern.into_iter().unzip();
     let outputs = captures(source, &pattern, root.require("outputs")?, "an output")?;
@@ -343,6 +346,26 @@ fn check_pattern(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Span
             message,
             "expected an input that another node has or makes",
         ));
+    }
+    Ok(())
+}
+
+/// The matrices of a kernel all read the same rows: none of them reads what another one makes.
+fn check_roots(source: &Source, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
+    let is_root = |i: usize| pattern[i].0.part == Part::Root;
+    for root in (0..pattern.len()).filter(|&i| is_root(i)) {
+        let (mut above, mut seen) = (vec![root], vec![false; pattern.len()]);
+        while let Some(i) = above.pop() {
+            if i != root && is_root(i) {
+                let (reader, made) = (&pattern[root].1, &pattern[i].1.value);
+                let message = format!("`{}` reads what the root `{made}` makes", reader.value);
+                let label = "expected roots of one input: a matrix behind another one is a kernel of its own";
+                return Err(SpecError::new(source, reader.span.clone(), message, label));
+            }
+            let inputs = &pattern[i].0.inputs;
+            let makers = (0..pattern.len()).filter(|&j| inputs.contains(&pattern[j].0.capture));
+            above.extend(makers.filter(|&j| !std::mem::replace(&mut seen[j], true)));
+        }
     }
     Ok(())
 }

@@ -147,6 +147,10 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ),
         ("inputs = [\"x\"], part = \"prologue\"", "inputs = [\"sum\"], part = \"prologue\""),
         ("inputs = [\"sum\"], part = \"context\"", "inputs = [\"z\"], part = \"context\""),
+        (
+            "name = \"b\", op = [\"linear\", \"quant_linear\"], inputs = [\"quant\"]",
+            "name = \"b\", op = [\"linear\", \"quant_linear\"], inputs = [\"a\"]",
+        ),
         ("outputs = [\"sum\"]", "outputs = [\"sun\"]"),
         ("outputs = [\"sum\"]", "outputs = [\"reader\"]"),
         ("outputs = [\"sum\"]", "outputs = []"),

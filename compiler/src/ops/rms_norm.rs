@@ -87,7 +87,13 @@ impl OpDef for RmsNorm {
 
 fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
     let (x, rows, cols) = at.input("input")?;
-    let weight = at.vector("weight", cols)?;
+    let weight = at.tensor("weight", Role::Vector)?;
+    at.check_shape("weight", weight, &[cols]).map_err(|error| match at.shape(weight)[..] {
+        [width] if width < cols && cols.is_multiple_of(width) => {
+            error.help("a norm is of whole rows: norms of single heads are not supported")
+        }
+        _ => error,
+    })?;
     let eps = at.scope.positive(&at.scalar("eps"), "eps")? as f32;
     Ok(at.push(Type::F32(rows, cols), Op::RmsNorm { eps }, vec![x], vec![weight]))
 }

@@ -124,6 +124,7 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("scales = \"{layer}.s\", ", ""),
         ("scales = \"{layer}.s\", ", "scales = \"{layer}.s\", transposed = true, "),
         ("shape = [\"hidden\"], ", "shape = [\"hidden\"], transposed = true, "),
+        ("shape = [\"hidden\"], ", "shape = [\"head_dim\"], "),
         ("\"{layer}.q\"", "\"q\""),
         ("format = \"f32\"", "format = \"fp32\""),
         ("silu(gate) * up", "silu(gate) * upp"),
