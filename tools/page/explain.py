@@ -183,6 +183,8 @@ def nothing_is_asked_for_and_nothing_went_wrong(page):
 
 def pictures(page, folder):
     folder.mkdir(parents=True, exist_ok=True)
+    page.driver.set_window_size(1280, 980)
+    page.driver.save_screenshot(str(folder / "top.png"))
     page.driver.set_window_size(1700, 1400)
     page.driver.execute_script("arguments[0].dispatchEvent(new MouseEvent('click'))", page.all("#graph .box")[0])
     page.driver.execute_script("window.scrollTo(0, 0)")
