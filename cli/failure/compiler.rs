@@ -9,17 +9,17 @@ use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
-use kernmill_os::terminal::{errors_have_colours, has_unicode};
+use kernmill_os::terminal::errors_have_colours;
 use kernmill_os::text::message;
 use std::borrow::Cow;
 
 /// A wrong spec, with its place in the text.
 pub(super) fn spec(error: &SpecError) -> Failure {
     // A spec that has control characters itself is shown without them, and without colours.
-    let plain = error.excerpt(false, has_unicode());
+    let plain = error.excerpt(false);
     Failure::Spec(match message(&plain) {
         Cow::Owned(cleaned) => cleaned,
-        Cow::Borrowed(_) => error.excerpt(errors_have_colours(), has_unicode()),
+        Cow::Borrowed(_) => error.excerpt(errors_have_colours()),
     })
 }
 

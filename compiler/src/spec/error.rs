@@ -1,9 +1,6 @@
 //! Errors in a spec, shown with the source line they are about.
 
-use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode, SourceSpan,
-    ThemeCharacters, ThemeStyles,
-};
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,15 +8,14 @@ use std::sync::Arc;
 /// The text of a spec and the name of its file.
 #[derive(Clone, Debug)]
 pub struct Source {
-    text: Arc<NamedSource<String>>,
+    text: Arc<str>,
     name: Arc<str>,
 }
 
 impl Source {
     /// Text of the file called `name`.
     pub fn new(name: &str, text: &str) -> Source {
-        let source = NamedSource::new(name, text.to_owned()).with_language("toml");
-        Source { text: Arc::new(source), name: name.into() }
+        Source { text: text.into(), name: name.into() }
     }
 
     /// Name of the file.
@@ -29,7 +25,7 @@ impl Source {
 
     /// The text.
     pub fn text(&self) -> &str {
-        self.text.inner()
+        &self.text
     }
 
     /// Line and column (from 1, in characters) of byte `offset`.
@@ -93,18 +89,21 @@ impl SpecError {
         &self.0.message
     }
 
-    /// The error with its place in the spec, on lines of their own: coloured if it may be, and drawn with
-    /// letters that are no ASCII if these may be.
-    pub fn excerpt(&self, coloured: bool, unicode: bool) -> String {
-        let mut characters = if unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
-        characters.error = "error:".to_owned();
-        let styles = if coloured { ThemeStyles::rgb() } else { ThemeStyles::none() };
-        let mut text = String::new();
-        let handler = GraphicalReportHandler::new_themed(GraphicalTheme { characters, styles });
-        match handler.render_report(&mut text, self) {
-            Ok(()) => text.trim_start().to_owned(),
-            Err(_) => format!("error: {self}\n"),
+    /// The finding, the line of the spec that it is about with what was expected there, and the help, as
+    /// compilers show them: several lines, with colours if `is_coloured`.
+    pub fn excerpt(&self, is_coloured: bool) -> String {
+        let Inner { message, source, span, label, help } = &*self.0;
+        let text = source.text();
+        let start = text.floor_char_boundary(span.start);
+        let end = text.ceil_char_boundary(span.end.max(start));
+        let place = AnnotationKind::Primary.span(start..end).label((!label.is_empty()).then_some(label.as_str()));
+        let title = Level::ERROR.primary_title(message);
+        let mut group = title.element(Snippet::source(text).path(source.name()).annotation(place));
+        if let Some(help) = help {
+            group = group.element(Level::HELP.message(help));
         }
+        let renderer = if is_coloured { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[group]) + "\n"
     }
 
     /// Bytes of the source that the error is about.
@@ -134,19 +133,3 @@ impl fmt::Debug for SpecError {
 }
 
 impl std::error::Error for SpecError {}
-
-impl Diagnostic for SpecError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.0.help.as_ref().map(|h| Box::new(h) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&*self.0.source.text)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let span = SourceSpan::from(self.0.span.clone());
-        let label = (!self.0.label.is_empty()).then(|| self.0.label.clone());
-        Some(Box::new(std::iter::once(LabeledSpan::new_primary_with_span(label, span))))
-    }
-}

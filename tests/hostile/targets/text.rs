@@ -42,8 +42,7 @@ fn assert_round_trip(graph: &Graph) {
 
 /// Renders an error as the command line does.
 fn show(error: &SpecError) {
-    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor());
-    handler.render_report(&mut String::new(), error).expect("the error can be shown");
+    assert!(!error.excerpt(false).is_empty());
     assert!(!format!("{error:?}").is_empty());
 }
 
