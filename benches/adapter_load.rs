@@ -1,9 +1,8 @@
 //! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load --
 //! PLAN DIR [--threads N]`.
 //!
-//! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading, between
-//! which it can be stopped, the longest one and that which only one in a thousand passes; the longest step
-//! beside a thread that loads; naming the adapter, starting a sequence with it, and dropping both.
+//! Prints one line of JSON, in milliseconds: a loading; a decode step; the longest step beside a thread that
+//! loads; naming the adapter, starting a sequence with it, and dropping both.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -40,20 +39,7 @@ fn main() {
     let mut at_once: Vec<f64> =
         (0..TIMES).map(|_| timed(|| loader.load(directory, 1.0).expect("an adapter")).1).collect();
 
-    let (mut pieces, mut last) = (Vec::new(), Instant::now());
-    let loading = loader.open(directory, 1.0).expect("an adapter");
-    let adapter = loading.run_while(&mut |progress| {
-        let now = Instant::now();
-        if progress.done > 0 {
-            pieces.push((now - last).as_secs_f64() * 1e3);
-        }
-        last = now;
-        true
-    });
-    let adapter = adapter.expect("sound elements").expect("nothing stops it");
-    pieces.sort_by(f64::total_cmp);
-    let (count, all, rare) = (pieces.len(), pieces.iter().sum::<f64>(), pieces[pieces.len() * 999 / 1000]);
-    let longest = pieces[count - 1];
+    let adapter = loader.load(directory, 1.0).expect("an adapter");
     let beside = {
         let (loader, directory) = (loader.clone(), directory.to_owned());
         let thread = std::thread::spawn(move || loader.load(&directory, 1.0).expect("an adapter"));
@@ -71,9 +57,7 @@ fn main() {
         engine.adapter_store_mut().remove("a");
     });
     println!(
-        "{{\"load_ms\": {:.1}, \"step_ms\": {:.1}, \"pieces\": {count}, \"pieces_ms\": {all:.1}, \"longest_piece_ms\": {longest:.2}, \
-         \"rare_piece_ms\": {rare:.2}, \
-         \"longest_step_beside_ms\": {beside:.1}, \"insert_ms\": {insert:.3}, \"create_ms\": {create:.3}, \"drop_ms\": {drop:.3}}}",
+        "{{\"load_ms\": {:.1}, \"step_ms\": {:.1}, \"longest_step_beside_ms\": {beside:.1}, \"insert_ms\": {insert:.3}, \"create_ms\": {create:.3}, \"drop_ms\": {drop:.3}}}",
         median(&mut at_once),
         median(&mut steps)
     );

@@ -75,12 +75,10 @@ impl TensorFile {
         self.tensors.values()
     }
 
-    /// Elements `range` of a tensor whose dtype has been checked ([`TensorFile::check_dtype`]), as f32; all
-    /// must be finite.
-    pub fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, PeftError> {
-        let size = tensor.info.dtype.bitsize() / 8;
-        let start = tensor.range.start;
-        let bytes = self.bytes(start + range.start * size..start + range.end * size)?;
+    /// The elements of a tensor whose dtype has been checked ([`TensorFile::check_dtype`]), as f32; all must
+    /// be finite.
+    pub fn floats(&self, tensor: &TensorEntry) -> Result<Vec<f32>, PeftError> {
+        let bytes = self.bytes(tensor.range.clone())?;
         let floats = match tensor.info.dtype {
             Dtype::F16 => halves(&bytes),
             Dtype::BF16 => {
@@ -97,7 +95,7 @@ impl TensorFile {
             None => Ok(floats),
             Some(at) => {
                 let columns = tensor.info.shape.last().copied().unwrap_or(1).max(1);
-                let (row, column) = ((range.start + at) / columns, (range.start + at) % columns);
+                let (row, column) = (at / columns, at % columns);
                 Err(self.malformed(
                     tensor,
                     format!("element [{row}, {column}] is {}, expected a finite number", floats[at]),

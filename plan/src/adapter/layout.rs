@@ -149,39 +149,12 @@ impl LoraTargetLayout {
     /// # Panics
     /// When a length or the expert is wrong.
     pub fn pack_a(&self, expert: usize, a: &[f32], bytes: &mut [u8]) -> Result<(), PackError> {
-        self.pack_a_part(expert, 0..self.rank, 0..self.k, a, bytes)
-    }
-
-    /// Packs some ranks and columns of an expert's A, `a [ranks][columns]`. Ranks begin with a tile of 16,
-    /// columns with a multiple of [`RANK_STEP`], and so do those behind them.
-    ///
-    /// # Errors
-    /// As [`LoraTargetLayout::pack_a`].
-    ///
-    /// # Panics
-    /// As [`LoraTargetLayout::pack_a`], or when ranks or columns begin elsewhere.
-    pub fn pack_a_part(
-        &self,
-        expert: usize,
-        ranks: Range<usize>,
-        columns: Range<usize>,
-        a: &[f32],
-        bytes: &mut [u8],
-    ) -> Result<(), PackError> {
-        let width = columns.len();
-        assert!(expert < self.experts && ranks.end <= self.rank && columns.end <= self.k, "outside of A");
-        assert!(ranks.start.is_multiple_of(TILE_ROWS) && columns.start.is_multiple_of(RANK_STEP));
-        assert_eq!(a.len(), ranks.len() * width, "A is [{}][{width}]", ranks.len());
-        let tile = self.format.tile(self.k).bytes();
-        // Formats of adapters have no scales: columns of a tile lie one after the other.
-        let (before, part) = (self.format.tile(columns.start).bytes(), self.format.tile(width).bytes());
-        let mut at = self.a + expert * self.a_expert() + ranks.start / TILE_ROWS * tile + before;
-        for rows in a.chunks(TILE_ROWS * width) {
-            let packed = self.pack_tile(width, rows.to_vec(), &mut bytes[at..at + part]);
-            packed.map_err(|error| PackError { k: columns.start + error.k, ..error })?;
-            at += tile;
-        }
-        Ok(())
+        assert!(expert < self.experts, "outside of A");
+        assert_eq!(a.len(), self.rank * self.k, "A is [{}][{}]", self.rank, self.k);
+        let tiles = bytes[self.a(expert)].chunks_exact_mut(self.format.tile(self.k).bytes());
+        a.chunks(TILE_ROWS * self.k)
+            .zip(tiles)
+            .try_for_each(|(a, tile)| self.pack_tile(self.k, a.to_vec(), tile))
     }
 
     /// Packs an expert's (0 for a dense matrix) `b [rows][rank]`, rows in the checkpoint's order, into the
@@ -194,45 +167,18 @@ impl LoraTargetLayout {
     /// As [`LoraTargetLayout::pack_a`].
     pub fn pack_b(&self, expert: usize, b: &[f32], bytes: &mut [u8]) -> Result<(), PackError> {
         let all: usize = self.outs.iter().map(|(rows, ..)| rows).sum();
+        assert!(expert < self.experts, "outside of B");
         assert_eq!(b.len(), all * self.rank, "B is [{all}][rank {}]", self.rank);
-        for (out, &(rows, first, step)) in self.outs.iter().enumerate() {
-            let of_out = (0..rows).flat_map(|row| &b[(first + row * step) * self.rank..][..self.rank]);
-            let of_out: Vec<f32> = of_out.copied().collect();
-            self.pack_b_part(expert, out, 0..rows, &of_out, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Packs some rows of an out of an expert's B, `b [rows][rank]`. They begin with a tile of 16, and so do
-    /// those behind them.
-    ///
-    /// # Errors
-    /// As [`LoraTargetLayout::pack_a`].
-    ///
-    /// # Panics
-    /// As [`LoraTargetLayout::pack_a`], or when rows begin elsewhere.
-    pub fn pack_b_part(
-        &self,
-        expert: usize,
-        out: usize,
-        rows: Range<usize>,
-        b: &[f32],
-        bytes: &mut [u8],
-    ) -> Result<(), PackError> {
-        assert!(expert < self.experts && rows.end <= self.outs[out].0, "outside of B");
-        assert!(rows.start.is_multiple_of(TILE_ROWS));
-        assert_eq!(b.len(), rows.len() * self.rank, "B is [{}][rank {}]", rows.len(), self.rank);
         let ranks = self.ranks();
-        let tile = self.format.tile(ranks).bytes();
-        let before: usize = self.outs[..out].iter().map(|(rows, ..)| rows.div_ceil(TILE_ROWS)).sum();
-        let mut at = self.b + expert * self.b_expert() + (before + rows.start / TILE_ROWS) * tile;
-        for rows in b.chunks(TILE_ROWS * self.rank) {
-            let mut padded = vec![0.0; rows.len() / self.rank * ranks];
-            for (padded, row) in padded.chunks_mut(ranks).zip(rows.chunks_exact(self.rank)) {
-                padded[..self.rank].copy_from_slice(row);
+        let mut tiles = bytes[self.b(expert)].chunks_exact_mut(self.format.tile(ranks).bytes());
+        for &(rows, first, step) in &self.outs {
+            for start in (0..rows).step_by(TILE_ROWS) {
+                let mut padded = vec![0.0; TILE_ROWS.min(rows - start) * ranks];
+                for (row, padded) in (start..).zip(padded.chunks_mut(ranks)) {
+                    padded[..self.rank].copy_from_slice(&b[(first + row * step) * self.rank..][..self.rank]);
+                }
+                self.pack_tile(ranks, padded, tiles.next().expect("every tile of rows has its place"))?;
             }
-            self.pack_tile(ranks, padded, &mut bytes[at..at + tile])?;
-            at += tile;
         }
         Ok(())
     }

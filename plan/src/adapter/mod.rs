@@ -17,7 +17,7 @@ mod tests;
 pub use layout::{LoraTargetLayout, LoraTargetShape};
 pub use names::{Published, published};
 
-use crate::format::{TILE_ROWS, WeightFormat};
+use crate::format::WeightFormat;
 use serde::{Deserialize, Serialize};
 
 /// Largest rank, all adapters that are combined in a slot together.
@@ -141,11 +141,5 @@ impl LoraTarget {
     /// Rows of the checkpoint's tensor (of each expert).
     pub fn rows(&self) -> usize {
         self.outs.iter().map(|out| out.rows as usize).sum()
-    }
-
-    /// Tiles of B of an expert before those of out number `out`, counted in tiles of 16 rows; all of them
-    /// when `out` is past the end.
-    pub fn tiles_before(&self, out: usize) -> usize {
-        self.outs.iter().take(out).map(|out| (out.rows as usize).div_ceil(TILE_ROWS)).sum()
     }
 }

@@ -89,8 +89,8 @@ fn check_lora_target(
                 assert_eq!(element(format, k, memory, a, r, i), expected, "A of {expert} at [{r}, {i}]");
             }
         }
+        let mut start = b;
         for (o, out) in lora_target.outs.iter().enumerate() {
-            let start = b + lora_target.tiles_before(o) * format.tile(ranks).bytes();
             for row in 0..out.rows.next_multiple_of(16) as usize {
                 for r in 0..ranks {
                     let source = out.first as usize + row * out.step as usize;
@@ -103,6 +103,7 @@ fn check_lora_target(
                     );
                 }
             }
+            start += (out.rows as usize).div_ceil(TILE_ROWS) * format.tile(ranks).bytes();
         }
     }
     for r in 0..rank.next_multiple_of(TILE_ROWS) {

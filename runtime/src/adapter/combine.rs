@@ -2,11 +2,10 @@
 //! store, which keeps what comes out.
 
 use super::error::AdapterError;
-use super::factors::{Factors, unpack_ranks, unpack_rows};
+use super::factors::{Factors, unpack_a, unpack_b};
 use super::load::{AdapterLoader, Loading, check_weight};
 use super::packed::Adapter;
-use super::pieces::{Mixed, PartA, PartB};
-use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape, MAX_RANK};
+use kernmill_plan::adapter::{Adapters, LoraTargetShape, MAX_RANK};
 use std::sync::Arc;
 
 impl AdapterLoader {
@@ -62,6 +61,11 @@ impl FromPacked {
     fn at(&self, lora_target: usize) -> impl Iterator<Item = &(Arc<Adapter>, f32)> {
         self.parts.iter().filter(move |(adapter, _)| adapter.packed.layouts()[lora_target].is_some())
     }
+
+    /// Numbers of a LoRA target's experts; 0 for a dense matrix.
+    fn experts(&self, lora_target: usize) -> std::ops::Range<usize> {
+        0..(self.adapters.lora_targets[lora_target].experts as usize).max(1)
+    }
 }
 
 impl Factors for FromPacked {
@@ -69,41 +73,26 @@ impl Factors for FromPacked {
         self.shapes.clone()
     }
 
-    fn mixed(&self, _lora_target: usize) -> Mixed {
-        Mixed::default()
+    fn a(&self, lora_target: usize) -> Result<Vec<f32>, AdapterError> {
+        let of_expert = |expert: usize| {
+            let parts = self.at(lora_target);
+            parts.flat_map(move |(part, _)| unpack_a(&self.adapters, &part.packed, lora_target, expert))
+        };
+        Ok(self.experts(lora_target).flat_map(of_expert).collect())
     }
 
-    fn a(&self, lora_target: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
-        let mut a = Vec::with_capacity(wanted.elements());
-        let k = self.adapters.lora_targets[lora_target].k as usize;
-        for expert in wanted.experts.clone() {
-            let mut first = 0;
-            for (adapter, _) in self.at(lora_target) {
-                let rank = adapter.packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
-                let ranks = wanted.ranks.start.max(first)..wanted.ranks.end.min(first + rank);
-                if !ranks.is_empty() {
-                    let ranks = ranks.start - first..ranks.end - first;
-                    let rows = unpack_ranks(&self.adapters, &adapter.packed, lora_target, expert, ranks);
-                    rows.chunks_exact(k).for_each(|row| a.extend_from_slice(&row[wanted.columns.clone()]));
-                }
-                first += rank;
-            }
-        }
-        Ok(a)
-    }
-
-    fn b(&self, lora_target: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
-        let rank = self.shapes[lora_target].map_or(0, |shape| shape.rank);
-        let mut b = Vec::with_capacity(wanted.elements(rank));
-        for expert in wanted.experts.clone() {
-            let rows = |(adapter, _): &(Arc<Adapter>, f32)| {
-                let rank = adapter.packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
-                let rows = wanted.rows.clone();
-                (rank, unpack_rows(&self.adapters, &adapter.packed, lora_target, expert, wanted.out, rows))
-            };
-            let parts: Vec<(usize, Vec<f32>)> = self.at(lora_target).map(rows).collect();
-            for row in 0..wanted.rows.len() {
-                parts.iter().for_each(|(rank, b_part)| b.extend_from_slice(&b_part[row * rank..][..*rank]));
+    fn b(&self, lora_target: usize) -> Result<Vec<f32>, AdapterError> {
+        let rows = self.adapters.lora_targets[lora_target].rows();
+        let mut b = Vec::new();
+        for expert in self.experts(lora_target) {
+            let part =
+                |(part, _): &(Arc<Adapter>, f32)| unpack_b(&self.adapters, &part.packed, lora_target, expert);
+            let parts: Vec<Vec<f32>> = self.at(lora_target).map(part).collect();
+            for row in 0..rows {
+                parts.iter().for_each(|part| {
+                    let rank = part.len() / rows;
+                    b.extend_from_slice(&part[row * rank..][..rank]);
+                });
             }
         }
         Ok(b)

@@ -3,13 +3,10 @@
 
 use super::error::AdapterError;
 use super::packed::PackedAdapter;
-use super::pieces::{Mixed, PartA, PartB};
 use kernmill_checkpoint::peft::{PeftAdapter, PeftPart};
 use kernmill_checkpoint::tensor_file::TensorEntry;
-use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};
-use kernmill_plan::format::unpack_tile;
-use kernmill_plan::format::{TILE_ROWS, WeightFormat};
-use std::ops::Range;
+use kernmill_plan::adapter::{Adapters, LoraTargetShape};
+use kernmill_plan::format::{TILE_ROWS, WeightFormat, unpack_tile};
 use std::sync::Arc;
 
 /// The factors of an adapter, by LoRA target of the program.
@@ -17,15 +14,11 @@ pub(super) trait Factors: Send {
     /// What the adapter has at each LoRA target.
     fn shapes(&self) -> Vec<Option<LoraTargetShape>>;
 
-    /// Which factors of a LoRA target have elements of all experts side by side, so that they are read for
-    /// all of them at once.
-    fn mixed(&self, lora_target: usize) -> Mixed;
+    /// `[experts][rank][k]`.
+    fn a(&self, lora_target: usize) -> Result<Vec<f32>, AdapterError>;
 
-    /// `[experts][ranks][columns]`.
-    fn a(&self, lora_target: usize, part: &PartA) -> Result<Vec<f32>, AdapterError>;
-
-    /// `[experts][rows][rank]`.
-    fn b(&self, lora_target: usize, part: &PartB) -> Result<Vec<f32>, AdapterError>;
+    /// `[experts][rows][rank]`, rows in the checkpoint's order.
+    fn b(&self, lora_target: usize) -> Result<Vec<f32>, AdapterError>;
 
     /// `[rank]`.
     fn scales(&self, lora_target: usize) -> Vec<f32>;
@@ -63,8 +56,8 @@ impl FromPeft {
         (part, rows.first, rows.step)
     }
 
-    fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, AdapterError> {
-        Ok(self.adapter.file.floats(tensor, range)?)
+    fn floats(&self, tensor: &TensorEntry) -> Result<Vec<f32>, AdapterError> {
+        Ok(self.adapter.file.floats(tensor)?)
     }
 }
 
@@ -77,62 +70,51 @@ impl Factors for FromPeft {
         self.lora_targets.iter().map(|lora_target| lora_target.map(shape)).collect()
     }
 
-    fn mixed(&self, lora_target: usize) -> Mixed {
+    fn a(&self, lora_target: usize) -> Result<Vec<f32>, AdapterError> {
         let (part, ..) = self.part(lora_target);
-        let experts = part.target.experts > 0;
-        Mixed { a: experts && part.swapped, b: experts && !part.swapped }
-    }
-
-    fn a(&self, lora_target: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
-        let (part, ..) = self.part(lora_target);
-        let (rank, k, experts) = (part.rank, part.target.k, part.target.experts);
-        let PartA { experts: chosen, ranks, columns } = wanted;
+        let (k, rows) = (part.target.k, part.rank * part.target.experts.max(1));
         if !part.swapped {
-            // [expert, rank][k]: the part's ranks, of one expert, lie one after the other.
-            let first = chosen.start * rank;
-            return self.floats(&part.a, (first + ranks.start) * k..(first + ranks.end) * k);
+            // [expert, rank][k]
+            return self.floats(&part.a);
         }
         // [k][rank, expert]
-        let row = rank * experts;
-        let all = self.floats(&part.b, columns.start * row..columns.end * row)?;
-        let mut a = Vec::with_capacity(wanted.elements());
-        for (expert, r) in chosen.clone().flat_map(|expert| ranks.clone().map(move |r| (expert, r))) {
-            a.extend(all.chunks_exact(row).map(|column| column[r * experts + expert]));
+        let all = self.floats(&part.b)?;
+        let mut a = vec![0.0; all.len()];
+        for (column, values) in all.chunks_exact(rows).enumerate() {
+            for (r, of_rank) in values.chunks_exact(part.target.experts).enumerate() {
+                for (expert, value) in of_rank.iter().enumerate() {
+                    a[(expert * part.rank + r) * k + column] = *value;
+                }
+            }
         }
         Ok(a)
     }
 
-    fn b(&self, lora_target: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
+    fn b(&self, lora_target: usize) -> Result<Vec<f32>, AdapterError> {
         let (part, first, step) = self.part(lora_target);
         let (rank, rows, experts) = (part.rank, part.target.rows, part.target.experts.max(1));
-        let out = &self.adapters.lora_targets[lora_target].outs[wanted.out];
-        // Rows of the target: `count` of them from `start` on, `step` apart, which are within `span` rows.
-        let start = first + (out.first as usize + wanted.rows.start * out.step as usize) * step;
-        let (step, count) = (out.step as usize * step, wanted.rows.len());
-        let span = (count - 1) * step + 1;
+        let count = self.adapters.lora_targets[lora_target].rows();
+        let chosen = (0..count).map(|row| first + row * step);
+        let mut b = vec![0.0; experts * count * rank];
         if part.swapped {
             // [expert, rank][row]
-            let mut b = Vec::with_capacity(wanted.elements(rank));
-            for expert in wanted.experts.clone() {
-                let of_rank = |r: usize| {
-                    let at = (expert * rank + r) * rows + start;
-                    self.floats(&part.a, at..at + span)
-                };
-                let all: Vec<Vec<f32>> = (0..rank).map(of_rank).collect::<Result<_, _>>()?;
-                (0..count).for_each(|row| b.extend(all.iter().map(|of_rank| of_rank[row * step])));
+            let all = self.floats(&part.a)?;
+            for (b, of_expert) in b.chunks_exact_mut(count * rank).zip(all.chunks_exact(rank * rows)) {
+                for (b, row) in b.chunks_exact_mut(rank).zip(chosen.clone()) {
+                    b.iter_mut().enumerate().for_each(|(r, b)| *b = of_expert[r * rows + row]);
+                }
             }
             return Ok(b);
         }
         // [row][rank, expert]
-        let width = rank * experts;
-        let all = self.floats(&part.b, start * width..(start + span) * width)?;
-        if experts == 1 && step == 1 {
-            return Ok(all);
-        }
-        let mut b = Vec::with_capacity(wanted.elements(rank));
-        for expert in wanted.experts.clone() {
-            for row in all.chunks_exact(width).step_by(step) {
-                b.extend(row.chunks_exact(experts).map(|of_rank| of_rank[expert]));
+        let all = self.floats(&part.b)?;
+        for (to, row) in chosen.enumerate() {
+            for (r, of_rank) in
+                all[row * rank * experts..][..rank * experts].chunks_exact(experts).enumerate()
+            {
+                for (expert, value) in of_rank.iter().enumerate() {
+                    b[(expert * count + to) * rank + r] = *value;
+                }
             }
         }
         Ok(b)
@@ -146,7 +128,7 @@ impl Factors for FromPeft {
     fn magnitude(&self, lora_target: usize) -> Result<Option<Vec<f32>>, AdapterError> {
         let (part, first, step) = self.part(lora_target);
         let Some(tensor) = &part.magnitude else { return Ok(None) };
-        let all = self.floats(tensor, 0..part.target.rows)?;
+        let all = self.floats(tensor)?;
         Ok(Some(all[first..].iter().step_by(step).copied().collect()))
     }
 }
@@ -158,27 +140,32 @@ pub(super) fn unpack_a(
     lora_target: usize,
     expert: usize,
 ) -> Vec<f32> {
-    let rank = packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
-    unpack_ranks(adapters, packed, lora_target, expert, 0..rank)
+    let Some(layout) = &packed.layouts()[lora_target] else { return Vec::new() };
+    let k = adapters.lora_targets[lora_target].k as usize;
+    unpack_tiles(adapters.format, layout.rank(), k, &packed.as_slice()[layout.a(expert)])
 }
 
-/// Some ranks of the same.
-pub(super) fn unpack_ranks(
+/// B of a packed adapter, `[rows][rank]`, rows in the checkpoint's order; nothing where it has none.
+pub(super) fn unpack_b(
     adapters: &Adapters,
     packed: &PackedAdapter,
     lora_target: usize,
     expert: usize,
-    ranks: Range<usize>,
 ) -> Vec<f32> {
     let Some(layout) = &packed.layouts()[lora_target] else { return Vec::new() };
-    let k = adapters.lora_targets[lora_target].k as usize;
-    let tile = adapters.format.tile(k).bytes();
-    let first = ranks.start / TILE_ROWS;
-    let tiles = &packed.as_slice()[layout.a(expert)][first * tile..];
-    let before = ranks.start - first * TILE_ROWS;
-    let mut a = unpack_tiles(adapters.format, before + ranks.len(), k, tiles);
-    a.drain(..before * k);
-    a
+    let (rank, padded) = (layout.rank(), layout.padded_rank());
+    let mut all = vec![0.0; adapters.lora_targets[lora_target].rows() * rank];
+    let mut tiles = &packed.as_slice()[layout.b(expert)];
+    for out in &adapters.lora_targets[lora_target].outs {
+        let rows = out.rows as usize;
+        let values = unpack_tiles(adapters.format, rows, padded, tiles);
+        for (row, values) in values.chunks_exact(padded).enumerate() {
+            let at = out.first as usize + row * out.step as usize;
+            all[at * rank..][..rank].copy_from_slice(&values[..rank]);
+        }
+        tiles = &tiles[rows.div_ceil(TILE_ROWS) * adapters.format.tile(padded).bytes()..];
+    }
+    all
 }
 
 /// `[rows][k]` of packed tiles.
@@ -192,41 +179,4 @@ pub(super) fn unpack_tiles(format: WeightFormat, rows: usize, k: usize, tiles: &
         }
     }
     out
-}
-
-/// B of a packed adapter, `[rows][rank]`, rows in the checkpoint's order; nothing where it has none.
-pub(super) fn unpack_b(
-    adapters: &Adapters,
-    packed: &PackedAdapter,
-    lora_target: usize,
-    expert: usize,
-) -> Vec<f32> {
-    let rank = packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
-    let outs = &adapters.lora_targets[lora_target].outs;
-    let mut all = vec![0.0; adapters.lora_targets[lora_target].rows() * rank];
-    for (index, out) in outs.iter().enumerate().filter(|_| rank > 0) {
-        let rows = unpack_rows(adapters, packed, lora_target, expert, index, 0..out.rows as usize);
-        for (row, values) in rows.chunks_exact(rank).enumerate() {
-            let at = out.first as usize + row * out.step as usize;
-            all[at * rank..][..rank].copy_from_slice(values);
-        }
-    }
-    all
-}
-
-/// Some rows of an out, which begin with a tile, `[rows][rank]`.
-pub(super) fn unpack_rows(
-    adapters: &Adapters,
-    packed: &PackedAdapter,
-    lora_target: usize,
-    expert: usize,
-    out: usize,
-    rows: Range<usize>,
-) -> Vec<f32> {
-    let Some(layout) = &packed.layouts()[lora_target] else { return Vec::new() };
-    let (rank, padded) = (layout.rank(), layout.padded_rank());
-    let first = adapters.lora_targets[lora_target].tiles_before(out) + rows.start / TILE_ROWS;
-    let tiles = &packed.as_slice()[layout.b(expert)][first * adapters.format.tile(padded).bytes()..];
-    let values = unpack_tiles(adapters.format, rows.len(), padded, tiles);
-    values.chunks_exact(padded).flat_map(|row| &row[..rank]).copied().collect()
 }

@@ -1,19 +1,16 @@
-//! Loading an adapter, on whatever thread its caller chooses. Between two pieces ([`super::pieces`]) it can
-//! be stopped.
+//! Loading an adapter, on whatever thread its caller chooses.
 
 use super::error::AdapterError;
 use super::factors::{Factors, FromPeft, unpack_tiles};
-use super::norms::{Quad, TileFactors, quads, row_lengths};
+use super::norms::{TileFactors, quads, row_lengths};
 use super::packed::{Adapter, PackedAdapter};
-use super::pieces::{PAGE, Piece, TOUCHED, pieces};
 use super::room::{Reservation, Room};
 use kernmill_checkpoint::peft::PeftAdapter;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::memory::available_memory;
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
-use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::format::{Column, unpack_tile};
+use kernmill_plan::format::{PackError, TILE_ROWS, unpack_tile};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -31,19 +28,10 @@ pub struct AdapterLoader {
     room: Option<Arc<Room>>,
 }
 
-/// How far a loading has come, in pieces of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Pieces done.
-    pub done: usize,
-    /// Pieces in all.
-    pub all: usize,
-}
-
 /// An adapter whose files are open and checked, with its place in memory.
 pub struct Loading {
     loader: AdapterLoader,
-    pub(super) factors: Box<dyn Factors>,
+    factors: Box<dyn Factors>,
     layouts: Vec<Option<LoraTargetLayout>>,
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
@@ -53,21 +41,6 @@ pub struct Loading {
     notes: Vec<String>,
     /// Place of the adapter in the store's budget.
     room: Option<Reservation>,
-    /// The work, in order.
-    pub(super) pieces: Vec<Piece>,
-    /// The LoRA target whose rows are being measured.
-    dora: Option<DoraLoraTarget>,
-}
-
-/// What the lengths of a LoRA target's rows are computed with.
-struct DoraLoraTarget {
-    lora_target: usize,
-    /// Factors A as packed, in the order of [`quads`].
-    a: Vec<Quad>,
-    /// Magnitudes of DoRA in the checkpoint's order.
-    magnitude: Vec<f32>,
-    factors: Vec<f32>,
-    columns: Vec<Column>,
 }
 
 impl AdapterLoader {
@@ -156,13 +129,6 @@ impl Loading {
         }
         let room =
             loader.room.as_ref().map(|room| room.reserve("the adapter to load", bytes as u64)).transpose()?;
-        let measured = loader.weights.is_some();
-        let lora_targets = loader.adapters.lora_targets.iter().zip(&layouts).enumerate();
-        let of_lora_targets = lora_targets.filter_map(|(index, (lora_target, layout))| {
-            Some(pieces(index, lora_target, layout.as_ref()?, factors.mixed(index), measured))
-        });
-        let touches = (0..bytes).step_by(TOUCHED).map(|at| Piece::Touch { at });
-        let pieces: Vec<Piece> = touches.chain(of_lora_targets.flatten()).collect();
         let lora_targets = layouts.len();
         Ok(Loading {
             memory: WeightRegion::anonymous(bytes)?,
@@ -174,8 +140,6 @@ impl Loading {
             parts: Vec::new(),
             notes,
             room,
-            pieces,
-            dora: None,
         })
     }
 
@@ -189,158 +153,97 @@ impl Loading {
     ///
     /// # Errors
     /// When a tensor cannot be read or an element not be used.
-    pub fn run(self) -> Result<Adapter, AdapterError> {
-        let all = self.run_while(&mut |_| true)?;
-        Ok(all.expect("nothing stops it"))
-    }
-
-    /// Works as [`Loading::run`] does, as long as `go_on` says so, which is asked before every piece of the
-    /// work: a fraction of a millisecond, or a few where the system has to find memory. `None` when it says
-    /// no; then nothing is left of the work.
-    ///
-    /// # Errors
-    /// As [`Loading::run`].
-    pub fn run_while(
-        mut self,
-        go_on: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<Option<Adapter>, AdapterError> {
-        let pieces = std::mem::take(&mut self.pieces);
-        let all = pieces.len();
-        for (done, piece) in pieces.into_iter().enumerate() {
-            if !go_on(Progress { done, all }) {
-                return Ok(None);
+    pub fn run(mut self) -> Result<Adapter, AdapterError> {
+        let _env = FloatEnv::standard();
+        for lora_target in 0..self.layouts.len() {
+            if let Some(layout) = self.layouts[lora_target].clone() {
+                self.pack(lora_target, &layout)?;
             }
-            let _env = FloatEnv::standard();
-            self.step(piece)?;
         }
         let packed = PackedAdapter::new(self.layouts, self.memory.freeze()?, self.room);
-        Ok(Some(Adapter {
+        Ok(Adapter {
             lora_targets: self.loader.adapters,
             packed: Arc::new(packed),
             scales: self.scales,
             magnitudes: self.magnitudes,
             parts: self.parts,
             notes: self.notes,
-        }))
+        })
     }
 
-    fn step(&mut self, piece: Piece) -> Result<(), AdapterError> {
-        match piece {
-            Piece::Touch { at } => {
-                let bytes = self.memory.as_mut_slice();
-                let end = bytes.len().min(at + TOUCHED);
-                bytes[at..end].iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
-                Ok(())
-            }
-            Piece::A { lora_target, part } => {
-                let a = self.factors.a(lora_target, &part)?;
-                let (layout, bytes) = self.lora_target_mut(lora_target);
-                let each = a.chunks_exact(part.ranks.len() * part.columns.len());
-                let packed = part.experts.zip(each).try_for_each(|(expert, a)| {
-                    layout.pack_a_part(expert, part.ranks.clone(), part.columns.clone(), a, bytes)
-                });
-                packed.map_err(|error| self.unfit(lora_target, "lora_A", &error))
-            }
-            Piece::B { lora_target, part } => {
-                let b = self.factors.b(lora_target, &part)?;
-                let (layout, bytes) = self.lora_target_mut(lora_target);
-                let each = b.chunks_exact(part.rows.len() * layout.rank());
-                let packed = part.experts.zip(each).try_for_each(|(expert, b)| {
-                    layout.pack_b_part(expert, part.out, part.rows.clone(), b, bytes)
-                });
-                packed.map_err(|error| self.unfit(lora_target, "lora_B", &error))
-            }
-            Piece::Scales { lora_target } => {
-                let scales = self.factors.scales(lora_target);
-                if let Some(scale) = scales.iter().find(|scale| !scale.is_finite()) {
-                    let name = &self.loader.adapters.lora_targets[lora_target].name;
-                    let what = format!("{name}: the weight makes the scale {scale}, expected a finite one");
-                    return Err(AdapterError::Combination(what));
-                }
-                let (layout, bytes) = self.lora_target_mut(lora_target);
-                layout.pack_scales(&scales, bytes);
-                self.scales[lora_target] = scales;
-                Ok(())
-            }
-            Piece::StartLengths { lora_target } => self.start_lengths(lora_target),
-            Piece::Lengths { out, tile } => self.lengths(out, tile),
-            Piece::Factors => {
-                if let Some(dora) = self.dora.take() {
-                    let (layout, bytes) = self.lora_target_mut(dora.lora_target);
-                    layout.pack_factors(&dora.factors, bytes);
-                    self.magnitudes[dora.lora_target] = Some(dora.magnitude);
-                }
-                Ok(())
-            }
+    /// Packs the adapter's part at one LoRA target.
+    fn pack(&mut self, index: usize, layout: &LoraTargetLayout) -> Result<(), AdapterError> {
+        let lora_target = &self.loader.adapters.lora_targets[index];
+        let unfit = |tensor: &str, error: PackError| {
+            AdapterError::Element(format!("{tensor} of {}: {error}", lora_target.name))
+        };
+        let bytes = self.memory.as_mut_slice();
+        let a = self.factors.a(index)?;
+        for (expert, a) in a.chunks_exact(layout.rank() * lora_target.k as usize).enumerate() {
+            layout.pack_a(expert, a, bytes).map_err(|error| unfit("lora_A", error))?;
         }
-    }
-
-    fn layout(&self, lora_target: usize) -> &LoraTargetLayout {
-        self.layouts[lora_target].as_ref().expect("pieces are made for LoRA targets with a layout")
-    }
-
-    /// A LoRA target's layout, and the adapter's bytes.
-    fn lora_target_mut(&mut self, lora_target: usize) -> (&LoraTargetLayout, &mut [u8]) {
-        let layout =
-            self.layouts[lora_target].as_ref().expect("pieces are made for LoRA targets with a layout");
-        (layout, self.memory.as_mut_slice())
-    }
-
-    fn unfit(&self, lora_target: usize, tensor: &str, error: &dyn std::fmt::Display) -> AdapterError {
-        AdapterError::Element(format!(
-            "{} of {}: {error}",
-            tensor, self.loader.adapters.lora_targets[lora_target].name
-        ))
-    }
-
-    fn start_lengths(&mut self, lora_target: usize) -> Result<(), AdapterError> {
-        let layout = self.layout(lora_target);
-        let adapters = &self.loader.adapters;
-        let k = adapters.lora_targets[lora_target].k as usize;
-        let a = unpack_tiles(adapters.format, layout.rank(), k, &self.memory.as_slice()[layout.a(0)]);
-        let magnitude = self.factors.magnitude(lora_target)?.unwrap_or_default();
-        let factors = vec![0.0; magnitude.len()];
-        let a = quads(&a, k);
-        self.dora =
-            Some(DoraLoraTarget { lora_target, a, magnitude, factors, columns: vec![[0.0; TILE_ROWS]; k] });
-        Ok(())
-    }
-
-    /// Factors of 16 rows.
-    fn lengths(&mut self, out: usize, tile: usize) -> Result<(), AdapterError> {
-        let (Some(dora), Some(weights)) = (&mut self.dora, &self.loader.weights) else { return Ok(()) };
-        let adapters = &self.loader.adapters;
-        let (lora_target, layout) =
-            (&adapters.lora_targets[dora.lora_target], &self.layouts[dora.lora_target]);
-        let Some(layout) = layout else { return Ok(()) };
-        let matrix = &lora_target.outs[out];
-        let (format, k) = (matrix.weights.format, lora_target.k as usize);
-        let at = matrix.weights.offset as usize + tile * matrix.weights.tile_stride as usize;
-        let weights = &weights.as_slice()[at..at + format.tile(k).bytes()];
-
-        let padded = layout.padded_rank();
-        let b_tile = adapters.format.tile(padded).bytes();
-        let at = layout.b(0).start + (lora_target.tiles_before(out) + tile) * b_tile;
-        let mut b = vec![[0.0; TILE_ROWS]; padded];
-        unpack_tile(adapters.format, &self.memory.as_slice()[at..at + b_tile], &mut b);
-        b.truncate(layout.rank());
-        for (column, scale) in b.iter_mut().zip(&self.scales[dora.lora_target]) {
-            column.iter_mut().for_each(|b| *b *= scale);
+        drop(a);
+        let b = self.factors.b(index)?;
+        for (expert, b) in b.chunks_exact(layout.rank() * lora_target.rows()).enumerate() {
+            layout.pack_b(expert, b, bytes).map_err(|error| unfit("lora_B", error))?;
         }
-
-        let lengths = row_lengths(format, weights, &TileFactors { a: &dora.a, b: &b }, &mut dora.columns);
-        let first = tile * TILE_ROWS;
-        for (row, length) in (first..matrix.rows as usize).zip(lengths) {
-            let at = matrix.first as usize + row * matrix.step as usize;
-            let factor = dora.magnitude[at] / length;
-            if !factor.is_finite() {
-                return Err(AdapterError::Element(format!(
-                    "{}: row {at} of base and adapter together has length {length}, which no magnitude can scale",
-                    lora_target.name
-                )));
-            }
-            dora.factors[at] = factor;
+        drop(b);
+        let scales = self.factors.scales(index);
+        if let Some(scale) = scales.iter().find(|scale| !scale.is_finite()) {
+            let name = &lora_target.name;
+            let what = format!("{name}: the weight makes the scale {scale}, expected a finite one");
+            return Err(AdapterError::Combination(what));
+        }
+        layout.pack_scales(&scales, bytes);
+        self.scales[index] = scales;
+        if layout.has_factors() {
+            let magnitude = self.factors.magnitude(index)?.unwrap_or_default();
+            let factors = self.row_factors(index, layout, &magnitude)?;
+            layout.pack_factors(&factors, self.memory.as_mut_slice());
+            self.magnitudes[index] = Some(magnitude);
         }
         Ok(())
+    }
+
+    /// DoRA's factors of a LoRA target's rows, whose A, B and scales are packed; zeros where rows are merged.
+    fn row_factors(
+        &self,
+        index: usize,
+        layout: &LoraTargetLayout,
+        magnitude: &[f32],
+    ) -> Result<Vec<f32>, AdapterError> {
+        let adapters = &self.loader.adapters;
+        let mut factors = vec![0.0; magnitude.len()];
+        let Some(weights) = &self.loader.weights else { return Ok(factors) };
+        let (lora_target, packed) = (&adapters.lora_targets[index], self.memory.as_slice());
+        let k = lora_target.k as usize;
+        let a = quads(&unpack_tiles(adapters.format, layout.rank(), k, &packed[layout.a(0)]), k);
+        let mut columns = vec![[0.0; TILE_ROWS]; k];
+        let mut b = vec![[0.0; TILE_ROWS]; layout.padded_rank()];
+        let mut b_tiles = packed[layout.b(0)].chunks(adapters.format.tile(layout.padded_rank()).bytes());
+        for matrix in &lora_target.outs {
+            let format = matrix.weights.format;
+            for (tile, first) in (0..matrix.rows as usize).step_by(TILE_ROWS).enumerate() {
+                let at = matrix.weights.offset as usize + tile * matrix.weights.tile_stride as usize;
+                let weights = &weights.as_slice()[at..at + format.tile(k).bytes()];
+                unpack_tile(adapters.format, b_tiles.next().expect("every tile of rows has B"), &mut b);
+                let b = &mut b[..layout.rank()];
+                for (column, scale) in b.iter_mut().zip(&self.scales[index]) {
+                    column.iter_mut().for_each(|b| *b *= scale);
+                }
+                let lengths = row_lengths(format, weights, &TileFactors { a: &a, b }, &mut columns);
+                for (row, length) in (first..matrix.rows as usize).zip(lengths) {
+                    let at = matrix.first as usize + row * matrix.step as usize;
+                    factors[at] = magnitude[at] / length;
+                    if !factors[at].is_finite() {
+                        return Err(AdapterError::Element(format!(
+                            "{}: row {at} of base and adapter together has length {length}, which no magnitude can scale",
+                            lora_target.name
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(factors)
     }
 }

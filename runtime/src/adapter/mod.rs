@@ -9,7 +9,6 @@ mod load;
 mod merge;
 mod norms;
 mod packed;
-mod pieces;
 mod room;
 mod store;
 mod table;
@@ -18,7 +17,7 @@ mod tally;
 mod tests;
 
 pub use error::AdapterError;
-pub use load::{AdapterLoader, Loading, Progress};
+pub use load::{AdapterLoader, Loading};
 pub use packed::{Adapter, AdapterPackError, Fill, PackedAdapter};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 pub use table::AdapterTable;

@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 const LANES: usize = 4;
 
 /// Elements of A for [`LANES`] columns.
-pub(super) type Quad = [f32; LANES];
+type Quad = [f32; LANES];
 
 /// A of a LoRA target, and B of 16 of its rows, as they are packed.
 pub(super) struct TileFactors<'a> {

@@ -60,7 +60,6 @@ struct Slot {
     adapter: Option<Arc<PackedAdapter>>,
     /// Sequences, and the one who placed it.
     users: u32,
-    placed: bool,
 }
 
 /// What a loaded adapter is found by.
@@ -271,12 +270,11 @@ impl AdapterStore {
         self.slots.resize(table.len(), Slot::default());
         self.tally.hold(&adapter);
         self.publish();
-        self.slots[index] = Slot { adapter: Some(adapter), users: 0, placed: false };
+        self.slots[index] = Slot { adapter: Some(adapter), users: 0 };
         index
     }
 
-    /// A slot of its own for an adapter without a name, until it is displaced and no sequence uses it. It is
-    /// in use from now on: others may give way.
+    /// A slot of its own for an adapter without a name, which is in use from now on: others may give way.
     pub(crate) fn place(
         &mut self,
         adapter: Arc<PackedAdapter>,
@@ -291,17 +289,9 @@ impl AdapterStore {
             adapter.check_room(&self.room, "the adapter to place")?;
         }
         let index = self.fill_slot(adapter, table);
-        (self.slots[index].users, self.slots[index].placed) = (1, true);
+        self.slots[index].users = 1;
         self.make_room();
         Ok(index as u32)
-    }
-
-    /// Undoes [`AdapterStore::place`].
-    pub(crate) fn displace(&mut self, slot: u32, table: &mut AdapterTable) {
-        let of = self.slots.get_mut(slot as usize);
-        if of.is_some_and(|of| std::mem::take(&mut of.placed)) {
-            self.release(slot, table);
-        }
     }
 
     /// One more sequence uses the slot: whether there is anything in it.

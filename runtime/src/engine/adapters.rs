@@ -36,18 +36,13 @@ impl Engine {
     }
 
     /// Gives an adapter without a name a slot of its own, for [`Engine::use_adapter`]. It counts in the
-    /// store's budget, and stays until it is displaced.
+    /// store's budget, and stays as long as the engine.
     ///
     /// # Errors
     /// When it is packed for other LoRA targets than the plan's, or there is no room beside the adapters in
     /// use; then nothing has changed.
     pub fn place_adapter(&mut self, adapter: Arc<PackedAdapter>) -> Result<u32, EngineError> {
         Ok(self.store.place(adapter, &mut self.adapters)?)
-    }
-
-    /// Frees the slot of an adapter that was placed, as soon as no sequence uses it.
-    pub fn displace_adapter(&mut self, slot: u32) {
-        self.store.displace(slot, &mut self.adapters);
     }
 
     /// Tokens that are appended to a sequence from now on use the adapter in that slot; 0 is none. What is

@@ -1,10 +1,10 @@
 //! Adapters in the making, for the tests.
 
-mod pieces;
 mod reading;
 mod refusals;
 mod store;
 mod table;
+mod tiles;
 
 use super::{Adapter, AdapterError, AdapterLoader, AdapterStore, AdapterTable, AdapterUse};
 use kernmill_os::region::WeightRegion;

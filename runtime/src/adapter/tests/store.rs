@@ -173,14 +173,14 @@ fn placed_adapters_count_and_what_finds_no_room_changes_nothing() {
     assert!(matches!(store.acquire(&both, &mut table), Err(AdapterError::Budget { .. })));
     assert_eq!(state(&store, &table), before);
 
-    // A sequence keeps what is displaced.
+    // A sequence keeps what gets free.
     store.share(other);
-    store.displace(other, &mut table);
+    store.release(other, &mut table);
     assert_eq!(store.bytes(), 3 * bytes);
     store.release(other, &mut table);
-    store.displace(first, &mut table);
+    store.release(first, &mut table);
     assert_eq!(store.bytes(), 2 * bytes, "the second place still has it");
-    store.displace(again, &mut table);
+    store.release(again, &mut table);
     store.check_room("d", 2 * bytes).unwrap();
     add(&mut store, "d").unwrap();
     store.set_budget(0);
@@ -197,7 +197,7 @@ fn an_adapter_that_is_placed_and_has_a_name_counts_once() {
     let slot = store.place(Arc::clone(adapter.packed()), &mut table).unwrap();
     store.insert("a", adapter).unwrap();
     assert_eq!((store.acquire(&[AdapterUse::of("a")], &mut table).unwrap(), store.bytes()), (slot, bytes));
-    store.displace(slot, &mut table);
+    store.release(slot, &mut table);
     assert!(table.get(slot as usize).is_some(), "a sequence has it");
     store.release(slot, &mut table);
     assert_eq!((table.get(slot as usize).is_none(), store.bytes()), (true, bytes));
