@@ -1,6 +1,6 @@
 //! `attention`: keys and values go into the layer's cache, then queries attend to it.
 
-use super::def::{OpDef, Place, RowCosts, SpecOp};
+use super::def::{OpDef, Outline, Place, RowCosts, SpecOp};
 use super::form::{Form, Input, Operand, Operands, ensure};
 use super::kv_cast::kv_type;
 use super::sample::Known;
@@ -18,26 +18,28 @@ use kernmill_plan::limit;
 
 pub struct Attention;
 
-const FORM: Form =
-    Form::new(&[Input::F32, Input::Cached, Input::Cached], &[Operand::optional("sinks", Role::Vector)]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo {
-        name: "attention",
-        params: &[
-            required("q", ParamKind::Value),
-            required("k", ParamKind::Value),
-            required("v", ParamKind::Value),
-            required("heads", ParamKind::Number),
-            required("kv_heads", ParamKind::Number),
-            optional("scale", ParamKind::Number),
-            optional("window", ParamKind::Window),
-            optional("sinks", ParamKind::Tensor),
-        ],
-        pattern: &[],
-    },
-    lower,
-}];
+const OUTLINE: Outline = Outline {
+    name: "attention",
+    form: Form::new(&[Input::F32, Input::Cached, Input::Cached], &[Operand::optional("sinks", Role::Vector)]),
+    spec: &[SpecOp {
+        info: OpInfo {
+            name: "attention",
+            params: &[
+                required("q", ParamKind::Value),
+                required("k", ParamKind::Value),
+                required("v", ParamKind::Value),
+                required("heads", ParamKind::Number),
+                required("kv_heads", ParamKind::Number),
+                optional("scale", ParamKind::Number),
+                optional("window", ParamKind::Window),
+                optional("sinks", ParamKind::Tensor),
+            ],
+            pattern: &[],
+        },
+        lower,
+    }],
+    places: &[Place::Root(Template::Attention)],
+};
 
 /// `=` and the name of a format.
 fn format(at: &mut Cursor<'_>) -> Result<KvFormat, String> {
@@ -66,16 +68,8 @@ pub fn cache_writes(node: &Node) -> [GraphRowOp; 2] {
 }
 
 impl OpDef for Attention {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -165,10 +159,6 @@ impl OpDef for Attention {
             attend(a, &state.sequences[token.sequence][layer], q, token.position, sinks)
         });
         Data::F32(rows.collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Root(Template::Attention)]
     }
 
     fn row_cost(&self, row_op: &RowOp, len: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {

@@ -1,6 +1,6 @@
 //! `bf16_cast`: rows rounded to bf16, as experts in MXFP4 read them.
 
-use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place};
+use super::def::{ANYWHERE, InEpilogue, OpDef, Outline, Packed};
 use super::form::{Form, Input, Operands};
 use crate::graph::cursor::Cursor;
 use crate::graph::{GraphRowOp, Node, Op, Step, Type};
@@ -10,15 +10,12 @@ use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct Bf16Cast;
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
+const OUTLINE: Outline =
+    Outline { name: "bf16_cast", form: Form::new(&[Input::F32], &[]), spec: &[], places: ANYWHERE };
 
 impl OpDef for Bf16Cast {
-    fn name(&self) -> &'static str {
-        "bf16_cast"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -31,10 +28,6 @@ impl OpDef for Bf16Cast {
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         Data::F32(state.f32s(node.inputs[0]).iter().map(|&x| round_bf16(x)).collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        ANYWHERE
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

@@ -15,11 +15,8 @@ use kernmill_kernels_gen::kernel::{RowOp, ValId};
 /// An op's definition: everything that differs from op to op. Methods that are given an [`Op`], or a [`Node`]
 /// with one, are given one of the definition's own kind.
 pub trait OpDef: Sync {
-    /// The name in graph text, specs and listings.
-    fn name(&self) -> &'static str;
-
-    /// Types of the inputs, roles and formats of the tensors.
-    fn form(&self) -> &'static Form;
+    /// What is the same for every op of the kind.
+    fn outline(&self) -> &Outline;
 
     /// The output's type, for operands of the op's form.
     ///
@@ -38,17 +35,9 @@ pub trait OpDef: Sync {
     /// What was expected.
     fn parse(&self, at: &mut Cursor<'_>, written: bool) -> Result<Op, String>;
 
-    /// The ops of the spec language that become this one.
-    fn spec(&self) -> &'static [SpecOp] {
-        &[]
-    }
-
     /// The op's meaning, in plain loops in the order of docs/dev/numerics.md: its value for the batch at
     /// hand.
     fn eval(&self, state: &mut State, node: &Node) -> Data;
-
-    /// Where in kernels the op may be.
-    fn places(&self) -> &'static [Place];
 
     /// Whether the order of the inputs does not matter.
     fn commutes(&self) -> bool {
@@ -98,6 +87,18 @@ pub trait OpDef: Sync {
     fn sample(&self, _expr: Option<&Expr>, _inputs: usize) -> Option<Op> {
         None
     }
+}
+
+/// What a definition says of its op without one at hand.
+pub struct Outline {
+    /// The name in graph text, specs and listings.
+    pub name: &'static str,
+    /// Types of the inputs, roles and formats of the tensors.
+    pub form: Form,
+    /// The ops of the spec language that become this one.
+    pub spec: &'static [SpecOp],
+    /// Where in kernels the op may be.
+    pub places: &'static [Place],
 }
 
 /// An op of the spec language.

@@ -1,6 +1,6 @@
-//! `elementwise`: an expression of its inputs, element by element.
+//! `elementwise`: an expression of its inputs, element by element; `glu`, an expression of gate and up.
 
-use super::def::{ANYWHERE, OpDef, Place, SpecOp};
+use super::def::{ANYWHERE, OpDef, Outline, SpecOp};
 use super::form::{Form, Input, MAX_INPUTS, Operands, check_expr};
 use super::sample::expression;
 use crate::graph::cursor::{Cursor, quote};
@@ -11,46 +11,62 @@ use crate::spec::ops::{OpInfo, ParamKind, required};
 use crate::spec::{At, Result as SpecResult};
 use kernmill_kernels_gen::expr::Expr;
 
-pub struct Elementwise;
+/// An op that is an expression.
+pub struct Elementwise {
+    outline: Outline,
+    /// Variables of the expression; of inputs without a name none.
+    vars: &'static [&'static str],
+    op: fn(Expr) -> Op,
+}
 
-const FORM: Form = Form::variadic(&[Input::F32]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo {
+pub static ELEMENTWISE: Elementwise = Elementwise {
+    outline: Outline {
         name: "elementwise",
-        params: &[required("inputs", ParamKind::Values), required("expr", ParamKind::Expr)],
-        pattern: &[OpKind::Elementwise],
+        form: Form::variadic(&[Input::F32]),
+        spec: &[SpecOp {
+            info: OpInfo {
+                name: "elementwise",
+                params: &[required("inputs", ParamKind::Values), required("expr", ParamKind::Expr)],
+                pattern: &[OpKind::Elementwise],
+            },
+            lower,
+        }],
+        places: ANYWHERE,
     },
-    lower,
-}];
+    vars: &[],
+    op: |expr| Op::Elementwise { expr },
+};
+
+pub static GLU: Elementwise = Elementwise {
+    outline: Outline {
+        name: "glu",
+        form: Form::new(&[Input::F32, Input::F32], &[]),
+        spec: &[SpecOp {
+            info: OpInfo {
+                name: "glu",
+                params: &[
+                    required("gate", ParamKind::Value),
+                    required("up", ParamKind::Value),
+                    required("expr", ParamKind::Expr),
+                ],
+                pattern: &[OpKind::Glu],
+            },
+            lower: lower_glu,
+        }],
+        places: ANYWHERE,
+    },
+    vars: &["gate", "up"],
+    op: |expr| Op::Glu { expr },
+};
 
 fn expr(op: &Op) -> &Expr {
-    let Op::Elementwise { expr } = op else { unreachable!("{op:?}") };
+    let (Op::Elementwise { expr } | Op::Glu { expr }) = op else { unreachable!("{op:?}") };
     expr
 }
 
-/// The expression of each element of the node's inputs.
-pub fn value(state: &State, node: &Node, expr: &Expr) -> Data {
-    let inputs: Vec<&[f32]> = node.inputs.iter().map(|&value| state.f32s(value)).collect();
-    let mut vars = vec![0.0; inputs.len()];
-    let element = |i: usize| {
-        vars.iter_mut().zip(&inputs).for_each(|(var, input)| *var = input[i]);
-        eval(expr, &vars)
-    };
-    Data::F32((0..inputs[0].len()).map(element).collect())
-}
-
 impl OpDef for Elementwise {
-    fn name(&self) -> &'static str {
-        "elementwise"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -60,21 +76,23 @@ impl OpDef for Elementwise {
     }
 
     fn attributes(&self, op: &Op) -> String {
-        format!("({})", quote(&expr(op).text(&[])))
+        format!("({})", quote(&expr(op).text(self.vars)))
     }
 
     fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
-        let vars: Vec<String> = (0..MAX_INPUTS).map(|i| format!("x{i}")).collect();
-        let vars: Vec<&str> = vars.iter().map(String::as_str).collect();
-        Ok(Op::Elementwise { expr: at.expr(&vars)? })
+        let numbered: Vec<String> = (0..MAX_INPUTS).map(|i| format!("x{i}")).collect();
+        let numbered: Vec<&str> = numbered.iter().map(String::as_str).collect();
+        Ok((self.op)(at.expr(if self.vars.is_empty() { &numbered[..] } else { self.vars })?))
     }
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
-        value(state, node, expr(&node.op))
-    }
-
-    fn places(&self) -> &'static [Place] {
-        ANYWHERE
+        let inputs: Vec<&[f32]> = node.inputs.iter().map(|&value| state.f32s(value)).collect();
+        let mut vars = vec![0.0; inputs.len()];
+        let element = |i: usize| {
+            vars.iter_mut().zip(&inputs).for_each(|(var, input)| *var = input[i]);
+            eval(expr(&node.op), &vars)
+        };
+        Data::F32((0..inputs[0].len()).map(element).collect())
     }
 
     fn expr(&self, op: &Op) -> Option<Expr> {
@@ -82,7 +100,7 @@ impl OpDef for Elementwise {
     }
 
     fn sample(&self, expr: Option<&Expr>, inputs: usize) -> Option<Op> {
-        Some(Op::Elementwise { expr: expr.cloned().unwrap_or_else(|| expression(inputs)) })
+        Some((self.op)(expr.cloned().unwrap_or_else(|| expression(inputs))))
     }
 }
 
@@ -96,4 +114,15 @@ fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
     let expr = at.expr("expr", &vars)?;
     let (values, ty) = at.same_inputs(1)?;
     Ok(at.push(ty, Op::Elementwise { expr }, values, vec![]))
+}
+
+fn lower_glu(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let expr = at.expr("expr", &["gate", "up"])?;
+    let (gate, rows, cols) = at.input("gate")?;
+    let (up, up_rows, up_cols) = at.input("up")?;
+    if (rows, cols) != (up_rows, up_cols) {
+        let message = format!("gate has {cols} columns, up {up_cols}");
+        return Err(at.at("up", &message, "expected the same rows and columns as gate"));
+    }
+    Ok(at.push(Type::F32(rows, cols), Op::Glu { expr }, vec![gate, up], vec![]))
 }

@@ -1,6 +1,6 @@
 //! `embed`: the rows of a table that the token ids name.
 
-use super::def::{OpDef, Packed, Place, SpecOp};
+use super::def::{OpDef, Outline, Packed, Place, SpecOp};
 use super::form::{Form, Input, Operand, Operands, PLAIN};
 use super::sample::Known;
 use crate::graph::cursor::Cursor;
@@ -12,20 +12,19 @@ use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct Embed;
 
-const FORM: Form = Form::new(&[Input::Ids], &[Operand::new("table", Role::Table, PLAIN)]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo { name: "embed", params: &[required("table", ParamKind::Tensor)], pattern: &[] },
-    lower,
-}];
+const OUTLINE: Outline = Outline {
+    name: "embed",
+    form: Form::new(&[Input::Ids], &[Operand::new("table", Role::Table, PLAIN)]),
+    spec: &[SpecOp {
+        info: OpInfo { name: "embed", params: &[required("table", ParamKind::Tensor)], pattern: &[] },
+        lower,
+    }],
+    places: &[Place::Rows],
+};
 
 impl OpDef for Embed {
-    fn name(&self) -> &'static str {
-        "embed"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -36,19 +35,11 @@ impl OpDef for Embed {
         Ok(Op::Embed)
     }
 
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
-    }
-
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         let cols = state.cols(node.output);
         let table = state.dense(node.tensors[0]);
         let rows = state.batch.iter().flat_map(|token| &table[token.token as usize * cols..][..cols]);
         Data::F32(rows.copied().collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows]
     }
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {

@@ -1,7 +1,7 @@
 //! `expert_linear`: matrices of the chosen experts times a row; and the spec op `moe`, which is gate, up,
 //! activation, down and the weighted sum.
 
-use super::def::{OpDef, Place, SpecOp};
+use super::def::{OpDef, Outline, Place, SpecOp};
 use super::form::{ANY, Form, Input, Operand, Operands};
 use super::product;
 use super::sample::Known;
@@ -15,41 +15,36 @@ use crate::spec::{At, Result as SpecResult, show};
 
 pub struct ExpertLinear;
 
-const FORM: Form = Form::branched(
-    &[Input::F32, Input::Routing, Input::F32],
-    &[Operand::new("matrix", Role::ExpertMatrix, ANY), Operand::optional("bias", Role::ExpertVector)],
-);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo {
-        name: "moe",
-        params: &[
-            INPUT,
-            required("routing", ParamKind::Value),
-            required("gate", ParamKind::Tensor),
-            required("up", ParamKind::Tensor),
-            required("down", ParamKind::Tensor),
-            optional("gate_bias", ParamKind::Tensor),
-            optional("up_bias", ParamKind::Tensor),
-            optional("down_bias", ParamKind::Tensor),
-            required("activation", ParamKind::Expr),
-        ],
-        pattern: &[],
-    },
-    lower: lower_moe,
-}];
+const OUTLINE: Outline = Outline {
+    name: "expert_linear",
+    form: Form::branched(
+        &[Input::F32, Input::Routing, Input::F32],
+        &[Operand::new("matrix", Role::ExpertMatrix, ANY), Operand::optional("bias", Role::ExpertVector)],
+    ),
+    spec: &[SpecOp {
+        info: OpInfo {
+            name: "moe",
+            params: &[
+                INPUT,
+                required("routing", ParamKind::Value),
+                required("gate", ParamKind::Tensor),
+                required("up", ParamKind::Tensor),
+                required("down", ParamKind::Tensor),
+                optional("gate_bias", ParamKind::Tensor),
+                optional("up_bias", ParamKind::Tensor),
+                optional("down_bias", ParamKind::Tensor),
+                required("activation", ParamKind::Expr),
+            ],
+            pattern: &[],
+        },
+        lower: lower_moe,
+    }],
+    places: &[Place::Root(Template::Experts), Place::Root(Template::ExpertDown)],
+};
 
 impl OpDef for ExpertLinear {
-    fn name(&self) -> &'static str {
-        "expert_linear"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -62,10 +57,6 @@ impl OpDef for ExpertLinear {
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         product::eval_experts(state, node)
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Root(Template::Experts), Place::Root(Template::ExpertDown)]
     }
 
     fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {

@@ -1,6 +1,6 @@
 //! `expert_sum`: the rows of a token's experts, weighted and summed in ascending order of the experts.
 
-use super::def::{OpDef, Packed, Place, RowCosts};
+use super::def::{OpDef, Outline, Packed, Place, RowCosts};
 use super::form::{Form, Input, Operands};
 use super::sample::Known;
 use crate::fuse::guard::RowKind;
@@ -14,15 +14,16 @@ use kernmill_kernels_gen::kernel::{RowOp, ValId};
 
 pub struct ExpertSum;
 
-const FORM: Form = Form::new(&[Input::F32, Input::Routing], &[]);
+const OUTLINE: Outline = Outline {
+    name: "expert_sum",
+    form: Form::new(&[Input::F32, Input::Routing], &[]),
+    spec: &[],
+    places: &[Place::Rows, Place::EpilogueOf(Template::ExpertDown)],
+};
 
 impl OpDef for ExpertSum {
-    fn name(&self) -> &'static str {
-        "expert_sum"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -48,10 +49,6 @@ impl OpDef for ExpertSum {
             acc
         });
         Data::F32(sums.collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows, Place::EpilogueOf(Template::ExpertDown)]
     }
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {

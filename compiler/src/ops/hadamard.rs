@@ -3,7 +3,7 @@
 //! Two heads have the same dot product before it as after it, divided by the elements of a block. It spreads
 //! a few large elements over all, so that rounding to few bits loses less.
 
-use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place};
+use super::def::{ANYWHERE, InEpilogue, OpDef, Outline, Packed};
 use super::form::{Form, Input, Operands, ensure};
 use crate::graph::cursor::Cursor;
 use crate::graph::{GraphRowOp, Node, Op, Step, Type};
@@ -14,7 +14,8 @@ use kernmill_plan::kv::hadamard_block;
 
 pub struct Hadamard;
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
+const OUTLINE: Outline =
+    Outline { name: "hadamard", form: Form::new(&[Input::F32], &[]), spec: &[], places: ANYWHERE };
 
 fn head_dim(op: &Op) -> usize {
     let Op::Hadamard { head_dim } = op else { unreachable!("{op:?}") };
@@ -22,12 +23,8 @@ fn head_dim(op: &Op) -> usize {
 }
 
 impl OpDef for Hadamard {
-    fn name(&self) -> &'static str {
-        "hadamard"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -50,10 +47,6 @@ impl OpDef for Hadamard {
         let mut y = state.f32s(node.inputs[0]).to_vec();
         hadamard(&mut y, hadamard_block(head_dim(&node.op)));
         Data::F32(y)
-    }
-
-    fn places(&self) -> &'static [Place] {
-        ANYWHERE
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

@@ -1,6 +1,6 @@
 //! `kv_cast`: rows rounded to a format of the KV cache.
 
-use super::def::{InEpilogue, OpDef, Packed, Place};
+use super::def::{InEpilogue, OpDef, Outline, Packed, Place};
 use super::form::{Form, Input, Operands, ensure};
 use crate::graph::cursor::{Cursor, unknown};
 use crate::graph::{GraphRowOp, Node, Op, Rows, Step, Type};
@@ -26,15 +26,16 @@ fn row(op: &Op) -> KvRow {
     }
 }
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
+const OUTLINE: Outline = Outline {
+    name: "kv_cast",
+    form: Form::new(&[Input::F32], &[]),
+    spec: &[],
+    places: &[Place::Rows, Place::Epilogue],
+};
 
 impl OpDef for KvCast {
-    fn name(&self) -> &'static str {
-        "kv_cast"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -76,10 +77,6 @@ impl OpDef for KvCast {
         let scales = heads.iter().map(|head| head.scale).collect();
         let values = heads.into_iter().flat_map(|head| head.values).collect();
         if row.format.is_scaled() { Data::Scaled { values, scales } } else { Data::F32(values) }
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows, Place::Epilogue]
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

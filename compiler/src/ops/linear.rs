@@ -1,7 +1,7 @@
 //! `linear`: a matrix times a row, plus a bias and the branch of the token's adapter. Router and unembedding
 //! too.
 
-use super::def::{OpDef, Packed, Place, RowCosts, SpecOp};
+use super::def::{OpDef, Outline, Packed, Place, RowCosts, SpecOp};
 use super::form::{ANY, Form, Input, Operand, Operands};
 use super::product;
 use super::sample::Known;
@@ -15,30 +15,26 @@ use kernmill_kernels_gen::kernel::{RowOp, ValId};
 
 pub struct Linear;
 
-const FORM: Form = Form::branched(
-    &[Input::F32, Input::F32],
-    &[Operand::new("matrix", Role::Matrix, ANY), Operand::optional("bias", Role::Vector)],
-);
-
-const SPEC: &[SpecOp] = &[
-    SpecOp {
-        info: OpInfo { name: "linear", params: LINEAR, pattern: &[OpKind::Linear, OpKind::QuantLinear] },
-        lower,
-    },
-    SpecOp { info: OpInfo { name: "logits", params: LINEAR, pattern: &[] }, lower: lower_logits },
-];
+const OUTLINE: Outline = Outline {
+    name: "linear",
+    form: Form::branched(
+        &[Input::F32, Input::F32],
+        &[Operand::new("matrix", Role::Matrix, ANY), Operand::optional("bias", Role::Vector)],
+    ),
+    spec: &[
+        SpecOp {
+            info: OpInfo { name: "linear", params: LINEAR, pattern: &[OpKind::Linear, OpKind::QuantLinear] },
+            lower,
+        },
+        SpecOp { info: OpInfo { name: "logits", params: LINEAR, pattern: &[] }, lower: lower_logits },
+    ],
+    // In a prologue all of a small matrix, such as a router's, is multiplied by one worker.
+    places: &[Place::Prologue, Place::Root(Template::Matmul)],
+};
 
 impl OpDef for Linear {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -62,11 +58,6 @@ impl OpDef for Linear {
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         product::eval_dense(state, node)
-    }
-
-    fn places(&self) -> &'static [Place] {
-        // In a prologue all of a small matrix, such as a router's, is multiplied by one worker.
-        &[Place::Prologue, Place::Root(Template::Matmul)]
     }
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {

@@ -1,7 +1,7 @@
 //! `lora_shrink`: the scaled A of each token's adapter times a row. Matrix products alone read it, as their
 //! last input.
 
-use super::def::{OpDef, Place};
+use super::def::{OpDef, Outline, Place};
 use super::form::{Form, Input, Operands, PLAIN, ensure};
 use crate::fuse::rule::Template;
 use crate::graph::cursor::Cursor;
@@ -13,7 +13,12 @@ use kernmill_plan::format::WeightFormat;
 
 pub struct LoraShrink;
 
-const FORM: Form = Form::branched(&[Input::F32, Input::Routing], &[]);
+const OUTLINE: Outline = Outline {
+    name: "lora_shrink",
+    form: Form::branched(&[Input::F32, Input::Routing], &[]),
+    spec: &[],
+    places: &[Place::Root(Template::Shrink)],
+};
 
 /// The LoRA target, and the format of A and B.
 fn attributes(op: &Op) -> (u32, WeightFormat) {
@@ -22,12 +27,8 @@ fn attributes(op: &Op) -> (u32, WeightFormat) {
 }
 
 impl OpDef for LoraShrink {
-    fn name(&self) -> &'static str {
-        "lora_shrink"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -78,9 +79,5 @@ impl OpDef for LoraShrink {
             }
         }
         Data::F32(out)
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Root(Template::Shrink)]
     }
 }

@@ -1,31 +1,28 @@
-//! The ops of a graph: a file for each, with all that the passes ask about it, and the table of these files.
+//! The ops of a graph: a file for each, or for a few that are nearly the same, with all that the passes ask
+//! about it, and the table of these files.
 //!
 //! [`OpDef`] is what a file says: form, shapes, text, the spec language, meaning, places in kernels, row
 //! operation, cost, samples. An op without an expression of its own also has a [`RowOp`], whose code is in
 //! `kernels-gen/src/row_op/`.
 
-mod add;
 mod attention;
 mod bf16_cast;
-mod bf16_expert_linear;
 mod def;
 mod elementwise;
 mod embed;
 mod expert_linear;
 mod expert_sum;
 pub mod form;
-mod glu;
 mod hadamard;
 mod kv_cast;
 mod linear;
 mod lora_shrink;
-mod mul;
+mod pair;
 mod product;
-mod quant_expert_linear;
-mod quant_linear;
 mod quantize_q8;
 mod rms_norm;
 mod rope;
+mod rounded_linear;
 mod router_topk;
 pub mod sample;
 mod select_rows;
@@ -51,7 +48,7 @@ pub fn def(op: OpKind) -> &'static dyn OpDef {
         OpKind::Embed => &embed::Embed,
         OpKind::RmsNorm => &rms_norm::RmsNorm,
         OpKind::Linear => &linear::Linear,
-        OpKind::QuantLinear => &quant_linear::QuantLinear,
+        OpKind::QuantLinear => &rounded_linear::QUANT_LINEAR,
         OpKind::QuantizeQ8 => &quantize_q8::QuantizeQ8,
         OpKind::Bf16Cast => &bf16_cast::Bf16Cast,
         OpKind::Rope => &rope::Rope,
@@ -60,13 +57,13 @@ pub fn def(op: OpKind) -> &'static dyn OpDef {
         OpKind::Attention => &attention::Attention,
         OpKind::RouterTopk => &router_topk::RouterTopk,
         OpKind::ExpertLinear => &expert_linear::ExpertLinear,
-        OpKind::QuantExpertLinear => &quant_expert_linear::QuantExpertLinear,
-        OpKind::Bf16ExpertLinear => &bf16_expert_linear::Bf16ExpertLinear,
+        OpKind::QuantExpertLinear => &rounded_linear::QUANT_EXPERT_LINEAR,
+        OpKind::Bf16ExpertLinear => &rounded_linear::BF16_EXPERT_LINEAR,
         OpKind::ExpertSum => &expert_sum::ExpertSum,
-        OpKind::Glu => &glu::Glu,
-        OpKind::Elementwise => &elementwise::Elementwise,
-        OpKind::Add => &add::Add,
-        OpKind::Mul => &mul::Mul,
+        OpKind::Glu => &elementwise::GLU,
+        OpKind::Elementwise => &elementwise::ELEMENTWISE,
+        OpKind::Add => &pair::ADD,
+        OpKind::Mul => &pair::MUL,
         OpKind::SelectRows => &select_rows::SelectRows,
         OpKind::LoraShrink => &lora_shrink::LoraShrink,
     }
@@ -94,7 +91,7 @@ fn def_of_row_op(row_op: &RowOp) -> &'static dyn OpDef {
 impl OpKind {
     /// The name in graph text, specs and listings.
     pub fn name(self) -> &'static str {
-        def(self).name()
+        def(self).outline().name
     }
 
     /// The kind of that name.
@@ -113,7 +110,7 @@ impl fmt::Display for OpKind {
 pub fn arity(op: OpKind) -> RangeInclusive<usize> {
     match op.plain_inputs() {
         Some(plain) => plain..=plain,
-        None => def(op).form().arity(),
+        None => def(op).outline().form.arity(),
     }
 }
 
@@ -123,7 +120,7 @@ pub fn arity(op: OpKind) -> RangeInclusive<usize> {
 /// What is not legal and what was expected.
 pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> Result<Type, String> {
     let def = def(op.kind());
-    def.form().check(inputs, tensors)?;
+    def.outline().form.check(inputs, tensors)?;
     def.infer(op, &Operands { inputs, tensors, ropes })
 }
 
@@ -154,22 +151,23 @@ pub fn eval(state: &mut State, node: &Node) -> Data {
 
 /// Ops that may be in a part of a kernel of that template.
 pub fn legal(template: Template, part: Part) -> Vec<OpKind> {
-    let may =
-        |op: &OpKind| part == Part::Context || def(*op).places().iter().any(|place| place.is(template, part));
+    let may = |op: &OpKind| {
+        part == Part::Context || def(*op).outline().places.iter().any(|place| place.is(template, part))
+    };
     OpKind::ALL.into_iter().filter(may).collect()
 }
 
 /// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted
 /// rows, from that row's).
 pub fn is_row_op(op: &Op) -> bool {
-    def(op.kind()).places().contains(&Place::Rows)
+    def(op.kind()).outline().places.contains(&Place::Rows)
 }
 
 /// The name of a row operation in listings.
 pub fn row_op_name(row_op: &RowOp) -> &'static str {
     match row_op {
         RowOp::KvStore { .. } => "kv_store",
-        _ => def_of_row_op(row_op).name(),
+        _ => def_of_row_op(row_op).outline().name,
     }
 }
 
@@ -179,7 +177,7 @@ pub fn row_cost(row_op: &RowOp, len: &dyn Fn(usize) -> usize, of: &RowCosts) -> 
 }
 
 fn all_spec_ops() -> impl Iterator<Item = &'static SpecOp> {
-    OpKind::ALL.into_iter().flat_map(|op| def(op).spec())
+    OpKind::ALL.into_iter().flat_map(|op| def(op).outline().spec)
 }
 
 /// The operations of the spec language.

@@ -1,6 +1,6 @@
 //! `quantize_q8`: rows in blocks of 32 int8 with a scale each.
 
-use super::def::{InEpilogue, OpDef, Packed, Place};
+use super::def::{InEpilogue, OpDef, Outline, Packed, Place};
 use super::form::{Form, Input, Operands};
 use crate::fuse::rule::Template;
 use crate::graph::cursor::Cursor;
@@ -12,15 +12,16 @@ use kernmill_plan::format::BLOCK;
 
 pub struct QuantizeQ8;
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
+const OUTLINE: Outline = Outline {
+    name: "quantize_q8",
+    form: Form::new(&[Input::F32], &[]),
+    spec: &[],
+    places: &[Place::Rows, Place::Prologue, Place::Epilogue, Place::EpilogueOf(Template::Attention)],
+};
 
 impl OpDef for QuantizeQ8 {
-    fn name(&self) -> &'static str {
-        "quantize_q8"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -37,10 +38,6 @@ impl OpDef for QuantizeQ8 {
         let blocks = x.chunks_exact(BLOCK).zip(q.chunks_exact_mut(BLOCK));
         let (scales, sums) = blocks.map(|(x, q)| quantize_block(x, q)).unzip();
         Data::Q8 { q, scales, sums }
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows, Place::Prologue, Place::Epilogue, Place::EpilogueOf(Template::Attention)]
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

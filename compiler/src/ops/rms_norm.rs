@@ -1,6 +1,6 @@
 //! `rms_norm`: a row divided by its root mean square, times a weight per column.
 
-use super::def::{OpDef, Packed, Place, SpecOp};
+use super::def::{OpDef, Outline, Packed, Place, SpecOp};
 use super::form::{Form, Input, Operand, Operands, PLAIN, ensure};
 use crate::graph::cursor::Cursor;
 use crate::graph::{GraphRowOp, Node, Op, OpKind, OperandRef, Role, Type, ValueId};
@@ -12,16 +12,19 @@ use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct RmsNorm;
 
-const FORM: Form = Form::new(&[Input::F32], &[Operand::new("weight", Role::Vector, PLAIN)]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo {
-        name: "rms_norm",
-        params: &[INPUT, required("weight", ParamKind::Tensor), required("eps", ParamKind::Number)],
-        pattern: &[OpKind::RmsNorm],
-    },
-    lower,
-}];
+const OUTLINE: Outline = Outline {
+    name: "rms_norm",
+    form: Form::new(&[Input::F32], &[Operand::new("weight", Role::Vector, PLAIN)]),
+    spec: &[SpecOp {
+        info: OpInfo {
+            name: "rms_norm",
+            params: &[INPUT, required("weight", ParamKind::Tensor), required("eps", ParamKind::Number)],
+            pattern: &[OpKind::RmsNorm],
+        },
+        lower,
+    }],
+    places: &[Place::Rows, Place::Prologue],
+};
 
 /// What is added to the mean square.
 fn eps(op: &Op) -> f32 {
@@ -30,12 +33,8 @@ fn eps(op: &Op) -> f32 {
 }
 
 impl OpDef for RmsNorm {
-    fn name(&self) -> &'static str {
-        "rms_norm"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -53,10 +52,6 @@ impl OpDef for RmsNorm {
         Ok(Op::RmsNorm { eps: at.attribute("eps")? })
     }
 
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
-    }
-
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         let (x, weight, eps) = (node.inputs[0], state.dense(node.tensors[0]), eps(&node.op));
         let rows = state.f32s(x).chunks_exact(state.cols(x));
@@ -65,10 +60,6 @@ impl OpDef for RmsNorm {
             row.iter().zip(weight).map(move |(x, w)| (x * r) * w)
         });
         Data::F32(normed.collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows, Place::Prologue]
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

@@ -1,6 +1,6 @@
 //! `rope`: each head of a row rotated by its token's position.
 
-use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place, SpecOp};
+use super::def::{ANYWHERE, InEpilogue, OpDef, Outline, Packed, SpecOp};
 use super::form::{Form, Input, Operands, ensure};
 use super::sample::Known;
 use crate::fuse::guard::RowKind;
@@ -13,12 +13,15 @@ use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct Rope;
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo { name: "rope", params: &[INPUT, required("rope", ParamKind::Rope)], pattern: &[] },
-    lower,
-}];
+const OUTLINE: Outline = Outline {
+    name: "rope",
+    form: Form::new(&[Input::F32], &[]),
+    spec: &[SpecOp {
+        info: OpInfo { name: "rope", params: &[INPUT, required("rope", ParamKind::Rope)], pattern: &[] },
+        lower,
+    }],
+    places: ANYWHERE,
+};
 
 /// Index of the parameters, and elements per head.
 fn attributes(op: &Op) -> (u32, usize) {
@@ -27,16 +30,8 @@ fn attributes(op: &Op) -> (u32, usize) {
 }
 
 impl OpDef for Rope {
-    fn name(&self) -> &'static str {
-        "rope"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -85,10 +80,6 @@ impl OpDef for Rope {
             }
         }
         Data::F32(y)
-    }
-
-    fn places(&self) -> &'static [Place] {
-        ANYWHERE
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

@@ -1,6 +1,6 @@
 //! `router_topk`: the k largest logits of a row, and the softmax of these as weights.
 
-use super::def::{OpDef, Packed, Place, RowCosts, SpecOp};
+use super::def::{OpDef, Outline, Packed, Place, RowCosts, SpecOp};
 use super::form::{Form, Input, Operands, ensure};
 use super::sample::{Known, TOP_K};
 use crate::fuse::guard::RowKind;
@@ -17,16 +17,19 @@ use kernmill_plan::limit;
 
 pub struct RouterTopk;
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo {
-        name: "router_topk",
-        params: &[INPUT, required("k", ParamKind::Number)],
-        pattern: &[OpKind::RouterTopk],
-    },
-    lower,
-}];
+const OUTLINE: Outline = Outline {
+    name: "router_topk",
+    form: Form::new(&[Input::F32], &[]),
+    spec: &[SpecOp {
+        info: OpInfo {
+            name: "router_topk",
+            params: &[INPUT, required("k", ParamKind::Number)],
+            pattern: &[OpKind::RouterTopk],
+        },
+        lower,
+    }],
+    places: &[Place::Rows, Place::Prologue],
+};
 
 /// Experts per token.
 fn top_k(op: &Op) -> u32 {
@@ -35,16 +38,8 @@ fn top_k(op: &Op) -> u32 {
 }
 
 impl OpDef for RouterTopk {
-    fn name(&self) -> &'static str {
-        "router_topk"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -66,10 +61,6 @@ impl OpDef for RouterTopk {
         let (x, k) = (node.inputs[0], top_k(&node.op) as usize);
         let rows = state.f32s(x).chunks_exact(state.cols(x));
         Data::Routing(rows.flat_map(|logits| routes(logits, k)).collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows, Place::Prologue]
     }
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {

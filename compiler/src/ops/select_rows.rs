@@ -1,6 +1,6 @@
 //! `select_rows`: the rows whose logits are wanted.
 
-use super::def::{OpDef, Packed, Place, SpecOp};
+use super::def::{OpDef, Outline, Packed, Place, SpecOp};
 use super::form::{Form, Input, Operands};
 use super::sample::Known;
 use crate::fuse::guard::RowKind;
@@ -14,24 +14,19 @@ use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct SelectRows;
 
-const FORM: Form = Form::new(&[Input::F32], &[]);
-
-const SPEC: &[SpecOp] = &[SpecOp {
-    info: OpInfo { name: "select_rows", params: &[INPUT], pattern: &[OpKind::SelectRows] },
-    lower,
-}];
+const OUTLINE: Outline = Outline {
+    name: "select_rows",
+    form: Form::new(&[Input::F32], &[]),
+    spec: &[SpecOp {
+        info: OpInfo { name: "select_rows", params: &[INPUT], pattern: &[OpKind::SelectRows] },
+        lower,
+    }],
+    places: &[Place::Rows, Place::Prologue],
+};
 
 impl OpDef for SelectRows {
-    fn name(&self) -> &'static str {
-        "select_rows"
-    }
-
-    fn form(&self) -> &'static Form {
-        &FORM
-    }
-
-    fn spec(&self) -> &'static [SpecOp] {
-        SPEC
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
@@ -47,10 +42,6 @@ impl OpDef for SelectRows {
         let x = node.inputs[0];
         let (cols, rows) = (state.cols(x), state.f32s(x));
         Data::F32(state.wanted.iter().flat_map(|row| &rows[row * cols..][..cols]).copied().collect())
-    }
-
-    fn places(&self) -> &'static [Place] {
-        &[Place::Rows, Place::Prologue]
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {

@@ -43,7 +43,7 @@ impl<'c, 'a> Steps<'c, 'a> {
             return self.hand_out(out);
         }
         let effect = def.in_epilogue(node);
-        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", def.name())) {
+        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", def.outline().name)) {
             InEpilogue::Changes(step) => {
                 self.settle(node.inputs[0])?;
                 self.steps.push(step);

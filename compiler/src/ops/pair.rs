@@ -1,0 +1,81 @@
+//! `add` and `mul`: the sum and the product of two rows, element by element.
+
+use super::def::{ANYWHERE, OpDef, Outline, Place, SpecOp};
+use super::form::{Form, Input, Operands};
+use crate::fuse::rule::Template;
+use crate::graph::cursor::Cursor;
+use crate::graph::{Node, Op, OpKind, Type};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{INPUTS, OpInfo};
+use kernmill_kernels_gen::expr::{Binary, Expr};
+
+/// An operation on two rows whose order does not matter.
+pub struct Pair {
+    outline: Outline,
+    op: Op,
+    binary: Binary,
+    element: fn(f32, f32) -> f32,
+}
+
+const FORM: Form = Form::new(&[Input::F32, Input::F32], &[]);
+
+pub static ADD: Pair = Pair {
+    outline: Outline {
+        name: "add",
+        form: FORM,
+        spec: &[SpecOp {
+            info: OpInfo { name: "add", params: INPUTS, pattern: &[OpKind::Add] },
+            lower: |at| at.pair(Op::Add),
+        }],
+        places: &[Place::Rows, Place::Prologue, Place::Epilogue, Place::EpilogueOf(Template::ExpertDown)],
+    },
+    op: Op::Add,
+    binary: Binary::Add,
+    element: |a, b| a + b,
+};
+
+pub static MUL: Pair = Pair {
+    outline: Outline {
+        name: "mul",
+        form: FORM,
+        spec: &[SpecOp {
+            info: OpInfo { name: "mul", params: INPUTS, pattern: &[OpKind::Mul] },
+            lower: |at| at.pair(Op::Mul),
+        }],
+        places: ANYWHERE,
+    },
+    op: Op::Mul,
+    binary: Binary::Mul,
+    element: |a, b| a * b,
+};
+
+impl OpDef for Pair {
+    fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        on.alike()
+    }
+
+    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(self.op.clone())
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let (a, b) = (state.f32s(node.inputs[0]), state.f32s(node.inputs[1]));
+        Data::F32(a.iter().zip(b).map(|(a, b)| (self.element)(*a, *b)).collect())
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+
+    fn expr(&self, _: &Op) -> Option<Expr> {
+        Some(Expr::Binary(self.binary, Box::new(Expr::Var(0)), Box::new(Expr::Var(1))))
+    }
+
+    fn sample(&self, _: Option<&Expr>, _: usize) -> Option<Op> {
+        Some(self.op.clone())
+    }
+}
