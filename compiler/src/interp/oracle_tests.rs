@@ -4,7 +4,7 @@ use super::{Interpreter, RawTensor, TensorData};
 use crate::graph::{Graph, Role, Tensor};
 use crate::quant::{Preset, quantise};
 use crate::spec::{Spec, lower};
-use crate::weights::Weights;
+use crate::weights::{WeightSource, Weights};
 use kernmill_checkpoint::Checkpoint;
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,7 @@
 
 use crate::graph::lora::with_adapters;
 use crate::graph::{Graph, GraphError, Role, Tensor, TensorId};
-use crate::pack::WeightSource;
-use crate::weights::Weights;
+use crate::weights::{WeightSource, Weights};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::format::WeightFormat;

@@ -8,8 +8,9 @@ mod source;
 mod stream;
 mod write;
 
+pub use crate::weights::WeightSource;
 pub use layout::{LayoutError, Placement, REGION_ALIGN, WeightLayout, plan_weights, table_row_stride};
-pub use source::{MemorySource, MemorySourceError, WeightSource};
+pub use source::{MemorySource, MemorySourceError};
 pub use stream::{Piece, piece_sizes, stream_weights};
 pub(crate) use write::locate;
 pub use write::{PackWeightsError, pack_weights};

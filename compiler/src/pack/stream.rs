@@ -1,9 +1,9 @@
 //! Streams a checkpoint's tensors, packed, to something that takes pieces: a file.
 
 use super::layout::WeightLayout;
-use super::source::WeightSource;
 use super::write::{PackWeightsError, for_each_item, items, pack_item};
 use crate::graph::Graph;
+use crate::weights::WeightSource;
 
 /// A finished part of the weight region.
 #[derive(Clone, Copy, Debug)]

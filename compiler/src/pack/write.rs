@@ -5,8 +5,8 @@
 //! chunk's rows in memory each.
 
 use super::layout::{PackGroup, WeightLayout};
-use super::source::WeightSource;
 use crate::graph::{Graph, Role, Tensor, TensorId};
+use crate::weights::WeightSource;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::threads::share;
 use kernmill_plan::format::{self, PackError, PlainDecode, Problem, TILE_ROWS, WeightFormat};

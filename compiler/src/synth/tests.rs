@@ -1,7 +1,7 @@
 use super::*;
 use crate::graph::Role;
 use crate::spec::{self, Spec};
-use crate::weights::Weights;
+use crate::weights::{WeightSource, Weights};
 use kernmill_checkpoint::Checkpoint;
 
 const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, "hidden_size": 64, "initial_context_length": 64,

@@ -3,8 +3,10 @@
 
 mod bind;
 mod rows;
+mod source;
 #[cfg(test)]
 mod tests;
 
 pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
 pub use rows::Weights;
+pub use source::WeightSource;

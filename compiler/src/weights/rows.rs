@@ -1,6 +1,6 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
-use super::row_shape;
+use super::{WeightSource, row_shape};
 use crate::graph::{Graph, Role, Tensor};
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Encoding, FP4_BLOCK_BYTES, Result, TensorView, mxfp4_block,
@@ -61,135 +61,6 @@ impl<'a> Weights<'a> {
         self.checkpoint
     }
 
-    /// Replaces `out` with rows `rows` as f32, `[rows, k]`: exact for every stored format.
-    ///
-    /// # Errors
-    /// If `t` is not one of the bound graph's tensors.
-    ///
-    /// # Panics
-    /// If `rows` or `expert` is outside of the tensor.
-    pub fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
-        out.clear();
-        if t.stored.is_stored() {
-            let (data, place) = self.mxfp4(t)?;
-            for block in rows.flat_map(|row| place.blocks(expert, row)) {
-                let (codes, scale) = data.block(block);
-                let scale = scale_value(scale);
-                for byte in codes {
-                    out.push(E2M1[usize::from(byte & 15)] * scale);
-                    out.push(E2M1[usize::from(byte >> 4)] * scale);
-                }
-            }
-            return Ok(());
-        }
-        let view = self.view(t, &t.source.name)?;
-        let place = Place::of(t, &view);
-        if t.source.transposed {
-            place.columns(&view, expert, rows, out);
-            return Ok(());
-        }
-        out.reserve(rows.len() * place.cols);
-        let row_bytes =
-            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
-        for row in rows {
-            let at = place.row(expert, row) * row_bytes;
-            view.encoding.decode(view.dtype, &view.data[at..at + row_bytes], out);
-        }
-        Ok(())
-    }
-
-    /// Replaces `out` with the steps of rows `rows`, `[rows, k/16]`: what the distances between 16 neighbours
-    /// are multiples of, because the file has them in few bits. The answer is `false` for a tensor whose
-    /// elements have no steps.
-    ///
-    /// # Errors
-    /// If `t` is not one of the bound graph's tensors.
-    ///
-    /// # Panics
-    /// If `rows` or `expert` is outside of the tensor.
-    pub fn steps(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<bool> {
-        out.clear();
-        let view = self.view(t, &t.source.name)?;
-        if t.source.transposed || view.encoding == Encoding::Plain {
-            return Ok(false);
-        }
-        let place = Place::of(t, &view);
-        let row_bytes =
-            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
-        let mut all = true;
-        for row in rows {
-            let at = place.row(expert, row) * row_bytes;
-            all &= view.encoding.steps(&view.data[at..at + row_bytes], out);
-        }
-        Ok(all)
-    }
-
-    /// Bits that an element of the tensor takes in the file, where it is in blocks there.
-    pub fn block_bits(&self, t: &Tensor) -> Option<f64> {
-        self.checkpoint.tensor(&t.source.name)?.encoding.block_bits()
-    }
-
-    /// Replaces `blocks` with the E2M1 codes `[rows, k/32, 16]` of rows `rows`, and `scales` with `[rows,
-    /// k/32]`.
-    ///
-    /// # Errors
-    /// If `t` is not one of the bound graph's tensors or not stored as MXFP4.
-    ///
-    /// # Panics
-    /// If `rows` or `expert` is outside of the tensor.
-    pub fn mxfp4_rows(
-        &self,
-        t: &Tensor,
-        expert: usize,
-        rows: Range<usize>,
-        blocks: &mut Vec<u8>,
-        scales: &mut Vec<u8>,
-    ) -> Result<()> {
-        let (data, place) = self.mxfp4(t)?;
-        blocks.clear();
-        scales.clear();
-        for row in rows {
-            let row = place.blocks(expert, row);
-            match data {
-                Mxfp4::Apart { codes, scales: factors } => {
-                    blocks.extend_from_slice(
-                        codes.as_chunks::<FP4_BLOCK_BYTES>().0[row.clone()].as_flattened(),
-                    );
-                    scales.extend_from_slice(&factors[row]);
-                }
-                Mxfp4::Joined(data) => {
-                    for (codes, scale) in row.map(|block| mxfp4_block(data, block)) {
-                        blocks.extend_from_slice(&codes);
-                        scales.push(scale);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks the system to read rows `rows` of `expert` (0 where there are none) from the disk, without
-    /// waiting for it.
-    pub fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
-        if t.source.transposed && rows.start > 0 {
-            return;
-        }
-        self.each_part(t, expert, rows, |name, bytes| self.checkpoint.prefetch(name, bytes));
-    }
-
-    /// Gives back the memory behind rows `rows` of `expert` (0 where there are none).
-    pub fn done_with(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
-        if t.source.transposed && rows.end < experts_and_rows(t).1 {
-            return;
-        }
-        self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
-    }
-
-    /// Gives back what the system keeps of the checkpoint in memory, see [`Checkpoint::drop_cache`].
-    pub fn drop_cache(&self) {
-        self.checkpoint.drop_cache();
-    }
-
     /// The bytes of the rows in each checkpoint tensor; those of a transposed one are all over its expert's.
     /// Rows that alternate with another tensor's, or lie in another order within their head, are where their
     /// number says in proportion, to within a head.
@@ -226,6 +97,110 @@ impl<'a> Weights<'a> {
             logical: t.name.clone(),
             near: String::new(),
         })
+    }
+}
+
+impl WeightSource for Weights<'_> {
+    type Error = CheckpointError;
+
+    fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
+        out.clear();
+        if t.stored.is_stored() {
+            let (data, place) = self.mxfp4(t)?;
+            for block in rows.flat_map(|row| place.blocks(expert, row)) {
+                let (codes, scale) = data.block(block);
+                let scale = scale_value(scale);
+                for byte in codes {
+                    out.push(E2M1[usize::from(byte & 15)] * scale);
+                    out.push(E2M1[usize::from(byte >> 4)] * scale);
+                }
+            }
+            return Ok(());
+        }
+        let view = self.view(t, &t.source.name)?;
+        let place = Place::of(t, &view);
+        if t.source.transposed {
+            place.columns(&view, expert, rows, out);
+            return Ok(());
+        }
+        out.reserve(rows.len() * place.cols);
+        let row_bytes =
+            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
+        for row in rows {
+            let at = place.row(expert, row) * row_bytes;
+            view.encoding.decode(view.dtype, &view.data[at..at + row_bytes], out);
+        }
+        Ok(())
+    }
+
+    fn steps(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<bool> {
+        out.clear();
+        let view = self.view(t, &t.source.name)?;
+        if t.source.transposed || view.encoding == Encoding::Plain {
+            return Ok(false);
+        }
+        let place = Place::of(t, &view);
+        let row_bytes =
+            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
+        let mut all = true;
+        for row in rows {
+            let at = place.row(expert, row) * row_bytes;
+            all &= view.encoding.steps(&view.data[at..at + row_bytes], out);
+        }
+        Ok(all)
+    }
+
+    fn block_bits(&self, t: &Tensor) -> Option<f64> {
+        self.checkpoint.tensor(&t.source.name)?.encoding.block_bits()
+    }
+
+    fn mxfp4_rows(
+        &self,
+        t: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        blocks: &mut Vec<u8>,
+        scales: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (data, place) = self.mxfp4(t)?;
+        blocks.clear();
+        scales.clear();
+        for row in rows {
+            let row = place.blocks(expert, row);
+            match data {
+                Mxfp4::Apart { codes, scales: factors } => {
+                    blocks.extend_from_slice(
+                        codes.as_chunks::<FP4_BLOCK_BYTES>().0[row.clone()].as_flattened(),
+                    );
+                    scales.extend_from_slice(&factors[row]);
+                }
+                Mxfp4::Joined(data) => {
+                    for (codes, scale) in row.map(|block| mxfp4_block(data, block)) {
+                        blocks.extend_from_slice(&codes);
+                        scales.push(scale);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
+        if t.source.transposed && rows.start > 0 {
+            return;
+        }
+        self.each_part(t, expert, rows, |name, bytes| self.checkpoint.prefetch(name, bytes));
+    }
+
+    fn done_with(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
+        if t.source.transposed && rows.end < experts_and_rows(t).1 {
+            return;
+        }
+        self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
+    }
+
+    fn drop_cache(&self) {
+        self.checkpoint.drop_cache();
     }
 }
 

@@ -8,7 +8,7 @@ use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::{WeightSource, Weights};
 use kernmill_runtime::Tokenizer;
 use serde_json::Value;
 use std::sync::OnceLock;
