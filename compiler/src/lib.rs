@@ -1,5 +1,9 @@
 //! kernmill's compiler: from a TOML model spec and a checkpoint to a plan.
 
+// The small models of tests name this crate as other crates do.
+#[cfg(test)]
+extern crate self as kernmill_compiler;
+
 pub mod assemble;
 pub mod expr;
 pub mod fingerprint;

@@ -1,6 +1,7 @@
 //! Adapters: the interpreter's bits on every level, in any company, and what they mean.
 
 use super::{Case, PRESETS, assert_bits, logits, options, shapes};
+use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::graph::lora::with_adapters;
@@ -8,7 +9,7 @@ use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter, RawTensor};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::select::Pick;
-use kernmill_compiler::testing::{Mlp, ModelShape, Rng, pack_adapter, random_adapter};
+use kernmill_compiler::testing::{Rng, pack_adapter, random_adapter};
 use kernmill_os::region::RegionError;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::format::WeightFormat;

@@ -5,11 +5,11 @@
 
 use super::{Case, PRESETS, engine, options, shapes};
 use crate::harness::{Model, answer};
+use crate::hostile::targets::small_model::ModelShape;
 use crate::smollm2::model;
 use fastrand::Rng;
 use kernmill::serve::{Answer, Config, EndReason, Finish, Request, Serving};
 use kernmill_compiler::quant::Preset;
-use kernmill_compiler::testing::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;

@@ -2,10 +2,10 @@
 //! interpreter's logits bit for bit.
 
 use super::{Case, assert_bits, engine, in_company, logits, options};
+use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::hostile::targets::trial::Trial;
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
-use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;

@@ -13,6 +13,7 @@ mod tiles;
 mod wanted;
 
 use crate::harness::image_of;
+use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::trial::Trial;
 use fastrand::Rng;
 use kernmill_compiler::fuse::FusedSet;
@@ -24,7 +25,7 @@ use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, Quantisation};
 use kernmill_compiler::select::Pick;
-use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
+use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormats;

@@ -2,7 +2,7 @@
 //! there are stages.
 
 use super::{Case, PRESETS, options, shapes};
-use kernmill_compiler::testing::ModelShape;
+use crate::hostile::targets::small_model::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::stages::{StageKey, StageServer, StageServerConfig, StagesConfig};

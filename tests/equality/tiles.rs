@@ -4,12 +4,12 @@
 //! tiles, on every CPU.
 
 use super::{Case, assert_bits, engine, logits, options};
+use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::kernels::machine::{Machine, Memory, Region};
 use kernmill_compiler::interp::RawTensor;
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::Pick;
-use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::param::Param;

@@ -1,6 +1,7 @@
 //! Fused-op specs: the examples of docs/user/fused-ops.md, each held to the interpreter's bits; the schema;
 //! the commands.
 
+mod pair;
 mod pairs;
 mod repeats;
 mod widths;

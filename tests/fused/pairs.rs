@@ -4,6 +4,7 @@
 //! `KERNMILL_PAIRS` says how many, `KERNMILL_SEED` where they begin. What a kernel touches beyond its
 //! operands ends the process with a signal; the pair at work is in `target/tmp/pair-SEED`.
 
+use super::pair::{Pair, RULE, random_pair};
 use crate::hostile::targets::trial::{Trial, adapter, difference};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse};
 use kernmill_compiler::graph::Graph;
@@ -11,7 +12,7 @@ use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::pipeline::{CompileError, Compiled, Options, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::quantise_chosen;
-use kernmill_compiler::testing::{Pair, RULE, Rng, random_pair, random_weights};
+use kernmill_compiler::testing::{Rng, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use std::fs;

@@ -1,12 +1,12 @@
 //! Golden text of the stages after fusion, for a GPT-OSS in miniature. `UPDATE_EXPECT=1 cargo test golden`
 //! blesses changes.
 
+use crate::hostile::targets::small_model::{ModelShape, build};
 use expect_test::expect_file;
 use kernmill_compiler::expr;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::explain;
-use kernmill_compiler::testing::{ModelShape, build};
 use kernmill_kernels_gen::asm;
 use kernmill_kernels_gen::disasm;
 use kernmill_kernels_gen::generate::generate_ukernels;

@@ -1,12 +1,12 @@
 //! Plan files by the library: damage of every kind, and weights of any bytes.
 
+use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::{sound_plan, weights_of};
 use fastrand::Rng;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
-use kernmill_compiler::testing::{Mlp, ModelShape, build};
 use kernmill_plan::file::Kind;
 use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;

@@ -90,7 +90,7 @@ impl Group {
 }
 
 /// Values that `members` read from outside and values of theirs that are used outside, each ascending.
-pub(crate) fn edges(graph: &Graph, uses: &Uses, members: &[NodeId]) -> (Vec<ValueId>, Vec<ValueId>) {
+pub fn edges(graph: &Graph, uses: &Uses, members: &[NodeId]) -> (Vec<ValueId>, Vec<ValueId>) {
     let mut inputs: Vec<ValueId> = members
         .iter()
         .flat_map(|&id| graph.node(id).inputs.iter().copied())

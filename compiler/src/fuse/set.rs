@@ -210,17 +210,3 @@ impl FusedSet {
         self.specs().filter_map(|spec| spec.rule.as_ref())
     }
 }
-
-/// Reads whatever bytes there are, and makes samples of what is a spec: neither may panic.
-#[doc(hidden)]
-pub fn parse_bytes(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let Ok(spec) = FusedSpec::parse("fuzz.toml", text) else { return };
-    if let Some(rule) = &spec.rule
-        && let Ok(graph) = super::sample(rule, bytes.len() as u64)
-    {
-        super::fuse(&graph, [rule], kernmill_plan::target::Level::V3);
-    }
-    let set = FusedSet::builtin().with(vec![spec]);
-    drop(set.map(|set| set.language()));
-}

@@ -1,7 +1,11 @@
 //! A right fused-op spec, and one wrong turn after another.
 
+#[path = "../../tests/support/any_bytes.rs"]
+mod any_bytes;
+
 use super::*;
 use crate::spec::{Result, Spec, SpecError};
+use any_bytes::parse_bytes;
 use expect_test::expect_file;
 
 const RIGHT: &str = r#"

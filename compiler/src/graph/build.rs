@@ -75,7 +75,7 @@ impl Builder {
     }
 
     /// Says that the checkpoint has a tensor under the tensor's own name.
-    pub(crate) fn name_source(&mut self, tensor: TensorId) {
+    pub fn name_source(&mut self, tensor: TensorId) {
         let tensor = &mut self.graph.tensors[tensor.0 as usize];
         tensor.source.name.clone_from(&tensor.name);
         if let Some(scales) = &mut tensor.source.scales {

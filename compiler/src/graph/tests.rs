@@ -162,3 +162,10 @@ fn verifier_refuses() {
     "#]]
     .assert_eq(&errors);
 }
+
+impl Graph {
+    /// The tensor of that name.
+    pub fn find_tensor(&self, name: &str) -> Option<TensorId> {
+        self.tensors.iter().position(|tensor| tensor.name == name).map(|i| TensorId(i as u32))
+    }
+}

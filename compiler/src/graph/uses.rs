@@ -65,9 +65,4 @@ impl Graph {
     pub fn find_value(&self, name: &str) -> Option<ValueId> {
         self.values.iter().position(|value| value.name == name).map(|i| ValueId(i as u32))
     }
-
-    /// The tensor of that name.
-    pub fn find_tensor(&self, name: &str) -> Option<TensorId> {
-        self.tensors.iter().position(|tensor| tensor.name == name).map(|i| TensorId(i as u32))
-    }
 }

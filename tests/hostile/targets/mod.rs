@@ -4,6 +4,8 @@
 //! The fuzzing package (`fuzz/`) includes this module too: it uses nothing of its neighbours.
 
 mod adapter;
+#[path = "../../../compiler/tests/support/any_bytes.rs"]
+mod any_bytes;
 mod chat;
 mod checkpoint;
 mod edit;
@@ -13,6 +15,8 @@ pub mod plan;
 mod plan_fields;
 mod program;
 mod requests;
+#[path = "../../../compiler/tests/support/small_model.rs"]
+pub mod small_model;
 pub mod sound;
 mod text;
 pub mod trial;

@@ -1,5 +1,6 @@
 //! What is damaged: a small compiled model, its plan file, its image in memory.
 
+use super::small_model::{ModelShape, build};
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::RawTensor;
@@ -7,7 +8,7 @@ use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
-use kernmill_compiler::testing::{ModelShape, build, random_weights};
+use kernmill_compiler::testing::random_weights;
 use kernmill_plan::chat::{ChatTemplate, ChatTemplates, ChatToken, DEFAULT, TOOL_USE, TokenName};
 use kernmill_plan::check::check_program;
 use kernmill_plan::program::Program;

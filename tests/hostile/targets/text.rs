@@ -1,8 +1,9 @@
 //! Texts: specs, `config.json`, descriptions of machines, graphs, expressions, tokenizers.
 
+use super::any_bytes::parse_bytes;
 use super::trial::{Trial, difference};
 use kernmill_compiler::expr;
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, parse_bytes, sample};
+use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::machine::Description;

@@ -1,9 +1,9 @@
 //! Rules cut out of a graph.
 
 use super::RULE;
-use crate::fuse::{Template, edges, rule::Part};
-use crate::graph::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
-use crate::testing::Rng;
+use kernmill_compiler::fuse::{Template, edges, rule::Part};
+use kernmill_compiler::graph::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
+use kernmill_compiler::testing::Rng;
 use std::fmt::Write as _;
 
 /// A node of the pattern in the making.
@@ -75,7 +75,7 @@ impl Cut<'_> {
     }
 
     fn legal(&self, id: NodeId, part: Part) -> bool {
-        crate::ops::legal(self.template, part).contains(&self.node(id).op.kind())
+        kernmill_compiler::fuse::legal_ops(self.template, part).contains(&self.node(id).op.kind())
     }
 
     /// The roots: those that read what `root` reads, in any order, or some of them.

@@ -1,11 +1,11 @@
 //! Models made of blocks as layers have them, and unlike any known one.
 
-use crate::expr;
-use crate::graph::{
+use kernmill_compiler::expr;
+use kernmill_compiler::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
     TensorId, ValueId,
 };
-use crate::testing::Rng;
+use kernmill_compiler::testing::Rng;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvPair};
 

@@ -8,11 +8,11 @@
 mod cut;
 mod model;
 
-use super::Rng;
-use crate::graph::Graph;
-use crate::graph::lora::with_adapters;
-use crate::quant::choose::FormatChoices;
-use crate::quant::{Preset, quantise_chosen};
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::graph::lora::with_adapters;
+use kernmill_compiler::quant::choose::FormatChoices;
+use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_compiler::testing::Rng;
 
 /// A rule, a model, and how the two are compiled and run.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub fn random_pair(seed: u64) -> Result<Pair, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuse::{FusedSpec, Template};
+    use kernmill_compiler::fuse::{FusedSpec, Template};
     use std::collections::BTreeMap;
 
     #[test]

@@ -1,11 +1,11 @@
 //! Model graphs of every variation that the compiler serves.
 
-use super::Rng;
-use crate::expr;
-use crate::graph::{
+use kernmill_compiler::expr;
+use kernmill_compiler::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
     TensorId, ValueId,
 };
+use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvPair};
