@@ -60,8 +60,6 @@ pub use format::{BLOCK_TOKENS, MAX_PAYLOAD_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT
 /// Bytes that can be read at any place: what segments and sessions are read from.
 pub use kernmill_os::source::Source;
 pub use segment::{Segment, SegmentError};
-pub use session::{
-    BlockRef, Exported, Imported, Session, SessionError, SessionFile, SessionWriter, export, import,
-};
+pub use session::{BlockRef, Session, SessionError, SessionFile, SessionWriter};
 pub use state::{Options, Put, Stats};
 pub use store::Store;

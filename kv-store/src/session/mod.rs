@@ -1,11 +1,9 @@
 //! Saved sessions: a sequence of tokens in one file, with the keys of its blocks and perhaps the blocks.
 
 mod read;
-mod transfer;
 mod write;
 
 pub use read::SessionFile;
-pub use transfer::{Exported, Imported, export, import};
 pub use write::SessionWriter;
 
 use crate::block::{Key, Layout};

@@ -10,6 +10,7 @@ mod processes;
 mod queue;
 mod session;
 mod size;
+mod transfer;
 
 use crate::block::{Block, BlockId, Key, Layout, Part, Tokens};
 use crate::format::PAGE_BYTES;

@@ -1,8 +1,9 @@
 //! Saved sessions.
 
+use super::transfer::{export, import};
 use super::{Place, SMALL, block, files, holds, id, open, place, put};
 use crate::block::{BlockId, Layout, Part};
-use crate::session::{BlockRef, Session, SessionError, SessionFile, SessionWriter, export, import};
+use crate::session::{BlockRef, Session, SessionError, SessionFile, SessionWriter};
 use kernmill_os::source::Source;
 use std::cell::Cell;
 use std::io;

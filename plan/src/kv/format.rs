@@ -1,7 +1,7 @@
 //! Formats of cached keys and values by name.
 
 use super::descriptor::{Descriptor, Elements, KeyLayout, Words};
-use super::{BLOCK_TOKENS, KvPlane, f16, f32, fp8, int4, int8};
+use super::{BLOCK_TOKENS, f16, f32, fp8, int4, int8};
 use serde::{Deserialize, Serialize};
 
 /// Format of cached keys or values.
@@ -78,10 +78,5 @@ impl KvFormat {
     /// Bytes of one head's keys, or values, in a block.
     pub fn plane_bytes(self, head_dim: usize) -> usize {
         self.scales_bytes() + self.elements_bytes(BLOCK_TOKENS * head_dim)
-    }
-
-    /// Whether the elements of a plane lie in words.
-    pub fn has_words(self, plane: KvPlane) -> bool {
-        plane == KvPlane::K && self.words().is_some()
     }
 }

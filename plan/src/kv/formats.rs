@@ -98,16 +98,6 @@ impl KvRequest {
             sliding: pair(self.sliding_k, self.sliding_v, default.sliding),
         }
     }
-
-    /// The request that gives a model these formats, whatever its default.
-    pub fn exactly(formats: KvFormats) -> KvRequest {
-        KvRequest {
-            k: Some(formats.full.k),
-            v: Some(formats.full.v),
-            sliding_k: Some(formats.sliding.k),
-            sliding_v: Some(formats.sliding.v),
-        }
-    }
 }
 
 /// A format by itself is that of full layers, whose keys and values grow with the context; one of 16 bits or

@@ -23,7 +23,7 @@ mod tests;
 pub use descriptor::{Descriptor, Elements, KeyLayout, Words};
 pub use format::KvFormat;
 pub use formats::{KvFormats, KvPair, KvRequest, KvRow};
-pub use planes::{load_plane, store_plane};
+pub use planes::store_plane;
 pub use rounding::{hadamard_block, to_int4, to_int8, to_weights};
 
 use crate::bounded;

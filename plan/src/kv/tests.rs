@@ -90,7 +90,7 @@ fn requests_name_formats_and_parts() {
         assert!(error.contains(part) && error.contains("expected"), "{text}: {error}");
     }
     let mixed = "k=int8,sliding-v=f32".parse::<KvRequest>().unwrap().of(f16);
-    assert_eq!(KvRequest::exactly(mixed).of(KvFormats::uniform(KvFormat::F32)), mixed);
+    assert_eq!(mixed.to_string(), "k=int8, v=f16, sliding k=f16, v=f32");
 }
 
 #[test]
@@ -139,4 +139,36 @@ fn fp8_rounds_to_the_nearest_of_its_numbers() {
         (KvFormat::Fp8.descriptor().decode)(&all),
         all.iter().map(|code| number(*code)).collect::<Vec<_>>()
     );
+}
+
+/// The elements of all 16 tokens of a plane of one head.
+///
+/// # Panics
+/// When the plane has another number of bytes.
+fn load_plane(format: KvFormat, plane: KvPlane, head_dim: usize, bytes: &[u8]) -> Vec<Elements> {
+    assert_eq!(bytes.len(), format.plane_bytes(head_dim));
+    let (scales, elements) = bytes.split_at(format.scales_bytes());
+    let descriptor = format.descriptor();
+    let token = |t: usize| {
+        let values = match (plane, descriptor.keys) {
+            (KvPlane::K, KeyLayout::Words(words)) => {
+                let word = |line: &[u8]| (words.unpack)(line[4 * t..][..4].try_into().expect("four bytes"));
+                elements.chunks_exact(4 * BLOCK_TOKENS).flat_map(word).collect()
+            }
+            (KvPlane::K, KeyLayout::Elements) => {
+                let width = format.elements_bytes(1);
+                let element = |row: &[u8]| (descriptor.decode)(&row[width * t..][..width])[0];
+                elements.chunks_exact(width * BLOCK_TOKENS).map(element).collect()
+            }
+            (KvPlane::V, _) => {
+                let width = format.elements_bytes(head_dim);
+                (descriptor.decode)(&elements[t * width..][..width])
+            }
+        };
+        let scale = scales
+            .get(4 * t..4 * t + 4)
+            .map_or(1.0, |bytes| f32::from_le_bytes(bytes.try_into().expect("four bytes")));
+        Elements { values, scale }
+    };
+    (0..BLOCK_TOKENS).map(token).collect()
 }

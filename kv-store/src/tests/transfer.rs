@@ -1,7 +1,7 @@
 //! Blocks from a store into a session's file, and back.
 
-use super::{Session, SessionError, SessionFile, SessionWriter};
 use crate::block::{Block, BlockId, Part};
+use crate::session::{Session, SessionError, SessionFile, SessionWriter};
 use crate::state::Put;
 use crate::store::Store;
 use kernmill_os::source::Source;
