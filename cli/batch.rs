@@ -43,9 +43,6 @@ pub struct Batch {
     /// Chat template (Jinja) that conversations take in place of the model's own format
     #[arg(long, value_name = "FILE")]
     chat_template: Option<PathBuf>,
-    /// Percent of the prompts found in the prefix cache that are computed anew and compared: checks kernmill
-    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
-    verify_cache: u8,
     /// Print JSON at the end: what was done, and how fast
     #[arg(long)]
     json: bool,
@@ -77,9 +74,9 @@ impl Batch {
         let found = format_args!("{}: {} answers are there already", self.out.display(), answers.len());
         output::note_if(!answers.is_empty() && !self.model.compile.quiet, found);
         let Batch { parallel, max_tokens, date, .. } = self;
-        let (verify_cache, observer) = (f64::from(self.verify_cache), options.observer.clone());
-        let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens, date, observer };
-        let mut loaded = model::load(model, &options, &emit, context, batch.sequences())?;
+        let observer = options.observer.clone();
+        let batch = BatchOptions { parallel, max_tokens, end_tokens, date, observer };
+        let mut loaded = model::load(model, &options, &emit, context, parallel)?;
         loaded.load_adapters(&options)?;
         let bar = progress::count("answering", 0, self.model.compile.quiet);
         let mut interrupt = Interrupt::default();

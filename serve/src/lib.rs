@@ -38,7 +38,6 @@ mod stats;
 mod text;
 mod text_maker;
 mod thread;
-mod verify;
 mod view;
 
 pub use adapters::AdapterQueue;

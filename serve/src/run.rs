@@ -42,7 +42,7 @@ impl Serving {
     /// Starts sequences and begins the step of the entries; whether it has begun.
     pub(crate) fn begin(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<bool> {
         for started in &step.started {
-            self.start(started.id, on_event)?;
+            self.start(started.id)?;
         }
         let mut parts = Vec::new();
         for entry in &step.entries {
@@ -118,7 +118,7 @@ impl Serving {
 
     /// Gives a request a sequence, with what the cache has. That may be less than the plan counts on: another
     /// start of this plan has taken room from the cache, or the disk has failed.
-    fn start(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+    fn start(&mut self, id: RequestId) -> Result<()> {
         let now = (self.clock)();
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
         active.queued.get_or_insert(now.saturating_sub(active.arrived));
@@ -133,44 +133,7 @@ impl Serving {
         active.sequence = Some(sequence);
         let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
         active.cached.get_or_insert([cached_tokens, disk_tokens].map(of_prompt));
-        if cached_tokens > 0 { self.hit(id, on_event) } else { Ok(()) }
-    }
-
-    /// A start has found something in the cache: compares it, if it is one of those that are compared. Ends
-    /// the request if the bits are others.
-    ///
-    /// # Errors
-    /// When the engine fails for another reason than want of room.
-    fn hit(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
-        self.stats.hits += 1;
-        if !self.verifier.takes() {
-            return Ok(());
-        }
-        if !self.flights.is_empty() {
-            // Steps are on their way: there is no turn for another one between them.
-            self.stats.unverified += 1;
-            return Ok(());
-        }
-        let Some(active) = self.active.get(&id) else { return Ok(()) };
-        let tenant = active.request.cache_of();
-        match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
-            Ok(true) => self.stats.verified += 1,
-            Ok(false) => {
-                self.stats.verified += 1;
-                self.stats.mismatches += 1;
-                let why = format!(
-                    "request {}: what the prefix cache has of its {} tokens gives other logits than computing them (this \
-                     is a defect of kernmill: please report it)",
-                    id.0,
-                    active.known.len()
-                );
-                self.scheduler.cancel(id);
-                let now = (self.clock)();
-                self.end(id, Finish::Failed(why), now, on_event);
-            }
-            Err(error) if is_want_of_room(&error) => self.stats.unverified += 1,
-            Err(error) => return Err(error.into()),
-        }
+        self.stats.hits += u64::from(cached_tokens > 0);
         Ok(())
     }
 
@@ -379,15 +342,5 @@ impl Serving {
         self.scheduler.cancel(id);
         self.end(id, Finish::Failed(why), now, on_event);
         Ok(())
-    }
-}
-
-fn is_want_of_room(error: &EngineError) -> bool {
-    match error {
-        EngineError::Entry { source, .. } => is_want_of_room(source),
-        EngineError::Kv(error) => {
-            matches!(error, KvError::OutOfBlocks { .. } | KvError::NoFreeSequence { .. })
-        }
-        _ => false,
     }
 }

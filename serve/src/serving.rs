@@ -9,7 +9,6 @@ use crate::flight::Flight;
 use crate::histories::Histories;
 use crate::request::Request;
 use crate::stats::ServeStats;
-use crate::verify::Verifier;
 use crate::view::View;
 use kernmill_constrain::Constraint;
 use kernmill_kv_store::Layout;
@@ -47,7 +46,6 @@ pub struct Serving {
     pub(crate) active: BTreeMap<RequestId, Active>,
     next: u64,
     adapters: Adapters,
-    pub(crate) verifier: Verifier,
     /// Where drafts come from, and what steps take by the number of their tokens.
     histories: Histories,
     pub(crate) costs: StepCosts,
@@ -94,7 +92,6 @@ impl Serving {
             active: BTreeMap::new(),
             next: 0,
             adapters: Adapters::default(),
-            verifier: Verifier::default(),
             histories: Histories::default(),
             costs: StepCosts::default(),
             clock,
@@ -186,18 +183,6 @@ impl Serving {
         self.next += 1;
         self.active.insert(id, active);
         Ok(id)
-    }
-
-    /// Runs a share of the prompts that are found in the prefix cache once more without it, and compares: of
-    /// every hundred hits so many, evenly, the first one among them. A request whose cached tokens give other
-    /// logits ends with [`Finish::Failed`], and counts as a mismatch. That takes as long as the prompt, and
-    /// room for one more sequence. 0 is the default.
-    ///
-    /// # Errors
-    /// When the share is not from 0 to 100.
-    pub fn verify_hits(&mut self, percent: f64) -> Result<()> {
-        self.verifier = Verifier::new(percent)?;
-        Ok(())
     }
 
     /// Writes what the KV cache has to the store on disk, so that the next start finds it. A disk that fails

@@ -24,12 +24,6 @@ pub struct ServeStats {
     pub preemptions: u64,
     /// Starts that found a beginning of their text in the prefix cache.
     pub hits: u64,
-    /// Hits that were compared with computing the text anew ([`crate::Serving::verify_hits`]).
-    pub verified: u64,
-    /// Hits that were to be compared, for which there was no room.
-    pub unverified: u64,
-    /// Compared hits that gave other bits. Each of their requests has failed.
-    pub mismatches: u64,
     /// Time that the engine was running.
     pub busy: Duration,
     /// Steps by the number of sequences in them.

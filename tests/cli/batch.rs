@@ -90,9 +90,9 @@ fn a_batch_that_was_stopped_goes_on() {
     }
 }
 
-/// With every hit computed anew; and with less memory than all requests together could want.
+/// With less memory than all requests together could want.
 #[test]
-fn hits_can_be_verified_and_the_cache_yields_to_short_memory() {
+fn the_cache_is_hit_and_yields_to_short_memory() {
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.write("requests.jsonl", lines(&requests(8)));
     let batch = |args: &[&str]| {
@@ -101,17 +101,12 @@ fn hits_can_be_verified_and_the_cache_yields_to_short_memory() {
         serde_json::from_str::<Value>(&text).unwrap()
     };
     let plain = batch(&["a.jsonl", "--parallel", "2"]);
-    assert_eq!((&plain["cache_hits"]["verified"], &plain["failed"]), (&0.into(), &0.into()));
-    let verified = batch(&["b.jsonl", "--parallel", "2", "--verify-cache", "100"]);
-    let hits = &verified["cache_hits"];
-    assert!(hits["all"].as_u64().unwrap() > 0 && hits["verified"] == hits["all"], "{verified:#}");
+    assert!(plain["cache_hits"]["all"].as_u64().unwrap() > 0 && plain["failed"] == 0, "{plain:#}");
     // 512 sequences would take more than is allowed.
     let tight = ["c.jsonl", "--parallel", "512", "--max-memory", "60M"];
     assert_eq!(batch(&tight)["failed"], 0);
-    for file in ["b.jsonl", "c.jsonl"] {
-        let (some, same) = (answers(&sandbox, "a.jsonl"), answers(&sandbox, file));
-        assert!(some.iter().all(|(id, answer)| text(answer) == text(&same[id])), "{file}");
-    }
+    let (some, same) = (answers(&sandbox, "a.jsonl"), answers(&sandbox, "c.jsonl"));
+    assert!(some.iter().all(|(id, answer)| text(answer) == text(&same[id])));
     let refused = ["batch", "requests.jsonl", "-o", "d.jsonl", "--parallel", "512", "--max-memory", "1M"];
     sandbox.run(&refused).refused(&["not enough memory", "--kv-memory", "--parallel", "--kv-format int8"]);
 }

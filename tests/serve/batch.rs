@@ -19,7 +19,6 @@ fn batch((loaded, end_tokens): (Loaded, Vec<u32>), lines: &[String], failed: u64
     let options = BatchOptions {
         parallel: 4,
         max_tokens: None,
-        verify_cache: 0.0,
         end_tokens,
         date: Today::None,
         observer: Arc::new(Silent),

@@ -331,34 +331,6 @@ fn a_salt_parts_the_cached_prompts_of_a_tenant() {
     assert!(answers.iter().all(|answer| answer.tokens == answers[0].tokens), "the text is the same");
 }
 
-#[test]
-fn a_share_of_the_hits_is_compared() {
-    let prompt = |n: u32| (0..40).map(|i| i * 7 % 100 + n).collect::<Vec<u32>>();
-    let requests: Vec<Request> = (0..101).map(|n| Request::greedy(prompt(n % 2), 2)).collect();
-    for (percent, verified) in [(0.0, 0), (1.0, 1), (10.0, 10), (33.0, 33), (100.0, 99)] {
-        let mut serving = serve_on(engine(64, 3, None), Config::default());
-        serving.verify_hits(percent).unwrap();
-        let ends = in_turn(&mut serving, &requests);
-        assert!(ends.iter().all(|end| *end == Finish::MaxTokens));
-        let stats = serving.stats();
-        assert_eq!((stats.hits, stats.verified, stats.unverified, stats.mismatches), (99, verified, 0, 0));
-        // What is compared counts once.
-        let prefix = serving.prefix_stats();
-        assert_eq!((prefix.lookups, prefix.asked_tokens, prefix.found_tokens), (101, 101 * 39, 99 * 39));
-    }
-    for percent in [-0.1, 100.5, f64::NAN] {
-        let mut serving = serve_on(engine(64, 1, None), Config::default());
-        let error = serving.verify_hits(percent).unwrap_err().to_string();
-        assert!(error.contains("expected 0 to 100"), "{error}");
-    }
-    // A place for the comparison is missing.
-    let one = engine(64, 1, Some(2 * engine_bytes()));
-    let mut serving = serve_on(one, Config::default());
-    serving.verify_hits(100.0).unwrap();
-    in_turn(&mut serving, &requests[..5]);
-    assert_eq!((serving.stats().verified, serving.stats().unverified), (0, 3));
-}
-
 /// A request may fill the cache alone, also when it finds its prompt there.
 #[test]
 fn a_request_that_needs_all_blocks_runs() {
@@ -368,26 +340,6 @@ fn a_request_that_needs_all_blocks_runs() {
     let ends = in_turn(&mut serving, &requests);
     assert!(ends.iter().all(|end| *end == Finish::MaxTokens), "{ends:?}");
     assert!(serving.stats().hits > 1, "{:?}", serving.stats());
-}
-
-#[test]
-fn a_cached_block_with_other_bits_fails_its_request() {
-    let mut serving = serve_on(engine(64, 3, None), Config::default());
-    serving.verify_hits(100.0).unwrap();
-    let prompt: Vec<u32> = (1..50).collect();
-    let requests = [Request::greedy(prompt.clone(), 2), Request::greedy((60..90).collect(), 2)];
-    in_turn(&mut serving, &requests);
-    let spoilt = serving.engine().begin(&prompt, &[], [0; 32]).unwrap();
-    assert_eq!(spoilt.cached_tokens, 48);
-    serving.engine().spoil(spoilt.sequence, 9).unwrap();
-    serving.engine().drop_sequence(spoilt.sequence);
-    let ends = in_turn(&mut serving, &requests);
-    let Finish::Failed(why) = &ends[0] else { panic!("{ends:?}") };
-    assert!(why.starts_with("request 2: ") && why.contains("49 tokens"), "{why}");
-    assert_eq!(ends[1], Finish::MaxTokens, "others go on");
-    assert_eq!((serving.stats().verified, serving.stats().mismatches), (2, 1));
-    let kv = serving.engine().kv();
-    assert_eq!(kv.free, kv.blocks);
 }
 
 /// A text of no tokens runs its prompt, which the next one finds.

@@ -1,7 +1,6 @@
 //! Sequences that begin in the prefix cache.
 
-use super::steps::Steps;
-use super::{Engine, EngineError, Entry, SeqId};
+use super::{Engine, EngineError, SeqId};
 use crate::adapter::AdapterUse;
 use crate::kv::{CacheScope, PrefixStats, Tenant};
 
@@ -53,24 +52,13 @@ impl Engine {
         adapters: &[AdapterUse],
         tenant: impl Into<Tenant>,
     ) -> Result<Begun, EngineError> {
-        let begun = self.begin_uncounted(prompt, adapters, tenant.into())?;
-        self.tables.count_lookup(prompt, begun.cached_tokens);
-        Ok(begun)
-    }
-
-    /// Starts a sequence as [`Engine::begin`] does, of which [`Engine::prefix_stats`] says nothing.
-    fn begin_uncounted(
-        &mut self,
-        prompt: &[u32],
-        adapters: &[AdapterUse],
-        tenant: Tenant,
-    ) -> Result<Begun, EngineError> {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
-        let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
+        let scope = CacheScope { adapters: self.store.digest(adapter), tenant: tenant.into() };
         let disk_tokens = self.restore_from_disk(&scope, prompt);
         match self.tables.begin(&scope, prompt) {
             Ok((number, cached_tokens)) => {
+                self.tables.count_lookup(prompt, cached_tokens);
                 let sequence = self.name(number);
                 self.sequence_adapters[number as usize] = adapter;
                 Ok(Begun { sequence, cached_tokens, disk_tokens })
@@ -110,36 +98,6 @@ impl Engine {
     pub fn checkpoint(&mut self, id: SeqId) -> Result<(), EngineError> {
         let number = self.number_of(id)?;
         Ok(self.tables.checkpoint(number, self.tables.length(number))?)
-    }
-
-    /// Computes a prompt twice, from the prefix cache and without it, and tells whether the logits after its
-    /// last token have the same bits. They have; this is for those who want to see it. Takes as long as the
-    /// prompt, and room for one more sequence. Counts as no lookup.
-    ///
-    /// # Errors
-    /// As those of [`Engine::begin`] and [`Engine::extend`].
-    pub fn verify_prefix(
-        &mut self,
-        prompt: &[u32],
-        adapters: &[AdapterUse],
-        tenant: impl Into<Tenant>,
-    ) -> Result<bool, EngineError> {
-        let warm = self.begin_uncounted(prompt, adapters, tenant.into())?;
-        let rest = &prompt[warm.cached_tokens as usize..];
-        let from_cache = self.logits_once(warm.sequence, rest);
-        let cold = from_cache.and_then(|logits| Ok((logits, self.create_with(adapters)?)));
-        let (from_cache, cold) = cold?;
-        let computed = self.logits_once(cold, prompt)?;
-        let bits = |logits: &[f32]| logits.iter().map(|logit| logit.to_bits()).collect::<Vec<u32>>();
-        Ok(bits(&from_cache) == bits(&computed))
-    }
-
-    /// The logits after the last of `tokens`, of a sequence that ends with this.
-    fn logits_once(&mut self, id: SeqId, tokens: &[u32]) -> Result<Vec<f32>, EngineError> {
-        let mut logits = Vec::new();
-        let ran = self.extend_in_order(&[Entry::last(id, tokens)], &mut |row| logits.extend(row.logits));
-        self.drop_sequence(id);
-        ran.map(|_| logits)
     }
 
     /// What the prefix cache has done since the engine was made.

@@ -2,7 +2,7 @@
 
 use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
-use crate::kv::{BlockChange, UNMAPPED};
+use crate::kv::BlockChange;
 use fastrand::Rng;
 use kernmill_plan::kv::{BLOCK_TOKENS, Elements, KvGeometry, KvPlane, LayerKind, store_plane};
 
@@ -23,26 +23,6 @@ impl Engine {
             self.drop_sequence(id);
         }
         filled.map(|()| id)
-    }
-
-    /// Writes random numbers over the keys and values of a sequence, also where the prefix cache or others
-    /// have them: for tests of what compares results.
-    ///
-    /// # Errors
-    /// When there is no such sequence.
-    #[doc(hidden)]
-    pub fn spoil(&mut self, id: SeqId, seed: u64) -> Result<(), EngineError> {
-        let number = self.number_of(id)? as usize;
-        let mut rng = Rng::with_seed(seed);
-        for kind in [LayerKind::Full, LayerKind::Sliding] {
-            let (table, stride) = self.tables.table(kind);
-            let own = &table[number * stride as usize..][..stride as usize];
-            for block in own.iter().filter(|block| **block != UNMAPPED) {
-                let contents = random_block(self.model.kv.geometry(kind), &mut rng);
-                self.executor.write_block(kind, *block, &contents);
-            }
-        }
-        Ok(())
     }
 
     fn fill_random(&mut self, number: u32, tokens: u32, seed: u64) -> Result<(), EngineError> {

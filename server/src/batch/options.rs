@@ -12,20 +12,10 @@ pub struct BatchOptions {
     /// Tokens generated at most where a request does not say how many. `None` is 200, and for a conversation
     /// as many as the context holds.
     pub max_tokens: Option<u32>,
-    /// How many of every hundred prompts that are found in the prefix cache are computed anew and compared
-    /// ([`kernmill::serve::Serving::verify_hits`]).
-    pub verify_cache: f64,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
     /// Day that conversations are told: one for all lines, also past midnight.
     pub date: Today,
     /// Gets a note with the first conversation if the model has no format for them.
     pub observer: Arc<dyn Observer>,
-}
-
-impl BatchOptions {
-    /// Sequences that the engine is to have: those that run, and one to compare with.
-    pub fn sequences(&self) -> u32 {
-        self.parallel + u32::from(self.verify_cache > 0.0)
-    }
 }

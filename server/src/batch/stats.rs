@@ -120,11 +120,7 @@ impl BatchStats {
             "disk_tokens": self.disk_tokens,
             "generated_tokens": self.generated,
             "preemptions": self.served.preemptions,
-            "cache_hits": {
-                "all": self.served.hits,
-                "verified": self.served.verified,
-                "unverified": self.served.unverified,
-            },
+            "cache_hits": { "all": self.served.hits },
             "seconds": {
                 "all": self.seconds,
                 "busy": self.served.busy.as_secs_f64(),
