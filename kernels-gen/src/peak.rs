@@ -10,14 +10,13 @@
 //! when it reads one place after the other. On some it has not. So there are [others](ReadWay) to choose
 //! from, and those who measure take the fastest.
 
-use crate::asm::ZMM;
+use crate::asm::{YMM, ZMM};
 use crate::generate::GenerateError;
 use iced_x86::IcedError;
 use iced_x86::code_asm::asm_traits::{CodeAsmVpaddd, CodeAsmVpaddw, CodeAsmVpmaddubsw, CodeAsmVpmaddwd};
-use iced_x86::code_asm::registers::ymm;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, eax, ptr, r8, r9, r10, r11, rdi, rsi, xmm0,
-    ymmword_ptr, zmmword_ptr,
+    AsmMemoryOperand, CodeAssembler, byte_ptr, eax, ptr, r8, r9, r10, r11, rdi, rsi, xmm0, ymmword_ptr,
+    zmmword_ptr,
 };
 use kernmill_plan::format::LINE;
 use kernmill_plan::probe::{MULTIPLY, Probe, READ, ReadWay};
@@ -213,25 +212,6 @@ where
     }
     Ok(())
 }
-
-const YMM: [AsmRegisterYmm; 16] = [
-    ymm::ymm0,
-    ymm::ymm1,
-    ymm::ymm2,
-    ymm::ymm3,
-    ymm::ymm4,
-    ymm::ymm5,
-    ymm::ymm6,
-    ymm::ymm7,
-    ymm::ymm8,
-    ymm::ymm9,
-    ymm::ymm10,
-    ymm::ymm11,
-    ymm::ymm12,
-    ymm::ymm13,
-    ymm::ymm14,
-    ymm::ymm15,
-];
 
 #[cfg(test)]
 mod tests {

@@ -45,7 +45,7 @@ mod value_integers_avx2;
 mod value_integers_avx512;
 mod vector;
 
-pub use regs::ZMM;
+pub use regs::{YMM, ZMM};
 
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;

@@ -151,7 +151,8 @@ pub const ZMM: [AsmRegisterZmm; 32] = [
     zmm::zmm31,
 ];
 
-const YMM: [AsmRegisterYmm; 16] = [
+/// The 256-bit registers, in order.
+pub const YMM: [AsmRegisterYmm; 16] = [
     ymm::ymm0,
     ymm::ymm1,
     ymm::ymm2,
