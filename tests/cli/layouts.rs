@@ -73,7 +73,7 @@ fn a_config_of_another_kind_says_what_it_is() {
         ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "it is a git-lfs pointer"),
         ("<html><body>404</body></html>", "it is a web page"),
         (r#"{"num_experts": 32, "swiglu_limit": 7.0, "initial_context_length": 4096}"#, "`original` layout"),
-        (r#"{"architectures": ["MambaForCausalLM"]}"#, "docs/user/spec-language.md"),
+        (r#"{"architectures": ["MambaForCausalLM"]}"#, "docs/user/architectures.md"),
     ] {
         sandbox.write(CONFIG, text);
         logits(&sandbox, ".").refused(&[CONFIG, says]);

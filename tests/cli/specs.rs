@@ -152,7 +152,7 @@ fn a_faulty_spec_is_refused_with_its_place() {
         assert_eq!(nano.matches(from).count(), 1, "{what}: `{from}`");
         sandbox.write("spec.toml", nano.replace(from, to));
         let before = sandbox.files();
-        let mut expected = vec!["[spec.toml:"];
+        let mut expected = vec!["--> spec.toml:"];
         expected.extend_from_slice(parts);
         sandbox.run(&["explain", "spec.toml", "--emit", "graph,asm"]).refused(&expected);
         sandbox.refuses(&[], &expected);

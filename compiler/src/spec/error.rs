@@ -96,7 +96,8 @@ impl SpecError {
         let text = source.text();
         let start = text.floor_char_boundary(span.start);
         let end = text.ceil_char_boundary(span.end.max(start));
-        let place = AnnotationKind::Primary.span(start..end).label((!label.is_empty()).then_some(label.as_str()));
+        let place =
+            AnnotationKind::Primary.span(start..end).label((!label.is_empty()).then_some(label.as_str()));
         let title = Level::ERROR.primary_title(message);
         let mut group = title.element(Snippet::source(text).path(source.name()).annotation(place));
         if let Some(help) = help {

@@ -11,7 +11,7 @@
 //!
 //! MXFP4's sums become floats by means of anchors (`block.rs`).
 //!
-//! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved
+//! Made for streaming weights: see `loop_shape.rs` for its way through the tiles. Clobbers: caller-saved
 //! registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;

@@ -5,7 +5,7 @@
 //! int32 for those at work; weights become operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are
 //! broadcast once for the tiles that go together. MXFP4's sums start at anchors (`block.rs`).
 //!
-//! Made for streaming weights: see `adjacent.rs` for the ways through the tiles. Clobbers: caller-saved
+//! Made for streaming weights: see `loop_shape.rs` for the ways through the tiles. Clobbers: caller-saved
 //! registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
