@@ -167,16 +167,13 @@ fn errors_show_the_source() {
     show(
         wrong("op = \"rope\"", "op = \"ropes\""),
         expect![[r#"
-            error:
-              x unknown op `ropes`
-                ,-[small.toml:31:25]
-             30 |   { out = "q", op = "linear", input = "x", weight = "q" },
-             31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
-                :                         ^^^|^^^
-                :                            `-- expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows
-             32 |   { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
-                `----
-              help: did you mean `rope`?
+            error: unknown op `ropes`
+              --> small.toml:31:25
+               |
+            31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
+               |                         ^^^^^^^ expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows
+               |
+               = help: did you mean `rope`?
         "#]],
     );
 }
