@@ -103,8 +103,8 @@ pub struct Options {
     pub kv_disk: Option<PathBuf>,
     /// Most bytes that the store's files may take together.
     pub kv_disk_limit: u64,
-    /// Whether sessions are saved or restored ([`crate::session`]). A model that is compiled here is hashed
-    /// for it, as it is for a store.
+    /// Whether sessions are saved or restored ([`SavedText`](crate::serve::SavedText)). A model that is
+    /// compiled here is hashed for it, as it is for a store.
     pub sessions: bool,
     /// Whether a model that is compiled here is hashed, so that answers can name its weights and arithmetic.
     /// A plan is, in any case. `false` by default.

@@ -1,7 +1,7 @@
 //! kernmill's runtime: runs a program over a batch of tokens, keeps the KV cache, samples.
 //!
 //! [`load::Plan`] is a plan file, [`image::PlanImage`] a plan in memory; [`engine::Engine`] runs it over
-//! sequences of tokens; [`engine::Engine::generate`] makes text. It does not depend on the compiler.
+//! sequences of tokens; a sampler chooses the next of them. It does not depend on the compiler.
 
 pub mod adapter;
 mod code;

@@ -225,7 +225,8 @@ impl Serving {
     }
 
     /// The engine, between steps: for adapters that come and go. Its sequences are those of the requests. A
-    /// request whose adapter is removed or replaced ends at the next tick ([`EndReason::AdapterGone`]).
+    /// request whose adapter is removed or replaced ends at the next tick
+    /// ([`EndReason::AdapterGone`](crate::EndReason)).
     pub fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
