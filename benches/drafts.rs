@@ -9,10 +9,10 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
-use kernmill::serve::{Answer, Config, Event, Request, Serving};
 use kernmill_runtime::draft::SuffixDrafter;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Guide, GuideError, Plan, SamplerParams, TokenMask};
+use kernmill_serve::{Answer, Config, Event, Request, Serving};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -7,9 +7,9 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
-use kernmill::serve::{Answer, Config, Event, Request, Serving};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SamplerParams, Steps};
+use kernmill_serve::{Answer, Config, Event, Request, Serving};
 use std::path::Path;
 use std::time::Instant;
 

@@ -5,10 +5,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::{output, progress, version};
-use kernmill::interrupt::Interrupt;
-use kernmill::lines::open_requests;
-use kernmill_server::Today;
-use kernmill_server::batch::{Answers, BatchOptions, BatchStats, run};
+use kernmill_tools::interrupt::Interrupt;
+use kernmill_tools::server::Today;
+use kernmill_tools::server::batch::{Answers, BatchOptions, BatchStats, run};
+use kernmill_tools::server::lines::open_requests;
 use std::path::PathBuf;
 
 /// Answers many requests, several at once

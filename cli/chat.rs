@@ -6,11 +6,12 @@ use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
 use crate::run::sampling::SamplingArgs;
+use kernmill::Model;
 use kernmill::adapters::together;
-use kernmill::chat::{Console, Dialogue, Effort, Line, Look, Talk};
-use kernmill::serve::{Config as Scheduling, Request};
-use kernmill::{Model, tokens};
-use kernmill_os::terminal::output_has_colours;
+use kernmill::chat::Chat as Conversation;
+use kernmill_tools::chat::{Console, Effort, Line, Look, Talk};
+use kernmill_tools::serve::{Config as Scheduling, Request};
+use kernmill_tools::{terminal::output_has_colours, tokens};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Config, Editor};
@@ -85,11 +86,13 @@ impl Chat {
             ..Request::greedy(Vec::new(), self.max_tokens)
         };
         let model = Model::of(loaded, Scheduling::default().with_sequences(1), end_tokens, adapters)?;
-        let mut dialogue = Dialogue::new(model.clone(), request)?;
-        self.system.iter().for_each(|text| dialogue.instruct(text));
-        let note = self.effort.and_then(|effort| dialogue.set_effort(effort)).map(str::to_owned);
+        let mut chat = Conversation::new(&model, request)?;
+        if let Some(text) = &self.system {
+            chat.system(text);
+        }
         let is_terminal = io::stdin().is_terminal();
-        let mut talk = Talk::new(model.clone(), dialogue, Look::of(self.json, output_has_colours()));
+        let mut talk = Talk::new(model.clone(), chat, Look::of(self.json, output_has_colours()));
+        let note = self.effort.and_then(|effort| talk.reason(effort)).map(str::to_owned);
         let notes = talk.set_up(self.session.as_deref(), self.tools.as_deref())?;
         note.into_iter().chain(notes).for_each(|note| output::note(format_args!("note: {note}")));
         let mut terminal = Terminal::new(is_terminal, self.model.compile.quiet, first)?;

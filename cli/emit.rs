@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use kernmill::tools::stages::Stage;
+use kernmill_tools::stages::Stage;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 

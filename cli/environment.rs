@@ -4,7 +4,7 @@
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ColorChoice, Command};
-use kernmill_os::terminal;
+use kernmill_tools::terminal;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 

@@ -4,10 +4,8 @@ use crate::failure::Failure;
 use crate::hints;
 use crate::output;
 use clap::error::ErrorKind;
-use kernmill::interrupt;
-use kernmill::tools::hints::instead_of;
-use kernmill_os::terminal::errors_have_colours;
-use kernmill_os::text::message;
+use kernmill_tools::terminal::errors_have_colours;
+use kernmill_tools::{instead_of, interrupt::STATUS, message};
 use std::process::ExitCode;
 
 const BAD_INPUT: u8 = 2;
@@ -25,7 +23,7 @@ impl Failure {
             }
             Failure::Work(message) => ended(&message, WORK),
             Failure::ReaderGone => WORK.into(),
-            Failure::Interrupted => interrupt::STATUS.into(),
+            Failure::Interrupted => STATUS.into(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
-use kernmill_os::suggest::nearest;
+use kernmill_tools::nearest;
 
 /// The error with the command or option that is nearest to the unknown one, and without tips that lead to
 /// the next error.

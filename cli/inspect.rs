@@ -1,25 +1,21 @@
 //! `kernmill inspect`: what is in a plan; or the format, size and loss of every tensor of a model.
 
+#[cfg(feature = "compiler")]
+use crate::compiler::preset_parser;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
-#[cfg(feature = "compiler")]
-use crate::options::preset_parser;
 use crate::options::target_parser;
 use crate::output;
 use crate::progress::Terminal;
 use crate::version;
 use kernmill::Target;
 use kernmill::locate::Located;
-use kernmill::tools::listing;
 #[cfg(feature = "compiler")]
-use kernmill::{
-    Error, Preset,
-    locate::SourceFiles,
-    tools::{stages, tensors::TensorList},
-};
-use kernmill_runtime::Plan;
-use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+use kernmill::locate::SourceFiles;
+use kernmill_tools::{MAX_THREADS, Plan, default_threads, listing};
+#[cfg(feature = "compiler")]
+use kernmill_tools::{Preset, stages, tensors::TensorList};
 
 /// Shows what is in a plan; or what a preset makes of a model's weights
 ///
@@ -68,6 +64,8 @@ impl Inspect {
                 }
                 self.show_plan(&Plan::open(&path)?)
             }
+            #[cfg(not(feature = "compiler"))]
+            Located::Source(_) => unreachable!("what is no plan was refused"),
             #[cfg(feature = "compiler")]
             Located::Source(source) => {
                 explicit.refuse(
@@ -86,7 +84,8 @@ impl Inspect {
         let target = listing::shown(plan, self.target)?;
         #[cfg(feature = "compiler")]
         if let Some(part) = &self.disasm {
-            let (program, _) = plan.file().program(target).map_err(|source| Error::in_plan(plan, source))?;
+            let (program, _) =
+                plan.file().program(target).map_err(|source| kernmill_tools::in_plan(plan, source))?;
             return output::show(stages::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };

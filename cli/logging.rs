@@ -52,7 +52,7 @@ impl LogArgs {
         let lines = match &self.log_file {
             None => self.lines(std::io::stderr),
             Some(path) => {
-                let file = kernmill_os::files::open_log(path).map_err(Failure::read(path))?;
+                let file = kernmill_tools::open_log(path).map_err(Failure::read(path))?;
                 self.lines(Mutex::new(file))
             }
         };

@@ -7,8 +7,7 @@ use crate::model::{self, ModelArgs};
 use crate::output;
 use crate::prompt::PromptArgs;
 use kernmill::adapters::together;
-use kernmill::tokens;
-use kernmill::tools::logits;
+use kernmill_tools::{logits, tokens};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 

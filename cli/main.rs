@@ -1,30 +1,37 @@
 //! The `kernmill` command line: one file per command, arguments and printing over the library of the same
 //! name.
 
+/// Commands, in the order in which help lists them, and their arguments.
+macro_rules! commands {
+    ($(#[$of:meta])* $kind:ident { $($(#[$kept:meta])? $name:ident($arguments:ty),)* }) => {
+        $(#[$of])*
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum $kind { $($(#[$kept])? $name($arguments),)* }
+
+        impl $kind {
+            /// Runs the command.
+            pub(crate) fn execute(self, explicit: &$crate::explicit::Explicit) -> $crate::failure::Result<()> {
+                match self { $($(#[$kept])? $kind::$name(command) => command.execute(explicit),)* }
+            }
+        }
+    };
+}
+
 mod batch;
-#[cfg(feature = "compiler")]
-mod bench;
 mod chat;
 #[cfg(feature = "compiler")]
-mod compile;
-#[cfg(feature = "compiler")]
-mod cpu;
+mod compiler;
+#[cfg(not(feature = "compiler"))]
+#[path = "without.rs"]
+mod compiler;
 mod emit;
 mod environment;
 mod exit;
-#[cfg(feature = "compiler")]
-mod explain;
 mod explicit;
 mod failure;
-#[cfg(feature = "compiler")]
-mod fuse;
 mod given;
 mod hints;
-#[cfg(feature = "compiler")]
-mod import;
 mod inspect;
-#[cfg(feature = "compiler")]
-mod load;
 mod logging;
 mod logits;
 mod manual;
@@ -33,12 +40,8 @@ mod options;
 mod output;
 mod progress;
 mod prompt;
-#[cfg(feature = "pull")]
-mod pull;
 mod run;
 mod serve;
-#[cfg(feature = "compiler")]
-mod synth;
 mod tokens;
 mod version;
 
@@ -53,10 +56,9 @@ use std::process::ExitCode;
 #[command(
     name = "kernmill",
     version = version::short(),
-    long_version = version::long()
+    long_version = version::long(),
+    after_help = compiler::HELP
 )]
-#[cfg_attr(feature = "compiler", command(after_help = include_str!("help/kernmill.txt")))]
-#[cfg_attr(not(feature = "compiler"), command(after_help = include_str!("help/kernmill-of-plans.txt")))]
 struct Cli {
     #[command(flatten)]
     log: logging::LogArgs,
@@ -68,48 +70,25 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Work(Box<Work>),
+    #[command(flatten)]
+    More(Box<compiler::More>),
     Completions(manual::Completions),
     #[command(name = "man")]
     Manual(manual::Manual),
 }
 
-/// Commands, in the order in which help lists them, and their arguments.
-macro_rules! commands {
-    ($($(#[$kept:meta])? $name:ident($arguments:ty),)*) => {
-        #[derive(Debug, Subcommand)]
-        enum Work { $($(#[$kept])? $name($arguments),)* }
-
-        impl Work {
-            fn execute(self, explicit: &Explicit) -> Result<()> {
-                match self { $($(#[$kept])? Work::$name(command) => command.execute(explicit),)* }
-            }
-        }
-    };
-}
-
 commands! {
-    Run(run::Run),
-    Chat(chat::Chat),
-    Serve(serve::Serve),
-    Batch(batch::Batch),
-    #[cfg(feature = "pull")] Pull(pull::Pull),
-    #[cfg(feature = "compiler")] Compile(compile::Compile),
-    Tokens(tokens::Tokens),
-    Logits(logits::Logits),
-    #[cfg(feature = "compiler")] Bench(bench::Bench),
-    #[cfg(feature = "compiler")] Import(import::Import),
-    #[cfg(feature = "compiler")] Explain(explain::Explain),
-    #[cfg(feature = "compiler")] Fuse(fuse::Fuse),
-    Inspect(inspect::Inspect),
-    #[cfg(feature = "compiler")] Synth(synth::Synth),
-    #[cfg(feature = "compiler")] Cpu(cpu::Cpu),
+    /// Commands that every kernmill has.
+    Work {
+        Run(run::Run), Chat(chat::Chat), Serve(serve::Serve), Batch(batch::Batch),
+    }
 }
 
 fn main() -> ExitCode {
-    if let Err(message) = kernmill_os::stack::check() {
+    if let Err(message) = kernmill_tools::stack::check() {
         return Failure::Work(message).report();
     }
-    kernmill_os::signals::install();
+    kernmill_tools::signals::install();
     match parse() {
         Ok((cli, explicit)) => execute(cli, &explicit).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
         Err(error) => exit::usage(error, &Cli::command()),
@@ -120,6 +99,7 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
     cli.log.start()?;
     match cli.command {
         Command::Work(command) => command.execute(explicit),
+        Command::More(command) => command.execute(explicit),
         Command::Completions(command) => command.execute(Cli::command()),
         Command::Manual(command) => command.execute(environment::named(Cli::command(), true, &|_| true)),
     }

@@ -1,19 +1,16 @@
 //! From what was given to a loaded engine. Everything that can be refused is refused before the work.
 
+use crate::compiler::{AnewArgs, KeptArgs};
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, size, target_parser};
 use crate::progress::Terminal;
-#[cfg(feature = "compiler")]
-use crate::version;
 use kernmill::adapters::AdapterSource;
 use kernmill::locate::Located;
-use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
-use kernmill_os::affinity::CpuSet;
-use kernmill_runtime::pool::MAX_THREADS;
+use kernmill_tools::{CpuSet, MAX_THREADS, stages::of_prepared};
 use std::path::PathBuf;
 
 /// Which model, and how it is compiled and run.
@@ -22,19 +19,14 @@ use std::path::PathBuf;
 pub struct ModelArgs {
     #[command(flatten)]
     pub given: GivenArgs,
-    /// Use the plan's weights only, and generate the code anew from its spec
-    #[cfg(feature = "compiler")]
-    #[arg(long)]
-    pub regenerate: bool,
+    #[command(flatten)]
+    pub anew: AnewArgs,
     /// Instruction set; native is the best that this CPU has (which takes amx for preset bf16 only), or of
     /// a plan's targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
-    /// Keep what is compiled in this directory, as plans, and start from there the next time: no compiling,
-    /// no packing of weights. A plan is about as large as the model's files
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "DIR")]
-    pub plan_cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub kept: KeptArgs,
     /// Adapter (LoRA or DoRA): a directory that PEFT's save_pretrained wrote, with a name for it. SCALE
     /// multiplies what it adds, beside its own alpha. May be given several times: run and logits add them all
     /// up, bench gives them to its sequences in turn
@@ -78,46 +70,29 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Whether a plan's code is generated anew.
-    fn regenerates(&self) -> bool {
-        #[cfg(feature = "compiler")]
-        return self.regenerate;
-        #[cfg(not(feature = "compiler"))]
-        false
-    }
-
     /// What the library makes of it.
     ///
     /// # Errors
     /// When a fused-op spec is wrong or not there.
     pub fn options(&self, emit: &Emit) -> Result<Options> {
-        #[cfg(not(feature = "compiler"))]
-        let _ = emit;
-        Ok(Options {
-            target: self.target,
-            #[cfg(feature = "compiler")]
-            compile: self.compile.options(self.compile.fusions.set()?, emit),
-            #[cfg(feature = "compiler")]
-            regenerate: self.regenerate,
-            chunk: self.compile.chunk,
-            #[cfg(feature = "compiler")]
-            plan_cache: self.plan_cache.clone(),
-            #[cfg(feature = "compiler")]
-            producer: version::PRODUCER,
-            threads: self.threads.map(usize::from),
-            cpus: self.cpus,
-            pin: self.pin,
-            mlock: self.mlock,
-            perf_map: self.perf_map,
-            perf_jit: self.perf_jit.clone(),
-            max_memory: self.max_memory,
-            kv_memory: self.kv_memory,
-            kv_disk: self.kv_disk.clone(),
-            kv_disk_limit: self.kv_disk_limit,
-            adapters: self.adapters.clone(),
-            observer: Terminal::observer(self.compile.quiet),
-            ..Options::default()
-        })
+        let compile = self.compile.library(&self.anew, &self.kept, emit)?;
+        Ok(Options::default().with(|options| {
+            options.compile = compile;
+            options.target = self.target;
+            options.chunk = self.compile.chunk;
+            options.threads = self.threads.map(usize::from);
+            options.cpus = self.cpus;
+            options.pin = self.pin;
+            options.mlock = self.mlock;
+            options.perf_map = self.perf_map;
+            options.perf_jit = self.perf_jit.clone();
+            options.max_memory = self.max_memory;
+            options.kv_memory = self.kv_memory;
+            options.kv_disk = self.kv_disk.clone();
+            options.kv_disk_limit = self.kv_disk_limit;
+            options.adapters = self.adapters.clone();
+            options.observer = Terminal::observer(self.compile.quiet);
+        }))
     }
 }
 
@@ -130,19 +105,12 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
     let located = args.given.resolve(explicit)?;
     match &located {
         Located::Plan(_) => {
-            let generates = args.regenerates();
+            let generates = args.anew.regenerates();
             let unused: Vec<&str> =
                 OF_COMPILING.into_iter().filter(|option| *option != "tune" || !generates).collect();
             explicit.refuse(&unused, "a plan is compiled already; compile the model anew instead")?;
         }
-        #[cfg(feature = "compiler")]
-        Located::Source(_) => {
-            if args.compile.no_fuse {
-                explicit.refuse(&["without-fusion"], "--no-fuse leaves out all of them")?;
-            }
-            explicit
-                .refuse(&["regenerate"], "only a plan's code can be generated anew; this is compiled here")?;
-        }
+        Located::Source(_) => args.compile.check_source(explicit)?,
     }
     let options = args.options(emit)?;
     Ok((Opened::open(located, &options)?, options))

@@ -6,9 +6,7 @@
 //! what else is said.
 
 use crate::failure::{Failure, Result};
-use kernmill_os::output::{GoneOnWith, NewFile};
-use kernmill_os::terminal::output_was_closed;
-use kernmill_os::text::{message, size, visible};
+use kernmill_tools::{GoneOnWith, NewFile, message, size, terminal::output_was_closed, visible};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -139,5 +137,5 @@ pub fn write_new(path: &Path, contents: impl AsRef<[u8]>, what: &str) -> Result<
 
 /// Fails when the file system of an output has no room for `bytes`.
 pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
-    if is_stdout(path) { Ok(()) } else { Ok(kernmill::memory::check_space(path, bytes)?) }
+    if is_stdout(path) { Ok(()) } else { Ok(kernmill::check_space(path, bytes)?) }
 }

@@ -3,8 +3,7 @@
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernmill::observe::{Observer, Progress, Unit};
-use kernmill_os::terminal;
-use kernmill_os::text::visible;
+use kernmill_tools::{terminal, visible};
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::given::GivenArgs;
-use kernmill::prompt::PromptSource;
+use kernmill_tools::prompt::PromptSource;
 use std::path::PathBuf;
 
 /// What to continue.

@@ -5,9 +5,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
-use kernmill::serve::Config as Scheduling;
 use kernmill::stage::{Place, Stage, address};
-use kernmill_server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
+use kernmill_tools::OF_THE_FIRST_STAGE;
+use kernmill_tools::serve::Config as Scheduling;
+use kernmill_tools::server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -122,9 +123,11 @@ impl Serve {
             tls: self.tls_certificate.zip(self.tls_key).map(|(certificate, key)| Tls { certificate, key }),
             ..Config::default()
         };
-        let stage = Stage::given(self.stage, self.peer, self.stage_key.as_deref(), self.host)?;
-        match stage.as_ref().is_some_and(Stage::waits) {
-            true => explicit.refuse(&Stage::OF_THE_FIRST, "the first stage alone has clients")?,
+        let stage =
+            self.stage.map(|place| Stage::new(place, self.peer, self.stage_key.as_deref(), self.host));
+        let (stage, waits) = (stage.transpose()?, self.stage.is_some_and(|place| place.number > 1));
+        match waits {
+            true => explicit.refuse(&OF_THE_FIRST_STAGE, "the first stage alone has clients")?,
             false => config.check().map_err(Failure::BadInput)?,
         }
         let quiet = self.model.compile.quiet;
@@ -136,7 +139,7 @@ impl Serve {
         (options.kv_yields, options.identity, options.stage) = (true, true, stage);
         options.chat_template = self.chat_template;
         options.sessions = config.sessions.is_some();
-        if let Some(stage) = options.stage.as_ref().filter(|stage| stage.waits()) {
+        if let Some(stage) = options.stage.as_ref().filter(|_| waits) {
             let greet = |greeting: &str| output::note_if(!quiet, greeting);
             let prepared = model.prepare(&options)?;
             return Ok(stage.serve(prepared, &options, config.address, greet)?);

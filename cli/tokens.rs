@@ -6,8 +6,8 @@ use crate::given::GivenArgs;
 use crate::output;
 use crate::progress::Terminal;
 use crate::prompt::PromptArgs;
-use kernmill::prompt::listed;
 use kernmill::{Opened, Options};
+use kernmill_tools::prompt::listed;
 
 /// Shows the token ids of a text, or the text of ids
 ///
@@ -32,7 +32,7 @@ impl Tokens {
         self.prompt.follow(&mut self.given, explicit)?;
         let located = self.given.resolve(explicit);
         let located = located.map_err(|failure| self.prompt.explained(failure, &self.given))?;
-        let options = Options { observer: Terminal::observer(false), ..Options::default() };
+        let options = Options::default().with(|options| options.observer = Terminal::observer(false));
         let mut model = Opened::open(located, &options)?;
         let tokenizer = model.tokenizer();
         let ids = self.prompt.source().read(&model, tokenizer.as_ref(), &[], model.longest_context())?.ids;

@@ -17,6 +17,7 @@ mod nano;
 mod oracle;
 mod plan;
 mod pull;
+mod requests;
 mod serve;
 mod smollm2;
 mod streams;

@@ -3,9 +3,8 @@
 #[cfg(feature = "compiler")]
 mod compiler;
 
-use kernmill::Error;
-use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{EngineError, PlanError};
+use kernmill::{Error, ErrorKind};
+use kernmill_tools::{EngineError, PlanError, TokenizerError};
 use std::path::Path;
 
 /// Why a command did not do its work.
@@ -44,11 +43,13 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        match error {
-            #[cfg(feature = "compiler")]
-            Error::Spec(error) => compiler::spec(&error),
-            Error::Work(message) => Failure::Work(message),
-            error => Failure::BadInput(error.to_string()),
+        #[cfg(feature = "compiler")]
+        if let Some(excerpt) = kernmill_tools::excerpt(&error) {
+            return Failure::Spec(excerpt);
+        }
+        match error.kind() {
+            ErrorKind::Work => Failure::Work(error.to_string()),
+            _ => Failure::BadInput(error.to_string()),
         }
     }
 }
@@ -66,4 +67,4 @@ macro_rules! as_in_library {
 #[cfg(feature = "compiler")]
 use as_in_library;
 
-as_in_library!(TokenizerError, PlanError, EngineError, kernmill::serve::Error);
+as_in_library!(TokenizerError, PlanError, EngineError, kernmill_tools::serve::Error);

@@ -1,10 +1,8 @@
 //! Sampling options of `kernmill run` and `kernmill chat`.
 
 use crate::failure::Failure;
-use crate::options::number;
-use kernmill_runtime::{Drafter, SamplerParams, TokenizerHandle};
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use kernmill_tools::values::{Seed, logit_bias, number, seed, top_k};
+use kernmill_tools::{Drafter, SamplerParams, TokenizerHandle};
 use std::path::PathBuf;
 
 /// How the next token is chosen.
@@ -47,43 +45,14 @@ pub struct SamplingArgs {
     draft_model: Option<PathBuf>,
 }
 
-/// `--seed`.
-#[derive(Clone, Copy, Debug)]
-enum Seed {
-    Fixed(u64),
-    Any,
-}
-
-fn seed(text: &str) -> Result<Seed, String> {
-    match text.parse() {
-        Ok(seed) => Ok(Seed::Fixed(seed)),
-        Err(_) if text == "-1" => Ok(Seed::Any),
-        Err(_) => Err(format!("expected a whole number from 0 to {}, or -1 for any", u64::MAX)),
-    }
-}
-
-fn top_k(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "expected a whole number from 1, or 0 for all tokens".to_owned())
-}
-
-fn logit_bias(text: &str) -> Result<(u32, f32), String> {
-    let parsed = text.split_once('=').and_then(|(id, bias)| Some((id.parse().ok()?, bias.parse().ok()?)));
-    parsed.ok_or_else(|| "expected ID=BIAS, such as 42=-1.5".to_owned())
-}
-
 impl SamplingArgs {
     /// What guesses how a text goes on.
     pub fn drafter(&self, of: Option<&TokenizerHandle>) -> kernmill::Result<Option<Box<dyn Drafter>>> {
-        kernmill::drafter::drafter(!self.no_drafts, self.draft_model.as_deref(), of)
+        kernmill_tools::drafter(!self.no_drafts, self.draft_model.as_deref(), of)
     }
 
     /// The runtime's parameters, with a seed, for a vocabulary of `vocab` tokens.
     pub fn params(&self, vocab: usize) -> Result<SamplerParams, Failure> {
-        let seed = match self.seed {
-            Seed::Fixed(seed) => seed,
-            // Short enough to be typed again.
-            Seed::Any => RandomState::new().build_hasher().finish() & u64::from(u32::MAX),
-        };
         let params = SamplerParams {
             temperature: self.temp,
             top_k: (self.top_k > 0).then_some(self.top_k),
@@ -93,7 +62,7 @@ impl SamplingArgs {
             presence_penalty: self.presence_penalty,
             frequency_penalty: self.frequency_penalty,
             logit_bias: self.logit_bias.clone(),
-            seed: Some(seed),
+            seed: Some(self.seed.value()),
         };
         params.check(vocab).map_err(|error| Failure::BadInput(error.to_string()))?;
         Ok(params)

@@ -10,10 +10,9 @@
 
 use kernmill::adapters::AdapterSource;
 use kernmill::locate::{locate, nano};
-use kernmill::synth::{AdapterShape, write_adapter};
-use kernmill::{
-    AdapterUse, Engine, Entry, LogitRow, Opened, Options, Result, Sampler, SamplerParams, SeqId, Steps,
-};
+use kernmill::{Opened, Options, Result};
+use kernmill_compiler::synth::{AdapterShape, write_adapter};
+use kernmill_runtime::{AdapterUse, Engine, Entry, LogitRow, Sampler, SamplerParams, SeqId, Steps};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -44,7 +43,7 @@ fn main() -> Result<()> {
         .collect();
 
     // One sequence for each adapter, and one without.
-    let options = Options { adapters: adapters.clone(), ..Options::default() };
+    let options = Options::default().with(|it| it.adapters = adapters.clone());
     let sequences = adapters.len() as u32 + 1;
     let mut opened = Opened::open(located, &options)?;
     let tokenizer = opened.tokenizer();

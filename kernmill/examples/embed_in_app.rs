@@ -20,8 +20,10 @@ impl Observer for Notes {
 
 fn main() -> Result<()> {
     // What is wrong is said in one line that names the file.
-    let options =
-        Options { observer: Arc::new(Notes), max_memory: Some(2_000_000_000), ..Options::default() };
+    let options = Options::default().with(|it| {
+        it.observer = Arc::new(Notes);
+        it.max_memory = Some(2_000_000_000);
+    });
     if let Err(error) = Model::open_with("no-such-model", &options, None) {
         println!("{error}");
     }

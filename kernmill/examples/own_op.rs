@@ -7,7 +7,8 @@
 #![allow(clippy::print_stdout)]
 
 use kernmill::locate::nano;
-use kernmill::{FusedSet, FusedSpec, Model, Opened, Options, Result, Sampling};
+use kernmill::{Model, Opened, Options, Result, Sampling};
+use kernmill_compiler::fuse::{FusedSet, FusedSpec};
 
 /// A projection and the addition behind it become one kernel: the sum is made while the product is still in
 /// registers.

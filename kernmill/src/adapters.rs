@@ -6,7 +6,6 @@ use kernmill_checkpoint::peft::check_files;
 use kernmill_plan::program::Program;
 use kernmill_runtime::adapter::AdapterLoader;
 use kernmill_runtime::{AdapterError, AdapterUse, Engine};
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -34,13 +33,6 @@ pub struct LoadedAdapter {
     pub seconds: f64,
 }
 
-impl LoadedAdapter {
-    /// The adapter as an object of a JSON report: `name`, `bytes`, `seconds`.
-    pub fn json(&self) -> Value {
-        json!({ "name": self.name, "bytes": self.bytes, "seconds": self.seconds })
-    }
-}
-
 /// Checks adapters before a model is loaded: that their names differ and their files are there.
 ///
 /// # Errors
@@ -48,7 +40,7 @@ impl LoadedAdapter {
 pub fn check(adapters: &[AdapterSource]) -> Result<()> {
     for (n, adapter) in adapters.iter().enumerate() {
         if adapters[..n].iter().any(|other| other.name == adapter.name) {
-            return Err(Error::BadInput(format!("--lora {}=... is given twice", adapter.name)));
+            return Err(Error::bad_input(format!("--lora {}=... is given twice", adapter.name)));
         }
         check_files(&adapter.directory)?;
     }
@@ -61,7 +53,7 @@ pub fn check(adapters: &[AdapterSource]) -> Result<()> {
 /// # Errors
 /// When an adapter does not fit, or the program was compiled without branches for adapters. The error is that
 /// of the first adapter at fault.
-pub fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
+pub(crate) fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
     if adapters.is_empty() {
         return Ok(());
     }
@@ -74,7 +66,7 @@ pub fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
 ///
 /// # Errors
 /// When an adapter cannot be read or does not fit, or memory is short.
-pub fn load(
+pub(crate) fn load(
     adapters: &[AdapterSource],
     engine: &mut Engine,
     observer: &dyn Observer,

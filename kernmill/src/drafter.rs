@@ -4,39 +4,22 @@ use crate::error::{Error, Result};
 use crate::locate::locate;
 use crate::model::Opened;
 use crate::options::Options;
-use kernmill_runtime::draft::{Drafter, ModelDrafter, SuffixDrafter};
+use kernmill_runtime::draft::ModelDrafter;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use std::path::Path;
 
 /// Longest text that a small model drafts, in tokens, as far as the model can.
 const CONTEXT: u32 = 8192;
 
-/// The drafter of a text: none without `drafts`; the small model at `model` if there is one; else one that
-/// looks for the text's end earlier in the text. `tokenizer` is that of the model whose text it is.
-///
-/// # Errors
-/// As those of [`model_drafter`].
-pub fn drafter(
-    drafts: bool,
-    model: Option<&Path>,
-    tokenizer: Option<&TokenizerHandle>,
-) -> Result<Option<Box<dyn Drafter>>> {
-    Ok(match model.filter(|_| drafts) {
-        Some(path) => Some(Box::new(model_drafter(path, tokenizer)?)),
-        None => drafts.then(SuffixDrafter::boxed),
-    })
-}
-
 /// A drafter that asks a small model: a plan, a checkpoint's directory, a GGUF file, or a spec whose weights
 /// lie beside it. It runs on one thread, while the large model waits.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), kernmill::Error> {
-/// use kernmill::Model;
-/// use kernmill::serve::Request;
+/// use kernmill::{Model, Request};
 ///
 /// let model = Model::open("large.plan")?;
-/// let drafter = kernmill::drafter::model_drafter("small.plan".as_ref(), model.tokenizer())?;
+/// let drafter = kernmill::model_drafter("small.plan".as_ref(), model.tokenizer())?;
 /// let request = Request::greedy(model.encode("A slice is")?, 100);
 /// let text = model.thread().text(Request { drafter: Some(Box::new(drafter)), ..request })?;
 /// # Ok(())
@@ -51,13 +34,13 @@ pub fn model_drafter(path: &Path, tokenizer: Option<&TokenizerHandle>) -> Result
     let name = path.display();
     let (Some(own), Some(other)) = (small.tokenizer(), tokenizer) else {
         let what = "drafts of a model need a tokenizer in both, so that their tokens can be compared";
-        return Err(Error::BadInput(format!("{name}: {what}")));
+        return Err(Error::bad_input(format!("{name}: {what}")));
     };
     if let Some((id, [own, other])) = difference(own.get()?, other.get()?, small.vocab() as u32) {
         let what = format!(
             "token {id} is {own:?}, and {other:?} in the model that it would draft for: both must have one vocabulary"
         );
-        return Err(Error::BadInput(format!("{name}: {what}")));
+        return Err(Error::bad_input(format!("{name}: {what}")));
     }
     let context = small.longest_context().min(CONTEXT);
     Ok(ModelDrafter::new(small.prepare(&options)?.load(&options, context, 1)?.engine))
@@ -73,7 +56,7 @@ fn difference(own: &Tokenizer, other: &Tokenizer, vocab: u32) -> Option<(u32, [S
 mod tests {
     use super::*;
     use crate::text::Model;
-    use kernmill_runtime::SamplerParams;
+    use kernmill_runtime::{Drafter, SamplerParams};
     use kernmill_serve::Request;
 
     fn nano() -> &'static Path {
@@ -85,7 +68,7 @@ mod tests {
         let options = Options { threads: Some(1), ..Options::default() };
         let model = Model::nano_with(&options).unwrap();
         let prompt = model.encode("A slice is").unwrap();
-        let drafter = drafter(true, Some(nano()), model.tokenizer()).unwrap().unwrap();
+        let drafter: Box<dyn Drafter> = Box::new(model_drafter(nano(), model.tokenizer()).unwrap());
         let mut checked = 0;
         for temperature in [0.0, 0.3, 1.0] {
             let sampler = SamplerParams { temperature, seed: Some(1), ..SamplerParams::default() };
@@ -106,7 +89,7 @@ mod tests {
     #[test]
     fn models_of_other_vocabularies_are_refused() {
         let refused = |tokenizer: Option<&TokenizerHandle>| {
-            drafter(true, Some(nano()), tokenizer).map(drop).unwrap_err().to_string()
+            model_drafter(nano(), tokenizer).map(drop).unwrap_err().to_string()
         };
         assert!(refused(None).contains("need a tokenizer in both"));
         let json = include_bytes!("../../model-specs/nano/tokenizer.json");
@@ -118,8 +101,7 @@ mod tests {
             refusal.contains("both must have one vocabulary") && refusal.contains("<|cull|>"),
             "{refusal}"
         );
-        let missing = drafter(true, Some(Path::new("no-such-model")), None).map(drop).unwrap_err();
+        let missing = model_drafter(Path::new("no-such-model"), None).map(drop).unwrap_err();
         assert!(missing.to_string().contains("no-such-model"), "{missing}");
-        assert!(drafter(false, Some(Path::new("no-such-model")), None).unwrap().is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! fetched. Nothing is downloaded here.
 
 use crate::error::{Error, Result};
-pub use crate::hub_name::HubName;
+pub(crate) use crate::hub_name::HubName;
 use crate::hub_name::is_gguf_of;
 use kernmill_os::files::read_regular_text;
 use std::env;
@@ -30,6 +30,11 @@ pub(crate) fn instead_of_path(path: &Path) -> Option<String> {
         .then(|| format!("If it is the name of a model on a hub: {}", name.how_to_fetch()))
 }
 
+/// How a model comes here whose name on a hub is `text`, as the end of a sentence; `None` if that is no name.
+pub fn how_to_fetch(text: &str) -> Option<String> {
+    HubName::of(text).map(|name| name.how_to_fetch())
+}
+
 /// How a model comes into the cache, as the end of a sentence.
 fn how_to_cache(name: &HubName) -> String {
     match cfg!(feature = "pull") {
@@ -53,13 +58,13 @@ pub fn resolve(path: &Path, looks: bool) -> Result<PathBuf> {
 /// A cache of Hugging Face's tools: `models--OWNER--NAME/snapshots/REVISION` has the files of a model, as
 /// links.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub(crate) struct Cache {
     dir: PathBuf,
 }
 
 impl Cache {
     /// The cache in the directory `dir`.
-    pub fn at(dir: PathBuf) -> Cache {
+    pub(crate) fn at(dir: PathBuf) -> Cache {
         Cache { dir }
     }
 
@@ -68,10 +73,10 @@ impl Cache {
     ///
     /// # Errors
     /// When neither a variable nor the home directory says where it is.
-    pub fn of_user() -> Result<Cache> {
+    pub(crate) fn of_user() -> Result<Cache> {
         let dir = place(&of_environment);
         let missing = "--hf-cache: neither HF_HUB_CACHE, HF_HOME nor HOME says where the cache is";
-        dir.map(Cache::at).ok_or_else(|| Error::BadInput(missing.to_owned()))
+        dir.map(Cache::at).ok_or_else(|| Error::bad_input(missing.to_owned()))
     }
 
     /// Where the files of a model are, and the notes about them.
@@ -90,7 +95,7 @@ impl Cache {
     ///
     /// # Errors
     /// When the model or the file is not there, or it has several revisions and none is `main`.
-    pub fn find(&self, name: &HubName) -> Result<PathBuf> {
+    pub(crate) fn find(&self, name: &HubName) -> Result<PathBuf> {
         let full = name.to_string();
         let repository = self.repository(name);
         let snapshots = repository.join("snapshots");
@@ -193,7 +198,8 @@ fn given(variable: &dyn Fn(&str) -> Option<OsString>, name: &str) -> Option<Path
 }
 
 /// Name of the model whose snapshot in a cache the directory `dir` is, if it is one.
-pub fn of_snapshot(dir: &Path) -> Option<String> {
+#[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "checkpoints alone are named so"))]
+pub(crate) fn of_snapshot(dir: &Path) -> Option<String> {
     let snapshots = dir.parent().filter(|dir| dir.ends_with("snapshots"))?;
     let repository = snapshots.parent()?.file_name()?.to_str()?;
     let (_, name) = repository.strip_prefix("models--")?.split_once("--")?;

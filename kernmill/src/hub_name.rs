@@ -39,7 +39,7 @@ const ENDS: [&str; 15] = [
 
 /// A model's name on a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HubName {
+pub(crate) struct HubName {
     /// Whose it is on Hugging Face's hub, where the text tells it.
     pub owner: Option<String>,
     /// The model. Of an address elsewhere all of it.
@@ -53,16 +53,7 @@ pub struct HubName {
 
 impl HubName {
     /// Reads a text that may be the name of a model, whether or not a file has that name too.
-    ///
-    /// ```
-    /// use kernmill::hub::HubName;
-    /// let name = HubName::of("https://huggingface.co/acme/tiny-GGUF:Q4_K_M").unwrap();
-    /// assert_eq!(name.repository(), "acme/tiny-GGUF");
-    /// assert_eq!(name.file.as_deref(), Some("Q4_K_M"));
-    /// assert_eq!(HubName::of("llama3.2:1b").unwrap().owner, None);
-    /// assert_eq!(HubName::of("acme/../tiny"), None);
-    /// ```
-    pub fn of(text: &str) -> Option<HubName> {
+    pub(crate) fn of(text: &str) -> Option<HubName> {
         let scheme = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme));
         let plain = scheme.unwrap_or(text);
         let on_hub = HUBS.iter().find_map(|hub| plain.strip_prefix(hub));
@@ -106,13 +97,13 @@ impl HubName {
     }
 
     /// Owner and name, without a file.
-    pub fn repository(&self) -> String {
+    pub(crate) fn repository(&self) -> String {
         let owner = self.owner.as_ref().map_or(String::new(), |owner| format!("{owner}/"));
         owner + &self.name
     }
 
     /// How the model comes here, as the end of a sentence.
-    pub fn how_to_fetch(&self) -> String {
+    pub(crate) fn how_to_fetch(&self) -> String {
         let name = &self.name;
         let whose = if self.owner.is_none() { " with the name's owner for ORG" } else { "" };
         if SCHEMES.iter().any(|scheme| name.starts_with(scheme)) {

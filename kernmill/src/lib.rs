@@ -36,69 +36,49 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod adapters;
-#[cfg(feature = "compiler")]
-mod cache;
 pub mod chat;
 #[cfg(feature = "compiler")]
-pub mod compile;
-pub mod constrain;
+pub mod compiler;
+#[cfg(not(feature = "compiler"))]
+#[path = "compiler/without.rs"]
+pub mod compiler;
+mod constrain;
 mod disk;
-pub mod drafter;
+mod drafter;
 mod error;
-pub mod hub;
+mod hub;
 mod hub_name;
-pub mod interrupt;
-pub mod lines;
 pub mod locate;
-#[cfg(feature = "compiler")]
-pub mod machine;
-pub mod memory;
-#[cfg(feature = "compiler")]
-pub mod merge;
+mod memory;
 mod model;
-pub mod nano;
+mod nano;
 pub mod observe;
 mod options;
-pub mod plan;
-pub mod prompt;
+mod plan;
 #[cfg(feature = "pull")]
 pub mod pull;
-#[cfg(feature = "compiler")]
-pub mod regenerate;
-pub mod serve;
-#[cfg(feature = "compiler")]
-pub mod source;
 pub mod stage;
 mod stage_server;
+mod target;
 mod text;
-pub mod tokens;
-pub mod tools;
 
-pub use error::{Error, Result};
+pub use compiler::CompileOptions;
 #[cfg(feature = "compiler")]
-pub use kernmill_compiler::{
-    fuse::{FusedSet, FusedSpec},
-    quant::Preset,
-    synth,
-};
-pub use kernmill_os::foreign;
-pub use kernmill_os::output::{GoneOnWith, NewFile};
-pub use kernmill_plan::kv::{KvFormat, KvFormats, KvPair, KvRequest};
-pub use kernmill_plan::target::{Level, Tuning};
-/// The runtime: the engine, its steps and sequences, the KV cache, sampling.
-pub use kernmill_runtime as runtime;
-pub use kernmill_runtime::{
-    AdapterUse, Engine, EngineError, Entry, LogitRow, LogitRows, Logprobs, RowSink, Sampler, SamplerParams,
-    SeqId, StepStats, Steps, TokenMask,
-};
-pub use kernmill_serve::{Answer, Finish, Text};
-#[cfg(feature = "compiler")]
-pub use model::OpenedSource;
+pub use compiler::{FusedSet, Preset};
+pub use constrain::lexicon;
+pub use drafter::model_drafter;
+pub use error::{Error, ErrorKind, Result};
+pub use hub::{how_to_fetch, resolve as of_hub};
+pub use kernmill_constrain::Rule;
+pub use kernmill_plan::target::Level;
+pub use kernmill_runtime::{Engine, PlanImage, SamplerParams, TokenizerHandle};
+pub use kernmill_serve::{Answer, Config, Finish, Request, ServingThread, Text};
+pub use memory::{check_space, context};
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
-#[cfg(feature = "compiler")]
-pub use options::{CompileOptions, DEFAULT_CHUNK};
-pub use options::{DEFAULT_KV_DISK_BYTES, Options, Target};
-pub use text::{Model, Sampling};
+pub use options::{DEFAULT_CHUNK, Options};
+pub use plan::{PlanModel, why};
+pub use target::Target;
+pub use text::{About, Model, Sampling};
 
 /// The code of `docs/user/embedding.md`, as tests.
 #[cfg(all(doctest, feature = "compiler"))]

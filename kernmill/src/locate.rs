@@ -1,27 +1,20 @@
 //! Which model a path names, told by what is in the files: a plan, a checkpoint, a GGUF file, a spec.
 
+use crate::compiler::instead_of_config;
 use crate::error::{Error, Result};
 use crate::hub;
 use kernmill_checkpoint::file_kind::FileKind;
-#[cfg(feature = "compiler")]
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
-#[cfg(feature = "compiler")]
 use kernmill_checkpoint::{Checkpoint, INDEX_FILE, SINGLE_FILE};
-#[cfg(feature = "compiler")]
-use kernmill_compiler::import::instead_of_config;
 use kernmill_os::files::lead_to_same_file;
-#[cfg(feature = "compiler")]
 use kernmill_os::output::directory;
-#[cfg(feature = "compiler")]
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Name of a spec that lies in a checkpoint's directory. It is for models that no `config.json` can describe.
-#[cfg(feature = "compiler")]
 pub const SPEC_FILE: &str = "kernmill.toml";
 /// Name of the file that describes a published checkpoint.
-#[cfg(feature = "compiler")]
-pub const CONFIG_FILE: &str = "config.json";
+pub(crate) const CONFIG_FILE: &str = "config.json";
 
 /// The files of a model that was found.
 #[derive(Debug)]
@@ -29,13 +22,11 @@ pub enum Located {
     /// The path of a plan.
     Plan(PathBuf),
     /// The files of a model that is compiled in this process.
-    #[cfg(feature = "compiler")]
     Source(SourceFiles),
 }
 
 /// The files of a model that is compiled in this process. Without spec and weights, they stand for the
 /// embedded nano model.
-#[cfg(feature = "compiler")]
 #[derive(Clone, Debug, Default)]
 pub struct SourceFiles {
     /// A spec file. Without it, the weights say what the model is.
@@ -52,19 +43,17 @@ impl Located {
     pub fn check_apart(&self, output: &Path) -> Result<()> {
         match self {
             Located::Plan(plan) => apart(std::slice::from_ref(plan), output),
-            #[cfg(feature = "compiler")]
             Located::Source(files) => files.check_apart(output),
         }
     }
 }
 
-#[cfg(feature = "compiler")]
 impl SourceFiles {
     /// Refuses a place for an output where one of the model's own files is, which it would replace.
     ///
     /// # Errors
     /// When it is such a place.
-    pub fn check_apart(&self, output: &Path) -> Result<()> {
+    pub(crate) fn check_apart(&self, output: &Path) -> Result<()> {
         // Most outputs are new, and no file has to be opened for them.
         if !output.exists() {
             return Ok(());
@@ -93,7 +82,6 @@ fn apart(files: &[PathBuf], output: &Path) -> Result<()> {
 }
 
 /// The embedded nano model.
-#[cfg(feature = "compiler")]
 pub fn nano() -> Located {
     Located::Source(SourceFiles::default())
 }
@@ -104,8 +92,9 @@ pub fn nano() -> Located {
 /// # fn main() -> Result<(), kernmill::Error> {
 /// use kernmill::locate::{Located, locate};
 /// # let dir = tempfile::tempdir().unwrap();
-/// # std::fs::write(dir.path().join("kernmill.toml"), kernmill::nano::SPEC).unwrap();
-/// # std::fs::write(dir.path().join("model.safetensors"), kernmill::nano::WEIGHTS).unwrap();
+/// # let nano = std::path::Path::new("../model-specs/nano");
+/// # std::fs::copy(nano.join("nano.toml"), dir.path().join("kernmill.toml")).unwrap();
+/// # std::fs::copy(nano.join("model.safetensors"), dir.path().join("model.safetensors")).unwrap();
 /// // A directory with a checkpoint. A plan, a GGUF file or a spec will do as well.
 /// let located = locate(dir.path())?;
 /// assert!(matches!(located, Located::Source(files) if files.weights.is_some()));
@@ -118,19 +107,15 @@ pub fn nano() -> Located {
 pub fn locate(path: &Path) -> Result<Located> {
     match look(path)? {
         Content::File(FileKind::Plan) => Ok(Located::Plan(path.to_owned())),
-        #[cfg(feature = "compiler")]
+        content if !cfg!(feature = "compiler") => Err(no_plan(path, &content)),
         Content::File(FileKind::Text) => Ok(Located::Source(of_spec(path, None)?)),
-        #[cfg(feature = "compiler")]
         content => Ok(Located::Source(of_checkpoint(path, content, None)?)),
-        #[cfg(not(feature = "compiler"))]
-        content => Err(no_plan(path, &content)),
     }
 }
 
 /// The error for a model at `path` that is no plan, in a kernmill without the compiler. `content` is what
 /// lies at `path`.
-#[cfg(not(feature = "compiler"))]
-pub fn no_plan(path: &Path, content: &Content) -> Error {
+fn no_plan(path: &Path, content: &Content) -> Error {
     let is = match content {
         Content::Directory => "it is a directory",
         Content::Stream => "it is a pipe or a device",
@@ -143,7 +128,6 @@ pub fn no_plan(path: &Path, content: &Content) -> Error {
 ///
 /// # Errors
 /// When a path names nothing, or no spec or no weights.
-#[cfg(feature = "compiler")]
 pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFiles> {
     let spec = spec.map(spec_file).transpose()?;
     match (weights, spec) {
@@ -162,7 +146,6 @@ pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFil
 ///
 /// # Errors
 /// When there is nothing at `weights`, or no checkpoint.
-#[cfg(feature = "compiler")]
 pub fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
     with_spec(Some(spec.to_owned()), weights.map(checkpoint).transpose()?)
 }
@@ -172,7 +155,6 @@ pub fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
 ///
 /// # Errors
 /// When there is no checkpoint, or nothing says what model it is and no spec is given.
-#[cfg(feature = "compiler")]
 pub fn of_checkpoint(path: &Path, content: Content, spec: Option<&Path>) -> Result<SourceFiles> {
     let weights = checkpoint_in(path, content)?;
     let spec = match spec {
@@ -183,7 +165,6 @@ pub fn of_checkpoint(path: &Path, content: Content, spec: Option<&Path>) -> Resu
 }
 
 /// A spec that lies in a checkpoint's directory belongs to that checkpoint.
-#[cfg(feature = "compiler")]
 fn with_spec(spec: Option<PathBuf>, weights: Option<PathBuf>) -> Result<SourceFiles> {
     let beside =
         spec.as_deref().filter(|spec| spec.file_name() == Some(OsStr::new(SPEC_FILE))).map(directory);
@@ -191,7 +172,6 @@ fn with_spec(spec: Option<PathBuf>, weights: Option<PathBuf>) -> Result<SourceFi
     Ok(SourceFiles { spec, weights })
 }
 
-#[cfg(feature = "compiler")]
 fn has_weights(dir: &Path) -> bool {
     [SINGLE_FILE, INDEX_FILE].iter().any(|file| dir.join(file).exists())
 }
@@ -234,7 +214,6 @@ fn not_there(path: &Path, error: &std::io::Error) -> Error {
 }
 
 /// The checkpoint that `--weights` names.
-#[cfg(feature = "compiler")]
 fn checkpoint(path: &Path) -> Result<PathBuf> {
     match look(path)? {
         Content::File(FileKind::Plan) => Err(Error::input(
@@ -249,7 +228,6 @@ fn checkpoint(path: &Path) -> Result<PathBuf> {
 }
 
 /// The checkpoint that a directory or file is, or belongs to.
-#[cfg(feature = "compiler")]
 fn checkpoint_in(path: &Path, content: Content) -> Result<PathBuf> {
     match content {
         Content::Directory | Content::File(FileKind::Gguf) => Ok(path.to_owned()),
@@ -280,7 +258,6 @@ fn checkpoint_in(path: &Path, content: Content) -> Result<PathBuf> {
 
 /// The spec that a checkpoint brings beside its weights, if it does not say by `config.json` or as GGUF file
 /// what it is.
-#[cfg(feature = "compiler")]
 fn own_spec(weights: &Path) -> Result<Option<PathBuf>> {
     if !weights.is_dir() {
         return Ok(None);
@@ -313,7 +290,6 @@ fn own_spec(weights: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// The file that `--spec` names.
-#[cfg(feature = "compiler")]
 fn spec_file(path: &Path) -> Result<PathBuf> {
     match look(path)? {
         Content::Stream | Content::File(FileKind::Text | FileKind::Empty) => Ok(path.to_owned()),
@@ -325,20 +301,14 @@ fn spec_file(path: &Path) -> Result<PathBuf> {
     }
 }
 
-#[cfg(feature = "compiler")]
 impl SourceFiles {
-    /// Whether there is a spec but no weights.
-    pub fn lacks_weights(&self) -> bool {
-        self.spec.is_some() && self.weights.is_none()
-    }
-
     /// Checks that there are weights, or that the model is the embedded one.
     ///
     /// # Errors
     /// When there is a spec but no weights.
     pub fn need_weights(&self) -> Result<()> {
         match (&self.spec, &self.weights) {
-            (Some(spec), None) => Err(Error::BadInput(format!(
+            (Some(spec), None) => Err(Error::bad_input(format!(
                 "--weights is missing: {spec} is a spec, which has no weights; give a checkpoint of it with --weights, or have \
                  random weights made with `kernmill synth {spec} -o DIR`",
                 spec = spec.display()

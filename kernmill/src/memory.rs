@@ -13,11 +13,6 @@ use kernmill_runtime::kv::{KvBudget, KvShape};
 use kernmill_runtime::stages::StageShare;
 use std::path::Path;
 
-/// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
-/// pages again and again.
-#[cfg(feature = "compiler")]
-const COMPILER_MEMORY: u64 = 20 << 20;
-
 /// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`; never
 /// more than `longest`, the model's longest.
 ///
@@ -27,36 +22,16 @@ pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
     match asked {
         Some(context) if !(1..=longest).contains(&context) => {
             let what = format!("--context is {context}, expected 1 to {longest}, the model's longest");
-            Err(Error::BadInput(what))
+            Err(Error::bad_input(what))
         }
         Some(context) => Ok(context),
         None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
     }
 }
 
-/// Checks that at least 20 MiB of memory are available, which compiling the smallest model takes.
-///
-/// # Errors
-/// When less is available.
-#[cfg(feature = "compiler")]
-pub fn check_compiler_memory() -> Result<()> {
-    enough_to_compile(available_memory())
-}
-
-#[cfg(feature = "compiler")]
-fn enough_to_compile(available: Option<u64>) -> Result<()> {
-    match available.filter(|available| *available < COMPILER_MEMORY) {
-        Some(available) => Err(Error::Work(format!(
-            "not enough memory: {available} bytes are available, compiling takes at least {COMPILER_MEMORY}: raise the \
-             limit of the control group (memory.max), or compile a plan elsewhere"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// Whether a model's weights take memory of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WeightsIn {
+pub(crate) enum WeightsIn {
     /// In memory of their own.
     Memory,
     /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on
@@ -101,23 +76,12 @@ fn kv_within(layers: &KvLayers, shape: KvShape, all: u64, left: u64) -> KvShape 
     KvShape { budget: KvBudget::Bytes(least), ..shape }
 }
 
-/// Checks that there is memory enough to run `program`: KV cache and working memory of `threads` workers, and
-/// the weights unless they are mapped from a file. `limit` is a number of bytes that may not be exceeded;
-/// mapped weights count for it too.
+/// Checks that there is memory enough to run `program`, or a stage's `share` of it: KV cache and working
+/// memory of `threads` workers, and the weights unless they are mapped from a file. `limit` is a number of
+/// bytes that may not be exceeded; mapped weights count for it too.
 ///
 /// # Errors
 /// When more is needed than is available, or than `limit`. The message says how much each part takes.
-pub fn check_memory(
-    program: &Program,
-    shape: KvShape,
-    threads: usize,
-    limit: Option<u64>,
-    weights: WeightsIn,
-) -> Result<()> {
-    check_share(program, shape, threads, limit, weights, None)
-}
-
-/// Does as [`check_memory`] for a stage.
 pub(crate) fn check_share(
     program: &Program,
     shape: KvShape,
@@ -127,7 +91,7 @@ pub(crate) fn check_share(
     share: Option<&StageShare>,
 ) -> Result<()> {
     if let Some(least) = shape.least_budget(&program.model.kv) {
-        return Err(Error::BadInput(format!(
+        return Err(Error::bad_input(format!(
             "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {:.3} GB: give more, or \
              lower --context or --chunk",
             shape.context,
@@ -145,7 +109,7 @@ pub(crate) fn check_share(
     let available = available_memory().unwrap_or(u64::MAX);
     let gb = |bytes: u64| bytes as f64 / 1e9;
     let refused = |needed: u64, allowed: u64| {
-        Err(Error::BadInput(format!(
+        Err(Error::bad_input(format!(
             "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
              --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or --kv-format int8, or \
              take a smaller model",
@@ -179,7 +143,7 @@ pub(crate) fn lock(weights: &WeightRegion) -> Result<()> {
 }
 
 fn not_locked(bytes: u64, because: &str) -> Error {
-    Error::BadInput(format!(
+    Error::bad_input(format!(
         "--mlock: {bytes} bytes of weights cannot be locked in memory: {because}: raise the limit (ulimit -l unlimited, \
          LimitMEMLOCK=infinity of systemd, --ulimit memlock=-1 of containers), or leave out --mlock"
     ))
@@ -196,24 +160,6 @@ pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::input(dir, format!("not enough disk space: {bytes} bytes needed, {free} free")))
-}
-
-/// A number of bytes, with K, M, G or T for powers of 1000.
-///
-/// # Errors
-/// When the text is no such number.
-pub fn size(text: &str) -> std::result::Result<u64, String> {
-    let (digits, factor) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 1e3),
-        Some((at, 'M' | 'm')) => (&text[..at], 1e6),
-        Some((at, 'G' | 'g')) => (&text[..at], 1e9),
-        Some((at, 'T' | 't')) => (&text[..at], 1e12),
-        _ => (text, 1.0),
-    };
-    match digits.parse::<f64>() {
-        Ok(number) if number.is_finite() && number >= 0.0 => Ok((number * factor) as u64),
-        _ => Err("expected a number of bytes, such as 800M or 15G".to_owned()),
-    }
 }
 
 #[cfg(test)]
@@ -269,18 +215,6 @@ mod tests {
             let shape = kv_within(&layers, shape, all, left);
             assert_eq!(shape.least_budget(&layers), None, "one sequence has room");
             assert!(bytes(&layers, shape) < one + one / 3, "and little more than that is taken");
-        }
-    }
-
-    #[cfg(feature = "compiler")]
-    #[test]
-    fn memory_that_no_compilation_gets_by_with_is_refused() {
-        for available in [None, Some(COMPILER_MEMORY), Some(u64::MAX)] {
-            enough_to_compile(available).unwrap();
-        }
-        for available in [0, 1 << 20, 16 << 20, COMPILER_MEMORY - 1] {
-            let error = enough_to_compile(Some(available)).unwrap_err().to_string();
-            assert!(error.starts_with("not enough memory: ") && error.contains("memory.max"), "{error}");
         }
     }
 }

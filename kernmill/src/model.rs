@@ -1,31 +1,17 @@
 //! From a path to a model that runs, in three steps: [`Opened`], [`Prepared`], [`Loaded`].
 
 use crate::adapters::{self, LoadedAdapter};
-#[cfg(feature = "compiler")]
-use crate::cache;
 use crate::chat::given_or;
+use crate::compiler::{Compiled, CompiledModel, Found, Made, OpenedSource, SourceModel};
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::locate::Located;
 use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
-#[cfg(feature = "compiler")]
-use crate::nano;
-#[cfg(feature = "compiler")]
-use crate::observe::Unit;
 use crate::options::Options;
 use crate::plan::PlanModel;
-#[cfg(feature = "compiler")]
-use crate::source::SourceModel;
-#[cfg(feature = "compiler")]
-use kernmill_compiler::{
-    pack::region::build_weights,
-    pipeline::{Compiled, compile},
-    weights::Weights,
-};
 use kernmill_kv_store::{Layout, Store};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
-use kernmill_plan::target::Level;
 
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
@@ -33,16 +19,15 @@ use kernmill_runtime::{perf, vtune};
 use kernmill_serve::{Config, Serving};
 
 use std::path::PathBuf;
-#[cfg(feature = "compiler")]
-use std::time::Instant;
 
 /// A model whose files have been opened and checked. Its weights have not been read.
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
-/// use kernmill::{Entry, LogitRow, Opened, Options, Steps, locate::nano};
+/// use kernmill::{Opened, Options, locate::nano};
+/// use kernmill_runtime::{Entry, LogitRow, Steps};
 ///
-/// let options = Options { threads: Some(1), ..Options::default() };
+/// let options = Options::default().with(|it| it.threads = Some(1));
 /// let opened = Opened::open(nano(), &options)?; // or locate("gpt-oss-20b.plan")?
 /// // Two sequences of up to 128 tokens.
 /// let mut engine = opened.prepare(&options)?.load(&options, 128, 2)?.engine;
@@ -56,25 +41,11 @@ pub enum Opened {
     /// A plan: the model was compiled before.
     Plan(Box<PlanModel>),
     /// A checkpoint or GGUF file: the model is compiled in this process.
-    #[cfg(feature = "compiler")]
     Source(Box<OpenedSource>),
 }
 
-/// A model that is compiled in this process, and the level that it is compiled for.
-#[cfg(feature = "compiler")]
-pub struct OpenedSource {
-    /// The model's files.
-    pub model: SourceModel,
-    /// Level that the model is compiled for, which this CPU can run.
-    pub level: Level,
-    /// Where the model's plan is to be kept.
-    kept: Option<PathBuf>,
-    /// Tokenizer of the model, once it was asked for.
-    tokenizer: Option<TokenizerHandle>,
-}
-
 impl Opened {
-    /// Opens the files of a model and checks everything but the weights. With [`Options::plan_cache`], a
+    /// Opens the files of a model and checks everything but the weights. With `options.compile.plan_cache`, a
     /// model that was compiled before is a plan.
     ///
     /// # Errors
@@ -85,22 +56,10 @@ impl Opened {
         options.note_threads();
         match located {
             Located::Plan(path) => Ok(Opened::Plan(Box::new(PlanModel::open(&path, options)?))),
-            #[cfg(feature = "compiler")]
-            Located::Source(files) => {
-                let fused = options.compile.fused.clone();
-                if files.lacks_weights() {
-                    // A text that is no spec says so first.
-                    crate::source::SpecSource::of(&files, fused.clone())?.graph()?;
-                    files.need_weights()?;
-                }
-                let level = options.target.runnable_level(options.compile.preset, &*options.observer)?;
-                let model = SourceModel::open(&files, fused)?;
-                let kept = cache::place(&model, level, options)?;
-                if let Some(plan) = kept.as_deref().and_then(|path| cache::open(path, options)) {
-                    return Ok(Opened::Plan(Box::new(plan)));
-                }
-                Ok(Opened::Source(Box::new(OpenedSource { model, level, kept, tokenizer: None })))
-            }
+            Located::Source(files) => Ok(match OpenedSource::open(&files, options)? {
+                Found::Source(source) => Opened::Source(source),
+                Found::Kept(plan) => Opened::Plan(plan),
+            }),
         }
     }
 
@@ -108,8 +67,7 @@ impl Opened {
     pub fn vocab(&self) -> usize {
         match self {
             Opened::Plan(plan) => plan.program().model.vocab as usize,
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => source.model.graph.vocab,
+            Opened::Source(source) => source.vocab(),
         }
     }
 
@@ -117,8 +75,7 @@ impl Opened {
     pub fn longest_context(&self) -> u32 {
         match self {
             Opened::Plan(plan) => plan.program().model.max_context,
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => source.model.graph.max_context as u32,
+            Opened::Source(source) => source.longest_context(),
         }
     }
 
@@ -135,8 +92,7 @@ impl Opened {
     pub fn example(&self) -> Option<&'static str> {
         match self {
             Opened::Plan(plan) => plan.example(),
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => source.model.embedded.then_some(nano::PROMPT),
+            Opened::Source(source) => source.example(),
         }
     }
 
@@ -145,13 +101,7 @@ impl Opened {
     pub fn tokenizer(&mut self) -> Option<TokenizerHandle> {
         match self {
             Opened::Plan(plan) => plan.tokenizer(),
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => {
-                if source.tokenizer.is_none() {
-                    source.tokenizer = source.model.tokenizer();
-                }
-                source.tokenizer.clone()
-            }
+            Opened::Source(source) => source.tokenizer(),
         }
     }
 
@@ -159,8 +109,7 @@ impl Opened {
     pub fn leave_tokenizer(&mut self) {
         match self {
             Opened::Plan(plan) => plan.leave_tokenizer(),
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => source.tokenizer = None,
+            Opened::Source(source) => source.leave_tokenizer(),
         }
     }
 
@@ -168,8 +117,7 @@ impl Opened {
     pub fn tokenizer_note(&self) -> Option<String> {
         match self {
             Opened::Plan(_) => None,
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => source.model.texts.note(),
+            Opened::Source(source) => source.tokenizer_note(),
         }
     }
 
@@ -177,8 +125,7 @@ impl Opened {
     pub fn chat_note(&self) -> Option<&'static str> {
         let templates = match self {
             Opened::Plan(plan) => plan.image().chat_templates(),
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => &source.model.chat_templates,
+            Opened::Source(source) => source.chat_templates(),
         };
         (self.example().is_none() && !templates.templates.is_empty())
             .then_some("the model has a form for conversations, in which `kernmill chat MODEL` answers; here the text goes on")
@@ -191,21 +138,19 @@ impl Opened {
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
         match self {
             Opened::Plan(plan) => Ok(plan.plan().metadata().end_tokens.clone()),
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => source.model.end_tokens(),
+            Opened::Source(source) => source.end_tokens(),
         }
     }
 
     /// Compiles the model, unless it is a plan.
     ///
     /// # Errors
-    /// When the model cannot be compiled, its plan cannot be written to [`Options::plan_cache`], or
+    /// When the model cannot be compiled, its plan cannot be written to `options.compile.plan_cache`, or
     /// [`Options::chat_template`] is no template.
     pub fn prepare(self, options: &Options) -> Result<Prepared> {
         let own = match &self {
             Opened::Plan(plan) => plan.image().chat_templates(),
-            #[cfg(feature = "compiler")]
-            Opened::Source(source) => &source.model.chat_templates,
+            Opened::Source(source) => source.chat_templates(),
         };
         let chat_templates = given_or(options.chat_template.as_deref(), own)?;
         let (kind, times) = self.compiled(options)?;
@@ -213,32 +158,18 @@ impl Opened {
     }
 
     fn compiled(self, options: &Options) -> Result<(Kind, Times)> {
-        #[cfg(not(feature = "compiler"))]
-        let _ = options;
         match self {
             Opened::Plan(plan) => {
                 let (compile, open) = plan.times();
                 Ok((Kind::Plan(plan), Times { compile, open, ..Times::default() }))
             }
-            #[cfg(feature = "compiler")]
             Opened::Source(source) => {
-                let start = Instant::now();
-                if let Some(path) = &source.kept {
-                    let mut plan = Box::new(cache::fill(&source.model, source.level, path, options)?);
-                    if source.tokenizer.is_some() {
-                        plan.tokenizer();
-                    }
-                    let times = Times { compile: start.elapsed().as_secs_f64(), ..Times::default() };
-                    return Ok((Kind::Plan(plan), times));
-                }
-                let preset = options.compile.preset;
-                let choices = source.model.choices(preset, options.threads(), &*options.observer)?;
-                let choose = start.elapsed().as_secs_f64();
-                let start = Instant::now();
-                let compiler = options.compile.at(source.level, options.chunk(), choices);
-                let compiled = Box::new(compile(&source.model.graph, &compiler)?);
-                let times = Times { choose, compile: start.elapsed().as_secs_f64(), ..Times::default() };
-                Ok((Kind::Compiled { source, compiled }, times))
+                let (made, [choose, compile]) = source.compile(options)?;
+                let kind = match made {
+                    Made::Compiled(model) => Kind::Compiled(model),
+                    Made::Kept(plan) => Kind::Plan(plan),
+                };
+                Ok((kind, Times { choose, compile, ..Times::default() }))
             }
         }
     }
@@ -254,11 +185,7 @@ pub struct Prepared {
 
 enum Kind {
     Plan(Box<PlanModel>),
-    #[cfg(feature = "compiler")]
-    Compiled {
-        source: Box<OpenedSource>,
-        compiled: Box<Compiled>,
-    },
+    Compiled(Box<CompiledModel>),
 }
 
 /// Where the code of a [`Prepared`] model came from.
@@ -266,7 +193,6 @@ pub enum Origin<'a> {
     /// A plan file.
     Plan(&'a PlanModel),
     /// A compilation in this process: the model's files, and what the compiler made of them.
-    #[cfg(feature = "compiler")]
     Compiled(&'a SourceModel, &'a Compiled),
 }
 
@@ -288,8 +214,10 @@ impl Prepared {
     pub fn origin(&self) -> Origin<'_> {
         match &self.kind {
             Kind::Plan(plan) => Origin::Plan(plan),
-            #[cfg(feature = "compiler")]
-            Kind::Compiled { source, compiled } => Origin::Compiled(&source.model, compiled),
+            Kind::Compiled(model) => {
+                let (source, compiled) = model.origin();
+                Origin::Compiled(source, compiled)
+            }
         }
     }
 
@@ -297,8 +225,7 @@ impl Prepared {
     pub fn program(&self) -> &Program {
         match &self.kind {
             Kind::Plan(plan) => plan.program(),
-            #[cfg(feature = "compiler")]
-            Kind::Compiled { compiled, .. } => &compiled.program,
+            Kind::Compiled(model) => model.program(),
         }
     }
 
@@ -322,8 +249,7 @@ impl Prepared {
                 let largest = program.classes.last().map_or(1, |class| class.max_tokens);
                 options.chunk.unwrap_or(largest).min(context).min(largest)
             }
-            #[cfg(feature = "compiler")]
-            Kind::Compiled { .. } => options.chunk().min(context),
+            Kind::Compiled(_) => options.chunk().min(context),
         };
         let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
         let shape = kv_shape(program, shape, threads, options, share.as_ref());
@@ -349,38 +275,18 @@ impl Prepared {
     fn weights_in(&self) -> WeightsIn {
         match &self.kind {
             Kind::Plan(_) => WeightsIn::File,
-            #[cfg(feature = "compiler")]
-            Kind::Compiled { .. } => WeightsIn::Memory,
+            Kind::Compiled(_) => WeightsIn::Memory,
         }
     }
 
     fn into_parts(self, options: &Options) -> Result<(PlanImage, Times)> {
-        #[cfg(not(feature = "compiler"))]
-        let _ = options;
         match self.kind {
             Kind::Plan(plan) => {
                 Ok((plan.image().clone().with_chat_templates(self.chat_templates), self.times))
             }
-            #[cfg(feature = "compiler")]
-            Kind::Compiled { source, compiled } => {
-                let threads = options.threads();
-                let start = Instant::now();
-                let OpenedSource { model, tokenizer, .. } = *source;
-                let progress = options.observer.begin("packing weights", Unit::Bytes, compiled.layout.bytes);
-                let weights = Weights::new(&model.graph, &model.checkpoint)?;
-                let packed = build_weights(&compiled, &weights, threads, &|bytes| progress.advance(bytes));
-                drop(progress);
-                let packed = packed?;
-                let identity = disk::identity(&model, &compiled, &packed, options);
-                // SAFETY: the compiler of this process made the program.
-                let image = unsafe { PlanImage::generated(compiled.program, packed) };
-                let image = image.with_tokenizer(tokenizer).with_chat_templates(self.chat_templates);
-                let image = match identity {
-                    Some(identity) => image.with_identity(identity),
-                    None => image,
-                };
-                let times = Times { pack: start.elapsed().as_secs_f64(), ..self.times };
-                Ok((image, times))
+            Kind::Compiled(model) => {
+                let (image, pack) = model.into_image(self.chat_templates, options)?;
+                Ok((image, Times { pack, ..self.times }))
             }
         }
     }
@@ -397,19 +303,9 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The instruction-set level of the code.
-    pub fn level(&self) -> Level {
-        self.image.program().level
-    }
-
-    /// The size of the packed weights, in bytes.
-    pub fn weight_bytes(&self) -> u64 {
-        self.image.program().weight_bytes
-    }
-
     /// The name of the model's rows in sessions and stores of KV blocks; `None` for a model that was compiled
     /// in this process without [`Options::sessions`] or [`Options::kv_disk`].
-    pub fn kv_layout(&self) -> Option<Layout> {
+    pub(crate) fn kv_layout(&self) -> Option<Layout> {
         self.image.identity().map(|identity| self.engine.kv_layout(&identity))
     }
 

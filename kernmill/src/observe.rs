@@ -32,7 +32,7 @@ pub trait Progress: Sync {
 ///     }
 /// }
 ///
-/// let options = kernmill::Options { observer: std::sync::Arc::new(Notes), ..Default::default() };
+/// let options = kernmill::Options::default().with(|it| it.observer = std::sync::Arc::new(Notes));
 /// ```
 pub trait Observer: Send + Sync {
     /// Receives a note about something that the user may not have meant: one sentence without its full stop.

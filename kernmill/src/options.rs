@@ -1,22 +1,12 @@
 //! How a model is compiled and run.
 
 use crate::adapters::AdapterSource;
+use crate::compiler::CompileOptions;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Silent};
 use crate::stage::Stage;
-#[cfg(feature = "compiler")]
-use kernmill_compiler::{
-    fuse::FusedSet, machine::Description, pipeline, quant::Preset, quant::choose::FormatChoices,
-    select::cost::MACHINE,
-};
+use crate::target::Target;
 use kernmill_os::affinity::CpuSet;
-#[cfg(feature = "compiler")]
-use kernmill_os::tiles;
-#[cfg(feature = "compiler")]
-use kernmill_plan::kv::KvRequest;
-use kernmill_plan::target::Level;
-#[cfg(feature = "compiler")]
-use kernmill_plan::target::Tuning;
 use kernmill_runtime::KvBudget;
 use kernmill_runtime::pool::{PoolConfig, default_threads, default_threads_on};
 use std::fmt;
@@ -24,21 +14,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The number of prompt tokens that are run at once, unless [`Options::chunk`] says another.
-#[cfg(feature = "compiler")]
 pub const DEFAULT_CHUNK: u32 = 512;
 
-/// Bytes of a store of KV blocks on disk, unless [`Options::kv_disk_limit`] says another number.
-pub const DEFAULT_KV_DISK_BYTES: u64 = 10_000_000_000;
-
-/// The instruction-set level for which code is generated, or taken out of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
-    /// The best level that this CPU can run.
-    #[default]
-    Native,
-    /// The given level.
-    Level(Level),
-}
+/// Bytes of a store of KV blocks on disk, unless [`Options::kv_disk_limit`] says another.
+pub(crate) const DEFAULT_KV_DISK_BYTES: u64 = 10_000_000_000;
 
 /// How a model is opened: target, compiler options, memory, threads, adapters. The default suits a program
 /// that makes one text at a time.
@@ -47,32 +26,24 @@ pub enum Target {
 /// # fn main() -> Result<(), kernmill::Error> {
 /// use kernmill::{Model, Options, Preset};
 ///
-/// let mut options = Options { threads: Some(1), max_memory: Some(1_000_000_000), ..Options::default() };
-/// options.compile.preset = Preset::Fast;
+/// let options = Options::default().with(|options| {
+///     options.threads = Some(1);
+///     options.max_memory = Some(1_000_000_000);
+///     options.compile.preset = Preset::Fast;
+/// });
 /// let model = Model::nano_with(&options)?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// The instruction-set level.
     pub target: Target,
     /// How a model that is no plan is compiled.
-    #[cfg(feature = "compiler")]
     pub compile: CompileOptions,
-    /// Whether a plan's code is generated anew from its spec: nothing of the file is executed then.
-    #[cfg(feature = "compiler")]
-    pub regenerate: bool,
     /// Prompt tokens that are run at once; `None` takes 512, or what a plan was compiled for.
     pub chunk: Option<u32>,
-    /// Directory in which models that are compiled here are kept as plans, so that the next start takes
-    /// seconds and no memory for packing; `None` keeps nothing. A plan is about as large as the model's
-    /// files, and stays until somebody deletes it.
-    #[cfg(feature = "compiler")]
-    pub plan_cache: Option<PathBuf>,
-    /// The program's name and version, for the plans that it writes.
-    #[cfg(feature = "compiler")]
-    pub producer: &'static str,
     /// Worker threads; `None` takes one for each physical core that this process may use.
     pub threads: Option<usize>,
     /// CPUs that workers may run on; `None` leaves that to the system. [`Options::threads`] then counts the
@@ -103,8 +74,8 @@ pub struct Options {
     pub kv_disk: Option<PathBuf>,
     /// Most bytes that the store's files may take together.
     pub kv_disk_limit: u64,
-    /// Whether sessions are saved or restored ([`SavedText`](crate::serve::SavedText)). A model that is
-    /// compiled here is hashed for it, as it is for a store.
+    /// Whether sessions are saved or restored (`kernmill-serve`). A model that is compiled here is hashed
+    /// for it, as it is for a store.
     pub sessions: bool,
     /// Whether a model that is compiled here is hashed, so that answers can name its weights and arithmetic.
     /// A plan is, in any case. `false` by default.
@@ -121,43 +92,12 @@ pub struct Options {
     pub observer: Arc<dyn Observer>,
 }
 
-/// How a model that is no plan is compiled.
-#[cfg(feature = "compiler")]
-#[derive(Clone, Debug)]
-pub struct CompileOptions {
-    /// How weights, activations and KV cache are quantised.
-    pub preset: Preset,
-    /// Formats of the KV cache, where they are not to be those of the preset.
-    pub kv: KvRequest,
-    /// The family of CPUs that the code is tuned for; `None` is that of `machine`, or of the CPU at hand.
-    /// Tuning changes speed, never results.
-    pub tuning: Option<Tuning>,
-    /// The machine that kernels are picked for; `None` is the compiler's own idea of one. It may change
-    /// speed, never results.
-    pub machine: Option<Description>,
-    /// Whether nodes of the graph are fused. Without fusion every node is a kernel of its own.
-    pub fuse: bool,
-    /// Whether the code has branches for adapters. Without them no adapter can be loaded.
-    pub adapters: bool,
-    /// The fused-op specs: which nodes become one kernel, and ops and functions for model specs.
-    pub fused: FusedSet,
-    /// Whether Cranelift's intermediate code is kept as text, for showing.
-    pub keep_clif: bool,
-}
-
 impl Default for Options {
     fn default() -> Options {
         Options {
             target: Target::Native,
-            #[cfg(feature = "compiler")]
             compile: CompileOptions::default(),
-            #[cfg(feature = "compiler")]
-            regenerate: false,
             chunk: None,
-            #[cfg(feature = "compiler")]
-            plan_cache: None,
-            #[cfg(feature = "compiler")]
-            producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", library"),
             threads: None,
             cpus: None,
             pin: false,
@@ -191,25 +131,21 @@ impl fmt::Debug for Options {
     }
 }
 
-#[cfg(feature = "compiler")]
-impl Default for CompileOptions {
-    fn default() -> CompileOptions {
-        CompileOptions {
-            preset: Preset::Faithful,
-            kv: KvRequest::default(),
-            tuning: None,
-            machine: None,
-            fuse: true,
-            adapters: true,
-            fused: FusedSet::builtin(),
-            keep_clif: false,
-        }
-    }
-}
-
 impl Options {
+    /// These options, as `set` changes them.
+    ///
+    /// ```
+    /// let options = kernmill::Options::default().with(|options| options.threads = Some(2));
+    /// assert_eq!(options.threads(), 2);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, set: impl FnOnce(&mut Options)) -> Options {
+        set(&mut self);
+        self
+    }
+
     /// The memory of the KV cache.
-    pub fn kv_budget(&self) -> KvBudget {
+    pub(crate) fn kv_budget(&self) -> KvBudget {
         self.kv_memory.map_or(KvBudget::WorstCase, KvBudget::Bytes)
     }
 
@@ -239,7 +175,7 @@ impl Options {
             (self.mlock, "--mlock: a stage uses a part of the weights only"),
         ];
         match refused.into_iter().find(|(is_asked, _)| *is_asked) {
-            Some((_, why)) => Err(Error::BadInput(format!("--stage does not go with {why}"))),
+            Some((_, why)) => Err(Error::bad_input(format!("--stage does not go with {why}"))),
             None => Ok(()),
         }
     }
@@ -248,7 +184,7 @@ impl Options {
     pub(crate) fn check_cpus(&self) -> Result<()> {
         let Some(cpus) = &self.cpus else { return Ok(()) };
         let checked = default_threads_on(cpus).map(drop);
-        checked.map_err(|error| Error::BadInput(format!("--cpus {cpus}: {error}")))
+        checked.map_err(|error| Error::bad_input(format!("--cpus {cpus}: {error}")))
     }
 
     /// Notes that there are more threads than CPUs: they wait for each other at every step.
@@ -265,89 +201,7 @@ impl Options {
     }
 
     /// Prompt tokens that are run at once, where no plan says how many.
-    #[cfg(feature = "compiler")]
-    pub fn chunk(&self) -> u32 {
+    pub(crate) fn chunk(&self) -> u32 {
         self.chunk.unwrap_or(DEFAULT_CHUNK)
     }
-}
-
-#[cfg(feature = "compiler")]
-impl CompileOptions {
-    /// The family of CPUs that the code is tuned for.
-    pub fn tuning(&self) -> Tuning {
-        let described = self.machine.as_ref().map(|machine| machine.family);
-        self.tuning.or(described).unwrap_or_else(Tuning::native)
-    }
-
-    /// The compiler's options for `level`, `chunk` prompt tokens at once, and what preset `fast` has chosen.
-    pub fn at(&self, level: Level, chunk: u32, choices: Option<FormatChoices>) -> pipeline::Options {
-        pipeline::Options {
-            preset: self.preset,
-            choices,
-            kv: Some(self.kv.of(self.preset.kv_formats())),
-            level,
-            tuning: self.tuning(),
-            machine: self.machine.as_ref().map_or(MACHINE, Description::costs),
-            chunk: chunk as usize,
-            adapters: self.adapters,
-            fuse: self.fuse,
-            fused: self.fused.clone(),
-            keep_clif: self.keep_clif,
-            ..pipeline::Options::new(level)
-        }
-    }
-}
-
-#[cfg(feature = "compiler")]
-impl Target {
-    /// The level to generate the preset's code for.
-    ///
-    /// # Errors
-    /// When it is this CPU's, and the CPU lacks even the lowest.
-    pub fn level(self, preset: Preset, observer: &dyn Observer) -> Result<Level> {
-        match self {
-            Target::Level(level) => Ok(level),
-            Target::Native => native(preset, observer).ok_or_else(|| lacks(Level::V3)),
-        }
-    }
-
-    /// The target itself if the user chose it, or else the best one of `machine`, if it is described.
-    #[must_use]
-    pub fn on(self, chosen: bool, machine: Option<&Description>, preset: Preset) -> Target {
-        match machine {
-            Some(machine) if !chosen => Target::Level(machine.level(preset)),
-            _ => self,
-        }
-    }
-
-    /// The level, if this CPU can run it.
-    ///
-    /// # Errors
-    /// When it cannot: the message names the features that it lacks.
-    pub fn runnable_level(self, preset: Preset, observer: &dyn Observer) -> Result<Level> {
-        let level = self.level(preset, observer)?;
-        if level.missing().is_empty() { Ok(level) } else { Err(lacks(level)) }
-    }
-}
-
-/// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
-#[cfg(feature = "compiler")]
-fn native(preset: Preset, observer: &dyn Observer) -> Option<Level> {
-    if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
-        return Level::native(false);
-    }
-    let permission = tiles::request();
-    let level = Level::native(permission.is_ok());
-    if let (Err(error), Some(level)) = (permission, level) {
-        observer.note(&format!(
-            "the system does not permit AMX tiles ({error}): compiling for {} instead",
-            level.name()
-        ));
-    }
-    level
-}
-
-#[cfg(feature = "compiler")]
-fn lacks(level: Level) -> Error {
-    Error::BadInput(format!("this CPU lacks {}, which {} needs", level.missing().join(", "), level.name()))
 }

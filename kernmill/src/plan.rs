@@ -1,10 +1,10 @@
 //! Models that have been compiled: a plan file.
 
+use crate::compiler::generated_image;
 use crate::error::{Error, Result};
 use crate::nano;
-use crate::options::{Options, Target};
-#[cfg(feature = "compiler")]
-use crate::regenerate::regenerate;
+use crate::options::Options;
+use crate::target::Target;
 use kernmill_os::memory::{available_memory, lies_in_memory};
 use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
@@ -26,16 +26,15 @@ impl PlanModel {
     /// # Errors
     /// When the file is no plan, is damaged, may be written by other users (docs/user/security.md), or has no
     /// target that this CPU can run.
-    pub fn open(path: &Path, options: &Options) -> Result<PlanModel> {
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<PlanModel> {
         let start = Instant::now();
         let plan = Plan::open(path)?;
-        #[cfg(feature = "compiler")]
         if let Some((image, compile)) = generated_image(&plan, options, start)? {
             let times = (compile, start.elapsed().as_secs_f64() - compile);
             return Ok(PlanModel { plan, image, times });
         }
         if let Some(chunk) = options.chunk.filter(|chunk| *chunk > plan.metadata().chunk) {
-            return Err(Error::BadInput(format!(
+            return Err(Error::bad_input(format!(
                 "--chunk {chunk}: expected at most {}, for which {} was compiled; {REGENERATE} compiles for more",
                 plan.metadata().chunk,
                 path.display()
@@ -119,20 +118,6 @@ fn own_image(plan: &Plan, options: &Options) -> Result<PlanImage> {
     Ok(plan.image(target)?)
 }
 
-/// An image with code generated anew, if that is asked for; and the seconds that it took since `start`.
-/// Nobody's spec is compiled unasked.
-#[cfg(feature = "compiler")]
-fn generated_image(plan: &Plan, options: &Options, start: Instant) -> Result<Option<(PlanImage, f64)>> {
-    if !options.regenerate {
-        return Ok(None);
-    }
-    let generated = regenerate(plan, options)?;
-    let seconds = start.elapsed().as_secs_f64();
-    // SAFETY: the compiler of this process made the program.
-    let image = unsafe { plan.image_with(generated, options.producer) }?;
-    Ok(Some((image, seconds)))
-}
-
 /// A sentence that says why target number `target` of the plan runs, and why none of the others.
 pub fn why(plan: &Plan, target: usize) -> String {
     let targets = plan.targets();
@@ -155,7 +140,7 @@ const REGENERATE: &str = if cfg!(feature = "compiler") {
 /// A plan without a fitting target can still be run.
 fn with_help(error: PlanError) -> Error {
     match error {
-        PlanError::NoTarget { .. } => Error::BadInput(format!(
+        PlanError::NoTarget { .. } => Error::bad_input(format!(
             "{error}; {REGENERATE} generates code for this CPU, kernmill compile --target writes a plan with it"
         )),
         other => other.into(),

@@ -62,7 +62,7 @@ impl Stage {
     pub fn new(place: Place, peer: Option<String>, key: Option<&Path>, host: IpAddr) -> Result<Stage> {
         let key = key.map_or_else(|| Ok(StageKey::none()), StageKey::read)?;
         if place.number < place.stages && peer.is_none() {
-            return Err(Error::BadInput(format!(
+            return Err(Error::bad_input(format!(
                 "--stage {}/{} needs --peer HOST:PORT, the address of stage {}",
                 place.number,
                 place.stages,
@@ -70,49 +70,11 @@ impl Stage {
             )));
         }
         if place.number > 1 && !host.is_loopback() && !key.is_secret() {
-            return Err(Error::BadInput(format!(
+            return Err(Error::bad_input(format!(
                 "--host {host} lets other machines use this stage: give all stages the same secret by --stage-key FILE"
             )));
         }
         Ok(Stage { place, peer, key })
-    }
-
-    /// The stage that is asked for, if one is: see [`Stage::new`].
-    ///
-    /// # Errors
-    /// As those of [`Stage::new`].
-    pub fn given(
-        place: Option<Place>,
-        peer: Option<String>,
-        key: Option<&Path>,
-        host: IpAddr,
-    ) -> Result<Option<Stage>> {
-        place.map(|place| Stage::new(place, peer, key, host)).transpose()
-    }
-
-    /// Options of `kernmill serve` that are about clients, or that the first stage tells the others.
-    pub const OF_THE_FIRST: [&str; 16] = [
-        "grpc-port",
-        "api-keys",
-        "tls-certificate",
-        "tls-key",
-        "allowed-host",
-        "cors-origin",
-        "parallel",
-        "context",
-        "name",
-        "alias",
-        "allow-grammars",
-        "max-wait",
-        "lora-dir",
-        "session-dir",
-        "script",
-        "kv-memory",
-    ];
-
-    /// Whether it waits for the stage before it, and serves nobody else.
-    pub fn waits(&self) -> bool {
-        self.place.number > 1
     }
 
     /// What the runtime must know of the stages behind the first one.
@@ -147,21 +109,21 @@ pub fn address(host: &str) -> std::result::Result<IpAddr, String> {
 
 impl From<CutError> for Error {
     fn from(error: CutError) -> Error {
-        Error::BadInput(error.to_string())
+        Error::bad_input(error.to_string())
     }
 }
 
 impl From<KeyError> for Error {
     fn from(error: KeyError) -> Error {
-        Error::BadInput(format!("--stage-key: {error}"))
+        Error::bad_input(format!("--stage-key: {error}"))
     }
 }
 
 impl From<StageError> for Error {
     fn from(error: StageError) -> Error {
         match error {
-            StageError::Io(_) => Error::Work(error.to_string()),
-            _ => Error::BadInput(error.to_string()),
+            StageError::Io(_) => Error::failed(error.to_string()),
+            _ => Error::bad_input(error.to_string()),
         }
     }
 }

@@ -30,7 +30,7 @@ impl Stage {
         let image = prepared.into_image(options)?;
         let (peer, key, pool) = (self.peer.clone(), self.key.clone(), options.pool());
         let server = StageServer::new(image, StageServerConfig { number, stages, peer, key, pool })?;
-        let failed = |error: std::io::Error| Error::Work(format!("{address}: {error}"));
+        let failed = |error: std::io::Error| Error::failed(format!("{address}: {error}"));
         let listener = TcpListener::bind(address).map_err(failed)?;
         let has_ended = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {

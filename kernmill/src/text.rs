@@ -1,12 +1,12 @@
 //! [`Model`]: texts from texts.
 
 use crate::adapters::LoadedAdapter;
-use crate::constrain::{self, Constraint, Lexicon, Rule};
+use crate::constrain;
 use crate::error::{Error, Result};
 use crate::locate::{Located, locate};
 use crate::model::{Loaded, Opened, Times};
 use crate::options::Options;
-use kernmill_plan::target::Level;
+use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::{AdapterUse, MemoryNeed, PlanImage, SamplerParams, TokenizerHandle};
 use kernmill_serve::{Config, Request, ServingThread, Text};
@@ -35,17 +35,25 @@ pub struct Model {
 }
 
 /// What does not change while a model is loaded.
-struct About {
+#[non_exhaustive]
+pub struct About {
     image: PlanImage,
-    times: Times,
-    context: u32,
-    chunk: u32,
-    threads: usize,
-    memory: MemoryNeed,
-    end_tokens: Vec<u32>,
+    /// How long the parts of opening took.
+    pub times: Times,
+    /// Tokens that a text with its prompt may have.
+    pub context: u32,
+    /// Most tokens of a step.
+    pub chunk: u32,
+    /// Worker threads.
+    pub threads: usize,
+    /// The memory that is taken besides weights and code.
+    pub memory: MemoryNeed,
+    /// Tokens that end a text.
+    pub end_tokens: Vec<u32>,
+    /// The adapters that were loaded with the model. All of them add to every text of [`Model::generate`].
+    pub adapters: Vec<LoadedAdapter>,
     /// Made when the first text is held to a form.
     lexicon: OnceLock<Lexicon>,
-    adapters: Vec<LoadedAdapter>,
     /// The adapters of all texts.
     uses: Vec<AdapterUse>,
 }
@@ -60,6 +68,7 @@ struct About {
 /// let always_the_same = Sampling::greedy();
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sampling {
     /// The largest number of tokens to generate.
     pub max_tokens: usize,
@@ -117,7 +126,7 @@ impl Sampling {
     ///
     /// ```
     /// # fn main() -> Result<(), kernmill::Error> {
-    /// use kernmill::{Sampling, constrain::Rule};
+    /// use kernmill::{Rule, Sampling};
     ///
     /// let model = kernmill::Model::nano()?;
     /// let sampling = Sampling::default().rule(Rule::Regex("(yes|no), [a-z]{1,8}".to_owned()));
@@ -129,6 +138,19 @@ impl Sampling {
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Sampling {
         self.rule = Some(rule);
+        self
+    }
+
+    /// This sampling, as `set` changes it.
+    ///
+    /// ```
+    /// use kernmill::Sampling;
+    ///
+    /// let sampling = Sampling::default().with(|sampling| sampling.sampler.top_k = Some(40));
+    /// ```
+    #[must_use]
+    pub fn with(mut self, set: impl FnOnce(&mut Sampling)) -> Sampling {
+        set(&mut self);
         self
     }
 
@@ -164,7 +186,6 @@ impl Model {
     ///
     /// # Errors
     /// When memory is short, or this CPU lacks AVX2.
-    #[cfg(feature = "compiler")]
     pub fn nano() -> Result<Model> {
         Model::nano_with(&Options::default())
     }
@@ -173,7 +194,6 @@ impl Model {
     ///
     /// # Errors
     /// When memory is short, this CPU cannot run the target, or an adapter cannot be loaded.
-    #[cfg(feature = "compiler")]
     pub fn nano_with(options: &Options) -> Result<Model> {
         Model::start(crate::locate::nano(), options, None)
     }
@@ -186,7 +206,7 @@ impl Model {
         let context = context.unwrap_or(longest.min(DEFAULT_CONTEXT));
         if !(1..=longest).contains(&context) {
             let what = format!("the context is {context}, expected 1 to {longest}, the model's longest");
-            return Err(Error::BadInput(what));
+            return Err(Error::bad_input(what));
         }
         // It is read while the code is generated.
         opened.tokenizer();
@@ -233,7 +253,7 @@ impl Model {
     ///
     /// ```
     /// # fn main() -> Result<(), kernmill::Error> {
-    /// use kernmill::serve::Request;
+    /// use kernmill::Request;
     ///
     /// let model = kernmill::Model::nano()?;
     /// let answer = model.thread().text(Request::greedy(vec![1, 2, 3], 5))?.whole()?;
@@ -257,49 +277,21 @@ impl Model {
         self.about.image.tokenizer()
     }
 
-    /// The instruction-set level of the code.
-    pub fn level(&self) -> Level {
-        self.about.image.program().level
+    /// What does not change while the model is loaded.
+    pub fn about(&self) -> &About {
+        &self.about
     }
 
-    /// The number of tokens of the vocabulary.
-    pub fn vocab(&self) -> usize {
+    pub(crate) fn vocab(&self) -> usize {
         self.about.image.program().model.vocab as usize
     }
 
-    /// Tokens that a text with its prompt may have.
-    pub fn context(&self) -> u32 {
+    pub(crate) fn context(&self) -> u32 {
         self.about.context
     }
 
-    /// Most tokens of a step.
-    pub fn chunk(&self) -> u32 {
-        self.about.chunk
-    }
-
-    /// Worker threads.
-    pub fn threads(&self) -> usize {
-        self.about.threads
-    }
-
-    /// The memory that is taken besides weights and code.
-    pub fn memory(&self) -> MemoryNeed {
-        self.about.memory
-    }
-
-    /// How long the parts of opening took.
-    pub fn times(&self) -> Times {
-        self.about.times
-    }
-
-    /// Tokens that end a text.
-    pub fn end_tokens(&self) -> &[u32] {
+    pub(crate) fn end_tokens(&self) -> &[u32] {
         &self.about.end_tokens
-    }
-
-    /// The adapters that were loaded with the model. All of them add to every text.
-    pub fn adapters(&self) -> &[LoadedAdapter] {
-        &self.about.adapters
     }
 
     /// The token ids of a text, with the tokens that the tokenizer puts at the start.
@@ -317,7 +309,7 @@ impl Model {
     /// context.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let tokenizer = self.tokenizer().ok_or_else(|| {
-            Error::BadInput("the model has no tokenizer: give token ids to its thread".to_owned())
+            Error::bad_input("the model has no tokenizer: give token ids to its thread".to_owned())
         })?;
         Ok(tokenizer.get()?.encode_within(text, true, self.context() as usize)?)
     }
@@ -364,15 +356,16 @@ impl Model {
 
     /// What holds a text of this model to a rule. Making it takes a moment, which is the calling thread's.
     fn constraint(&self, rule: &Rule) -> Result<Constraint> {
+        Constraint::new(self.lexicon()?, rule).map_err(|error| Error::bad_input(error.to_string()))
+    }
+
+    /// The vocabulary as forms need it.
+    pub(crate) fn lexicon(&self) -> Result<&Lexicon> {
         let About { lexicon, end_tokens, .. } = &*self.about;
-        let lexicon = match lexicon.get() {
-            Some(lexicon) => lexicon,
-            None => {
-                let tokenizer = constrain::needed(self.tokenizer())?;
-                let made = constrain::lexicon(tokenizer, self.vocab(), end_tokens)?;
-                lexicon.get_or_init(|| made)
-            }
-        };
-        Constraint::new(lexicon, rule).map_err(|error| Error::BadInput(error.to_string()))
+        if let Some(lexicon) = lexicon.get() {
+            return Ok(lexicon);
+        }
+        let made = constrain::lexicon(self.tokenizer(), self.vocab(), end_tokens)?;
+        Ok(lexicon.get_or_init(|| made))
     }
 }

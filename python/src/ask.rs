@@ -2,11 +2,11 @@
 
 use crate::error::Failure;
 use crate::model::Facts;
-use kernmill::SamplerParams;
-use kernmill::chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
-use kernmill::constrain::Rule;
-use kernmill::runtime::AdapterUse;
-use kernmill::serve::{Answer, Class, Finish, Request, Token};
+use kernmill_chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
+use kernmill_constrain::Rule;
+use kernmill_runtime::AdapterUse;
+use kernmill_runtime::SamplerParams;
+use kernmill_serve::{Answer, Class, Finish, Request, Token};
 use pyo3::FromPyObject;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};

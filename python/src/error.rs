@@ -1,7 +1,7 @@
 //! Exceptions, and what becomes one.
 
-use kernmill::Error;
-use kernmill::serve::{EndReason, Finish};
+use kernmill::{Error, ErrorKind};
+use kernmill_serve::{EndReason, Finish};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::{PyErr, create_exception};
 use std::fmt::Display;
@@ -47,16 +47,16 @@ pub enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let text = error.to_string();
-        match error {
-            Error::Refused(_) => Failure::Overloaded(text),
-            Error::Work(_) => Failure::Defect(text),
+        match error.kind() {
+            ErrorKind::Refused => Failure::Overloaded(text),
+            ErrorKind::Work => Failure::Defect(text),
             _ => Failure::Input(text),
         }
     }
 }
 
-impl From<kernmill::serve::Error> for Failure {
-    fn from(error: kernmill::serve::Error) -> Failure {
+impl From<kernmill_serve::Error> for Failure {
+    fn from(error: kernmill_serve::Error) -> Failure {
         Error::from(error).into()
     }
 }

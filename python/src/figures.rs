@@ -1,6 +1,6 @@
 //! What there is to do, and what was done.
 
-use kernmill::serve::Serving;
+use kernmill_serve::Serving;
 use serde_json::{Value, json};
 
 /// Figures of a serving, as an object.

@@ -8,8 +8,8 @@ use crate::mailbox::{Mailbox, Sender as Mail};
 use crate::model::{Facts, Loading, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
-use kernmill::runtime::{AdapterUse, Tenant};
-use kernmill::serve::{self, SavedTokens, Serving, ServingThread};
+use kernmill_runtime::{AdapterUse, Tenant};
+use kernmill_serve::{self as serve, SavedTokens, Serving, ServingThread};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
 use pyo3::prelude::*;
 use std::mem::ManuallyDrop;
@@ -241,7 +241,7 @@ impl Engine {
     /// Loads an adapter; how many bytes it takes.
     fn load_adapter(&self, py: Python<'_>, name: String, path: PathBuf, scale: f32) -> PyResult<u64> {
         let loader = self.asked(py, |serving| serving.engine().adapter_store().loader())?;
-        let wrong = |error: kernmill::runtime::AdapterError| Failure::from(kernmill::Error::from(error));
+        let wrong = |error: kernmill_runtime::AdapterError| Failure::from(kernmill::Error::from(error));
         let loader = loader.map_err(wrong)?;
         // Reading and packing take time, in which others run.
         let adapter = working(py, move || loader.load(&path, scale).map_err(wrong))?;

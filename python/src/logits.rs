@@ -1,8 +1,9 @@
 //! Logits of a sequence that is run for them alone.
 
 use crate::error::Failure;
-use kernmill::runtime::kv::KvError;
-use kernmill::{AdapterUse, Engine, EngineError, Entry, Error, SeqId, Steps};
+use kernmill::Error;
+use kernmill_runtime::kv::KvError;
+use kernmill_runtime::{AdapterUse, Engine, EngineError, Entry, SeqId, Steps};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The logits after every token, row behind row, or those after the last. Others wait while they are

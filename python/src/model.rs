@@ -2,13 +2,17 @@
 
 use crate::error::Failure;
 use kernmill::adapters::AdapterSource;
-use kernmill::chat::{Format, format_of};
-use kernmill::constrain::{self, Constraint, Lexicon, Rule};
-use kernmill::locate::{Located, locate, nano, of_spec};
+use kernmill::chat::format_of;
+use kernmill::lexicon;
+use kernmill::locate::{Located, locate, nano, of_parts};
 use kernmill::observe::Observer;
-use kernmill::runtime::{Tokenizer, TokenizerHandle};
-use kernmill::serve::{Config, Serving};
-use kernmill::{Level, Opened, Options, Preset, Target};
+use kernmill::{Opened, Options, Target};
+use kernmill_chat::Format;
+use kernmill_compiler::quant::Preset;
+use kernmill_constrain::{Constraint, Lexicon, Rule};
+use kernmill_plan::target::Level;
+use kernmill_runtime::{Tokenizer, TokenizerHandle};
+use kernmill_serve::{Config, Serving};
 use pyo3::FromPyObject;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -100,7 +104,7 @@ impl Facts {
             None => self.end_tokens.clone(),
         };
         let Some(handle) = &self.tokenizer else { return Err(none()) };
-        let made = constrain::lexicon(handle, self.vocab as usize, &ends)?;
+        let made = lexicon(Some(handle), self.vocab as usize, &ends)?;
         Ok(self.lexicon.get_or_init(|| made))
     }
 }
@@ -128,7 +132,7 @@ pub fn find(path: Option<&Path>, spec: Option<&Path>) -> Result<Located, Failure
     match (path, spec) {
         (None, None) => Ok(nano()),
         (Some(path), None) => Ok(locate(path)?),
-        (weights, Some(spec)) => Ok(Located::Source(of_spec(spec, weights)?)),
+        (weights, Some(spec)) => Ok(Located::Source(of_parts(Some(spec), weights)?)),
     }
 }
 
@@ -159,7 +163,7 @@ pub fn target(name: &str) -> Result<Target, Failure> {
 /// # Errors
 /// When there are none or too many.
 pub fn check_threads(threads: Option<usize>) -> Result<(), Failure> {
-    let most = kernmill::runtime::pool::MAX_THREADS;
+    let most = kernmill_runtime::pool::MAX_THREADS;
     match threads.filter(|threads| !(1..=most).contains(threads)) {
         Some(threads) => Err(Failure::Input(format!("threads is {threads}, expected 1 to {most}"))),
         None => Ok(()),
@@ -178,21 +182,19 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
     }
     let notes = Arc::new(Notes::default());
     let source = |(name, directory, scale)| AdapterSource { name, directory, scale };
-    let mut options = Options {
-        target: target(&asked.target)?,
-        threads: asked.threads,
-        max_memory: asked.max_memory,
-        kv_memory: asked.kv_bytes,
-        kv_yields: true,
-        kv_disk: asked.kv_disk,
-        plan_cache: asked.plan_cache,
-        chat_template: asked.chat_template,
-        sessions: asked.sessions,
-        producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python"),
-        adapters: asked.adapters.into_iter().map(source).collect(),
-        observer: notes.clone(),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.target = target(&asked.target)?;
+    options.threads = asked.threads;
+    options.max_memory = asked.max_memory;
+    options.kv_memory = asked.kv_bytes;
+    options.kv_yields = true;
+    options.kv_disk = asked.kv_disk;
+    options.compile.plan_cache = asked.plan_cache;
+    options.chat_template = asked.chat_template;
+    options.sessions = asked.sessions;
+    options.compile.producer = concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python");
+    options.adapters = asked.adapters.into_iter().map(source).collect();
+    options.observer = notes.clone();
     options.compile.preset = preset(&asked.preset)?;
     let mut opened = Opened::open(find(asked.model.as_deref(), asked.spec.as_deref())?, &options)?;
     let tokenizer = opened.tokenizer();
@@ -223,7 +225,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
         },
         None => None,
     };
-    let (level, weight_bytes) = (loaded.level().name(), loaded.weight_bytes());
+    let (level, weight_bytes) = (loaded.image.program().level.name(), loaded.image.program().weight_bytes);
     let info = loaded.engine.model();
     let facts = Facts {
         name: info.name.clone(),

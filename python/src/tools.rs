@@ -3,16 +3,20 @@
 use crate::error::Failure;
 use crate::model::{check_threads, find, preset, target};
 use crate::wait::working;
-use kernmill::compile::{Targets, compile_plan};
-use kernmill::locate::Located;
+use kernmill::compiler::compile_plan;
+use kernmill::compiler::{SourceModel, SpecSource};
+use kernmill::locate::{Located, SourceFiles};
 use kernmill::observe::Silent;
-use kernmill::serve::read_session as read;
-use kernmill::source::{SourceModel, SpecSource};
-use kernmill::tools::explain::{Explained, How, Subject};
-use kernmill::tools::listing;
-use kernmill::tools::tensors::TensorList;
-use kernmill::{CompileOptions, Error, FusedSet, NewFile, Options, Preset};
+use kernmill::{CompileOptions, Error, Options};
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::pipeline;
+use kernmill_compiler::quant::Preset;
+use kernmill_os::output::NewFile;
+use kernmill_serve::read_session as read;
+use kernmill_tools::explain::{Explained, How, Subject};
+use kernmill_tools::listing;
+use kernmill_tools::targets::Targets;
+use kernmill_tools::tensors::TensorList;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +44,11 @@ pub fn compile(
             Located::Plan(path) => return Err(is_plan(&path)),
         };
         files.need_weights()?;
-        let mut options = Options { threads, chunk, ..Options::default() };
-        options.producer = concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python");
+        let mut options = Options::default().with(|it| {
+            it.threads = threads;
+            it.chunk = chunk;
+        });
+        options.compile.producer = concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python");
         options.compile.preset = preset;
         // What is wrong with the place is found before the work.
         NewFile::check(&output).map_err(|error| Error::input(&output, error))?;
@@ -80,11 +87,11 @@ pub fn inspect(
         let preset = preset(&preset_name)?;
         let json = match find(model.as_deref(), None)? {
             Located::Plan(path) => {
-                let plan = kernmill::runtime::Plan::open(&path).map_err(Error::from)?;
+                let plan = kernmill_runtime::Plan::open(&path).map_err(Error::from)?;
                 listing::plan_json(&plan)?
             }
             Located::Source(files) => {
-                let threads = Options { threads, ..Options::default() }.threads();
+                let threads = Options::default().with(|it| it.threads = threads).threads();
                 TensorList::of(&files, preset, threads, &Silent)?.json()
             }
         };
@@ -104,7 +111,7 @@ pub fn explain(
 ) -> PyResult<String> {
     working(py, move || {
         let (asked, target) = (preset(&preset_name)?, target(&target_name)?);
-        let options = CompileOptions { preset: asked, ..CompileOptions::default() };
+        let options = CompileOptions::default().with(|it| it.preset = asked);
         let level = |preset: Preset| target.level(preset, &Silent);
         let chunk = chunk.unwrap_or(kernmill::DEFAULT_CHUNK);
         let subject = match find(model.as_deref(), None)? {
@@ -122,7 +129,8 @@ pub fn explain(
 /// The spec of a published checkpoint's directory or of a GGUF file, as TOML.
 #[pyfunction]
 pub fn import_spec(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    working(py, move || Ok(SpecSource::import(&path, FusedSet::builtin())?.text))
+    let files = SourceFiles { spec: None, weights: Some(path) };
+    working(py, move || Ok(SpecSource::of(&files, FusedSet::builtin())?.text))
 }
 
 /// Tokens and note of a saved session.

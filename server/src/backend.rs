@@ -2,10 +2,13 @@
 
 use crate::pace::Pace;
 use kernmill::Error;
-use kernmill::chat::{ChatTemplates, Format, format_of, named_tokens};
-use kernmill::constrain::{self, Lexicon};
-use kernmill::runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
-use kernmill::serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
+use kernmill::chat::{format_of, named_tokens};
+use kernmill::lexicon;
+use kernmill_chat::Format;
+use kernmill_constrain::Lexicon;
+use kernmill_plan::chat::ChatTemplates;
+use kernmill_runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
+use kernmill_serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -155,7 +158,7 @@ impl Facts {
         let made = || {
             let tokenizer = self.tokenizer.as_ref().ok_or(NO_TOKENIZER)?;
             let ends = self.format.stop_tokens(self.tokenizer()?, &self.end_tokens);
-            constrain::lexicon(tokenizer, self.vocab as usize, &ends).map_err(|error| error.to_string())
+            lexicon(Some(tokenizer), self.vocab as usize, &ends).map_err(|error| error.to_string())
         };
         self.lexicon.get_or_init(made).as_ref().map_err(Clone::clone)
     }
@@ -445,7 +448,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill::serve::{RefusalReason, Token};
+    use kernmill_serve::{RefusalReason, Token};
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
     use tokio::sync::oneshot;
 

@@ -3,12 +3,12 @@
 use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 use crate::ids;
 use crate::pace::{Beat, Pace};
-use kernmill::runtime::stages::StageHealth;
-use kernmill::runtime::{AdapterUse, Tenant};
-use kernmill::serve::{
-    self, Config as Scheduling, Event, Listener, Request, SavedTokens, Serving, ServingThread,
-};
 use kernmill::{Error, Loaded};
+use kernmill_runtime::stages::StageHealth;
+use kernmill_runtime::{AdapterUse, Tenant};
+use kernmill_serve::{
+    self as serve, Config as Scheduling, Event, Listener, Request, SavedTokens, Serving, ServingThread,
+};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Facts {
         let templates = loaded.image.chat_templates();
         let mut facts = Facts::new(name, sizes, tokenizer, templates, end_tokens, fingerprint(loaded))?;
         facts.preset = engine.model().preset.clone();
-        facts.weight_bytes = loaded.weight_bytes();
+        facts.weight_bytes = loaded.image.program().weight_bytes;
         facts.cache = Some(CacheFacts {
             block_tokens: usage.block_tokens,
             blocks: usage.blocks[0] as u64,
@@ -96,10 +96,10 @@ impl EngineBackend {
     pub fn start(mut serving: Serving, facts: Facts) -> Result<EngineBackend, Error> {
         if facts.tokenizer.is_none() {
             let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
-            return Err(Error::BadInput(missing.to_owned()));
+            return Err(Error::bad_input(missing.to_owned()));
         }
         // No request is to wait for it.
-        facts.lexicon().map_err(Error::BadInput)?;
+        facts.lexicon().map_err(Error::bad_input)?;
         let (shared, pace) = (Arc::new(Mutex::new(Shared::default())), Pace::default());
         let stages = serving.engine().stage_health();
         note(&shared, &mut serving);

@@ -3,7 +3,7 @@
 use crate::backend::SubmitError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kernmill::serve::{Refusal, RefusalReason};
+use kernmill_serve::{Refusal, RefusalReason};
 use serde_json::{Value, json};
 use std::time::Duration;
 

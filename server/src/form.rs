@@ -4,8 +4,8 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
 use crate::scope::Scope;
-use kernmill::chat::ResponseFormat;
-use kernmill::constrain::Rule;
+use kernmill_chat::ResponseFormat;
+use kernmill_constrain::Rule;
 use serde_json::{Value, json};
 
 /// The form that an answer shall have, if a request asks for one.

@@ -1,6 +1,6 @@
 //! Names and times of answers.
 
-use kernmill::chat::Date;
+use kernmill_chat::Date;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A new name that begins with `prefix`.

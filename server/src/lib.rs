@@ -2,9 +2,9 @@
 //! many texts at once.
 //!
 //! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
-//! requests with it. It opens no connection of its own but to a collector of traces, where one is named
-//! (`EndpointTarget`, which does, is for measuring). It serves the machine it runs on unless it is told
-//! otherwise, and answers a wrong request with what is wrong. `docs/user/serve.md` has the routes.
+//! requests with it. It opens no connection of its own but to a collector of traces, where one is named. It
+//! serves the machine it runs on unless it is told otherwise, and answers a wrong request with what is wrong.
+//! `docs/user/serve.md` has the routes.
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -14,8 +14,6 @@ pub mod batch;
 mod caller;
 mod chat;
 mod completions;
-#[cfg(feature = "compiler")]
-mod endpoint;
 mod engine;
 mod error;
 mod fields;
@@ -29,6 +27,7 @@ mod guard;
 mod head;
 mod ids;
 pub mod limits;
+pub mod lines;
 mod listen;
 mod metrics;
 mod models;
@@ -58,8 +57,6 @@ mod trace;
 
 pub use backend::{Accepted, AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
 pub use caller::{Caller, Key, Keys};
-#[cfg(feature = "compiler")]
-pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget, Reached};
 pub use engine::EngineBackend;
 pub use error::ApiError;
 pub use listen::{Server, serve};

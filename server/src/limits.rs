@@ -44,7 +44,7 @@ pub const SESSION_BYTES: u64 = 8 << 30;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill::constrain::GRAMMAR_BYTES;
+    use kernmill_constrain::GRAMMAR_BYTES;
 
     /// A number as the documents write it.
     fn long(number: usize) -> String {

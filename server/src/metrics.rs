@@ -3,7 +3,7 @@
 
 use crate::backend::{AdapterLoad, CacheFacts, Figures, Load};
 use crate::pace::{Pace, lengths, times};
-use kernmill::chat::Anomalies;
+use kernmill_chat::Anomalies;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -304,7 +304,7 @@ mod tests {
     use super::Metrics;
     use crate::backend::{AdapterLoad, CacheFacts, Figures, Load};
     use crate::pace::Pace;
-    use kernmill::serve::AdapterQueue;
+    use kernmill_serve::AdapterQueue;
     use std::time::Duration;
 
     fn metrics(model: &str) -> Metrics {

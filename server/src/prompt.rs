@@ -2,9 +2,9 @@
 
 use crate::backend::Facts;
 use crate::error::ApiError;
-use kernmill::chat::{Conversation, Item};
-use kernmill::runtime::Tokenizer;
-use kernmill::runtime::tokenizer::TokenizerError;
+use kernmill_chat::{Conversation, Item};
+use kernmill_runtime::Tokenizer;
+use kernmill_runtime::tokenizer::TokenizerError;
 
 /// Ids of a prompt that stands in the field `param`; `special` adds what the tokenizer puts before a text.
 /// One that cannot fit the context is refused by its length, before the work.

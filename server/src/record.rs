@@ -6,7 +6,7 @@ use crate::ids;
 use crate::metrics::Metrics;
 use crate::otlp::Trace;
 use crate::trace::{Asked, Ended, Moments, Parts};
-use kernmill::serve::Request;
+use kernmill_serve::Request;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 

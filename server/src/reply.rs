@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use kernmill::foreign::Cancel;
+use kernmill_os::foreign::Cancel;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::pin::Pin;

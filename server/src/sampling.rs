@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::SamplerParams;
+use kernmill_runtime::SamplerParams;
 use serde_json::{Map, Value, json};
 
 /// The sampling fields of a request. The seed is a fresh one where none is given.

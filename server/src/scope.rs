@@ -4,8 +4,8 @@ use crate::backend::Facts;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::record::Record;
-use kernmill::chat::Date;
-use kernmill::runtime::AdapterUse;
+use kernmill_chat::Date;
+use kernmill_runtime::AdapterUse;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ mod tests {
     use crate::backend::Backend;
     use crate::fields::Fields;
     use crate::scripted::Scripted;
-    use kernmill::runtime::AdapterUse;
+    use kernmill_runtime::AdapterUse;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 

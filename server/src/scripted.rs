@@ -7,7 +7,7 @@ use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill::serve::{Answer, Event, Finish, Request, Token};
+use kernmill_serve::{Answer, Event, Finish, Request, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -2,11 +2,11 @@
 //! them.
 
 use crate::harness::Model;
-use kernmill::serve::{Config, EndReason, Event, Finish, Request, RequestId, Serving};
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId, Steps};
+use kernmill_serve::{Config, EndReason, Event, Finish, Request, RequestId, Serving};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};

@@ -4,13 +4,13 @@ use crate::equality::Case;
 use crate::harness::{Model, answer as made, answers as together};
 use crate::hostile::targets::small_model::ModelShape;
 use fastrand::Rng;
-use kernmill::serve::{Answer, Config, Request, Serving};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
 use kernmill_kv_store::{Options as StoreOptions, Store};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, KvBudget, LogitRow, PlanImage, PrefixStats, Steps};
+use kernmill_serve::{Answer, Config, Request, Serving};
 use std::path::Path;
 
 const CONTEXT: usize = 8192;

@@ -1,7 +1,8 @@
 //! Files for Linux's `perf`, read by the definitions of their formats.
 
 use crate::harness::program;
-use kernmill::{Opened, Options, locate::nano};
+use kernmill::locate::nano;
+use kernmill::{Opened, Options};
 use std::fs;
 use std::process::Stdio;
 

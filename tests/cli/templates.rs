@@ -3,9 +3,10 @@
 
 use super::chat::without_format;
 use super::{Ran, kernmill_in};
-use kernmill::chat::{Conversation, Item, Tool, format_of};
+use kernmill::chat::format_of;
 use kernmill::locate::locate;
 use kernmill::{Opened, Options};
+use kernmill_chat::{Conversation, Item, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,8 +33,10 @@ fn model(files: &[(&str, &str)]) -> TempDir {
 
 /// The prompt that the message "Hi" becomes, with its special tokens; or why it becomes none.
 fn prompt(model: &Path, given: Option<&Path>, has_tools: bool) -> Result<String, String> {
-    let options =
-        Options { threads: Some(1), chat_template: given.map(Path::to_owned), ..Options::default() };
+    let options = Options::default().with(|it| {
+        it.threads = Some(1);
+        it.chat_template = given.map(Path::to_owned);
+    });
     let mut opened = Opened::open(locate(model).unwrap(), &options).unwrap();
     let tokenizer = opened.tokenizer().unwrap();
     let ends = opened.end_tokens().unwrap();

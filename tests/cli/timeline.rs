@@ -1,7 +1,8 @@
 //! `kernmill bench --timeline`: what workers do, in the Trace Event Format that Perfetto loads.
 
 use super::{Ran, kernmill};
-use kernmill::{Opened, Options, locate::nano};
+use kernmill::locate::nano;
+use kernmill::{Opened, Options};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +61,7 @@ fn a_timeline_has_every_step_of_the_program_on_every_worker() {
     let (tracks, threads, processes) = read(&path);
     assert_eq!(processes, ["prompt 40", "decode 10"]);
 
-    let options = Options { threads: Some(2), ..Options::default() };
+    let options = Options::default().with(|it| it.threads = Some(2));
     let prepared = Opened::open(nano(), &options).unwrap().prepare(&options).unwrap();
     let program = prepared.program();
     for (pid, tokens, batches) in [(1, 40, 1), (2, 1, 8)] {

@@ -4,8 +4,18 @@ use super::{files, root};
 use std::fs;
 
 /// Directories whose sources have messages.
-const SOURCES: [&str; 9] =
-    ["checkpoint", "cli", "compiler", "kernmill", "kv-store", "os", "plan", "runtime", "serve"];
+const SOURCES: [&str; 10] = [
+    "checkpoint",
+    "cli",
+    "compiler",
+    "kernmill",
+    "kernmill-tools",
+    "kv-store",
+    "os",
+    "plan",
+    "runtime",
+    "serve",
+];
 
 /// The text of all sources, with literals that span lines joined, and without the spaces that indent them.
 fn sources() -> String {

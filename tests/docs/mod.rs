@@ -23,7 +23,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 20] = [
+const TOP: [&str; 21] = [
     ".ci/",
     "benches/",
     "chat/",
@@ -33,6 +33,7 @@ const TOP: [&str; 20] = [
     "docs/",
     "kernels-gen/",
     "kernmill/",
+    "kernmill-tools/",
     "kv-store/",
     "model-specs/",
     "os/",

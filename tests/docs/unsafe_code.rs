@@ -7,7 +7,7 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace, and of the Python module beside it.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 15] = [
     "cli",
     "chat",
     "checkpoint",
@@ -15,6 +15,7 @@ const SOURCES: [&str; 14] = [
     "constrain",
     "kernels-gen",
     "kernmill",
+    "kernmill-tools",
     "kv-store",
     "os",
     "plan",

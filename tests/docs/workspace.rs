@@ -117,4 +117,6 @@ fn crates_depend_in_one_direction() {
     ];
     assert_eq!(own("kernmill"), all);
     assert_eq!(own("kernmill-server"), [&["kernmill"][..], &all].concat());
+    let with_server = [&["kernmill"][..], &all[..11], &["kernmill-server"], &all[11..]].concat();
+    assert_eq!(own("kernmill-tools"), with_server);
 }

@@ -8,13 +8,13 @@ use crate::harness::{Model, answer};
 use crate::hostile::targets::small_model::ModelShape;
 use crate::smollm2::model;
 use fastrand::Rng;
-use kernmill::serve::{Answer, Config, EndReason, Finish, Request, Serving};
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
 use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{DraftStats, Engine, EngineConfig, Guide, GuideError, SamplerParams, TokenMask};
+use kernmill_serve::{Answer, Config, EndReason, Finish, Request, Serving};
 
 /// A drafter that is told the text, and makes mistakes.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 
 use super::gguf;
 use super::writer::{Value, Writer};
-use kernmill::chat::{Conversation, Item, Tool, format_of};
+use kernmill::chat::format_of;
+use kernmill_chat::{Conversation, Item, Tool};
 use kernmill_runtime::Tokenizer;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out
 //! of oracle files.
 
-use kernmill::serve::{Answer, Event, Request, RequestId, Serving};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
@@ -16,6 +15,7 @@ use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};
+use kernmill_serve::{Answer, Event, Request, RequestId, Serving};
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::Path;

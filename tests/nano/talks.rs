@@ -3,10 +3,12 @@
 use super::path;
 use crate::harness;
 use kernmill::adapters::AdapterSource;
-use kernmill::chat::{ChatTemplates, Conversation, Event, Item, Part, Turn, TurnOptions, format_of};
-use kernmill::serve::{Config, Finish, Request, Serving};
-use kernmill::{Opened, Options, constrain};
+use kernmill::chat::format_of;
+use kernmill::{Opened, Options, lexicon};
+use kernmill_chat::{Conversation, Event, Item, Part, Turn, TurnOptions};
+use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::{AdapterUse, TokenizerHandle};
+use kernmill_serve::{Config, Finish, Request, Serving};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -30,7 +32,10 @@ fn dialogues() -> Vec<Dialogue> {
 fn loaded() -> (Serving, TokenizerHandle) {
     let pirate =
         AdapterSource { name: "pirate".to_owned(), directory: path("model-specs/nano/pirate"), scale: 1.0 };
-    let options = Options { threads: Some(1), adapters: vec![pirate], ..Options::default() };
+    let options = Options::default().with(|it| {
+        it.threads = Some(1);
+        it.adapters = vec![pirate];
+    });
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
     let tokenizer = opened.tokenizer().unwrap();
     let mut loaded = opened.prepare(&options).unwrap().load(&options, 768, 1).unwrap();
@@ -49,7 +54,7 @@ fn answer(
     let options = TurnOptions::default();
     let mut turn = Turn::new(tokenizer, &format, conversation, &BTreeMap::new(), options, &[]).unwrap();
     let prompt = turn.prompt.clone();
-    let lexicon = constrain::lexicon(handle, 3072, &turn.stop_tokens).unwrap();
+    let lexicon = lexicon(Some(handle), 3072, &turn.stop_tokens).unwrap();
     let constraint = turn.constraint(&lexicon, &conversation.tools).unwrap();
     let request = Request {
         // As everywhere, the turn keeps its format.

@@ -3,8 +3,9 @@
 use super::client::post;
 use super::harmony::{random, tools};
 use super::{Served, nano};
+use kernmill::Loaded;
 use kernmill::observe::Silent;
-use kernmill::{GoneOnWith, Loaded};
+use kernmill_os::output::GoneOnWith;
 use kernmill_server::batch::{Answers, BatchOptions, run};
 use kernmill_server::{Config, Today};
 use serde_json::{Value, json};

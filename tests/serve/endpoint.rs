@@ -2,7 +2,8 @@
 
 use super::{Served, VOCAB, patient};
 use crate::harness::program;
-use kernmill_server::{Config, Endpoint, Keys};
+use kernmill_server::{Config, Keys};
+use kernmill_tools::load::Endpoint;
 use serde_json::Value;
 
 fn served() -> Served {

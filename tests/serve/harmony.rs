@@ -27,7 +27,7 @@ pub fn random(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
     let made = program().arg("synth").arg(&file).arg("-o").arg(&model).args(["--seed", "1", "-q"]).status();
     assert!(made.unwrap().success());
     copy_tokenizer(&model);
-    let options = Options { threads: Some(1), ..Options::default() };
+    let options = Options::default().with(|it| it.threads = Some(1));
     let mut opened = Opened::open(locate(&model).unwrap(), &options).unwrap();
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();

@@ -16,9 +16,9 @@ mod texts;
 
 pub use client::get;
 
-use kernmill::runtime::{Engine, TokenizerHandle};
-use kernmill::serve::Config as Scheduling;
 use kernmill::{Loaded, Opened, Options};
+use kernmill_runtime::{Engine, TokenizerHandle};
+use kernmill_serve::Config as Scheduling;
 use kernmill_server::{Backend, Config, EngineBackend, Facts, Load, Server};
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -36,7 +36,10 @@ fn nano(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
 
 /// Nano as [`nano`] has it, with other options than usual.
 fn nano_with(options: Options, context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
-    let options = Options { threads: Some(1), sessions: true, ..options };
+    let options = options.with(|it| {
+        it.threads = Some(1);
+        it.sessions = true;
+    });
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();

@@ -3,9 +3,9 @@
 use super::client::{Reply, get, post};
 use super::{Served, nano};
 use crate::equality::stages::Others;
-use kernmill::runtime::PlanImage;
 use kernmill::stage::Stage;
 use kernmill::{Loaded, Opened, Options};
+use kernmill_runtime::PlanImage;
 use kernmill_server::Config;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,7 +17,10 @@ const PATH: &str = "/v1/completions";
 fn first(peer: SocketAddr) -> (Loaded, Vec<u32>) {
     let place = "1/2".parse().unwrap();
     let stage = Stage::new(place, Some(peer.to_string()), None, IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
-    let options = Options { threads: Some(1), stage: Some(stage), ..Options::default() };
+    let options = Options::default().with(|it| {
+        it.threads = Some(1);
+        it.stage = Some(stage);
+    });
     let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();

@@ -20,7 +20,7 @@ fn served(grace: Duration) -> Served {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("heavy.jinja");
     std::fs::write(&file, HEAVY).unwrap();
-    let options = Options { chat_template: Some(file), ..Options::default() };
+    let options = Options::default().with(|it| it.chat_template = Some(file));
     Served::of(nano_with(options, 512, 1), "nano", Config { grace, ..Config::default() })
 }
 

@@ -3,9 +3,9 @@
 use super::client::{get, post};
 use super::{Served, VOCAB, engine, tokenizer};
 use crate::harness;
-use kernmill::SamplerParams;
-use kernmill::runtime::{Entry, Steps};
-use kernmill::serve::{Answer, Config as Scheduling, Request, Serving};
+use kernmill_runtime::SamplerParams;
+use kernmill_runtime::{Entry, Steps};
+use kernmill_serve::{Answer, Config as Scheduling, Request, Serving};
 use kernmill_server::Config;
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@
 mod circles;
 mod comments;
 mod size;
+mod surface;
 mod texts;
 mod turns;
 mod uses;

@@ -39,12 +39,20 @@ impl Parts {
         }
     }
 
+    /// The id of the last call.
+    pub(super) fn last_call(&self) -> Option<&str> {
+        self.items.iter().rev().find_map(|item| match item {
+            Item::Call(call) => Some(&*call.id),
+            _ => None,
+        })
+    }
+
     /// The items, with an answer at the end unless calls are there.
-    pub(super) fn into_items(mut self) -> Vec<Item> {
+    pub(super) fn take_items(&mut self) -> Vec<Item> {
         if !self.items.iter().any(|item| matches!(item, Item::Answer(_) | Item::Call(_))) {
             self.items.push(Item::Answer(String::new()));
         }
-        self.items
+        std::mem::take(&mut self.items)
     }
 
     fn add(&mut self, part: Part, text: String) {
@@ -90,7 +98,7 @@ mod tests {
         for event in [Event::Begin(part), Event::Delta("{}".to_owned()), Event::End { is_complete: true }] {
             parts.push(event);
         }
-        parts.into_items()
+        parts.take_items()
     }
 
     #[test]
@@ -117,6 +125,6 @@ mod tests {
         let mut parts = Parts::new(&Conversation::default());
         parts.push(Event::Begin(Part::Reasoning));
         parts.push(Event::End { is_complete: false });
-        assert_eq!(parts.into_items(), [Item::Reasoning(String::new()), Item::Answer(String::new())]);
+        assert_eq!(parts.take_items(), [Item::Reasoning(String::new()), Item::Answer(String::new())]);
     }
 }

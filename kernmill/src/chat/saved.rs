@@ -17,24 +17,24 @@ const SCHEMA: &str = "kernmill.conversation/1";
 
 /// A conversation as a file has it: with all that the next answer depends on, but for the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SavedConversation {
+pub(super) struct SavedConversation {
     /// Name and version of the form.
     schema: String,
     /// Name of the model that answered, with its preset.
-    pub model: String,
+    pub(super) model: String,
     /// Names of the adapters that were used.
-    pub adapters: Vec<String>,
+    pub(super) adapters: Vec<String>,
     /// Seed of the answers.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The conversation.
-    pub conversation: Conversation,
+    pub(super) conversation: Conversation,
     /// Ids of answers, by the place of their item.
-    pub answers: BTreeMap<usize, Vec<u32>>,
+    pub(super) answers: BTreeMap<usize, Vec<u32>>,
 }
 
 impl SavedConversation {
     /// A conversation that may be written.
-    pub fn new(
+    pub(super) fn new(
         model: String,
         adapters: Vec<String>,
         seed: u64,
@@ -48,7 +48,7 @@ impl SavedConversation {
     ///
     /// # Errors
     /// When the file cannot be read, or is no saved conversation.
-    pub fn read(path: &Path) -> Result<SavedConversation> {
+    pub(super) fn read(path: &Path) -> Result<SavedConversation> {
         let bytes = read_named(path, limit::PROMPT_BYTES as u64).map_err(Error::read(path))?;
         let what = |error| {
             Error::input(path, format!("{error}: expected a conversation that /save or --session wrote"))
@@ -65,8 +65,8 @@ impl SavedConversation {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| Error::Work(error.to_string()))?;
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| Error::failed(error.to_string()))?;
         text.push(b'\n');
         let file = NewFile::create_file(path).map_err(Error::read(path))?;
         let written = file.file().set_permissions(Permissions::from_mode(0o600));

@@ -31,7 +31,7 @@ pub(super) enum Fault {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         match fault {
-            Fault::Lost(what) => Error::Work(what),
+            Fault::Lost(what) => Error::failed(what),
             Fault::Final(error) => error,
         }
     }
@@ -92,7 +92,7 @@ impl Client {
         let answer = self.get(url, 0, false)?;
         let body = std::io::Read::take(answer.body, LIST_BYTES + 1);
         let read = kernmill_os::files::read_all(body, LIST_BYTES);
-        read.map_err(|error| Error::Work(self.says(format!("the list of files: {error}"))))
+        read.map_err(|error| Error::failed(self.says(format!("the list of files: {error}"))))
     }
 
     /// A file of a commit, from byte `from` on.
@@ -135,12 +135,12 @@ impl Client {
                 _ => return Err(self.refused(&response, &url, is_own, token.is_some())),
             }
         }
-        Err(Fault::Final(Error::Work(self.says(format!("{} redirects again and again", shown(&url))))))
+        Err(Fault::Final(Error::failed(self.says(format!("{} redirects again and again", shown(&url))))))
     }
 
     /// Where a redirect leads, if that may be followed.
     fn follow(&self, from: &str, to: &str, leaves: bool) -> Result<String> {
-        let refuse = |what: String| Err(Error::Work(self.says(what)));
+        let refuse = |what: String| Err(Error::failed(self.says(what)));
         let here = origin(from).unwrap_or_default();
         let url = match to {
             to if to.starts_with('/') && !to.starts_with("//") => format!("{here}{to}"),
@@ -210,8 +210,8 @@ impl Client {
         };
         match status {
             500.. => Fault::Lost(self.says(what)),
-            401 | 403 | 404 if is_own => Fault::Final(Error::BadInput(self.says(what))),
-            _ => Fault::Final(Error::Work(self.says(what))),
+            401 | 403 | 404 if is_own => Fault::Final(Error::bad_input(self.says(what))),
+            _ => Fault::Final(Error::failed(self.says(what))),
         }
     }
 

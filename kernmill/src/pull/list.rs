@@ -83,7 +83,7 @@ impl List {
     pub(super) fn of(client: &Client, name: &HubName) -> Result<List> {
         let json = client.list(&name.repository())?;
         List::parse(&json)
-            .map_err(|what| Error::Work(client.says(format!("the hub's list of files: {what}"))))
+            .map_err(|what| Error::failed(client.says(format!("the hub's list of files: {what}"))))
     }
 
     fn parse(json: &[u8]) -> std::result::Result<List, String> {
@@ -115,7 +115,7 @@ impl List {
     /// What a model of that name is: the GGUF file that it names, a checkpoint, or the only GGUF file.
     pub(super) fn wanted(&self, name: &HubName) -> Result<Wanted> {
         let types = self.gguf_files();
-        let refuse = |what: String| Err(Error::BadInput(format!("{name}: {what}")));
+        let refuse = |what: String| Err(Error::bad_input(format!("{name}: {what}")));
         if let Some(wanted) = &name.file {
             let named: Vec<&Vec<HubFile>> = types
                 .values()

@@ -42,7 +42,7 @@ pub struct Pulled {
 pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
     let name = HubName::of(text).filter(|name| name.owner.is_some()).ok_or_else(|| {
         let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or ORG/NAME:TYPE for a GGUF file of that type";
-        Error::BadInput(format!("{text}: {what}"))
+        Error::bad_input(format!("{text}: {what}"))
     })?;
     let place = Place::of_user()?;
     let endpoint = place.endpoint.clone();
@@ -73,7 +73,7 @@ pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
         transfer.fetch(&index, &Silent, observer)?;
         let blob = transfer.blob(&index);
         let text = fs::read(&blob).map_err(Error::read(&blob))?;
-        let wrong = |what| Error::BadInput(client.says(format!("{INDEX_FILE}: {what}")));
+        let wrong = |what| Error::bad_input(client.says(format!("{INDEX_FILE}: {what}")));
         let shards = list.shards(&text).map_err(wrong)?;
         kept_of_shards = shards.iter().map(|shard| transfer.present(shard)).sum();
         files.extend(shards);

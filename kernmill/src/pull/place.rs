@@ -23,12 +23,12 @@ impl Place {
     /// What HF_ENDPOINT and HF_TOKEN say, or the file in which Hugging Face's tools keep a token.
     pub(super) fn of_user() -> Result<Place> {
         if is_offline() {
-            return Err(Error::BadInput("HF_HUB_OFFLINE is set: no hub is asked".to_owned()));
+            return Err(Error::bad_input("HF_HUB_OFFLINE is set: no hub is asked".to_owned()));
         }
         let endpoint = variable("HF_ENDPOINT").unwrap_or_else(|| ENDPOINT.to_owned());
         let endpoint = endpoint.trim_end_matches('/').to_owned();
         let Some(own) = origin(&endpoint) else {
-            return Err(Error::BadInput(format!(
+            return Err(Error::bad_input(format!(
                 "HF_ENDPOINT is `{endpoint}`, expected an address such as {ENDPOINT}"
             )));
         };
@@ -38,7 +38,7 @@ impl Place {
         };
         let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
         if token.as_ref().is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
-            return Err(Error::BadInput("HF_TOKEN has characters that no token has".to_owned()));
+            return Err(Error::bad_input("HF_TOKEN has characters that no token has".to_owned()));
         }
         // Anybody on the way could read it.
         let token = token.filter(|_| own.starts_with("https:") || is_loopback(own));

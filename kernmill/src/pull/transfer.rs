@@ -88,7 +88,7 @@ impl Transfer<'_> {
             fs::remove_file(&path).map_err(Error::write(&path))?;
             // What lay there may have been of another file, or damaged.
             if !std::mem::take(&mut is_old) {
-                return Err(Error::Work(self.client.says(format!(
+                return Err(Error::failed(self.client.says(format!(
                     "{}: its {} is {found}, expected {}: what came is not the file of the hub's list, and is not kept",
                     file.path,
                     file.sum.kind(),
@@ -161,10 +161,10 @@ impl Transfer<'_> {
                         "{what}; {} bytes of {} are kept, and the same command goes on there",
                         part.at, file.path
                     );
-                    return Err(Error::Work(what));
+                    return Err(Error::failed(what));
                 }
                 Ok(()) if idle == TRIES => {
-                    return Err(Error::Work(
+                    return Err(Error::failed(
                         self.client
                             .says(format!("{}: the hub sends nothing from byte {} on", file.path, part.at)),
                     ));
@@ -190,7 +190,7 @@ impl Transfer<'_> {
             *again += 1;
             if *again > 2 {
                 let what = format!("{}: the hub does not send it from byte {} on", file.path, part.at);
-                return Err(Fault::Final(Error::Work(self.client.says(what))));
+                return Err(Fault::Final(Error::failed(self.client.says(what))));
             }
             self.empty(part, file).map_err(Fault::Final)?;
             if answer.status != 200 {

@@ -2,7 +2,7 @@
 
 use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
-use kernmill::chat::Part;
+use kernmill_chat::Part;
 use serde_json::{Value, json};
 
 /// A message that comes into being.
@@ -170,7 +170,7 @@ fn figures([new, cached, output, reasoning]: [usize; 4]) -> Value {
 mod tests {
     use super::Events;
     use crate::chat::pieces::{Outcome, Piece};
-    use kernmill::chat::{Anomalies, Part};
+    use kernmill_chat::{Anomalies, Part};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -183,7 +183,7 @@ mod tests {
             cached_tokens: 4,
             tokens: vec![1, 2, 3],
             reasoning_tokens: 2,
-            drafts: kernmill::runtime::DraftStats::default(),
+            drafts: kernmill_runtime::DraftStats::default(),
             anomalies: Anomalies::default(),
             seed: 7,
             queued: None,

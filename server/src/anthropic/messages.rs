@@ -6,7 +6,7 @@ use crate::chat::tools::check_name;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::{Call, Conversation, Item, Output};
+use kernmill_chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
 /// Members of blocks that clients send back as they got them, or that say what to cache. They mean nothing to

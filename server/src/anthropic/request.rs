@@ -11,7 +11,7 @@ use crate::form::Wanted;
 use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
-use kernmill::chat::{Conversation, Effort};
+use kernmill_chat::{Conversation, Effort};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -113,7 +113,7 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
 mod tests {
     use crate::scripted::{Scripted, events, send, state};
     use crate::state::Config;
-    use kernmill::serve::Finish;
+    use kernmill_serve::Finish;
     use serde_json::{Value, json};
 
     const PATH: &str = "/v1/messages";

@@ -4,8 +4,8 @@ use crate::chat::tools::{check_choice, check_names, function_tool};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::ToolChoice;
-use kernmill::chat::{Conversation, Tool};
+use kernmill_chat::ToolChoice;
+use kernmill_chat::{Conversation, Tool};
 use serde_json::{Map, Value, json};
 
 /// Letters of a function's name at most.

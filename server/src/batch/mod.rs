@@ -17,11 +17,11 @@ pub use output::Answers;
 pub use stats::BatchStats;
 
 use crate::backend::Facts;
+use crate::lines::Lines;
 use draft::{Draft, Reader};
-use kernmill::lines::Lines;
-use kernmill::serve::{self, Answer, Config, Event, Listener, Serving, ServingThread, Ticket};
-use kernmill::tools::engine_figures::EngineFigures;
 use kernmill::{Loaded, Result};
+use kernmill_serve::EngineFigures;
+use kernmill_serve::{self as serve, Answer, Config, Event, Listener, Serving, ServingThread, Ticket};
 use line::BatchLine;
 use output::{body_line, error_line};
 use session::{Session, Turn};

@@ -1,8 +1,9 @@
 //! Answers on their way to a file.
 
-use kernmill::lines::LONGEST_LINE;
-use kernmill::{Error, GoneOnWith, Result};
+use crate::lines::LONGEST_LINE;
+use kernmill::{Error, Result};
 use kernmill_os::files::is_same_file;
+use kernmill_os::output::GoneOnWith;
 use serde_json::{Value, from_value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions, TryLockError};

@@ -1,8 +1,8 @@
 //! What a batch did: a line, more lines, and JSON.
 
-use kernmill::runtime::measure::peak_resident;
-use kernmill::serve::ServeStats;
-use kernmill::tools::engine_figures::{EngineFigures, drafts_json, drafts_line};
+use kernmill_runtime::measure::peak_resident;
+use kernmill_serve::ServeStats;
+use kernmill_serve::{EngineFigures, drafts_json, drafts_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;

@@ -3,8 +3,8 @@
 
 use crate::error::ApiError;
 use crate::fields::Fields;
-use kernmill::chat::Tool;
-use kernmill::constrain::regular;
+use kernmill_chat::Tool;
+use kernmill_constrain::regular;
 use serde_json::{Value, json};
 
 /// The one argument of such a function.

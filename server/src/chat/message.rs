@@ -5,7 +5,7 @@ use super::turn::tokenizer;
 use crate::backend::Facts;
 use crate::head::Head;
 use crate::ids;
-use kernmill::chat::Part;
+use kernmill_chat::Part;
 use serde_json::{Map, Value, json};
 
 /// Figures of an answer that only this server gives.

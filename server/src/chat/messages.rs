@@ -5,7 +5,7 @@ use super::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::{Call, Conversation, Item, Output};
+use kernmill_chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
 /// Members of messages, of their parts and of calls that clients send back as they got them. They mean

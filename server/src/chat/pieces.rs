@@ -2,10 +2,11 @@
 
 use super::custom::Unwrapping;
 use crate::error::ApiError;
-use kernmill::chat::{Anomalies, Part, Turn, Vocabulary};
-use kernmill::runtime::DraftStats;
-use kernmill::serve::{Answer, EndReason, Finish, Token};
-use kernmill::{Logprobs, chat};
+use kernmill_chat as chat;
+use kernmill_chat::{Anomalies, Part, Turn, Vocabulary};
+use kernmill_runtime::DraftStats;
+use kernmill_runtime::Logprobs;
+use kernmill_serve::{Answer, EndReason, Finish, Token};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

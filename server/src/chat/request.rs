@@ -9,8 +9,8 @@ use crate::form::Own;
 use crate::limits;
 use crate::sampling;
 use crate::scope::{Scope, salt};
-use kernmill::chat::{Conversation, Effort, Item};
-use kernmill::serve::Class;
+use kernmill_chat::{Conversation, Effort, Item};
+use kernmill_serve::Class;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

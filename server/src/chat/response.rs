@@ -11,7 +11,7 @@ use crate::ids;
 use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
-use kernmill::chat::Part;
+use kernmill_chat::Part;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

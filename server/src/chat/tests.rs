@@ -1,6 +1,6 @@
 use crate::scripted::{Scripted, harmony, prompt, send, state};
 use crate::state::Config;
-use kernmill::serve::Request;
+use kernmill_serve::Request;
 use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";

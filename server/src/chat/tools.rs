@@ -4,8 +4,8 @@ use super::custom;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::ToolChoice;
-use kernmill::chat::{Conversation, Tool};
+use kernmill_chat::ToolChoice;
+use kernmill_chat::{Conversation, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

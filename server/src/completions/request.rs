@@ -7,7 +7,7 @@ use crate::fields::Fields;
 use crate::form::Own;
 use crate::scope::{Scope, salt};
 use crate::{limits, prompt, sampling};
-use kernmill::serve::Request;
+use kernmill_serve::Request;
 use serde_json::Value;
 
 /// A request that was read.

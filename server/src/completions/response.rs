@@ -10,9 +10,9 @@ use crate::prompt::tokenizer;
 use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
-use kernmill::Logprobs;
-use kernmill::runtime::Tokenizer;
-use kernmill::serve::{Answer, EndReason, Event, Finish, Token};
+use kernmill_runtime::Logprobs;
+use kernmill_runtime::Tokenizer;
+use kernmill_serve::{Answer, EndReason, Event, Finish, Token};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -316,7 +316,7 @@ impl Part {
 mod tests {
     use crate::scripted::{Scripted, send, state};
     use crate::state::Config;
-    use kernmill::serve::{EndReason, Finish};
+    use kernmill_serve::{EndReason, Finish};
     use serde_json::json;
 
     #[tokio::test]

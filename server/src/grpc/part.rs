@@ -4,7 +4,7 @@ use super::response::{Shows, check_size, finish};
 use crate::backend::{Running, SubmitError};
 use crate::error::ApiError;
 use crate::state::State;
-use kernmill::serve::{Answer, Event, Finish, RefusalReason};
+use kernmill_serve::{Answer, Event, Finish, RefusalReason};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
@@ -110,7 +110,7 @@ impl Part {
     }
 
     /// Tells of the prompt, if this sequence does and has not, and lets go what waited for it.
-    fn tell(&mut self, logprobs: &[kernmill::Logprobs]) -> Result<(), ApiError> {
+    fn tell(&mut self, logprobs: &[kernmill_runtime::Logprobs]) -> Result<(), ApiError> {
         let Some(prompt) = self.prompt.take() else { return Ok(()) };
         let prompt_info = Some(self.shows.prompt(&prompt, logprobs));
         let first = GenerateResponse { prompt_info, outputs: None };

@@ -3,8 +3,8 @@
 use crate::backend::Facts;
 use crate::error::ApiError;
 use crate::limits;
-use kernmill::Logprobs;
-use kernmill::serve::{Answer, EndReason, Finish};
+use kernmill_runtime::Logprobs;
+use kernmill_serve::{Answer, EndReason, Finish};
 use prost::Message;
 use vllm_proto::candidate_token_info::TokenInfo;
 use vllm_proto::finish_info::{FinishReason, StopReason as Reason};

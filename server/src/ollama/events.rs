@@ -5,7 +5,7 @@ use crate::backend::Facts;
 use crate::chat::message::logprobs;
 use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
-use kernmill::chat::Part;
+use kernmill_chat::Part;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

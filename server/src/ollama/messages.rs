@@ -6,7 +6,7 @@ use crate::chat::tools::{NAME, check_name};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::{Call, Conversation, Item, Output};
+use kernmill_chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
 
 /// Appends the messages of `body` to a conversation. Whether the last one is the model's, which its answer

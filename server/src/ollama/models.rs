@@ -8,7 +8,7 @@ use crate::reply;
 use crate::scope::Scope;
 use crate::state::State;
 use axum::response::Response;
-use kernmill::chat::Format;
+use kernmill_chat::Format;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use crate::form::Wanted;
 use crate::limits;
 use crate::sampling;
 use crate::scope::Scope;
-use kernmill::chat::{Conversation, Effort, Item, ToolChoice};
-use kernmill::runtime::AdapterUse;
+use kernmill_chat::{Conversation, Effort, Item, ToolChoice};
+use kernmill_runtime::AdapterUse;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

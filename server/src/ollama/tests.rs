@@ -4,8 +4,8 @@ use crate::chat::pieces::Piece;
 use crate::scripted::{Scripted, send, state};
 use crate::state::{Config, State};
 use axum::http::HeaderMap;
-use kernmill::chat::Part;
-use kernmill::serve::Finish;
+use kernmill_chat::Part;
+use kernmill_serve::Finish;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use crate::scripted::{Scripted, state};
 use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use kernmill::serve::{EndReason, Finish};
+use kernmill_serve::{EndReason, Finish};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

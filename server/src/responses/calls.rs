@@ -6,7 +6,7 @@ use crate::chat::messages;
 use crate::chat::tools::{check_name, spaced};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use kernmill::chat::{Call, Conversation, Item, Output};
+use kernmill_chat::{Call, Conversation, Item, Output};
 
 /// Appends a call of a function.
 ///

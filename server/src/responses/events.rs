@@ -6,7 +6,7 @@ use crate::chat::message::own_figures;
 use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
 use crate::state::State;
-use kernmill::chat::{Item, Part};
+use kernmill_chat::{Item, Part};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -280,7 +280,7 @@ mod tests {
     use super::Events;
     use crate::chat::pieces::{Outcome, Piece};
     use crate::error::ApiError;
-    use kernmill::chat::{Anomalies, Item, Part};
+    use kernmill_chat::{Anomalies, Item, Part};
     use serde_json::{Map, Value, json};
     use std::time::Duration;
 
@@ -293,7 +293,7 @@ mod tests {
             cached_tokens: 4,
             tokens: vec![1, 2, 3],
             reasoning_tokens: 2,
-            drafts: kernmill::runtime::DraftStats::default(),
+            drafts: kernmill_runtime::DraftStats::default(),
             anomalies: Anomalies::default(),
             seed: 7,
             queued: None,

@@ -2,7 +2,7 @@
 
 use crate::chat::custom::wrapped;
 use crate::ids;
-use kernmill::chat::{Call, Item, Part};
+use kernmill_chat::{Call, Item, Part};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

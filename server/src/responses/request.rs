@@ -17,9 +17,9 @@ use crate::limits;
 use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
-use kernmill::SamplerParams;
-use kernmill::chat::{Conversation, Effort, Item, Part};
-use kernmill::serve::Class;
+use kernmill_chat::{Conversation, Effort, Item, Part};
+use kernmill_runtime::SamplerParams;
+use kernmill_serve::Class;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

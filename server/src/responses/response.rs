@@ -11,7 +11,7 @@ use crate::ids;
 use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
-use kernmill::chat::{Item, Part, ToolChoice};
+use kernmill_chat::{Item, Part, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

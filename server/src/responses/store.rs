@@ -1,7 +1,7 @@
 //! Responses that were stored: a bounded number of them, in memory.
 
 use crate::limits;
-use kernmill::chat::Item;
+use kernmill_chat::Item;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -149,7 +149,7 @@ fn size(item: &Item) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{Store, Stored};
-    use kernmill::chat::Item;
+    use kernmill_chat::Item;
     use serde_json::json;
 
     fn stored(bytes: usize) -> Stored {

@@ -4,7 +4,7 @@ use crate::chat::tools::{check_name, check_names, custom_tool, function_tool, sp
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::limits;
-use kernmill::chat::Tool;
+use kernmill_chat::Tool;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ use super::{Served, ask};
 use crate::backend::Backend;
 use crate::scripted::{Scripted, send, state};
 use crate::state::Config;
-use kernmill::serve::{Finish, Request};
+use kernmill_serve::{Finish, Request};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tonic::Code;

@@ -1,0 +1,201 @@
+//! `kernmill compile`: a plan file.
+
+mod dry_run;
+mod without_plan;
+
+use crate::compiler::options::{CompileArgs, MachineArgs};
+use crate::emit::Emit;
+use crate::explicit::Explicit;
+use crate::failure::Result;
+use crate::given::GivenArgs;
+use crate::output;
+use crate::progress::Terminal;
+use crate::version;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kernmill::adapters::AdapterSource;
+use kernmill::chat::{fault, given_or};
+use kernmill::compiler::write_plan;
+use kernmill::compiler::{SourceModel, SpecSource, choices};
+use kernmill::locate::{Located, SourceFiles};
+use kernmill::observe::Observer;
+use kernmill_tools::machine::Description;
+use kernmill_tools::merge::Merge;
+use kernmill_tools::stages::{Stages, fingerprints};
+use kernmill_tools::targets::{Targets, closing};
+use kernmill_tools::{
+    Compiled, FormatChoices, Graph, Level, MAX_THREADS, PlanParts, PlanWriter, compile, default_threads,
+};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Compiles a model to a plan file, which starts at once
+///
+/// The weights are packed straight from the checkpoint into the file. The file appears when it is whole, and
+/// replaces what was there. The same input gives the same bytes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../../help/compile.txt"))]
+pub struct Compile {
+    #[command(flatten)]
+    given: GivenArgs,
+    /// Plan to write. With `--emit obj`, and no --emit-dir, the object file to write, and no plan; with other
+    /// stages it may be left out, then there is no plan either
+    #[arg(long, short, value_name = "FILE.plan|FILE.o", required_unless_present_any = ["dry_run", "emit"])]
+    output: Option<PathBuf>,
+    /// Instruction sets to generate code for; native is this CPU's best, all those of the preset (both take
+    /// amx for preset bf16 only). It wins over --machine
+    #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
+    target: Vec<Targets>,
+    /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several
+    /// times. Changed matrices are stored as the preset stores bf16 ones: MXFP4 experts become int8, twice as
+    /// large
+    #[arg(long, value_name = "NAME=DIR[:SCALE]")]
+    merge_lora: Vec<AdapterSource>,
+    /// Write nothing: show sizes, memory, whether it fits, and how fast this machine would run it. A spec
+    /// needs no weights for that
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: the context that memory is shown for, in tokens; by default 4096 if the model can
+    #[arg(long, value_name = "N", requires = "dry_run")]
+    context: Option<u32>,
+    /// Chat template (Jinja) that conversations take in place of the model's own format
+    #[arg(long, value_name = "FILE")]
+    chat_template: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// What `machine` says, once it is read.
+    #[arg(skip)]
+    described: Option<Description>,
+    /// Threads that pack; by default one for each physical core that this process may use
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
+    #[command(flatten)]
+    compile: CompileArgs,
+    #[command(flatten)]
+    emit: Emit,
+    /// Print what --dry-run or --emit hashes says as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const NATIVE: &str = "native";
+const ALL: &str = "all";
+
+fn targets_parser() -> impl TypedValueParser<Value = Targets> {
+    let names = [NATIVE, ALL].into_iter().chain(Level::ALL.map(Level::name));
+    PossibleValuesParser::new(names.collect::<Vec<_>>()).map(|name| match Level::from_name(&name) {
+        Some(level) => Targets::Level(level),
+        None if name == ALL => Targets::All,
+        None => Targets::Native,
+    })
+}
+
+impl Compile {
+    /// Runs the command.
+    pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
+        let start = Instant::now();
+        self.described = self.machine.read()?;
+        let (machine, preset) = (self.described.as_ref(), self.compile.preset);
+        self.target = Targets::on(self.target, explicit.has("target"), machine, preset);
+        let levels = Targets::levels(&self.target, preset, &*self.observer())?;
+        let is_native = self.target.iter().all(|target| matches!(target, Targets::Native));
+        self.compile = self.compile.tuned(is_native, machine);
+        let given = self.source(explicit)?;
+        self.check_emit(&levels, &given)?;
+        if self.writes_no_plan() {
+            return self.emit_only(&levels, &given);
+        }
+        if self.dry_run && given.need_weights().is_err() {
+            return self.dry_run_of_spec(&levels, &given);
+        }
+        // What is wrong with the place is found before the work.
+        let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
+        let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
+        let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
+        let templates = given_or(self.chat_template.as_deref(), &model.chat_templates)?;
+        let observer = self.observer();
+        model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| observer.note(&note));
+        let threads = self.threads.map_or_else(default_threads, usize::from);
+        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
+        let weights = merge.weights(&model)?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
+        let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
+        let writer = PlanWriter::new(&PlanParts {
+            tokenizer_json: tokenizer_json.as_deref(),
+            end_tokens: &end_tokens,
+            chat_templates: Some(&templates),
+            ..self.parts(&compiled, choices.as_ref(), &model.source)
+        })?;
+        let note = merge.note(&model, writer.weight_bytes());
+        let Some(file) = file else {
+            return self.show_dry_run(&writer, &compiled, note.into_iter().collect());
+        };
+        let path = file.path().to_owned();
+        write_plan(file, &writer, &weights, threads, &*self.observer())?;
+        let closing = closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64());
+        note.into_iter().chain([closing]).for_each(|note| output::note_if(!self.compile.quiet, note));
+        Ok(())
+    }
+
+    fn observer(&self) -> Arc<dyn Observer> {
+        Terminal::observer(self.compile.quiet)
+    }
+
+    /// The model that is compiled.
+    fn source(&self, explicit: &Explicit) -> Result<SourceFiles> {
+        let located = self.given.resolve(explicit)?;
+        self.output.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
+        match located {
+            Located::Source(source) => Ok(source),
+            Located::Plan(path) => {
+                let what = "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec";
+                Err(kernmill::Error::input(&path, what).into())
+            }
+        }
+    }
+
+    /// What a plan is made of besides a tokenizer and what belongs to it.
+    fn parts<'a>(
+        &self,
+        compiled: &'a [Compiled],
+        choices: Option<&'a FormatChoices>,
+        source: &'a SpecSource,
+    ) -> PlanParts<'a> {
+        PlanParts {
+            producer: version::PRODUCER,
+            compiled,
+            choices,
+            chunk: self.compile.chunk() as usize,
+            fused: !self.compile.no_fuse,
+            fused_specs: &source.fused,
+            spec: &source.text,
+            tokenizer_json: None,
+            end_tokens: &[],
+            chat_templates: None,
+        }
+    }
+
+    /// The model compiled for each level; stages are shown for the highest, hashes for all.
+    fn targets(
+        &self,
+        source: &SpecSource,
+        graph: &Graph,
+        levels: &[Level],
+        choices: Option<&FormatChoices>,
+    ) -> Result<Vec<Compiled>> {
+        let mut options = self.compile.options(source.fused.clone(), &self.emit);
+        options.machine.clone_from(&self.described);
+        let options = |level| options.at(level, self.compile.chunk(), choices.cloned());
+        let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
+        let compiled = compiled.collect::<Result<Vec<_>>>()?;
+        if self.json && !self.dry_run {
+            let hashes = json!({ "targets": fingerprints(&compiled) });
+            output::print(version::report("kernmill.hashes/1", hashes))?;
+        } else {
+            let stages = Stages { spec: &source.text, graph, compiled: &compiled };
+            self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;
+        }
+        Ok(compiled)
+    }
+}

@@ -1,0 +1,50 @@
+//! `kernmill cpu`: what this machine offers.
+
+use crate::explicit::Explicit;
+use crate::failure::Result;
+use crate::options::size;
+use crate::output;
+use crate::progress::Terminal;
+use crate::version;
+use kernmill_tools::MAX_THREADS;
+use kernmill_tools::cpu::{Measured, json, text};
+use kernmill_tools::machine::SCHEMA;
+use std::path::PathBuf;
+
+/// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/cpu.txt"))]
+pub struct Cpu {
+    /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads from one to
+    /// all
+    #[arg(long)]
+    measure: bool,
+    /// Threads that --measure calls all; by default one for each physical core that this process may use
+    #[arg(long, value_name = "N", requires = "measure", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
+    /// Bytes that --measure reads each time
+    #[arg(long, value_name = "SIZE", requires = "measure", default_value = "4G", value_parser = size)]
+    read: u64,
+    /// Write JSON to this file: a description of this machine
+    #[arg(long, short, value_name = "FILE", requires = "measure")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Cpu {
+    /// Runs the command.
+    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
+        self.output.as_deref().map_or(Ok(()), output::check)?;
+        let observer = Terminal::observer(false);
+        let all = || Measured::all(self.threads, self.read, &*observer);
+        let measured = self.measure.then(all).transpose()?.unwrap_or_default();
+        match &self.output {
+            Some(path) => {
+                output::deliver(false, path, version::report(SCHEMA, json(&measured)), "for --machine")
+            }
+            None => version::show(self.json, SCHEMA, || json(&measured), || text(&measured)),
+        }
+    }
+}

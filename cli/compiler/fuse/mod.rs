@@ -1,0 +1,42 @@
+//! `kernmill fuse`: fused-op specs.
+
+mod check;
+mod trial;
+
+use crate::explicit::Explicit;
+use crate::failure::Result;
+use crate::output;
+use kernmill_tools::{fused_rules, schema};
+
+/// Checks fused-op specs, and shows what they may say
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../../help/fuse.txt"))]
+pub struct Fuse {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Check(check::Check),
+    /// List the built-in specs in the order in which they are tried, with their priorities
+    List,
+    /// Print the JSON schema of fused-op specs, for editors
+    #[command(after_help = include_str!("../../help/fuse-schema.txt"))]
+    Schema,
+    /// Run the trials that a request on standard input describes
+    #[command(hide = true)]
+    Trial(trial::Trial),
+}
+
+impl Fuse {
+    /// Runs the command.
+    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
+        match self.command {
+            Command::Check(check) => check.execute(),
+            Command::List => output::show(fused_rules::builtin()),
+            Command::Trial(trial) => trial.execute(),
+            Command::Schema => output::print(format!("{:#}\n", schema())),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `kernmill pull`: a model from a hub.
+
+use crate::explicit::Explicit;
+use crate::failure::Result;
+use crate::{output, progress::Terminal};
+
+/// Fetches a model from a hub into the cache that Hugging Face's tools share
+///
+/// Its name is then a MODEL for every command. What was cut goes on where it was; sums are compared. HF_TOKEN
+/// is for gated models, HF_ENDPOINT another hub, HF_HUB_CACHE or HF_HOME another place.
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/pull.txt"))]
+pub struct Pull {
+    /// Model: ORG/NAME, and behind a colon the type or the name of a GGUF file
+    #[arg(value_name = "ORG/NAME[:TYPE]")]
+    name: String,
+    /// Neither progress bars nor the closing line on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Pull {
+    /// Runs the command. The path of the model goes to standard output.
+    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
+        let pulled = kernmill::pull::pull(&self.name, &*Terminal::observer(self.quiet))?;
+        output::note_if(!self.quiet, &pulled.closing);
+        output::show(format!("{}\n", pulled.path.display()))
+    }
+}

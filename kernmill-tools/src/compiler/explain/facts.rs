@@ -1,0 +1,81 @@
+//! What is shown of a compiled model, however it is shown.
+
+use super::kinds::{Batch, kind};
+use crate::compiler::estimate::Memory;
+use crate::compiler::machine::Description;
+use kernmill_compiler::fuse::{FusedGraph, Group, Missed};
+use kernmill_compiler::graph::{Graph, NodeId};
+use kernmill_compiler::pipeline::Compiled;
+use std::collections::BTreeMap;
+
+/// Everything that is shown.
+pub struct Facts<'a> {
+    /// The graph that was compiled.
+    pub graph: &'a Graph,
+    /// What it was compiled to.
+    pub compiled: &'a Compiled,
+    /// The machine that it is explained for, if it is described.
+    pub machine: Option<&'a Description>,
+    /// Whether preset `fast` has made its choices without weights.
+    pub assumed: bool,
+    /// What running takes.
+    pub memory: &'a Memory,
+    /// Decoding at the start, decoding in a full context, a prompt of a chunk.
+    pub batches: &'a [Batch; 3],
+    /// Near misses, what would save most first.
+    pub missed: &'a [Missed],
+}
+
+impl Facts<'_> {
+    /// Bytes of the cache that a token of a long context takes: layers that see a window keep no more than
+    /// that.
+    pub fn kv_token_bytes(&self) -> u64 {
+        let kv = &self.compiled.program.model.kv;
+        kv.layers.iter().map(|layer| kv.geometry(layer.kind).token_bytes() as u64).sum()
+    }
+
+    /// What a kind of step computes.
+    pub fn members(&self, name: &str) -> String {
+        let group = self.compiled.fused.groups.iter().find(|group| is_of(&self.compiled.fused, group, name));
+        group.map_or_else(String::new, |group| members(&self.compiled.fused, group))
+    }
+
+    /// Kinds of steps that run for adapters alone, with their number.
+    pub fn for_adapters(&self) -> BTreeMap<&str, usize> {
+        let mut kinds = BTreeMap::new();
+        if let Some(class) = self.compiled.program.classes.first() {
+            let steps = class.steps.iter().filter(|step| !step.lora_targets.is_empty());
+            steps.for_each(|step| *kinds.entry(kind(&step.label)).or_default() += 1);
+        }
+        kinds
+    }
+
+    /// Operations per second of the machine's integer units, if it is described.
+    pub fn peak(&self) -> Option<f64> {
+        Some(self.machine?.workers().tops_per_s * 1e12)
+    }
+}
+
+/// Whether steps of that kind compute the group: the kind is its rule or op, or what a single node makes.
+fn is_of(fused: &FusedGraph, group: &Group, name: &str) -> bool {
+    if group.rule.is_some() {
+        return group.name() == name;
+    }
+    let value = group.outputs.first().map(|value| fused.graph.value(*value).name.as_str());
+    group.name() == name || value.is_some_and(|value| kind(value) == name)
+}
+
+/// Ops of a group's prologue, roots and epilogue, equal neighbours counted.
+pub fn members(fused: &FusedGraph, group: &Group) -> String {
+    let part = |nodes: &[NodeId]| {
+        let names = nodes.iter().map(|id| fused.graph.node(*id).op.kind().name());
+        let names: Vec<&str> = names.collect();
+        let runs = names.chunk_by(|a, b| a == b).map(|run| match run.len() {
+            1 => run[0].to_owned(),
+            n => format!("{n} {}", run[0]),
+        });
+        runs.collect::<Vec<_>>().join(" ")
+    };
+    let parts = [&group.prologue, &group.roots, &group.epilogue].map(|nodes| part(nodes));
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+}

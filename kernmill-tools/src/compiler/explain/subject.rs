@@ -1,0 +1,66 @@
+//! Which model is explained, and how it is compiled.
+
+use kernmill::CompileOptions;
+use kernmill::Result;
+use kernmill::compiler::SpecSource;
+use kernmill::compiler::{Origin, origin};
+use kernmill::locate::SourceFiles;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::machine::Description;
+use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
+use kernmill_plan::target::Level;
+use kernmill_runtime::Plan;
+use std::path::Path;
+
+/// A model that is explained.
+pub struct Subject {
+    /// Spec of the model.
+    pub source: SpecSource,
+    /// The graph that the spec describes.
+    pub graph: Graph,
+    /// How it is compiled; `None` if it need not be.
+    pub options: Option<Options>,
+    /// Whether preset `fast` makes its choices without weights.
+    pub assumed: bool,
+}
+
+impl Subject {
+    /// The model that `files` describe, with the fused-op specs of `options`. Preset `fast` is taken to give
+    /// 4 bits to every tensor that may have them. The level is not asked for if only `early` stages are
+    /// wanted.
+    ///
+    /// # Errors
+    /// When the spec is wrong, or there is no level.
+    pub fn of_source(
+        files: &SourceFiles,
+        options: &CompileOptions,
+        chunk: u32,
+        level: &dyn Fn(Preset) -> Result<Level>,
+        early: bool,
+    ) -> Result<Subject> {
+        let source = SpecSource::of(files, options.fused.clone())?;
+        let graph = source.graph()?;
+        let assumed = Some(FormatChoices::assumed(&graph));
+        let preset = options.preset;
+        let options = if early { None } else { Some(options.at(level(preset)?, chunk, assumed)) };
+        Ok(Subject { source, graph, options, assumed: preset == Preset::Fast })
+    }
+
+    /// The model of the plan at `path`, as it was compiled; of `options` only tuning and machine count.
+    ///
+    /// # Errors
+    /// When the plan cannot be read, its spec is wrong, or there is no level.
+    pub fn of_plan(
+        path: &Path,
+        options: &CompileOptions,
+        level: &dyn Fn(Preset) -> Result<Level>,
+    ) -> Result<Subject> {
+        let Origin { source, graph, options: own } = origin(&Plan::open(path)?, level)?;
+        let machine = options.machine.as_ref().map_or(own.machine, Description::costs);
+        let keep_clif = options.keep_clif;
+        let own = Options { tuning: options.tuning(), machine, keep_clif, ..own };
+        Ok(Subject { source, graph, options: Some(own), assumed: false })
+    }
+}

@@ -1,0 +1,142 @@
+//! The trials of a fused-op spec in a process of their own: `kernmill fuse check` starts it for every spec
+//! and watches it.
+
+use super::child::{End, limit_memory, watch};
+use super::costs::Costs;
+use super::differ::{self, At, Outcome};
+use kernmill::{Error, Result};
+use kernmill_compiler::fuse::{FusedSet, FusedSpec, sample, sample_function};
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::machine::Description;
+use kernmill_compiler::quant::Preset;
+use kernmill_plan::target::Level;
+use serde::{Deserialize, Serialize};
+use std::process::Command;
+use std::time::Duration;
+
+/// What a process is to try.
+#[derive(Serialize, Deserialize)]
+pub struct Request {
+    /// Names and texts of the specs.
+    pub specs: Vec<(String, String)>,
+    /// Index of the spec that is tried.
+    pub spec: usize,
+    /// Number of the first random model.
+    pub seed: u64,
+    /// How many random models there are.
+    pub samples: u32,
+    /// Levels to try, by name.
+    pub levels: Vec<String>,
+    /// Text of the graph that costs are of, and its preset; otherwise they are of a random model.
+    pub model: Option<(String, String)>,
+    /// Whether costs are wanted.
+    pub costs: bool,
+    /// Bytes that the process may take.
+    pub memory: u64,
+    /// The machine that costs are for.
+    pub machine: Option<Description>,
+}
+
+/// What came out of a trial.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Reply {
+    /// What the comparisons gave.
+    pub outcome: Outcome,
+    /// What the spec saves, if that was asked for.
+    pub costs: Option<Costs>,
+}
+
+/// A line that the process writes.
+#[derive(Serialize, Deserialize)]
+enum Line {
+    At(At),
+    Done(Box<Reply>),
+}
+
+/// How the process ended, where that was not as it should be.
+pub struct Crash {
+    /// What was being tried.
+    pub at: At,
+    /// What a message says of the end.
+    pub verdict: String,
+    /// Text of the model's graph.
+    pub graph: Option<String>,
+}
+
+/// Tries a spec in the process that `command` starts, which calls [`serve`] and may be silent for `limit`.
+///
+/// # Errors
+/// When the process cannot be started.
+pub fn run(
+    command: Command,
+    request: &Request,
+    spec: &FusedSpec,
+    limit: Duration,
+) -> Result<std::result::Result<Reply, Crash>> {
+    let input = serde_json::json!(request).to_string();
+    let start = At { model: None, function: None, what: "the start".to_owned(), level: String::new() };
+    let (mut at, mut reply) = (start, None);
+    let end = watch(command, input.as_bytes(), limit, &mut |line| match serde_json::from_str(line) {
+        Ok(Line::At(now)) => at = now,
+        Ok(Line::Done(done)) => reply = Some(*done),
+        Err(_) => {}
+    })?;
+    let verdict = match (end, reply) {
+        (End::Done, Some(reply)) => return Ok(Ok(reply)),
+        (End::Done, None) => "ended without an answer".to_owned(),
+        (End::Broken(verdict), _) => verdict,
+    };
+    let graph = at.model.and_then(|seed| match &at.function {
+        Some(name) => {
+            let function = spec.functions.iter().find(|function| function.name == *name)?;
+            sample_function(function, seed).ok()
+        }
+        None => sample(spec.rule.as_ref()?, seed).ok(),
+    });
+    Ok(Err(Crash { at, verdict, graph: graph.map(|graph| graph.to_string()) }))
+}
+
+/// The process itself: does what the text of a request asks for. `say` writes a line to who asked, and tells
+/// whether that is still there; if not, the process ends.
+///
+/// # Errors
+/// When the request is none.
+pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
+    let bad = |error: &dyn std::fmt::Display| Error::bad_input(format!("the request: {error}"));
+    let request: Request = serde_json::from_str(text).map_err(|error| bad(&error))?;
+    limit_memory(request.memory);
+    let parsed = request.specs.iter().map(|(name, text)| FusedSpec::parse(name, text));
+    let specs = parsed.collect::<std::result::Result<Vec<_>, _>>()?;
+    let spec = specs.get(request.spec).cloned();
+    let spec = spec.ok_or_else(|| bad(&"there is no such spec"))?;
+    let set = FusedSet::builtin().with(specs)?;
+    let supported = Level::supported().into_iter();
+    let levels: Vec<Level> =
+        supported.filter(|level| request.levels.iter().any(|name| name == level.name())).collect();
+    let seeds = request.seed..request.seed.saturating_add(u64::from(request.samples));
+    let say = |line: &Line| say(&format!("{}\n", serde_json::json!(line)));
+    // Nobody listens any more: there is nothing left to do.
+    let mut at = |at: At| {
+        if !say(&Line::At(at)) {
+            std::process::exit(1);
+        }
+    };
+    let (outcome, example) = differ::run(&spec, &set, seeds, &levels, &mut at);
+    let of = match &request.model {
+        Some((graph, preset)) => {
+            let graph = graph.parse::<Graph>().map_err(|error| bad(&error))?;
+            Preset::from_name(preset).map(|preset| (graph, preset))
+        }
+        None => example,
+    };
+    let costs = match (of, levels.last()) {
+        (Some((graph, preset)), Some(level)) if request.costs && spec.rule.is_some() => {
+            let what = format!("costs in model {}", graph.name);
+            at(At { model: None, function: None, what, level: level.name().to_owned() });
+            Costs::of(&spec.name.value, &graph, preset, &set, (*level, request.machine.as_ref()))
+        }
+        _ => None,
+    };
+    say(&Line::Done(Box::new(Reply { outcome, costs })));
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Commands that other programs have, and kernmill has not: which words do the same here.
+
+use kernmill::how_to_fetch;
+
+/// Words that are no commands here, and the sentence that says what is.
+const INSTEAD: [(&str, &str); 10] = [
+    (
+        "convert",
+        "nothing is converted first: every command takes a checkpoint's directory or a GGUF file as it is",
+    ),
+    (
+        "create",
+        "there are no model files: --system, --chat-template, --lora and the options of sampling do it",
+    ),
+    ("list", "models are files where you put them; `kernmill inspect MODEL` shows what is in one"),
+    ("ls", "models are files where you put them; `kernmill inspect MODEL` shows what is in one"),
+    (
+        "models",
+        "docs/user/fits.md lists models by the memory that they take; `kernmill inspect MODEL` shows one",
+    ),
+    ("ps", "a server has one model, which is named at its start; GET /api/ps tells it"),
+    (
+        "quantise",
+        "`kernmill compile MODEL -o model.plan --preset fast` chooses formats and packs the weights",
+    ),
+    (
+        "quantize",
+        "`kernmill compile MODEL -o model.plan --preset fast` chooses formats and packs the weights",
+    ),
+    ("show", "`kernmill explain MODEL` shows what a model computes, `kernmill inspect MODEL` what is in it"),
+    ("version", "`kernmill --version` says it"),
+];
+
+/// What is said to a command line of these words, in place of an error; `None` where no other program's
+/// command is meant.
+pub fn instead_of(words: &[String]) -> Option<String> {
+    let mut words = words.iter().filter(|word| !word.starts_with('-'));
+    let command = words.next()?;
+    if command == "pull" {
+        // A program that has the command does not ask.
+        let how = words.next().and_then(|name| how_to_fetch(name)).or_else(|| how_to_fetch("ORG/NAME"))?;
+        return Some(format!("pull: {how}"));
+    }
+    let (_, instead) = INSTEAD.iter().find(|(word, _)| *word == command)?;
+    Some(format!("{command}: no such command; {instead}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_other_programs_are_told_what_does_the_same() {
+        let of = |words: &str| instead_of(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        for (words, part) in
+            [("-v pull openai/gpt-oss-20b", "gpt-oss-20b"), ("pull", "ORG/NAME"), ("pull ';x'", "ORG/NAME")]
+        {
+            assert!(of(words).unwrap().contains(part), "{words}");
+        }
+        assert_eq!(of("version").unwrap(), "version: no such command; `kernmill --version` says it");
+        for words in ["", "run pull", "help pull", "pulled x", "push x"] {
+            assert_eq!(of(words), None, "{words}");
+        }
+    }
+}

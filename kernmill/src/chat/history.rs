@@ -1,0 +1,20 @@
+//! What was said in a conversation.
+
+use kernmill_chat::Conversation;
+use std::collections::BTreeMap;
+
+/// The items of a conversation.
+#[derive(Clone, Default)]
+pub(super) struct History {
+    pub(super) conversation: Conversation,
+    /// Ids of answers, by the place of their item, of formats that continue with what was generated.
+    pub(super) answers: BTreeMap<usize, Vec<u32>>,
+}
+
+impl History {
+    /// Takes away all items from one on.
+    pub(super) fn cut(&mut self, at: usize) {
+        self.conversation.items.truncate(at);
+        self.answers.split_off(&at);
+    }
+}
