@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The number of prompt tokens that are run at once, unless [`Options::chunk`] says another.
+/// The number of prompt tokens that are run at once, unless `Options::chunk` says another.
 pub const DEFAULT_CHUNK: u32 = 512;
 
 /// Bytes of a store of KV blocks on disk, unless [`Options::kv_disk_limit`] says another.

@@ -32,7 +32,7 @@ pub struct Pulled {
     pub closing: String,
 }
 
-/// Fetches the model that `text` names, in any spelling that [`HubName::of`] reads and that tells the owner:
+/// Fetches the model that `text` names, in any spelling that tells the owner:
 /// `ORG/NAME`, or `ORG/NAME:TYPE` for one of several GGUF files.
 /// HF_ENDPOINT and HF_TOKEN say which hub is asked, and as whom; HF_HOME and HF_HUB_CACHE where the cache is.
 ///
