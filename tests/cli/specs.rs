@@ -11,7 +11,7 @@ const FAULTS: &[Fault] = &[
     (
         "unknown key",
         ["max_context = 2048", "max_context = 2048\nwheels = 4"],
-        &["unknown key `wheels`", ":8:1]", "expected one of: name, vocab, max_context"],
+        &["unknown key `wheels`", ":8:1\n", "expected one of: name, vocab, max_context"],
     ),
     (
         "unknown op",
@@ -21,7 +21,7 @@ const FAULTS: &[Fault] = &[
     (
         "wrong type",
         ["max_context = 2048", "max_context = true"],
-        &["wrong type: a boolean", ":7:15]", "expected a number"],
+        &["wrong type: a boolean", ":7:15\n", "expected a number"],
     ),
     (
         "unused tensor",
