@@ -53,7 +53,7 @@ impl GivenArgs {
     pub fn with_source(&self, model: &Path, content: Content, explicit: &Explicit) -> Result<Located> {
         if content == Content::File(FileKind::Text) {
             explicit.refuse(&["spec"], &format!("{} is a spec itself; give one of them", model.display()))?;
-            return Ok(Located::Source(locate::of_spec(model, self.weights.as_deref())?));
+            return Ok(Located::Source(locate::of_parts(Some(model), self.weights.as_deref())?));
         }
         // What the environment says gives way to the command line.
         let spec = self.spec.as_deref().filter(|_| !explicit.is_from_environment("spec"));

@@ -146,7 +146,7 @@ pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFil
 ///
 /// # Errors
 /// When there is nothing at `weights`, or no checkpoint.
-pub fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
+pub(crate) fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
     with_spec(Some(spec.to_owned()), weights.map(checkpoint).transpose()?)
 }
 
