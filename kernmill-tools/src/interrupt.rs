@@ -12,7 +12,7 @@ pub const STATUS: u8 = 130;
 /// Whether Ctrl-C was pressed. Clones share that.
 ///
 /// ```
-/// let mut interrupt = crate::interrupt::Interrupt::default();
+/// let mut interrupt = kernmill_tools::interrupt::Interrupt::default();
 /// interrupt.watch();
 /// assert!(!interrupt.came());
 /// ```
