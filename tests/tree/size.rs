@@ -1,4 +1,4 @@
-//! Files stay small.
+//! Files stay small, and are compiled.
 
 use super::sources;
 use crate::docs::{files, root};
@@ -59,4 +59,46 @@ fn files_are_small() {
         .sum();
     println!("the program has {program} lines");
     assert!((1..PROGRAM).contains(&program), "cli has {program} lines");
+}
+
+/// The text by which a file of its directory, or the one above, makes a file a module.
+fn declaration(path: &Path) -> Option<(&Path, String)> {
+    let dir = path.parent()?;
+    let stem = path.file_stem()?.to_str()?;
+    match stem {
+        "mod" => Some((dir.parent()?, format!("mod {};", dir.file_name()?.to_str()?))),
+        _ => Some((dir, format!("mod {stem};"))),
+    }
+}
+
+#[test]
+fn every_file_is_compiled() {
+    let rust = rust();
+    // Roots of crates are found by cargo, or named in a manifest.
+    let is_root = |path: &Path| {
+        let dir = path.parent().and_then(Path::file_name).unwrap_or_default();
+        let of_cargo = ["examples", "benches", "fuzz_targets"].iter().any(|name| dir == *name);
+        of_cargo || path.ends_with("src/lib.rs") || path.ends_with("main.rs") || path.ends_with("run_only.rs")
+    };
+    let is_path = |line: &&String| line.contains("#[path");
+    let paths: Vec<&str> =
+        rust.iter().flat_map(|(_, lines)| lines.iter().filter(is_path)).map(|line| quoted(line)).collect();
+    let is_module = |path: &Path| {
+        let Some((dir, text)) = declaration(path) else { return false };
+        let is_above = |other: &Path| other.parent() == Some(dir) || other.with_extension("") == dir;
+        let declares = |lines: &[String]| lines.iter().any(|line| line.contains(&text));
+        paths.iter().any(|given| path.ends_with(given))
+            || rust.iter().any(|(other, lines)| is_above(other) && declares(lines))
+    };
+    let left: Vec<String> = rust
+        .iter()
+        .filter(|(path, _)| !is_root(path) && !is_module(path))
+        .map(|(path, _)| named(path))
+        .collect();
+    assert!(left.is_empty(), "no module declares: {left:?}");
+}
+
+/// What stands between a line's quotes, without the directories above.
+fn quoted(line: &str) -> &str {
+    line.split('"').nth(1).unwrap_or("-").trim_start_matches("../")
 }
