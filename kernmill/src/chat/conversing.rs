@@ -104,8 +104,9 @@ impl Chat {
         self
     }
 
-    /// Sets the adapter of the turns that follow; `None` is the model alone. It is one of
-    /// [`Options::adapters`](crate::Options::adapters), all of which answer together otherwise.
+    /// Sets the adapter of the turns that follow, by its name in
+    /// [`Options::adapters`](crate::Options::adapters); `None` is the model alone. Until this is called, all
+    /// of these adapters answer together.
     pub fn adapter(&mut self, name: Option<&str>) -> &mut Chat {
         self.request.adapters = name.map(AdapterUse::of).into_iter().collect();
         self

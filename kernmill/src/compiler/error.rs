@@ -78,7 +78,7 @@ impl From<GenerateError> for Error {
     fn from(error: GenerateError) -> Error {
         let kind = match error {
             GenerateError::Large { .. } => ErrorKind::BadInput,
-            // Its message asks for the report.
+            // A fault of kernmill: the message asks the user to report it.
             _ => ErrorKind::Work,
         };
         Error::because(kind, error)

@@ -37,7 +37,8 @@ pub trait Steps {
         rows: &mut dyn FnMut(LogitRow<'_>),
     ) -> Result<StepStats, EngineError>;
 
-    /// The logits after the last of `tokens`, any count of which are appended to one sequence.
+    /// Appends `tokens` to one sequence, in as many steps as that takes, and writes the logits after the last
+    /// of them to `logits`.
     ///
     /// # Errors
     /// As those of [`Steps::extend`].
