@@ -1,6 +1,6 @@
 //! A text that is being made, as an iterator.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Event, Token};
 use crate::request::{Answer, Request};
 use crate::thread::{Listener, ServingThread, Ticket};
@@ -12,8 +12,8 @@ pub struct Text {
     ticket: Ticket,
     events: Receiver<Heard>,
     answer: Option<Answer>,
-    /// Why there is no whole text, until the caller is told.
-    failure: Option<Error>,
+    /// Whether the end has been told, or why there is none.
+    has_ended: bool,
 }
 
 /// What the engine's thread tells of a text.
@@ -45,27 +45,28 @@ impl ServingThread {
             // Nothing is told of a request before it is taken up.
             Some(Heard::Event(_)) | None => return Err(self.gone()),
         }
-        Ok(Text { ticket, events, answer: None, failure: None })
+        Ok(Text { ticket, events, answer: None, has_ended: false })
     }
 }
 
 impl Text {
-    /// The next token, also one that ends the text; `None` after the last one.
+    /// The next token, also one that ends the text; `None` after the last one, and after an error.
     ///
     /// # Errors
     /// When the text cannot be made any further.
     pub fn next_token(&mut self) -> Result<Option<Token>> {
-        if self.answer.is_none() && self.failure.is_none() {
-            match self.ticket.wait_for(&self.events) {
-                Some(Heard::Event(Event::Token(token))) => return Ok(Some(token)),
-                Some(Heard::Event(Event::Done(answer))) => {
-                    self.failure = answer.finish.error();
-                    self.answer = Some(*answer);
-                }
-                Some(Heard::Taken(_)) | None => self.failure = Some(self.ticket.gone()),
-            }
+        if self.has_ended {
+            return Ok(None);
         }
-        self.failure.take().map_or(Ok(None), Err)
+        let event = self.ticket.wait_for(&self.events);
+        if let Some(Heard::Event(Event::Token(token))) = event {
+            return Ok(Some(token));
+        }
+        self.has_ended = true;
+        let Some(Heard::Event(Event::Done(answer))) = event else { return Err(self.ticket.gone()) };
+        let error = answer.finish.error();
+        self.answer = Some(*answer);
+        error.map_or(Ok(None), Err)
     }
 
     /// Ends the text before its next step. The tokens that were on their way come, and the end.
@@ -92,7 +93,9 @@ impl Text {
 
     fn finished(&mut self) -> Result<Answer> {
         while self.next_token()?.is_some() {}
-        self.answer.take().ok_or_else(|| self.ticket.gone())
+        let answer = self.answer.take().ok_or_else(|| self.ticket.gone())?;
+        // An error that was told before is told again: this is no whole text.
+        answer.finish.error().map_or(Ok(answer), Err)
     }
 }
 

@@ -90,12 +90,33 @@ fn a_panic_ends_the_engine_and_is_told_to_all() {
     let mut text = thread.text(long()).unwrap();
     text.next_token().unwrap();
     assert!(thread.run(|_| panic!("a job's")).map(drop).is_err());
+    // The error is told once, and ends the text.
+    assert_eq!(text.by_ref().take(1000).filter(Result::is_err).count(), 1);
+    assert!(text.next().is_none());
     let error = text.whole().map(drop).unwrap_err().to_string();
     assert!(error.contains("panicked"), "{error}");
     assert!(thread.failure().is_some_and(|why| why.contains("panicked")));
     let error = thread.text(long()).map(drop).unwrap_err().to_string();
     assert!(error.contains("panicked"), "{error}");
     assert!(thread.run(|serving| serving.len()).is_err());
+}
+
+#[test]
+fn a_reply_that_fails_leaves_the_conversation_as_it_was() {
+    let model = kernmill::Model::nano().unwrap();
+    let mut chat = model.chat().unwrap();
+    chat.send("What is 2 + 3?").unwrap().text().unwrap();
+    // An answer that is long on its way.
+    let letters = kernmill::Rule::Regex("[a-z]{1200}".to_owned());
+    chat.sampling(&kernmill::Sampling::greedy().max_tokens(1500).with(|it| it.rule = Some(letters)));
+    let before = chat.conversation().clone();
+    let mut reply = chat.send("And what is a slice?").unwrap();
+    reply.next_event().unwrap();
+    assert!(model.thread().run(|_| panic!("a job's")).map(drop).is_err());
+    assert_eq!(reply.by_ref().take(1000).filter(|said| said.is_err()).count(), 1);
+    assert!(reply.next().is_none());
+    assert!(reply.answered().is_err());
+    assert_eq!(*chat.conversation(), before);
 }
 
 #[test]

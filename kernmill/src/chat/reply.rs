@@ -111,7 +111,12 @@ impl<'a> Reply<'a> {
                 return Ok(Some(piece.event));
             }
             let Some(text) = &mut self.text else { return Ok(None) };
-            match text.next_token()? {
+            let next = text.next_token();
+            if next.is_err() {
+                // There is no answer: what has come goes with the message.
+                self.text = None;
+            }
+            match next? {
                 Some(token) => {
                     self.turn.push(self.tokenizer.get()?, token.id, &token.text);
                     self.taken += 1;
