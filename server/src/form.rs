@@ -2,11 +2,63 @@
 
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, flag, free, inner, object, refused, text, words};
 use crate::limits;
 use crate::scope::Scope;
 use kernmill_chat::ResponseFormat;
 use kernmill_constrain::Rule;
 use serde_json::{Value, json};
+
+/// An object with a `type` that describes a form, with a schema of its own or of one inside.
+pub const FORMAT: Shape = object(&[
+    words("type", "\"text\", \"json_object\" or \"json_schema\""),
+    field("json_schema", object(&[]).needs(&["schema"]).with(&[&SCHEMA])),
+    free("value"),
+])
+.named("Format", &["type"])
+.with(&[&SCHEMA]);
+
+const SCHEMA: Shape = object(&[text("name"), text("description"), free("schema"), flag("strict")]);
+
+const JSON_SCHEMA: Shape = Shape::Json(|| json!({ "type": ["object", "string", "null"] }));
+const CHOICE: Shape = Shape::List(&Shape::Text, 1, limits::MESSAGES);
+const REGEX: Shape =
+    Shape::Json(|| json!({ "type": ["string", "null"], "description": "Needs the option --allow-grammars" }));
+const GRAMMAR: Shape = Shape::Json(|| {
+    let about = "Lark's syntax; needs the option --allow-grammars";
+    json!({ "type": ["string", "null"], "examples": ["start: \"yes\" | \"no\""], "description": about })
+});
+
+/// Fields that [`Own::take`] reads.
+pub const FORMS: Shape = object(&[
+    inner(
+        "kernmill",
+        &[],
+        &[field("regex", REGEX), field("lark", GRAMMAR), field("grammar", GRAMMAR), flag("drafts")],
+    ),
+    inner(
+        "structured_outputs",
+        &[],
+        &[
+            field("json", JSON_SCHEMA),
+            field("regex", REGEX),
+            field("choice", CHOICE),
+            field("grammar", GRAMMAR),
+            flag("json_object"),
+            refused("structural_tag", "", "give `json`, `regex`, `choice` or `grammar`"),
+        ],
+    )
+    .about("One of them"),
+    field("guided_json", JSON_SCHEMA),
+    field("guided_regex", REGEX),
+    field("guided_choice", CHOICE),
+    field("guided_grammar", GRAMMAR),
+    field("json_schema", JSON_SCHEMA),
+    field("regex", REGEX),
+    field("grammar", GRAMMAR),
+    field("ebnf", GRAMMAR),
+])
+.named("FormFields", &[]);
 
 /// The form that an answer shall have, if a request asks for one.
 #[derive(Debug, Default)]
@@ -52,7 +104,7 @@ impl Own {
             if outputs.flag("json_object")? == Some(true) {
                 wanted.any_object(outputs.name("json_object"))?;
             }
-            outputs.refuse("structural_tag", |_| false, "give `json`, `regex`, `choice` or `grammar`")?;
+            outputs.refuse()?;
         }
         wanted.of_names(scope, fields, ["guided_json", "guided_regex", "guided_choice", "guided_grammar"])?;
         // Names that llama.cpp and SGLang have.
@@ -71,7 +123,7 @@ impl Wanted {
     /// When the object is wrong, or there is another form.
     pub fn take(&mut self, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
         let Some(mut format) = fields.object(field)? else { return Ok(()) };
-        let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
+        let kind = format.needed_text("type")?;
         let name = fields.name(field);
         match kind.as_str() {
             "text" => Ok(()),
@@ -103,10 +155,7 @@ impl Wanted {
                 }
                 self.schema(name, &title, description, schema)
             }
-            _ => {
-                let expected = "\"text\", \"json_object\" or \"json_schema\"";
-                Err(format.wrong("type", &Value::String(kind), expected))
-            }
+            _ => Err(format.unlisted("type", &kind)),
         }
     }
 
@@ -184,7 +233,7 @@ impl Wanted {
 
     /// One of some texts. They need no permission: the work is bounded by their length.
     fn choice(&mut self, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
-        let Some(list) = fields.list(field, limits::MESSAGES)? else { return Ok(()) };
+        let Some(list) = fields.list(field)? else { return Ok(()) };
         let texts: Option<Vec<_>> = list.iter().map(|one| one.as_str().map(fancy_regex::escape)).collect();
         match texts.filter(|texts| !texts.is_empty()) {
             Some(texts) => self.add(fields.name(field), None, Some(Rule::Regex(texts.join("|")))),

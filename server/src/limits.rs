@@ -2,6 +2,8 @@
 
 /// Bytes of a request's body, unless the configuration says another number.
 pub const BODY_BYTES: usize = 8 << 20;
+/// Tokens that a request may ask for; the context may hold fewer.
+pub const TOKENS: u64 = u32::MAX as u64;
 /// Messages of a conversation.
 pub const MESSAGES: usize = 4096;
 /// Tools that a request may declare.

@@ -1,13 +1,16 @@
 //! Models, adapters and tokens.
 
 use crate::caller::Caller;
-use crate::chat::request::ChatRequest;
+use crate::chat::request::{CHAT, ChatRequest};
 use crate::chat::turn::Prepared;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, flag, list as list_of, object, text};
+use crate::fields::{Fields, check_name};
 use crate::ids;
+use crate::limits;
 use crate::prompt::{self, tokenizer};
 use crate::reply;
+use crate::sampling::ID;
 use crate::state::State;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -83,6 +86,30 @@ fn anthropic(model: &Value) -> Value {
     })
 }
 
+/// Fields of a request to `/tokenize`.
+pub const TOKENIZE: Shape = object(&[
+    text("prompt").about("A text, in place of messages"),
+    flag("add_special_tokens"),
+    flag("return_token_strs"),
+])
+.named("TokenizeRequest", &[])
+.with(&[&CHAT]);
+
+/// Fields of a request to `/detokenize`.
+pub const DETOKENIZE: Shape =
+    object(&[list_of("tokens", &ID, limits::BODY_BYTES)]).named("DetokenizeRequest", &["tokens"]);
+
+/// Letters of an adapter's name at most.
+const NAME: usize = 64;
+
+/// Fields of a request to `/v1/load_lora_adapter`.
+pub const LOAD: Shape =
+    object(&[text("lora_path")]).named("LoadAdapterRequest", &["lora_name", "lora_path"]).with(&[&UNLOAD]);
+
+/// Fields of a request to `/v1/unload_lora_adapter`.
+pub const UNLOAD: Shape =
+    object(&[field("lora_name", Shape::Name(NAME))]).named("UnloadAdapterRequest", &["lora_name"]);
+
 /// Ids of a text or of a conversation: `/tokenize`.
 ///
 /// # Errors
@@ -91,7 +118,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
     reply::blocking(move || {
         let facts = state.backend.facts();
         let tokenizer = tokenizer(facts)?;
-        let mut fields = Fields::of_body(&body)?;
+        let mut fields = Fields::of_body(&TOKENIZE, &body)?;
         let ids = match fields.text("prompt")? {
             Some(text) => {
                 let adds = fields.flag("add_special_tokens")?.unwrap_or(true);
@@ -103,7 +130,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
                 if request["model"].is_null() {
                     request["model"] = json!(facts.model);
                 }
-                let request = ChatRequest::take(&state.scope(&caller), Fields::of(request, "")?)?;
+                let request = ChatRequest::take(&state.scope(&caller), Fields::of(&TOKENIZE, request, "")?)?;
                 Prepared::new(facts, request.ask)?.prompt().to_vec()
             }
             None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),
@@ -130,9 +157,8 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
 pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let facts = state.backend.facts();
-        let mut fields = Fields::of_body(&body)?;
-        let list =
-            fields.list("tokens", crate::limits::BODY_BYTES)?.ok_or_else(|| fields.missing("tokens"))?;
+        let mut fields = Fields::of_body(&DETOKENIZE, &body)?;
+        let list = fields.list("tokens")?.ok_or_else(|| fields.missing("tokens"))?;
         let id = |value: &Value| value.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
         let ids: Option<Vec<u32>> = list.iter().map(id).collect();
         let wrong = || {
@@ -168,9 +194,9 @@ pub fn tokenizer_info(state: &State) -> Response {
 /// When the caller may not, the path leads out of the directory of adapters, or it cannot be loaded.
 pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     check_admin(&caller)?;
-    let mut fields = Fields::of_body(&body)?;
-    let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
-    let path = fields.text("lora_path")?.ok_or_else(|| fields.missing("lora_path"))?;
+    let mut fields = Fields::of_body(&LOAD, &body)?;
+    let name = fields.needed_text("lora_name")?;
+    let path = fields.needed_text("lora_path")?;
     load(&state, &caller, &name, &path).await?;
     Ok(reply::json(&json!({ "status": "loaded", "lora_name": name })))
 }
@@ -184,11 +210,7 @@ pub async fn load(state: &State, caller: &Caller, name: &str, path: &str) -> Res
     let forbidden =
         || ApiError::forbidden("adapters are not loaded by requests: the option --lora-dir permits it");
     let root = state.config.adapters.as_ref().ok_or_else(forbidden)?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if !(1..=64).contains(&name.len()) || !name.chars().all(is_plain) {
-        let message = "`lora_name` must have 1 to 64 letters, digits, `_`, `-` and `.`";
-        return Err(ApiError::field("lora_name", message));
-    }
+    check_name("lora_name", name, NAME)?;
     if name == state.backend.facts().model || state.backend.adapters().iter().any(|other| other == name) {
         let message = format!("`lora_name` is `{name}`, which is a model already");
         return Err(ApiError::field("lora_name", message));
@@ -211,8 +233,8 @@ fn inside(root: &Path, path: &str) -> Result<std::path::PathBuf, ApiError> {
 /// When the caller may not, or there is none of that name.
 pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     check_admin(&caller)?;
-    let mut fields = Fields::of_body(&body)?;
-    let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
+    let mut fields = Fields::of_body(&UNLOAD, &body)?;
+    let name = fields.needed_text("lora_name")?;
     unload(&state, &caller, &name).await?;
     Ok(reply::json(&json!({ "status": "unloaded", "lora_name": name })))
 }

@@ -2,9 +2,66 @@
 
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, like, list, number, object, refused, text};
 use crate::limits;
 use kernmill_runtime::SamplerParams;
 use serde_json::{Map, Value, json};
+
+/// Fields of sampling by the names that they have everywhere.
+pub const DRAWN: Shape = object(&[
+    number("temperature", 0.0, 100.0),
+    field("top_p", Shape::Above(1.0)),
+    like("top_k", || json!({ "type": ["integer", "null"], "minimum": -1 })).about("-1 and 0 are all tokens"),
+    number("min_p", 0.0, 1.0),
+    number("presence_penalty", -2.0, 2.0),
+    number("frequency_penalty", -2.0, 2.0),
+    like("logit_bias", || {
+        json!({
+            "type": ["object", "null"],
+            "maxProperties": limits::BIASES,
+            "additionalProperties": { "type": "number", "minimum": -100, "maximum": 100 },
+        })
+    })
+    .about("By token id; -100 forbids a token"),
+    like("seed", || json!({ "type": ["integer", "null"] })),
+])
+.named("DrawnFields", &[]);
+
+/// Fields of sampling, and of the kind of work, but for Ollama's API.
+pub const SAMPLING: Shape = object(&[number("repetition_penalty", 0.01, 100.0), text("service_tier")])
+    .named("SamplingFields", &[])
+    .with(&[&DRAWN]);
+
+/// The id of a token.
+pub const ID: Shape = Shape::Whole(0, u64::MAX);
+
+/// Values that ask for nothing.
+const NOTHING: &str = "false, 0, 0.0, [], {}";
+
+/// Fields of vLLM that OpenAI's routes have: tokens that end a text, and what is refused.
+pub const VLLM: Shape = object(&[
+    list("stop_token_ids", &ID, limits::BIASES),
+    refused("min_tokens", NOTHING, "a text ends where the model ends it"),
+    refused("bad_words", NOTHING, "`logit_bias` with -100 forbids tokens"),
+    refused(
+        "allowed_token_ids",
+        NOTHING,
+        "a form of the text, such as `response_format`, forbids all others",
+    ),
+    refused("logits_processors", NOTHING, "`logit_bias` changes single logits"),
+    refused("include_stop_str_in_output", NOTHING, "what ends a text is no part of it"),
+    refused("use_beam_search", NOTHING, "texts are drawn one by one, and `n` gives several"),
+    refused("truncate_prompt_tokens", NOTHING, "send less: nothing is cut"),
+    refused("prompt_logprobs", NOTHING, "/v1/completions has them with `echo` and `logprobs`"),
+])
+.named("VllmFields", &[]);
+
+/// Strings that end a text.
+pub const STOPS: Shape = Shape::Json(|| {
+    let stop = json!({ "type": "string", "minLength": 1, "maxLength": limits::STOP_BYTES });
+    let several = json!({ "type": "array", "items": stop, "maxItems": limits::STOPS });
+    json!({ "anyOf": [stop, several, { "type": "null" }], "description": "Lengths are in bytes" })
+});
 
 /// The sampling fields of a request. The seed is a fresh one where none is given.
 ///
@@ -21,11 +78,7 @@ pub fn sampler(fields: &mut Fields, vocab: u32) -> Result<SamplerParams, ApiErro
 pub fn sampler_with(fields: &mut Fields, vocab: u32, penalty: &str) -> Result<SamplerParams, ApiError> {
     let usual = SamplerParams::default();
     let float = |value: Option<f64>, otherwise: f32| value.map_or(otherwise, |value| value as f32);
-    let top_p_name = fields.name("top_p");
-    let top_p = float(fields.number("top_p", 0.0..=1.0)?, 1.0);
-    if top_p == 0.0 {
-        return Err(ApiError::field(&top_p_name, format!("`{top_p_name}` is 0, expected more: 0.01, say")));
-    }
+    let top_p = float(fields.number("top_p")?, 1.0);
     let top_k = match fields.take("top_k") {
         // vLLM's clients write -1 for all.
         Some(value) if value.as_i64() == Some(-1) => None,
@@ -37,13 +90,13 @@ pub fn sampler_with(fields: &mut Fields, vocab: u32, penalty: &str) -> Result<Sa
         None => None,
     };
     let params = SamplerParams {
-        temperature: float(fields.number("temperature", 0.0..=100.0)?, 1.0),
+        temperature: float(fields.number("temperature")?, 1.0),
         top_p,
         top_k,
-        min_p: float(fields.number("min_p", 0.0..=1.0)?, usual.min_p),
-        repetition_penalty: float(fields.number(penalty, 0.01..=100.0)?, usual.repetition_penalty),
-        presence_penalty: float(fields.number("presence_penalty", -2.0..=2.0)?, usual.presence_penalty),
-        frequency_penalty: float(fields.number("frequency_penalty", -2.0..=2.0)?, usual.frequency_penalty),
+        min_p: float(fields.number("min_p")?, usual.min_p),
+        repetition_penalty: float(fields.number(penalty)?, usual.repetition_penalty),
+        presence_penalty: float(fields.number("presence_penalty")?, usual.presence_penalty),
+        frequency_penalty: float(fields.number("frequency_penalty")?, usual.frequency_penalty),
         logit_bias: match fields.take("logit_bias") {
             None => Vec::new(),
             Some(Value::Object(biases)) => logit_bias(fields, biases, vocab)?,
@@ -97,39 +150,13 @@ fn logit_bias(fields: &Fields, biases: Map<String, Value>, vocab: u32) -> Result
 /// # Errors
 /// When the field is no list of token ids.
 pub fn stop_tokens(fields: &mut Fields, vocab: u32) -> Result<Vec<u32>, ApiError> {
-    let list = fields.list("stop_token_ids", limits::BIASES)?.unwrap_or_default();
+    let list = fields.list("stop_token_ids")?.unwrap_or_default();
     let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|id| *id < vocab);
     let ids: Option<Vec<u32>> = list.iter().map(id).collect();
     ids.ok_or_else(|| {
         let expected = format!("a list of token ids below {vocab}");
         fields.wrong("stop_token_ids", &Value::Array(list), &expected)
     })
-}
-
-/// Fields of other servers that would change the text, and that nothing is done about here; and what helps.
-pub const REFUSED: [(&str, &str); 8] = [
-    ("min_tokens", "a text ends where the model ends it"),
-    ("bad_words", "`logit_bias` with -100 forbids tokens"),
-    ("allowed_token_ids", "a form of the text, such as `response_format`, forbids all others"),
-    ("logits_processors", "`logit_bias` changes single logits"),
-    ("include_stop_str_in_output", "what ends a text is no part of it"),
-    ("use_beam_search", "texts are drawn one by one, and `n` gives several"),
-    ("truncate_prompt_tokens", "send less: nothing is cut"),
-    ("prompt_logprobs", "/v1/completions has them with `echo` and `logprobs`"),
-];
-
-/// Refuses [`REFUSED`] fields.
-///
-/// # Errors
-/// When one of them asks for something.
-pub fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
-    let is_none = |value: &Value| {
-        *value == json!(false)
-            || value.as_f64() == Some(0.0)
-            || value.as_array().is_some_and(Vec::is_empty)
-            || value.as_object().is_some_and(Map::is_empty)
-    };
-    REFUSED.iter().try_for_each(|(field, help)| fields.refuse(field, is_none, help))
 }
 
 /// Strings that end a text.

@@ -3,13 +3,23 @@
 use crate::backend::Facts;
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, like, object, text};
 use crate::record::Record;
 use kernmill_chat::Date;
 use kernmill_runtime::AdapterUse;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Fields that say what model a request is for, and what is cached for whom.
+pub const MODEL: Shape = object(&[
+    text("model"),
+    text("lora_path").about("Name of an adapter, where model has the model's own name"),
+    like("cache_salt", || json!({ "type": ["string", "null"], "minLength": 1 }))
+        .about("Cached prompts are shared by requests with the same salt alone"),
+])
+.named("ModelFields", &[]);
 
 /// What a request is read with: for one of a client, and for a line of a batch.
 pub struct Scope<'a> {
@@ -144,7 +154,7 @@ pub fn salt_of(text: &str) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scope, salt};
+    use super::{MODEL, Scope, salt};
     use crate::backend::Backend;
     use crate::fields::Fields;
     use crate::scripted::Scripted;
@@ -167,7 +177,7 @@ mod tests {
             max_tokens: None,
             grammars: false,
         };
-        scope.model(&mut Fields::of(body, "").unwrap()).map_err(|error| error.message().to_owned())
+        scope.model(&mut Fields::of(&MODEL, body, "").unwrap()).map_err(|error| error.message().to_owned())
     }
 
     #[test]
@@ -202,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_salt_is_a_text() {
-        let of = |value: Value| salt(&mut Fields::of(json!({ "cache_salt": value }), "").unwrap());
+        let of = |value: Value| salt(&mut Fields::of(&MODEL, json!({ "cache_salt": value }), "").unwrap());
         assert_eq!(of(Value::Null).unwrap(), [0; 16]);
         assert_eq!(of(json!("one")).unwrap(), of(json!("one")).unwrap());
         let names = [json!(null), json!("one"), json!("One"), json!("two"), json!(" ")]

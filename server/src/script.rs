@@ -7,6 +7,7 @@
 
 use crate::backend::{Backend, Facts, Load, Pending, Running};
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, inner, list, number, object, text, whole};
 use fancy_regex::Regex;
 use kernmill::Error;
 use kernmill_chat::{Format, Vocabulary};
@@ -25,6 +26,24 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Bytes of a script, and of its tokenizer, at most.
 const MOST_BYTES: u64 = 64 << 20;
+
+const SCRIPT: Shape = object(&[
+    text("tokenizer"),
+    whole("vocab", 1, 1 << 24),
+    text("model"),
+    whole("context", 1, 1 << 24),
+    list("rules", &RULE, 10_000),
+    list("adapters", &Shape::Text, 1000),
+    number("token_seconds", 0.0, 60.0),
+])
+.needs(&["tokenizer"]);
+
+const RULE: Shape = object(&[
+    text("match"),
+    text("reasoning"),
+    text("answer"),
+    inner("call", &["name"], &[text("name"), field("arguments", Shape::Anything)]),
+]);
 
 /// A model whose answers stand in a file.
 pub struct ScriptBackend {
@@ -55,28 +74,26 @@ impl ScriptBackend {
     /// Reads a script of a file at `path`; other files are beside it.
     pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<ScriptBackend, String> {
         let say = |error: crate::error::ApiError| error.message().to_owned();
-        let mut fields = Fields::of_body(bytes).map_err(say)?;
+        let mut fields = Fields::of_body(&SCRIPT, bytes).map_err(say)?;
         let file =
             fields.text("tokenizer").map_err(say)?.ok_or("`tokenizer` is missing: a tokenizer.json")?;
         let file = path.parent().unwrap_or(Path::new(".")).join(file);
         let json = read_regular(&file, MOST_BYTES);
         let json = json.map_err(|error| format!("{}: {error}", file.display()))?;
-        let vocab = fields.whole("vocab", 1..=1 << 24).map_err(say)?.unwrap_or(201_088) as u32;
+        let vocab = fields.whole("vocab").map_err(say)?.unwrap_or(201_088) as u32;
         let fingerprint = format!("script-{}", blake3::hash(bytes).to_hex().split_at(16).0);
         let model = fields.text("model").map_err(say)?.unwrap_or_else(|| "script".to_owned());
-        let context = fields.whole("context", 1..=1 << 24).map_err(say)?.unwrap_or(131_072) as u32;
+        let context = fields.whole("context").map_err(say)?.unwrap_or(131_072) as u32;
         let facts = facts(&json, vocab, &model, context, fingerprint)?;
         let tokenizer = facts.tokenizer()?;
         let mut rules = Vec::new();
-        for (at, rule) in
-            fields.list("rules", 10_000).map_err(say)?.unwrap_or_default().into_iter().enumerate()
-        {
-            let mut rule = Fields::of(rule, &format!("rules[{at}].")).map_err(say)?;
+        for (at, rule) in fields.list("rules").map_err(say)?.unwrap_or_default().into_iter().enumerate() {
+            let mut rule = Fields::of(&RULE, rule, &format!("rules[{at}].")).map_err(say)?;
             rules.push(Rule::read(&mut rule, tokenizer, &facts.format)?);
         }
-        let adapters = fields.list("adapters", 1000).map_err(say)?.unwrap_or_default();
+        let adapters = fields.list("adapters").map_err(say)?.unwrap_or_default();
         let adapters = adapters.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        let token_time = fields.number("token_seconds", 0.0..=60.0).map_err(say)?.unwrap_or(0.0);
+        let token_time = fields.number("token_seconds").map_err(say)?.unwrap_or(0.0);
         if let Some(unknown) = fields.rest().first() {
             return Err(format!(
                 "`{unknown}` is not known, expected tokenizer, vocab, model, context, adapters, token_seconds or rules"

@@ -3,14 +3,15 @@
 
 use crate::backend::Facts;
 use crate::caller::Caller;
-use crate::chat::request::ChatRequest;
+use crate::chat::request::{CHAT, ChatRequest};
 use crate::chat::turn::Prepared;
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, like, object};
 use crate::limits;
 use crate::prompt;
 use crate::reply;
-use crate::scope::salt;
+use crate::scope::{MODEL, salt};
 use crate::state::State;
 use axum::response::Response;
 use kernmill_runtime::AdapterUse;
@@ -21,6 +22,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
+
+/// Fields of a request to `/v1/sessions`.
+pub const SESSION: Shape = object(&[
+    like("name", || json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$" })),
+    like("prompt", || {
+        let ids = json!({ "type": "array", "items": { "type": "integer", "minimum": 0 } });
+        json!({ "anyOf": [{ "type": ["string", "null"] }, ids] })
+    }),
+])
+.named("SessionRequest", &["name", "model"])
+.with(&[&CHAT]);
 
 /// What names of files end with.
 const ENDING: &str = ".session";
@@ -158,8 +170,8 @@ struct Asked {
 impl Asked {
     fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked, ApiError> {
         let directory = directory(state, caller)?;
-        let mut fields = Fields::of_body(body)?;
-        let name = fields.text("name")?.ok_or_else(|| fields.missing("name"))?;
+        let mut fields = Fields::of_body(&SESSION, body)?;
+        let name = fields.needed_text("name")?;
         let path = file(&directory, "name", &name)?;
         let scope = state.scope(caller);
         let prompt = fields.take("prompt");
@@ -278,7 +290,7 @@ pub async fn restore(state: Arc<State>, caller: Caller, name: String) -> Result<
     let worker = state.clone();
     let (mut session, path, adapters, tenant) = reply::blocking(move || {
         let (path, Kept { shown, salt, .. }) = found(&worker, &caller, &name)?;
-        let mut model = Fields::of(json!({ "model": shown["model"] }), "")?;
+        let mut model = Fields::of(&MODEL, json!({ "model": shown["model"] }), "")?;
         let (_, adapters): (String, Vec<AdapterUse>) = worker.scope(&caller).model(&mut model)?;
         Ok((shown, path, adapters, cache_of(caller.tenant, salt)))
     })

@@ -2,12 +2,37 @@
 
 use super::tools::NAME;
 use crate::chat::messages::{called, order_results};
-use crate::chat::tools::check_name;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::limits;
+use crate::fields::shape::{Shape, field, flag, free, name, object, text, words};
 use kernmill_chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
+
+/// A text, or blocks of text.
+pub const SYSTEM: Shape = Shape::Any(&[
+    Shape::Text,
+    Shape::List(&object(&[text("type"), text("text")]).needs(&["text"]), 0, usize::MAX),
+]);
+
+/// A message.
+pub const MESSAGE: Shape = object(&[
+    words("role", "user, assistant or system"),
+    field("content", Shape::Any(&[Shape::Text, Shape::List(&BLOCK, 0, usize::MAX)])),
+])
+.needs(&["role", "content"]);
+
+const BLOCK: Shape = object(&[
+    text("type"),
+    text("text"),
+    text("thinking"),
+    text("id"),
+    name(NAME),
+    free("input"),
+    text("tool_use_id"),
+    field("content", SYSTEM),
+    flag("is_error"),
+])
+.needs(&["type"]);
 
 /// Members of blocks that clients send back as they got them, or that say what to cache. They mean nothing to
 /// a model.
@@ -23,14 +48,14 @@ const VOLATILE: &str = "x-anthropic-";
 /// # Errors
 /// When one of them is wrong.
 pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<bool, ApiError> {
-    if let Some(system) = text(fields, "system")? {
+    if let Some(system) = text_of(fields, "system")? {
         let is_kept = |line: &&str| !line.starts_with(VOLATILE);
         let system = system.split('\n').filter(is_kept).collect::<Vec<&str>>().join("\n");
         if !system.trim().is_empty() {
             conversation.items.push(Item::Instructions(system.trim_matches('\n').to_owned()));
         }
     }
-    let list = fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
+    let list = fields.list("messages")?.ok_or_else(|| fields.missing("messages"))?;
     if list.is_empty() {
         return Err(fields.wrong("messages", &Value::Array(list), "at least one message"));
     }
@@ -39,9 +64,9 @@ pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<bool
     let mut last = String::new();
     for (at, message) in list.into_iter().enumerate() {
         let mut message = fields.within(&format!("messages[{at}]"), message)?;
-        let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
+        let role = message.needed_text("role")?;
         if !["user", "assistant", "system"].contains(&role.as_str()) {
-            return Err(message.wrong("role", &Value::String(role), "user, assistant or system"));
+            return Err(message.unlisted("role", &role));
         }
         last = message.name("role");
         let mut blocks = blocks(&mut message)?;
@@ -78,7 +103,7 @@ fn instructions(blocks: Vec<(String, Fields)>) -> Result<String, ApiError> {
 }
 
 /// Text of a field: a string, or blocks of text, between which there is an empty line.
-fn text(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiError> {
+fn text_of(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiError> {
     let blocks = match fields.take(field) {
         None => return Ok(None),
         Some(Value::String(text)) => return Ok(Some(text)),
@@ -91,7 +116,7 @@ fn text(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiError> {
         block.pass_over(MEANINGLESS);
         match block.text("type")?.as_deref() {
             None | Some("text") => {
-                texts.push(block.text("text")?.ok_or_else(|| block.missing("text"))?);
+                texts.push(block.needed_text("text")?);
             }
             Some(kind) => return Err(no_text(&block, kind)),
         }
@@ -117,7 +142,7 @@ fn blocks(message: &mut Fields) -> Result<Vec<(String, Fields)>, ApiError> {
     };
     let named = |(at, block): (usize, Value)| {
         let mut block = message.within(&format!("content[{at}]"), block)?;
-        let kind = block.text("type")?.ok_or_else(|| block.missing("type"))?;
+        let kind = block.needed_text("type")?;
         block.pass_over(MEANINGLESS);
         Ok((kind, block))
     };
@@ -134,16 +159,16 @@ fn user(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> Resul
     };
     for (kind, mut block) in blocks {
         match kind.as_str() {
-            "text" => texts.push(block.text("text")?.ok_or_else(|| block.missing("text"))?),
+            "text" => texts.push(block.needed_text("text")?),
             "tool_result" => {
                 said(&mut texts, conversation);
-                let id = block.text("tool_use_id")?.ok_or_else(|| block.missing("tool_use_id"))?;
+                let id = block.needed_text("tool_use_id")?;
                 let name = called(conversation, &id).ok_or_else(|| {
                     let param = block.name("tool_use_id");
                     let message = format!("`{param}` is \"{id}\", which no tool_use before it has");
                     ApiError::field(param, message)
                 })?;
-                let mut text = text(&mut block, "content")?.unwrap_or_default();
+                let mut text = text_of(&mut block, "content")?.unwrap_or_default();
                 if block.flag("is_error")? == Some(true) {
                     text.insert_str(0, "Error: ");
                 }
@@ -163,13 +188,13 @@ fn assistant(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> 
     for (at, (kind, mut block)) in blocks.into_iter().enumerate() {
         match kind.as_str() {
             "text" => {
-                let text = block.text("text")?.ok_or_else(|| block.missing("text"))?;
+                let text = block.needed_text("text")?;
                 let is_before_call = last_call.is_some_and(|call| at < call);
                 let item = if is_before_call { Item::Preamble(text) } else { Item::Answer(text) };
                 conversation.items.push(item);
             }
             "thinking" => {
-                let text = block.text("thinking")?.ok_or_else(|| block.missing("thinking"))?;
+                let text = block.needed_text("thinking")?;
                 if !text.is_empty() {
                     conversation.items.push(Item::Reasoning(text));
                 }
@@ -177,9 +202,8 @@ fn assistant(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> 
             // Another server's, which nobody else can read.
             "redacted_thinking" => {}
             "tool_use" => {
-                let id = block.text("id")?.ok_or_else(|| block.missing("id"))?;
-                let name = block.text("name")?.ok_or_else(|| block.missing("name"))?;
-                check_name(&block.name("name"), &name, NAME)?;
+                let id = block.needed_text("id")?;
+                let name = block.needed_name("name")?;
                 let input = block.take("input").ok_or_else(|| block.missing("input"))?;
                 if !input.is_object() {
                     return Err(block.wrong("input", &input, "an object"));

@@ -6,6 +6,7 @@ mod request;
 mod response;
 mod tools;
 
+pub use request::{COUNTED, MESSAGES};
 pub use response::{answer, count};
 
 /// Header of clients of that API, which get models and errors in its form.

@@ -1,19 +1,57 @@
 //! A request to `/v1/messages` or `/v1/messages/count_tokens`.
 
-use super::messages;
-use super::tools::{tool_choice, tools};
+use super::messages::{self, MESSAGE, SYSTEM};
+use super::tools::{CHOICE, TOOL, tool_choice, tools};
 use crate::caller::Caller;
 use crate::chat::request::class;
 use crate::chat::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Wanted;
-use crate::sampling;
-use crate::scope::salt;
+use crate::fields::shape::{Shape, field, flag, inner, like, list, object, refused, whole};
+use crate::form::{FORMAT, Wanted};
+use crate::limits;
+use crate::sampling::{self, SAMPLING, STOPS};
+use crate::scope::{MODEL, salt};
 use crate::state::State;
 use kernmill_chat::{Conversation, Effort};
-use serde_json::Value;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Fields of a request.
+pub const MESSAGES: Shape = object(&[
+    field("messages", Shape::List(&MESSAGE, 1, limits::MESSAGES)),
+    whole("max_tokens", 1, limits::TOKENS),
+    field("system", SYSTEM),
+    list("tools", &TOOL, limits::TOOLS),
+    field("tool_choice", CHOICE),
+    inner(
+        "thinking",
+        &["type"],
+        &[
+            like("type", || json!({ "enum": ["disabled", "adaptive", "enabled"] })),
+            whole("budget_tokens", 1, limits::TOKENS),
+        ],
+    ),
+    inner(
+        "output_config",
+        &[],
+        &[
+            field("effort", Shape::Words("low, medium, high, xhigh or max", &["none", "minimal"])),
+            field("format", FORMAT),
+        ],
+    ),
+    field("output_format", FORMAT).about("The older place of output_config.format"),
+    like("thread", || json!({ "type": "null" })).about("Is not served: send all messages"),
+    field("stop_sequences", STOPS),
+    flag("stream"),
+    refused("mcp_servers", "[]", "the server connects to nobody; offer their tools as functions"),
+])
+.named("MessagesRequest", &["model", "messages", "max_tokens"])
+.passing("metadata betas cache_control inference_geo")
+.with(&[&MODEL, &SAMPLING]);
+
+/// Fields of a request whose tokens are counted.
+pub const COUNTED: Shape = object(&[]).named("CountTokensRequest", &["model", "messages"]).with(&[&MESSAGES]);
 
 /// A request that was read.
 pub struct MessagesRequest {
@@ -30,9 +68,6 @@ pub struct MessagesRequest {
 /// Budgets of thinking below the first mean little effort, and from the second on much.
 const BUDGETS: [u64; 2] = [2048, 8192];
 
-/// Fields of Anthropic's API that are taken and change nothing.
-const PASSED_OVER: [&str; 4] = ["metadata", "betas", "cache_control", "inference_geo"];
-
 impl MessagesRequest {
     /// Reads the body of a request. Where only tokens are counted, `max_tokens` may be missing.
     ///
@@ -45,9 +80,9 @@ impl MessagesRequest {
         counts_only: bool,
     ) -> Result<MessagesRequest, ApiError> {
         let scope = state.scope(caller);
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = Fields::of_body(if counts_only { &COUNTED } else { &MESSAGES }, body)?;
         let (model, adapters) = scope.model(&mut fields)?;
-        let max_tokens = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
+        let max_tokens = fields.whole("max_tokens")?;
         if max_tokens.is_none() && !counts_only {
             return Err(fields.missing("max_tokens"));
         }
@@ -91,13 +126,7 @@ impl MessagesRequest {
             within: scope.within,
             conversation,
         };
-        let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
-        fields.refuse(
-            "mcp_servers",
-            is_empty,
-            "the server connects to nobody; offer their tools as functions",
-        )?;
-        fields.pass_over(&PASSED_OVER);
+        fields.refuse()?;
         Ok(MessagesRequest { ask, model, streams, unknown: fields.rest() })
     }
 }
@@ -108,24 +137,22 @@ fn effort(fields: &mut Fields, wanted: &mut Wanted) -> Result<Effort, ApiError> 
     if let Some(mut output) = fields.object("output_config")? {
         wanted.take(&mut output, "format")?;
         if let Some(name) = output.text("effort")? {
-            let expected = "low, medium, high, xhigh or max";
-            effort =
-                Effort::named(&name).ok_or_else(|| output.wrong("effort", &Value::String(name), expected))?;
+            effort = Effort::named(&name).ok_or_else(|| output.unlisted("effort", &name))?;
         }
     }
     let Some(mut thinking) = fields.object("thinking")? else { return Ok(effort) };
-    let kind = thinking.text("type")?.ok_or_else(|| thinking.missing("type"))?;
+    let kind = thinking.needed_text("type")?;
     match kind.as_str() {
         "disabled" => Ok(Effort::None),
         "adaptive" => Ok(effort),
         "enabled" => {
-            let budget = thinking.whole("budget_tokens", 1..=u64::from(u32::MAX))?;
+            let budget = thinking.whole("budget_tokens")?;
             Ok(match budget.ok_or_else(|| thinking.missing("budget_tokens"))? {
                 budget if budget < BUDGETS[0] => Effort::Low,
                 budget if budget >= BUDGETS[1] => Effort::High,
                 _ => Effort::Medium,
             })
         }
-        _ => Err(thinking.wrong("type", &Value::String(kind), "enabled, disabled or adaptive")),
+        _ => Err(thinking.wrong("type", &json!(kind), "enabled, disabled or adaptive")),
     }
 }

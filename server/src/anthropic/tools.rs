@@ -1,15 +1,25 @@
 //! Tools of Anthropic's API that a model may call, and whether it shall.
 
-use crate::chat::tools::{check_choice, check_names, function_tool};
+use crate::chat::tools::{check_choice, check_names, function, function_tool};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::limits;
+use crate::fields::shape::{Shape, field, flag, object, text, words};
 use kernmill_chat::ToolChoice;
 use kernmill_chat::{Conversation, Tool};
 use serde_json::{Map, Value, json};
 
 /// Letters of a function's name at most.
 pub const NAME: usize = 128;
+
+/// A tool.
+pub const TOOL: Shape = object(&const { function("input_schema", NAME) })
+    .needs(&["name"])
+    .with(&[&object(&[text("type"), field("cache_control", Shape::Anything)])]);
+
+/// Whether tools are called, and which.
+pub const CHOICE: Shape =
+    object(&[words("type", "auto, any, tool or none"), text("name"), flag("disable_parallel_tool_use")])
+        .needs(&["type"]);
 
 /// Beginnings of the types of tools that Anthropic runs itself. Clients list them by habit; the model is
 /// not told of them, and the answer names them among the fields that mean nothing here.
@@ -49,7 +59,7 @@ const CLIENT: [(&str, &str, &[&str], &[&str]); 3] = [
 /// # Errors
 /// When a tool is wrong, or is of a type that this server knows nothing of.
 pub fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
-    let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
+    let list = fields.list("tools")?.unwrap_or_default();
     let mut tools = Vec::new();
     for (at, tool) in list.into_iter().enumerate() {
         let mut tool = fields.within(&format!("tools[{at}]"), tool)?;
@@ -60,9 +70,9 @@ pub fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
         }
         tool.pass_over(&["type", "cache_control"]);
         if kind == "custom" {
-            tools.push(function_tool(&mut tool, "input_schema", NAME)?);
+            tools.push(function_tool(&mut tool, "input_schema")?);
         } else if let Some(known) = CLIENT.iter().find(|known| kind.starts_with(known.0)) {
-            let tool = function_tool(&mut tool, "input_schema", NAME)?;
+            let tool = function_tool(&mut tool, "input_schema")?;
             tools.push(Tool {
                 parameters: Some(parameters(known.2, known.3)),
                 description: known.1.to_owned(),
@@ -111,13 +121,13 @@ fn parameters(commands: &[&str], arguments: &[&str]) -> Value {
 /// When the field is none of the choices, or names a function that is not declared.
 pub fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<(ToolChoice, bool), ApiError> {
     let Some(mut given) = fields.object("tool_choice")? else { return Ok((ToolChoice::Auto, false)) };
-    let kind = given.text("type")?.ok_or_else(|| given.missing("type"))?;
+    let kind = given.needed_text("type")?;
     let choice = match kind.as_str() {
         "auto" => ToolChoice::Auto,
         "none" => ToolChoice::None,
         "any" => ToolChoice::Required,
-        "tool" => ToolChoice::Function(given.text("name")?.ok_or_else(|| given.missing("name"))?),
-        _ => return Err(given.wrong("type", &Value::String(kind), "auto, any, tool or none")),
+        "tool" => ToolChoice::Function(given.needed_text("name")?),
+        _ => return Err(given.unlisted("type", &kind)),
     };
     check_choice(&choice, conversation, "tool_choice")?;
     Ok((choice, given.flag("disable_parallel_tool_use")? == Some(true)))

@@ -5,11 +5,12 @@ use super::options::BatchOptions;
 use crate::backend::Facts;
 use crate::chat::message::{Message, completion};
 use crate::chat::pieces::{Outcome, Pieces};
-use crate::chat::request::ChatRequest;
+use crate::chat::request::{CHAT, ChatRequest};
 use crate::chat::turn::Prepared;
-use crate::completions::{self, Completion};
+use crate::completions::{self, COMPLETION, Completion};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, object, text};
 use crate::head::Head;
 use crate::scope::Scope;
 use kernmill::observe::Observer;
@@ -23,6 +24,9 @@ use std::sync::Arc;
 
 /// Tokens of a completion where nobody says how many.
 const MAX_TOKENS: u32 = 200;
+
+/// Fields of a line's completion.
+const COMPLETION_LINE: Shape = object(&[text("session")]).with(&[&COMPLETION]);
 
 /// Models and adapters of a batch go by their own names.
 static NO_ALIASES: BTreeMap<String, String> = BTreeMap::new();
@@ -71,7 +75,8 @@ impl Reader {
             Route::Completions => self.completion(fields, said),
             Route::Chat => self.chat(fields),
         };
-        let read = Fields::of(body, "").and_then(of);
+        let shape = if line.route == Route::Chat { &CHAT } else { &COMPLETION_LINE };
+        let read = Fields::of(shape, body, "").and_then(of);
         let read = read.map_err(|error| match has_adapter {
             true => error.renamed("lora_path", "adapter").message().to_owned(),
             false => error.message().to_owned(),
@@ -236,4 +241,23 @@ impl Draft {
 /// Puts the pieces that are there into a message; how the answer ended, if it has.
 fn give(pieces: &mut Pieces, message: &mut Message) -> Option<Outcome> {
     std::iter::from_fn(|| pieces.pop()).fold(None, |_, piece| message.take(piece))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COMPLETION_LINE;
+
+    #[test]
+    fn the_fields_of_the_document_are_those_of_a_line() {
+        let text = include_str!("../../../docs/user/batch.md");
+        let table =
+            text.split_once("| field | meaning | without it |\n").unwrap().1.split("\n\n").next().unwrap();
+        let known = COMPLETION_LINE.fields();
+        for row in table.lines().skip(1) {
+            for name in row.split('|').nth(1).unwrap().split(", ").map(|name| name.trim().trim_matches('`')) {
+                let is_own = ["id", "custom_id", "adapter"].contains(&name);
+                assert!(is_own || known.iter().any(|field| field.name == name), "{name}");
+            }
+        }
+    }
 }

@@ -36,7 +36,7 @@ pub fn function(name: String, mut description: String, format: Option<Fields>) -
 
 /// The definition of a format, and an expression for it; `None` for any text.
 fn form(format: &mut Fields) -> Result<Option<(String, String)>, ApiError> {
-    let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
+    let kind = format.needed_text("type")?;
     match kind.as_str() {
         "text" => return Ok(None),
         "grammar" => {}
@@ -44,15 +44,15 @@ fn form(format: &mut Fields) -> Result<Option<(String, String)>, ApiError> {
     }
     // The chat API has the grammar in an object of its own.
     let mut grammar = format.object("grammar")?.unwrap_or_else(|| format.clone());
-    let definition = grammar.text("definition")?.ok_or_else(|| grammar.missing("definition"))?;
-    let syntax = grammar.text("syntax")?.ok_or_else(|| grammar.missing("syntax"))?;
+    let definition = grammar.needed_text("definition")?;
+    let syntax = grammar.needed_text("syntax")?;
     let expression = match syntax.as_str() {
         "regex" => definition.clone(),
         "lark" => {
             let field = grammar.name("definition");
             regular(&definition).map_err(|error| ApiError::field(&field, format!("`{field}`: {error}")))?
         }
-        _ => return Err(grammar.wrong("syntax", &Value::String(syntax), "\"lark\" or \"regex\"")),
+        _ => return Err(grammar.unlisted("syntax", &syntax)),
     };
     Ok(Some((definition, format!("^(?:{expression})$"))))
 }

@@ -1,12 +1,54 @@
 //! Messages of OpenAI's chat API as a conversation.
 
 use super::custom::wrapped;
-use super::tools::{NAME, check_name};
+use super::tools::NAME;
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, inner, is, list, name, object, text};
 use crate::limits;
 use kernmill_chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
+
+/// A part of a text.
+pub const TEXT_PART: Shape = object(&[
+    field("type", Shape::Words("text, input_text or output_text", &["refusal"])),
+    text("text"),
+    text("refusal"),
+])
+.named("TextPart", &["text"]);
+
+/// A text, or parts of text.
+pub const CONTENT: Shape = Shape::Any(&[Shape::Text, Shape::List(&TEXT_PART, 0, usize::MAX)]);
+
+/// Arguments of a call.
+pub const ARGUMENTS: Shape = Shape::Any(&[Shape::Text, object(&[])]);
+
+const CALLED: Shape = object(&[name(NAME), field("arguments", ARGUMENTS)]).needs(&["name"]);
+
+const CALL: Shape = Shape::Any(&[
+    object(&[text("id"), is("type", "function"), field("function", CALLED)]).needs(&["id", "function"]),
+    object(&[
+        text("id"),
+        is("type", "custom"),
+        inner("custom", &["name", "input"], &[name(NAME), text("input")]),
+    ])
+    .needs(&["id", "custom"]),
+]);
+
+/// A message.
+pub const MESSAGE: Shape = object(&[
+    field("role", Shape::Words("system, developer, user, assistant or tool", &["function"])),
+    field("content", CONTENT),
+    text("name"),
+    text("reasoning_content"),
+    text("reasoning"),
+    text("thinking"),
+    text("refusal"),
+    list("tool_calls", &CALL, limits::TOOLS),
+    field("function_call", CALLED).about("The older form of tool_calls"),
+    text("tool_call_id").about("Of a tool's message: the id of a call before it"),
+])
+.named("ChatMessage", &["role"]);
 
 /// Members of messages, of their parts and of calls that clients send back as they got them. They mean
 /// nothing to a model.
@@ -23,7 +65,7 @@ pub fn read(
 ) -> Result<(), ApiError> {
     for (at, message) in messages.into_iter().enumerate() {
         let mut fields = body.within(&format!("messages[{at}]"), message)?;
-        let role = fields.text("role")?.ok_or_else(|| fields.missing("role"))?;
+        let role = fields.needed_text("role")?;
         match role.as_str() {
             "system" | "developer" => {
                 let text = content(&mut fields)?.ok_or_else(|| fields.missing("content"))?;
@@ -36,7 +78,7 @@ pub fn read(
             }
             "assistant" => assistant(&mut fields, conversation)?,
             "tool" => {
-                let id = fields.text("tool_call_id")?.ok_or_else(|| fields.missing("tool_call_id"))?;
+                let id = fields.needed_text("tool_call_id")?;
                 let text = content(&mut fields)?.unwrap_or_default();
                 let name = called(conversation, &id).ok_or_else(|| {
                     let param = fields.name("tool_call_id");
@@ -47,7 +89,7 @@ pub fn read(
             }
             // The older name of a tool's message, which has no id.
             "function" => {
-                let name = fields.text("name")?.ok_or_else(|| fields.missing("name"))?;
+                let name = fields.needed_text("name")?;
                 let text = content(&mut fields)?.unwrap_or_default();
                 let call = waiting(conversation, None, Some(&name)).ok_or_else(|| {
                     let param = fields.name("name");
@@ -57,10 +99,7 @@ pub fn read(
                 let (id, name) = (call.id.clone(), call.name.clone());
                 conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
             }
-            _ => {
-                let role = Value::String(role);
-                return Err(fields.wrong("role", &role, "system, developer, user, assistant or tool"));
-            }
+            _ => return Err(fields.unlisted("role", &role)),
         }
         fields.pass_over(MEANINGLESS);
     }
@@ -137,7 +176,7 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
     }
     let text = content(fields)?;
     let refusal = fields.text("refusal")?;
-    let calls = fields.list("tool_calls", limits::TOOLS)?.unwrap_or_default();
+    let calls = fields.list("tool_calls")?.unwrap_or_default();
     let older = fields.object("function_call")?;
     let has_calls = !calls.is_empty() || older.is_some();
     if let Some(reasoning) = reasoning.filter(|text| !text.is_empty()) {
@@ -153,11 +192,10 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
     for (at, call) in calls.into_iter().enumerate() {
         let mut call = fields.within(&format!("tool_calls[{at}]"), call)?;
         call.pass_over(MEANINGLESS);
-        let id = call.text("id")?.ok_or_else(|| call.missing("id"))?;
+        let id = call.needed_text("id")?;
         if let Some(mut custom) = call.object("custom")? {
-            let name = custom.text("name")?.ok_or_else(|| custom.missing("name"))?;
-            check_name(&custom.name("name"), &name, NAME)?;
-            let input = custom.text("input")?.ok_or_else(|| custom.missing("input"))?;
+            let name = custom.needed_name("name")?;
+            let input = custom.needed_text("input")?;
             let arguments = wrapped(&input);
             conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
             continue;
@@ -175,8 +213,7 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
 
 /// A call of this id, of a function's name and arguments.
 fn called_function(function: &mut Fields, id: String) -> Result<Item, ApiError> {
-    let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
-    check_name(&function.name("name"), &name, NAME)?;
+    let name = function.needed_name("name")?;
     let arguments = arguments(function, "arguments")?;
     Ok(Item::Call(Call { id, name, arguments, is_builtin: false }))
 }
@@ -206,7 +243,7 @@ pub fn text_of(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiEr
         let kind = part.text("type")?.unwrap_or_else(|| "text".to_owned());
         match kind.as_str() {
             "text" | "input_text" | "output_text" => {
-                text.push_str(&part.text("text")?.ok_or_else(|| part.missing("text"))?);
+                text.push_str(&part.needed_text("text")?);
             }
             "refusal" => text.push_str(&part.text("refusal")?.unwrap_or_default()),
             _ => {

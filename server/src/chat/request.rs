@@ -1,18 +1,70 @@
 //! A request to `/v1/chat/completions`.
 
-use super::messages;
-use super::tools::{self, Tools, tool_choice};
+use super::messages::{self, CONTENT, MESSAGE};
+use super::tools::{self, CHOICE, FUNCTION, TOOL, Tools, tool_choice};
 use super::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Own;
+use crate::fields::shape::{Shape, field, flag, inner, like, list, object, passed, refused, whole, words};
+use crate::form::{FORMAT, FORMS, Own};
 use crate::limits;
-use crate::sampling;
-use crate::scope::{Scope, salt};
+use crate::sampling::{self, SAMPLING, STOPS, VLLM};
+use crate::scope::{MODEL, Scope, salt};
 use kernmill_chat::{Conversation, Effort, Item};
 use kernmill_serve::Class;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+/// Lengths of reasoning.
+pub const EFFORT: Shape = Shape::Words(EFFORTS, &[]);
+
+const EFFORTS: &str = "none, minimal, low, medium, high, xhigh or max";
+
+/// Whether figures come at the end of a stream. The other field is noise for the lengths of encrypted
+/// packets, which clients throw away.
+pub const STREAM: Shape = object(&[flag("include_usage"), passed("include_obfuscation")]);
+
+/// Fields of a request.
+pub const CHAT: Shape = object(&[
+    field("messages", Shape::List(&MESSAGE, 1, limits::MESSAGES)),
+    list("tools", &TOOL, limits::TOOLS),
+    field("tool_choice", CHOICE),
+    flag("parallel_tool_calls").about("Without them, a turn has one call at most"),
+    list("functions", &FUNCTION, limits::TOOLS).about("The older name of tools"),
+    field("function_call", CHOICE).about("The older name of tool_choice"),
+    flag("continue_final_message").about("Goes on in the last message, which is the model's"),
+    like("add_generation_prompt", || json!({ "enum": [true, false, null] }))
+        .about("Not so with continue_final_message"),
+    field("response_format", FORMAT),
+    field("reasoning_effort", EFFORT),
+    inner("reasoning", &[], &[field("effort", EFFORT)]),
+    inner("chat_template_kwargs", &[], &[field("reasoning_effort", EFFORT), flag("enable_thinking")]),
+    whole("max_completion_tokens", 1, limits::TOKENS),
+    whole("max_tokens", 1, limits::TOKENS),
+    whole("n", 1, limits::ANSWERS),
+    flag("logprobs"),
+    whole("top_logprobs", 0, limits::TOP_LOGPROBS).about("Needs logprobs"),
+    flag("stream"),
+    field("stream_options", STREAM),
+    field("stop", STOPS),
+    inner("prediction", &["type", "content"], &[words("type", "\"content\""), field("content", CONTENT)])
+        .about("Text that much of the answer repeats"),
+])
+.named("ChatRequest", &["model", "messages"])
+.with(&[&MODEL, &SAMPLING, &FORMS, &VLLM, &UNSERVED, &PASSED]);
+
+const UNSERVED: Shape = object(&[
+    refused("modalities", "[], [\"text\"]", "this model answers with text"),
+    refused("ignore_eos", "false", "/v1/completions has it"),
+    refused("echo", "false", "/v1/completions has it"),
+    refused("chat_template", "", "the model has its own"),
+    refused("documents", "[]", "write them into a message"),
+]);
+
+/// Fields of OpenAI's API that are taken and change nothing.
+pub const PASSED: Shape = object(&[])
+    .named("PassedFields", &[])
+    .passing("user metadata store prompt_cache_key prompt_cache_retention safety_identifier");
 
 /// A request that was read.
 pub struct ChatRequest {
@@ -38,7 +90,7 @@ impl ChatRequest {
     /// # Errors
     /// When the body is no JSON, or a field is wrong.
     pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<ChatRequest, ApiError> {
-        ChatRequest::take(scope, Fields::of_body(body)?)
+        ChatRequest::take(scope, Fields::of_body(&CHAT, body)?)
     }
 
     /// Reads the fields of a request.
@@ -47,8 +99,7 @@ impl ChatRequest {
     /// When a field is wrong.
     pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<ChatRequest, ApiError> {
         let (model, adapters) = scope.model(&mut fields)?;
-        let messages =
-            fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
+        let messages = fields.list("messages")?.ok_or_else(|| fields.missing("messages"))?;
         if messages.is_empty() {
             return Err(fields.wrong("messages", &Value::Array(messages), "at least one message"));
         }
@@ -64,10 +115,10 @@ impl ChatRequest {
         let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
         wanted.take(&mut fields, "response_format")?;
         conversation.format = wanted.schema;
-        let max_tokens = fields.whole("max_completion_tokens", 1..=u64::from(u32::MAX))?;
-        let older = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
+        let max_tokens = fields.whole("max_completion_tokens")?;
+        let older = fields.whole("max_tokens")?;
         let logprobs = fields.flag("logprobs")?.unwrap_or(false);
-        let top = fields.whole("top_logprobs", 0..=limits::TOP_LOGPROBS)?;
+        let top = fields.whole("top_logprobs")?;
         if top.is_some() && !logprobs {
             return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
         }
@@ -97,16 +148,11 @@ impl ChatRequest {
             within: scope.within,
             conversation,
         };
-        let n = fields.whole("n", 1..=limits::ANSWERS)?.unwrap_or(1);
-        refuse(&mut fields)?;
-        fields.pass_over(&PASSED_OVER);
+        let n = fields.whole("n")?.unwrap_or(1);
+        fields.refuse()?;
         Ok(ChatRequest { ask, model, n, streams, has_usage, is_older, unknown: fields.rest() })
     }
 }
-
-/// Fields of OpenAI's API that are taken and change nothing.
-pub const PASSED_OVER: [&str; 6] =
-    ["user", "metadata", "store", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
 
 /// Whether the answer goes on in the last message, which is the model's: vLLM's fields.
 fn continues(fields: &mut Fields, conversation: &Conversation) -> Result<bool, ApiError> {
@@ -130,38 +176,21 @@ fn continues(fields: &mut Fields, conversation: &Conversation) -> Result<bool, A
     }
 }
 
-/// Refuses fields that would change the answer, and that nothing is done about.
-fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
-    sampling::refuse(fields)?;
-    let is_text =
-        |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
-    fields.refuse("modalities", is_text, "this model answers with text")?;
-    let is_false = |value: &Value| *value == json!(false);
-    fields.refuse("ignore_eos", is_false, "/v1/completions has it")?;
-    fields.refuse("echo", is_false, "/v1/completions has it")?;
-    fields.refuse("chat_template", |_| false, "the model has its own")?;
-    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
-    fields.refuse("documents", is_empty, "write them into a message")
-}
-
 /// Whether figures come at the end of a stream, by `stream_options`.
 ///
 /// # Errors
 /// When a field is wrong.
 pub fn has_usage(fields: &mut Fields) -> Result<bool, ApiError> {
     let Some(mut options) = fields.object("stream_options")? else { return Ok(false) };
-    // Noise for the lengths of encrypted packets, which clients throw away.
-    options.pass_over(&["include_obfuscation"]);
     Ok(options.flag("include_usage")?.unwrap_or(false))
 }
 
 /// Text that much of the answer is likely to repeat, such as a file that is to be edited.
 fn prediction(fields: &mut Fields) -> Result<Option<String>, ApiError> {
     let Some(mut prediction) = fields.object("prediction")? else { return Ok(None) };
-    match prediction.text("type")?.as_deref() {
-        Some("content") => {}
-        Some(other) => return Err(prediction.wrong("type", &json!(other), "\"content\"")),
-        None => return Err(prediction.missing("type")),
+    let kind = prediction.needed_text("type")?;
+    if kind != "content" {
+        return Err(prediction.unlisted("type", &kind));
     }
     let expected = "a string or a list of text parts";
     let content = prediction.take("content").ok_or_else(|| prediction.missing("content"))?;
@@ -194,7 +223,7 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
     }
     let Some((name, value)) = given else { return Ok(Effort::default()) };
     value.as_str().and_then(Effort::named).ok_or_else(|| {
-        let message = format!("`{name}` is {value}, expected none, minimal, low, medium, high, xhigh or max");
+        let message = format!("`{name}` is {value}, expected {EFFORTS}");
         ApiError::field(name, message)
     })
 }

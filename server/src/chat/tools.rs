@@ -3,6 +3,7 @@
 use super::custom;
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Field, Shape, field, flag, free, is, name, object, text, words};
 use crate::limits;
 use kernmill_chat::ToolChoice;
 use kernmill_chat::{Conversation, Tool};
@@ -11,6 +12,67 @@ use std::collections::BTreeSet;
 
 /// Letters of a function's name at most, in the APIs of OpenAI and Ollama.
 pub const NAME: usize = 64;
+
+/// A function's fields: a name of at most so many letters, and the schema of its arguments under this name.
+pub const fn function(parameters: &'static str, most: usize) -> [Field; 4] {
+    [name(most), text("description"), free(parameters), flag("strict")]
+}
+
+/// A function of OpenAI's APIs.
+pub const FUNCTION: Shape = object(&const { function("parameters", NAME) }).needs(&["name"]);
+
+/// A custom tool. The chat API has the grammar in an object of its own.
+pub const CUSTOM: Shape = object(&[
+    name(NAME),
+    text("description"),
+    field(
+        "format",
+        Shape::Any(&[
+            object(&[is("type", "text")]).needs(&["type"]),
+            object(&[is("type", "grammar")]).needs(&["type", "syntax", "definition"]).with(&[&GRAMMAR]),
+            object(&[
+                is("type", "grammar"),
+                field("grammar", object(&[]).needs(&["syntax", "definition"]).with(&[&GRAMMAR])),
+            ])
+            .needs(&["type", "grammar"]),
+        ]),
+    ),
+])
+.needs(&["name"]);
+
+const GRAMMAR: Shape = object(&[words("syntax", "\"lark\" or \"regex\""), text("definition")]);
+
+/// A tool of the chat API.
+pub const TOOL: Shape = Shape::Any(&[
+    object(&[is("type", "function"), field("function", FUNCTION)]).needs(&["function"]),
+    object(&[is("type", "custom"), field("custom", CUSTOM)]).needs(&["type", "custom"]),
+]);
+
+const NAMED: Shape = object(&[name(NAME), text("namespace")]).needs(&["name"]);
+
+/// Tools that are named.
+const SOME: Shape = Shape::List(
+    &object(&[text("type"), field("function", NAMED), field("custom", NAMED)]).with(&[&NAMED]),
+    0,
+    limits::TOOLS,
+);
+
+const ALLOWED: Shape =
+    object(&[words("mode", "\"auto\" or \"required\""), field("tools", SOME)]).needs(&["tools"]);
+
+/// Whether tools are called, and which.
+pub const CHOICE: Shape = Shape::Any(&[
+    Shape::Words("auto, none, required or any", &[]),
+    object(&[field("function", NAMED)]).needs(&["function"]),
+    object(&[field("custom", NAMED)]).needs(&["custom"]),
+    NAMED,
+    object(&[
+        words("type", "function, custom, allowed_tools, auto, none or required"),
+        field("allowed_tools", ALLOWED),
+    ])
+    .needs(&["type"])
+    .with(&[&ALLOWED]),
+]);
 
 /// Tools of the chat API.
 pub struct Tools {
@@ -28,12 +90,12 @@ pub struct Tools {
 /// When a tool is wrong, or both fields have some.
 pub fn tools(fields: &mut Fields) -> Result<Tools, ApiError> {
     let (mut tools, mut customs) = (Vec::new(), BTreeSet::new());
-    for (at, tool) in fields.list("tools", limits::TOOLS)?.unwrap_or_default().into_iter().enumerate() {
+    for (at, tool) in fields.list("tools")?.unwrap_or_default().into_iter().enumerate() {
         let mut tool = fields.within(&format!("tools[{at}]"), tool)?;
         let kind = tool.text("type")?.unwrap_or_else(|| "function".to_owned());
         let mut inner = |field: &str| tool.object(field)?.ok_or_else(|| tool.missing(field));
         match kind.as_str() {
-            "function" => tools.push(function_tool(&mut inner("function")?, "parameters", NAME)?),
+            "function" => tools.push(function_tool(&mut inner("function")?, "parameters")?),
             "custom" => {
                 let (tool, _) = custom_tool(&mut inner("custom")?)?;
                 customs.insert(tool.name.clone());
@@ -42,7 +104,7 @@ pub fn tools(fields: &mut Fields) -> Result<Tools, ApiError> {
             _ => return Err(tool.wrong("type", &Value::String(kind), "\"function\" or \"custom\"")),
         }
     }
-    let older = fields.list("functions", limits::TOOLS)?.unwrap_or_default();
+    let older = fields.list("functions")?.unwrap_or_default();
     let is_older = !older.is_empty();
     if is_older && !tools.is_empty() {
         let message = "`functions` is the older name of `tools`: give one of them";
@@ -50,20 +112,18 @@ pub fn tools(fields: &mut Fields) -> Result<Tools, ApiError> {
     }
     for (at, function) in older.into_iter().enumerate() {
         let mut function = fields.within(&format!("functions[{at}]"), function)?;
-        tools.push(function_tool(&mut function, "parameters", NAME)?);
+        tools.push(function_tool(&mut function, "parameters")?);
     }
     check_names(&tools, &fields.name(if is_older { "functions" } else { "tools" }))?;
     Ok(Tools { tools, customs, is_older })
 }
 
-/// A function: its name of at most `most` letters, what it does, and the schema of its arguments, which is in
-/// the field `schema`.
+/// A function: its name, what it does, and the schema of its arguments, which is in the field `schema`.
 ///
 /// # Errors
 /// When one of these is wrong.
-pub fn function_tool(function: &mut Fields, schema: &str, most: usize) -> Result<Tool, ApiError> {
-    let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
-    check_name(&function.name("name"), &name, most)?;
+pub fn function_tool(function: &mut Fields, schema: &str) -> Result<Tool, ApiError> {
+    let name = function.needed_name("name")?;
     let description = function.text("description")?.unwrap_or_default();
     let parameters = match function.take(schema) {
         Some(Value::Object(schema)) if schema.is_empty() => None,
@@ -80,8 +140,7 @@ pub fn function_tool(function: &mut Fields, schema: &str, most: usize) -> Result
 /// # Errors
 /// When a field is wrong, or calls cannot be held to the format.
 pub fn custom_tool(tool: &mut Fields) -> Result<(Tool, Value), ApiError> {
-    let name = tool.text("name")?.ok_or_else(|| tool.missing("name"))?;
-    check_name(&tool.name("name"), &name, NAME)?;
+    let name = tool.needed_name("name")?;
     let description = tool.text("description")?.unwrap_or_default();
     let shown = tool.look("format").unwrap_or_else(|| json!({ "type": "text" }));
     let format = tool.object("format")?;
@@ -101,20 +160,6 @@ pub fn check_names(tools: &[Tool], param: &str) -> Result<(), ApiError> {
             Err(ApiError::field(param, message))
         }
     }
-}
-
-/// Checks a function's name, of at most `most` letters. It is part of the prompt's structure, so that it has
-/// no other characters than these.
-///
-/// # Errors
-/// When the name has others, or is too long.
-pub fn check_name(param: &str, name: &str, most: usize) -> Result<(), ApiError> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if (1..=most).contains(&name.len()) && name.chars().all(is_plain) {
-        return Ok(());
-    }
-    let message = format!("`{param}` must have 1 to {most} letters, digits, `_`, `-` and `.`");
-    Err(ApiError::field(param, message))
 }
 
 /// Names of the functions that may be called, where they are not all that are declared.
@@ -176,7 +221,7 @@ fn of_object(
             // The chat API has an object of the same name inside.
             let mut allowed = choice.object("allowed_tools")?.unwrap_or_else(|| choice.clone());
             let word = allowed.text("mode")?.unwrap_or_else(|| "auto".to_owned());
-            let list = allowed.list("tools", limits::TOOLS)?.ok_or_else(|| allowed.missing("tools"))?;
+            let list = allowed.list("tools")?.ok_or_else(|| allowed.missing("tools"))?;
             let mut names = Vec::new();
             for (at, tool) in list.into_iter().enumerate() {
                 let mut tool = allowed.within(&format!("tools[{at}]"), tool)?;
@@ -192,13 +237,9 @@ fn of_object(
                 }
             }
             *only = Some(names);
-            let expected = "\"auto\" or \"required\"";
-            mode(&word).ok_or_else(|| allowed.wrong("mode", &Value::String(word), expected))
+            mode(&word).ok_or_else(|| allowed.unlisted("mode", &word))
         }
-        Some(word) => mode(word).ok_or_else(|| {
-            let expected = "function, custom, allowed_tools, auto, none or required";
-            choice.wrong("type", &Value::from(word), expected)
-        }),
+        Some(word) => mode(word).ok_or_else(|| choice.unlisted("type", word)),
     }
 }
 

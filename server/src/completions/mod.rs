@@ -3,5 +3,5 @@
 mod request;
 mod response;
 
-pub use request::Completion;
+pub use request::{COMPLETION, Completion};
 pub use response::{Draft, answer};

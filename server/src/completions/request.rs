@@ -1,14 +1,41 @@
 //! A request to `/v1/completions`: prompts, and what goes on behind them.
 
-use crate::chat::request::{PASSED_OVER, class, has_usage};
+use crate::chat::request::{PASSED, STREAM, class, has_usage};
 use crate::chat::turn::held_to;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Own;
-use crate::scope::{Scope, salt};
-use crate::{limits, prompt, sampling};
+use crate::fields::shape::{Shape, field, flag, like, object, whole};
+use crate::form::{FORMAT, FORMS, Own};
+use crate::sampling::{self, SAMPLING, STOPS, VLLM};
+use crate::scope::{MODEL, Scope, salt};
+use crate::{limits, prompt};
 use kernmill_serve::Request;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// Fields of a request.
+pub const COMPLETION: Shape = object(&[
+    like("prompt", || {
+        let text = json!({ "type": "string", "minLength": 1 });
+        let id = json!({ "type": "integer", "minimum": 0 });
+        let ids = json!({ "type": "array", "items": id, "minItems": 1 });
+        let several = [&text, &ids]
+            .map(|one| json!({ "type": "array", "items": one, "minItems": 1, "maxItems": limits::PROMPTS }));
+        json!({ "anyOf": [text, ids, several[0], several[1]] })
+    }),
+    flag("echo"),
+    whole("max_tokens", 0, limits::TOKENS).about("16 without it; 0 needs echo"),
+    field("logprobs", Shape::Any(&[Shape::Flag, Shape::Whole(0, limits::TOP_LOGPROBS)])),
+    whole("n", 1, limits::ANSWERS),
+    whole("best_of", 1, limits::ANSWERS).about("The same as n"),
+    like("suffix", || json!({ "enum": ["", null] })).about("Is not served"),
+    flag("stream"),
+    field("stream_options", STREAM),
+    field("stop", STOPS),
+    flag("ignore_eos"),
+    field("response_format", FORMAT),
+])
+.named("CompletionRequest", &["model", "prompt"])
+.with(&[&MODEL, &SAMPLING, &FORMS, &VLLM, &PASSED]);
 
 /// A request that was read.
 pub struct Completion {
@@ -50,7 +77,7 @@ impl Completion {
             record.prompts(prompts.len());
         }
         let echo = fields.flag("echo")?.unwrap_or(false);
-        let asked = fields.whole("max_tokens", 0..=u64::from(u32::MAX))?.map(|tokens| tokens as u32);
+        let asked = fields.whole("max_tokens")?.map(|tokens| tokens as u32);
         if asked == Some(0) && !echo {
             return Err(ApiError::field(
                 "max_tokens",
@@ -67,8 +94,8 @@ impl Completion {
                 Some(top.ok_or_else(|| fields.wrong("logprobs", &value, &expected))? as u32)
             }
         };
-        let n = fields.whole("n", 1..=limits::ANSWERS)?.unwrap_or(1);
-        if let Some(best_of) = fields.whole("best_of", 1..=limits::ANSWERS)?
+        let n = fields.whole("n")?.unwrap_or(1);
+        if let Some(best_of) = fields.whole("best_of")?
             && best_of != n
         {
             return Err(ApiError::field(
@@ -95,8 +122,7 @@ impl Completion {
         let salt = salt(&mut fields)?;
         let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
         wanted.take(&mut fields, "response_format")?;
-        sampling::refuse(&mut fields)?;
-        fields.pass_over(&PASSED_OVER);
+        fields.refuse()?;
         let most = |prompt: &Vec<u32>| {
             let room = facts.context.saturating_sub(prompt.len() as u32);
             // To score a prompt, no room for an answer is needed: one token is made all the same.

@@ -1,6 +1,6 @@
 //! Answers of `/v1/completions`, whole or in pieces.
 
-use super::request::Completion;
+use super::request::{COMPLETION, Completion};
 use crate::backend::{Facts, Running};
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -24,7 +24,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let record = caller.record.clone();
     let worker = state.clone();
     let mut completion = reply::blocking(move || {
-        let completion = Completion::take(&worker.scope(&caller), Fields::of_body(&body)?)?;
+        let completion = Completion::take(&worker.scope(&caller), Fields::of_body(&COMPLETION, &body)?)?;
         worker.charge(&caller, completion.prompts.iter().map(Vec::len).sum())?;
         Ok(completion)
     })

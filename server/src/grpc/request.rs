@@ -7,10 +7,11 @@ use crate::caller::Caller;
 use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::Shape;
 use crate::limits;
 use crate::prompt;
-use crate::sampling;
-use crate::scope::{Scope, salt_of};
+use crate::sampling::{self, SAMPLING};
+use crate::scope::{MODEL, Scope, salt_of};
 use crate::state::State;
 use kernmill_constrain::{Constraint, Rule};
 use kernmill_runtime::AdapterUse;
@@ -85,7 +86,7 @@ impl Asked {
             stop_strings: stopping.include_stop_strings,
         };
         let stop = json!({ "stop_strings": stopping.stop_strings });
-        let stop = sampling::stops_of(&mut Fields::of(stop, "")?, "stop_strings")?;
+        let stop = sampling::stops_of(&mut Fields::of(&Shape::Anything, stop, "")?, "stop_strings")?;
         let stop_tokens = stop_tokens(facts, &stopping)?;
         let tokenizer = tokenizer(facts)?;
         // The text of a special token stops where the token comes.
@@ -166,7 +167,7 @@ fn adapters(scope: &Scope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterU
             format!("`lora_name` is `{adapter}`, expected the name of an adapter that is loaded: {known}");
         return Err(ApiError::not_found(what));
     }
-    let mut fields = Fields::of(json!({ "model": named, "lora_path": adapter }), "")?;
+    let mut fields = Fields::of(&MODEL, json!({ "model": named, "lora_path": adapter }), "")?;
     let (_, adapters) = scope.model(&mut fields).map_err(|error| error.renamed("lora_path", "lora_name"))?;
     Ok(adapters)
 }
@@ -240,7 +241,7 @@ fn sampler(
         biases.insert(id.to_string(), number("logit_bias", *bias)?.into());
     }
     fields.insert("logit_bias".to_owned(), Value::Object(biases));
-    let mut params = sampling::sampler(&mut Fields::of(Value::Object(fields), "")?, vocab)?;
+    let mut params = sampling::sampler(&mut Fields::of(&SAMPLING, Value::Object(fields), "")?, vocab)?;
     params.logit_bias.extend(banned(decoding, vocab)?);
     Ok(params)
 }

@@ -1,13 +1,34 @@
 //! Messages of Ollama's API as a conversation. Calls have no ids there: a result belongs to the first call of
 //! its function that has none yet.
 
-use crate::chat::messages::{MEANINGLESS, arguments, content, order_results, waiting};
-use crate::chat::tools::{NAME, check_name};
+use crate::chat::messages::{ARGUMENTS, CONTENT, MEANINGLESS, arguments, content, order_results, waiting};
+use crate::chat::tools::NAME;
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, inner, list, name, object, text};
 use crate::limits;
 use kernmill_chat::{Call, Conversation, Item, Output};
 use serde_json::Value;
+
+/// A message.
+pub const MESSAGE: Shape = object(&[
+    field("role", Shape::Words("system, user, assistant or tool", &["developer"])),
+    field("content", CONTENT),
+    text("thinking"),
+    field("images", IMAGES).about("Is not served"),
+    list("tool_calls", &CALL, limits::TOOLS),
+    text("tool_name").about("The function that a tool's message has the result of"),
+    text("name"),
+    text("tool_call_id"),
+])
+.named("OllamaMessage", &["role"]);
+
+/// A list that is served only where it is empty.
+pub const IMAGES: Shape = Shape::List(&Shape::Anything, 0, 0);
+
+const CALL: Shape =
+    object(&[text("id"), inner("function", &["name"], &[name(NAME), field("arguments", ARGUMENTS)])])
+        .needs(&["function"]);
 
 /// Appends the messages of `body` to a conversation. Whether the last one is the model's, which its answer
 /// goes on in.
@@ -22,7 +43,7 @@ pub fn read(
     let mut last = None;
     for (at, message) in messages.into_iter().enumerate() {
         let mut message = body.within(&format!("messages[{at}]"), message)?;
-        let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
+        let role = message.needed_text("role")?;
         no_images(&mut message)?;
         match role.as_str() {
             "system" | "developer" => {
@@ -35,9 +56,7 @@ pub fn read(
             }
             "assistant" => assistant(&mut message, conversation)?,
             "tool" => output(&mut message, conversation)?,
-            _ => {
-                return Err(message.wrong("role", &Value::String(role), "system, user, assistant or tool"));
-            }
+            _ => return Err(message.unlisted("role", &role)),
         }
         message.pass_over(MEANINGLESS);
         last = Some((role, message.name("role")));
@@ -74,7 +93,7 @@ pub fn no_images(fields: &mut Fields) -> Result<(), ApiError> {
 fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
     let thinking = message.text("thinking")?;
     let text = content(message)?.unwrap_or_default();
-    let calls = message.list("tool_calls", limits::TOOLS)?.unwrap_or_default();
+    let calls = message.list("tool_calls")?.unwrap_or_default();
     if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
         conversation.items.push(Item::Reasoning(thinking));
     }
@@ -90,8 +109,7 @@ fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<()
         let id = call.text("id")?.filter(|id| !id.is_empty());
         let id = id.unwrap_or_else(|| format!("call_{}", conversation.items.len()));
         let mut function = call.object("function")?.ok_or_else(|| call.missing("function"))?;
-        let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
-        check_name(&function.name("name"), &name, NAME)?;
+        let name = function.needed_name("name")?;
         let arguments = arguments(&mut function, "arguments")?;
         function.pass_over(MEANINGLESS);
         conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));

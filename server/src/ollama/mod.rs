@@ -8,8 +8,8 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub use models::{list, running, show, version};
-pub use request::OF_THE_MACHINE;
+pub use models::{SHOW, list, running, show, version};
+pub use request::{CHAT, GENERATE};
 pub use response::{answer, generate};
 
 /// What paths of the API begin with.

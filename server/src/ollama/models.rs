@@ -3,6 +3,7 @@
 use super::request::{model, tagged};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, flag, object, text};
 use crate::ids;
 use crate::reply;
 use crate::scope::Scope;
@@ -17,6 +18,10 @@ const VERSION: &str = "0.13.0";
 
 /// A day that never comes: a model that is served stays.
 const NEVER: &str = "9999-12-31T00:00:00Z";
+
+/// Fields of a request to `/api/show`.
+pub const SHOW: Shape =
+    object(&[text("model"), text("name"), flag("verbose")]).named("OllamaShowRequest", &[]);
 
 /// Versions: `/api/version`.
 pub fn version() -> Response {
@@ -47,7 +52,7 @@ pub fn running(state: &State, scope: &Scope<'_>) -> Response {
 /// # Errors
 /// When the request is wrong, or there is no such model.
 pub fn show(state: &State, scope: &Scope<'_>, body: &[u8]) -> Result<Response, ApiError> {
-    let mut fields = Fields::of_body(body)?;
+    let mut fields = Fields::of_body(&SHOW, body)?;
     let older = fields.text("name")?;
     let name = fields.text("model")?.or(older);
     model(scope, name)?;

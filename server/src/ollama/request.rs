@@ -1,19 +1,84 @@
 //! A request to `/api/chat` or `/api/generate`.
 
-use super::messages::{self, no_images};
+use super::messages::{self, IMAGES, MESSAGE, no_images};
 use crate::chat::request::class;
-use crate::chat::tools::{Tools, tools};
+use crate::chat::tools::{CUSTOM, FUNCTION, Tools, tools};
 use crate::chat::turn::{Ask, Prepared};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fields::shape::{Shape, field, flag, is, like, list, number, object, passed, text, whole};
 use crate::form::Wanted;
 use crate::limits;
-use crate::sampling;
+use crate::sampling::{self, DRAWN, STOPS};
 use crate::scope::Scope;
 use kernmill_chat::{Conversation, Effort, Item, ToolChoice};
 use kernmill_runtime::AdapterUse;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Fields of a request to `/api/chat`.
+pub const CHAT: Shape = object(&[
+    list("messages", &MESSAGE, limits::MESSAGES),
+    list("tools", &TOOL, limits::TOOLS),
+    list("functions", &FUNCTION, limits::TOOLS).about("The older name of tools"),
+])
+.named("OllamaChatRequest", &["model"])
+.with(&[&COMMON]);
+
+const TOOL: Shape = object(&[
+    is("type", "function"),
+    field("function", FUNCTION),
+    field("custom", CUSTOM).about("Is not served: /v1/chat/completions takes it"),
+])
+.needs(&["function"]);
+
+/// Fields of a request to `/api/generate`.
+pub const GENERATE: Shape = object(&[
+    text("prompt"),
+    text("system"),
+    flag("raw").about("The prompt goes to the model as it stands"),
+    field("suffix", NO_TEXT).about("Is not served"),
+    field("template", NO_TEXT).about("Is not served"),
+    field("context", IMAGES).about("Is not served"),
+    field("images", IMAGES).about("Is not served"),
+])
+.named("OllamaGenerateRequest", &["model"])
+.with(&[&COMMON]);
+
+const NO_TEXT: Shape = Shape::Json(|| json!({ "enum": ["", null] }));
+
+/// Fields that both routes have.
+const COMMON: Shape = object(&[
+    text("model"),
+    like("format", || json!({ "anyOf": [{ "enum": ["json", "", null] }, { "type": "object" }] }))
+        .about("`json`, or a JSON schema"),
+    field("options", OPTIONS),
+    flag("stream").about("True without it"),
+    like(
+        "think",
+        || json!({ "enum": [true, false, "none", "minimal", "low", "medium", "high", "xhigh", "max", null] }),
+    ),
+    flag("logprobs"),
+    whole("top_logprobs", 0, limits::TOP_LOGPROBS).about("Needs logprobs"),
+    passed("keep_alive").about("Is taken, and changes nothing: the model stays"),
+    text("service_tier"),
+]);
+
+/// Sampling by Ollama's names, and what says how a machine shall run a model.
+const OPTIONS: Shape = object(&[
+    field("num_predict", Shape::Any(&[Shape::Whole(1, limits::TOKENS), NO_LIMIT]))
+        .about("-2, -1 and 0 are no limit"),
+    number("repeat_penalty", 0.01, 100.0),
+    field("stop", STOPS),
+])
+.named("OllamaOptions", &[])
+.passing(
+    "numa num_batch num_gpu main_gpu num_thread low_vram f16_kv logits_all vocab_only use_mmap use_mlock \
+     embedding_only",
+)
+.with(&[&DRAWN]);
+
+const NO_LIMIT: Shape = Shape::Json(|| json!({ "enum": [-2, -1, 0] }));
 
 /// Which of the two routes a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +103,6 @@ pub struct OllamaRequest {
     pub unknown: Vec<String>,
 }
 
-/// Options that say how a machine shall run a model. They are taken, and change nothing of a text.
-pub const OF_THE_MACHINE: [&str; 12] = [
-    "numa",
-    "num_batch",
-    "num_gpu",
-    "main_gpu",
-    "num_thread",
-    "low_vram",
-    "f16_kv",
-    "logits_all",
-    "vocab_only",
-    "use_mmap",
-    "use_mlock",
-    "embedding_only",
-];
-
 /// The tag of a model's name that means the same as none.
 const LATEST: &str = ":latest";
 
@@ -63,7 +112,7 @@ impl OllamaRequest {
     /// # Errors
     /// When the body is no JSON, or a field is wrong.
     pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<OllamaRequest, ApiError> {
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = Fields::of_body(if route == Route::Chat { &CHAT } else { &GENERATE }, body)?;
         let name = fields.text("model")?;
         let (model, adapters) = model(scope, name)?;
         let streams = fields.flag("stream")?.unwrap_or(true);
@@ -71,7 +120,7 @@ impl OllamaRequest {
         let mut continues = false;
         let (is_empty, raw) = match route {
             Route::Chat => {
-                let list = fields.list("messages", limits::MESSAGES)?.unwrap_or_default();
+                let list = fields.list("messages")?.unwrap_or_default();
                 let is_empty = list.is_empty();
                 continues = messages::read(&mut fields, list, &mut conversation)?;
                 let Tools { tools, customs, .. } = tools(&mut fields)?;
@@ -90,7 +139,7 @@ impl OllamaRequest {
         let wanted = format(&mut fields)?;
         conversation.format = wanted.schema;
         let logprobs = fields.flag("logprobs")?.unwrap_or(false);
-        let top = fields.whole("top_logprobs", 0..=limits::TOP_LOGPROBS)?;
+        let top = fields.whole("top_logprobs")?;
         if top.is_some() && !logprobs {
             return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
         }
@@ -125,9 +174,6 @@ impl OllamaRequest {
             within: scope.within,
             conversation,
         };
-        // A model that is served stays.
-        fields.pass_over(&["keep_alive"]);
-        options.pass_over(&OF_THE_MACHINE);
         Ok(OllamaRequest { ask: (!is_empty).then_some(ask), raw, model, streams, unknown: fields.rest() })
     }
 
@@ -204,7 +250,7 @@ fn prompt(fields: &mut Fields, conversation: &mut Conversation) -> Result<(bool,
 /// Tokens that are generated at most. Of the API's numbers, -1, -2 and 0 are no limit.
 fn max_tokens(options: &mut Fields) -> Result<Option<u32>, ApiError> {
     options.pass_over_if("num_predict", |value| matches!(value.as_i64(), Some(-2..=0)));
-    Ok(options.whole("num_predict", 1..=u64::from(u32::MAX))?.map(|tokens| tokens as u32))
+    Ok(options.whole("num_predict")?.map(|tokens| tokens as u32))
 }
 
 /// How long the model is to reason.

@@ -1,17 +1,14 @@
 //! `/openapi.json`: all routes, and the fields of their requests with their limits.
 //!
-//! Routes come from the table that answers them. Requests are read field by field, so that errors name what
-//! is wrong; no types of theirs could have the schemas derived. The tests hold these to the reading instead:
-//! every field is known to it, of no other type, and within no other limits.
+//! Routes come from the table that answers them, and requests from the tables that they are read by. The
+//! tests hold what these say to the reading: every field is known to it, of no other type, and within no
+//! other limits.
 
-mod ollama;
-mod requests;
-mod responses;
-mod schema;
+mod answers;
 
+use crate::fields::shape::Shape;
+use answers::answers;
 use axum::http::Method;
-use requests::requests;
-use responses::responses;
 use serde_json::{Map, Value, json};
 
 /// What clients are told of a route.
@@ -19,8 +16,8 @@ pub(crate) struct Operation {
     pub path: &'static str,
     pub method: Method,
     pub about: &'static str,
-    /// Schema of the request's body, if there is one.
-    pub body: Option<&'static str>,
+    /// Fields of the request's body, if there is one.
+    pub body: Option<&'static Shape>,
     /// Schema of the response.
     pub answer: &'static str,
 }
@@ -39,14 +36,15 @@ const ERRORS: [(&str, &str); 8] = [
 
 /// The document about these routes.
 pub(crate) fn document<'a>(routes: impl Iterator<Item = &'a Operation>) -> Value {
-    let mut paths: Map<String, Value> = Map::new();
+    let (mut paths, mut schemas): (Map<String, Value>, Map<String, Value>) = Default::default();
     for route in routes {
+        if let Some(body) = route.body {
+            body.define(&mut schemas);
+        }
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation(route);
     }
-    let mut schemas = requests();
-    schemas.extend(responses());
-    schemas.extend(ollama::schemas());
+    schemas.extend(answers());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -95,7 +93,7 @@ fn operation(route: &Operation) -> Value {
     }
     let mut operation = json!({ "summary": route.about, "responses": responses });
     if let Some(body) = route.body {
-        let content = json!({ "application/json": { "schema": of(body) } });
+        let content = json!({ "application/json": { "schema": of(body.name()) } });
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
     let mut parameters = Vec::new();
@@ -118,5 +116,7 @@ fn operation(route: &Operation) -> Value {
     operation
 }
 
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod tests;

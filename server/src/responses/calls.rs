@@ -3,9 +3,9 @@
 use super::tools::NAME;
 use crate::chat::custom::wrapped;
 use crate::chat::messages;
-use crate::chat::tools::{check_name, spaced};
+use crate::chat::tools::spaced;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::fields::{Fields, check_name};
 use kernmill_chat::{Call, Conversation, Item, Output};
 
 /// Appends a call of a function.
@@ -25,15 +25,15 @@ pub fn function(item: &mut Fields, conversation: &mut Conversation) -> Result<()
 /// When a field is wrong.
 pub fn custom(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
     let (id, name) = head(item)?;
-    let input = item.text("input")?.ok_or_else(|| item.missing("input"))?;
+    let input = item.needed_text("input")?;
     append(conversation, Call { id, name, arguments: wrapped(&input), is_builtin: false });
     Ok(())
 }
 
 /// The id of a call, and the name that the model is told of its tool.
 fn head(item: &mut Fields) -> Result<(String, String), ApiError> {
-    let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
-    let name = item.text("name")?.ok_or_else(|| item.missing("name"))?;
+    let id = item.needed_text("call_id")?;
+    let name = item.needed_text("name")?;
     let name = spaced(item.text("namespace")?.as_deref(), &name);
     check_name(&item.name("name"), &name, NAME)?;
     Ok((id, name))
@@ -54,7 +54,7 @@ fn append(conversation: &mut Conversation, call: Call) {
 /// # Errors
 /// When a field is wrong, or no call before it has this id.
 pub fn output(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
-    let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
+    let id = item.needed_text("call_id")?;
     let text = messages::text_of(item, "output")?.ok_or_else(|| item.missing("output"))?;
     let name = messages::called(conversation, &id).ok_or_else(|| {
         let param = item.name("call_id");

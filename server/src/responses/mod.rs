@@ -10,6 +10,7 @@ pub mod store;
 pub mod stored;
 mod tools;
 
+pub use request::RESPONSES;
 pub use response::{answer, compact, count};
 
 /// Header of clients that follow the Open Responses specification, in which events of reasoning have other

@@ -2,26 +2,83 @@
 
 use super::calls;
 use super::store::Generated;
-use super::tools::Declared;
+use super::tools::{Declared, NAME, TOOL};
 use crate::backend::Facts;
 use crate::caller::Caller;
-use crate::chat::messages;
-use crate::chat::request::class;
-use crate::chat::tools::tool_choice;
+use crate::chat::messages::{self, ARGUMENTS, CONTENT};
+use crate::chat::request::{EFFORT, class};
+use crate::chat::tools::{CHOICE, tool_choice};
 use crate::chat::turn::{Ask, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::{Own, Wanted};
+use crate::fields::shape::{Shape, field, flag, free, inner, like, list, name, object, text, whole, words};
+use crate::form::{FORMAT, FORMS, Own, Wanted};
 use crate::ids;
 use crate::limits;
-use crate::sampling;
-use crate::scope::salt;
+use crate::sampling::{self, SAMPLING, VLLM};
+use crate::scope::{MODEL, salt};
 use crate::state::State;
 use kernmill_chat::{Conversation, Effort, Item, Part};
 use kernmill_runtime::SamplerParams;
 use kernmill_serve::Class;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+
+/// Fields of a request.
+pub const RESPONSES: Shape = object(&[
+    field("input", Shape::Any(&[Shape::Text, Shape::List(&ITEM, 1, limits::MESSAGES)])),
+    text("instructions"),
+    text("previous_response_id"),
+    list("tools", &TOOL, limits::TOOLS),
+    field("tool_choice", CHOICE),
+    inner("text", &[], &[text("verbosity"), field("format", FORMAT)]),
+    inner("reasoning", &[], &[field("effort", EFFORT)]),
+    whole("max_output_tokens", 1, limits::TOKENS),
+    free("metadata"),
+    list("include", &Shape::Text, limits::MESSAGES).about("reasoning.encrypted_content is known"),
+    flag("stream"),
+    flag("store"),
+    like("background", || json!({ "enum": [false, null] })).about("Is not served"),
+    whole("top_logprobs", 0, limits::TOP_LOGPROBS).about("0 alone is served"),
+    like("conversation", || json!({ "type": "null" })).about("Is not served"),
+    like("prompt", || json!({ "type": "null" })).about("Is not served"),
+    flag("parallel_tool_calls"),
+    text("prompt_cache_key"),
+    text("safety_identifier"),
+    text("user"),
+])
+.named("ResponsesRequest", &["model", "input"])
+.passing(
+    "truncation max_tool_calls stream_options prompt_cache_retention \
+     client_metadata context_management moderation",
+)
+.with(&[&MODEL, &SAMPLING, &FORMS, &VLLM]);
+
+/// A part of reasoning.
+const PART: Shape = object(&[text("type"), text("text")]).needs(&["text"]);
+
+/// An item of the input.
+const ITEM: Shape = object(&[
+    words(
+        "type",
+        "message, reasoning, function_call, function_call_output, custom_tool_call, \
+             custom_tool_call_output, item_reference or compaction",
+    ),
+    field("id", Shape::Anything),
+    field("status", Shape::Anything),
+    words("role", "user, assistant, system or developer"),
+    text("phase"),
+    field("content", Shape::Any(&[CONTENT, Shape::List(&PART, 0, limits::MESSAGES)])),
+    list("summary", &PART, limits::MESSAGES),
+    text("encrypted_content").about("By this server, since its start, for the same key"),
+    text("call_id"),
+    name(NAME),
+    text("namespace"),
+    field("arguments", ARGUMENTS),
+    text("input").about("Of a custom tool"),
+    field("output", CONTENT),
+])
+.named("InputItem", &[]);
 
 /// A request that was read.
 pub struct ResponsesRequest {
@@ -47,17 +104,6 @@ pub struct ResponsesRequest {
     pub unknown: Vec<String>,
 }
 
-/// Fields of OpenAI's API that are taken and change nothing.
-const PASSED_OVER: [&str; 7] = [
-    "truncation",
-    "max_tool_calls",
-    "stream_options",
-    "prompt_cache_retention",
-    "client_metadata",
-    "context_management",
-    "moderation",
-];
-
 impl ResponsesRequest {
     /// Reads the body of a request.
     ///
@@ -65,7 +111,7 @@ impl ResponsesRequest {
     /// When the body is no JSON, a field is wrong, or the previous response is not there.
     pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ResponsesRequest, ApiError> {
         let scope = state.scope(caller);
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = Fields::of_body(&RESPONSES, body)?;
         let (model, adapters) = scope.model(&mut fields)?;
         refuse(&mut fields)?;
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
@@ -89,11 +135,11 @@ impl ResponsesRequest {
         let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
         let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
         let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
-        let text = text(&mut fields, &mut wanted)?;
-        sampling::refuse(&mut fields)?;
+        let text = form(&mut fields, &mut wanted)?;
+        fields.refuse()?;
         conversation.format = wanted.schema;
         conversation.effort = effort(&mut fields)?;
-        let max_tokens = fields.whole("max_output_tokens", 1..=u64::from(u32::MAX))?;
+        let max_tokens = fields.whole("max_output_tokens")?;
         let class = class(&mut fields)?;
         let sampler = sampling::sampler(&mut fields, scope.facts.vocab)?;
         let streams = fields.flag("stream")?.unwrap_or(false);
@@ -152,7 +198,6 @@ impl ResponsesRequest {
             within: scope.within,
             conversation,
         };
-        fields.pass_over(&PASSED_OVER);
         Ok(ResponsesRequest {
             ask,
             echo,
@@ -183,7 +228,7 @@ fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
         let message = "`background` is true, expected false: ask with `stream` for long answers";
         return Err(ApiError::field("background", message));
     }
-    if fields.whole("top_logprobs", 0..=limits::TOP_LOGPROBS)?.is_some_and(|top| top > 0) {
+    if fields.whole("top_logprobs")?.is_some_and(|top| top > 0) {
         let message = "`top_logprobs` is not 0: /v1/chat/completions has logprobs";
         return Err(ApiError::field("top_logprobs", message));
     }
@@ -200,7 +245,7 @@ fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
 /// Whether `include` asks for the ids of reasoning. What else it may ask for is in a response anyway, or is
 /// nothing that this server has.
 fn includes_seals(fields: &mut Fields) -> Result<bool, ApiError> {
-    let list = fields.list("include", limits::MESSAGES)?.unwrap_or_default();
+    let list = fields.list("include")?.unwrap_or_default();
     Ok(list.iter().any(|name| name == "reasoning.encrypted_content"))
 }
 
@@ -285,11 +330,7 @@ impl Reading<'_> {
                 "function_call_output" | "custom_tool_call_output" => {
                     calls::output(&mut item, conversation)?;
                 }
-                _ => {
-                    let expected = "message, reasoning, function_call, function_call_output, custom_tool_call, \
-                        custom_tool_call_output, item_reference or compaction";
-                    return Err(item.wrong("type", &Value::String(kind), expected));
-                }
+                _ => return Err(item.unlisted("type", &kind)),
             }
             input.push(shown(value, &kind));
         }
@@ -308,7 +349,7 @@ impl Reading<'_> {
             return Ok((value, None));
         }
         let Some(id) = value["id"].as_str() else {
-            return Err(Fields::of(value, &format!("{param}."))?.missing("id"));
+            return Err(Fields::of(&ITEM, value, &format!("{param}."))?.missing("id"));
         };
         let found = self.state.responses.item(self.caller.tenant, id);
         found.ok_or_else(|| ApiError::item(id, param))
@@ -330,14 +371,13 @@ impl Reading<'_> {
         };
         let mut text = String::new();
         for (field, expected) in [("content", "reasoning_text"), ("summary", "summary_text")] {
-            for (at, part) in item.list(field, limits::MESSAGES)?.unwrap_or_default().into_iter().enumerate()
-            {
+            for (at, part) in item.list(field)?.unwrap_or_default().into_iter().enumerate() {
                 let mut part = item.within(&format!("{field}[{at}]"), part)?;
                 let kind = part.text("type")?.unwrap_or_else(|| expected.to_owned());
                 if kind != expected && kind != "text" {
                     return Err(part.wrong("type", &Value::String(kind), &format!("\"{expected}\"")));
                 }
-                text.push_str(&part.text("text")?.ok_or_else(|| part.missing("text"))?);
+                text.push_str(&part.needed_text("text")?);
             }
             if !text.is_empty() {
                 break;
@@ -361,7 +401,7 @@ impl Reading<'_> {
     /// The summary of an earlier conversation. The model reads it as something that it is told, not as the
     /// operator's instructions: it was made of what users said.
     fn summary(&self, item: &mut Fields) -> Result<Item, ApiError> {
-        let sealed = item.text("encrypted_content")?.ok_or_else(|| item.missing("encrypted_content"))?;
+        let sealed = item.needed_text("encrypted_content")?;
         let text = self.state.seal.open_text(self.caller.tenant, &sealed).ok_or_else(|| foreign(item))?;
         Ok(Item::User { name: None, text: format!("Summary of the conversation so far:\n\n{text}") })
     }
@@ -409,23 +449,20 @@ fn shown(mut item: Value, kind: &str) -> Value {
 }
 
 fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
-    let role = item.text("role")?.ok_or_else(|| item.missing("role"))?;
+    let role = item.needed_text("role")?;
     let text = messages::content(item)?.ok_or_else(|| item.missing("content"))?;
     conversation.items.push(match role.as_str() {
         "user" => Item::User { name: None, text },
         "system" | "developer" => Item::Instructions(text),
         "assistant" if item.text("phase")?.as_deref() == Some("commentary") => Item::Preamble(text),
         "assistant" => Item::Answer(text),
-        _ => {
-            let role = Value::String(role);
-            return Err(item.wrong("role", &role, "user, assistant, system or developer"));
-        }
+        _ => return Err(item.unlisted("role", &role)),
     });
     Ok(())
 }
 
 /// Reads the form that the answer shall have, and gives it as it is shown.
-fn text(fields: &mut Fields, wanted: &mut Wanted) -> Result<Value, ApiError> {
+fn form(fields: &mut Fields, wanted: &mut Wanted) -> Result<Value, ApiError> {
     let mut shown = json!({ "format": { "type": "text" }, "verbosity": "medium" });
     let Some(mut text) = fields.object("text")? else { return Ok(shown) };
     // No other length than this one can be asked for.
@@ -454,8 +491,5 @@ fn text(fields: &mut Fields, wanted: &mut Wanted) -> Result<Value, ApiError> {
 fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
     let Some(mut reasoning) = fields.object("reasoning")? else { return Ok(Effort::default()) };
     let Some(effort) = reasoning.text("effort")? else { return Ok(Effort::default()) };
-    Effort::named(&effort).ok_or_else(|| {
-        let expected = "none, minimal, low, medium, high, xhigh or max";
-        reasoning.wrong("effort", &Value::String(effort), expected)
-    })
+    Effort::named(&effort).ok_or_else(|| reasoning.unlisted("effort", &effort))
 }

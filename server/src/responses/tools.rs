@@ -1,8 +1,9 @@
 //! Tools of OpenAI's Responses that a model may call.
 
-use crate::chat::tools::{check_name, check_names, custom_tool, function_tool, spaced};
+use crate::chat::tools::{CUSTOM, FUNCTION, check_names, custom_tool, function_tool, spaced};
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::fields::shape::{Shape, is, list, object, text};
+use crate::fields::{Fields, check_name};
 use crate::limits;
 use kernmill_chat::Tool;
 use serde_json::{Value, json};
@@ -10,6 +11,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Letters of a function's name at most, with its namespace.
 pub const NAME: usize = 128;
+
+const TOLD: [Shape; 2] = [
+    object(&[is("type", "function")]).needs(&["name"]).with(&[&FUNCTION]),
+    object(&[is("type", "custom")]).needs(&["name"]).with(&[&CUSTOM]),
+];
+
+/// A tool.
+pub const TOOL: Shape = Shape::Any(&[
+    TOLD[0],
+    TOLD[1],
+    object(&[
+        is("type", "namespace"),
+        text("name"),
+        text("description"),
+        list("tools", &Shape::Any(&TOLD), limits::TOOLS),
+    ])
+    .needs(&["type", "name"]),
+    Shape::Json(|| {
+        json!({
+            "type": "object",
+            "required": ["type"],
+            "properties": { "type": { "type": "string" } },
+            "description": "One that OpenAI runs: is left out",
+        })
+    }),
+]);
 
 /// Beginnings of the types of tools that OpenAI runs itself. Clients list them by habit; the model is not
 /// told of them, and the answer names them among the fields that mean nothing here.
@@ -35,7 +62,7 @@ impl Declared {
     /// # Errors
     /// When a tool is wrong, or of a kind that clients run and that this server does not know.
     pub fn take(fields: &mut Fields) -> Result<Declared, ApiError> {
-        let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
+        let list = fields.list("tools")?.unwrap_or_default();
         let mut declared = Declared::default();
         for (at, tool) in list.into_iter().enumerate() {
             let whole = tool.clone();
@@ -91,7 +118,7 @@ impl Declared {
 
     fn function(&mut self, tool: &mut Fields) -> Result<(), ApiError> {
         let strict = tool.look("strict").and_then(|strict| strict.as_bool());
-        let tool = function_tool(tool, "parameters", crate::chat::tools::NAME)?;
+        let tool = function_tool(tool, "parameters")?;
         self.shown.push(json!({
             "type": "function",
             "name": tool.name,
@@ -105,15 +132,15 @@ impl Declared {
 
     /// The functions of a namespace: those of a server that the client is connected to.
     fn namespace(&mut self, space: &mut Fields) -> Result<(), ApiError> {
-        let own = space.text("name")?.ok_or_else(|| space.missing("name"))?;
+        let own = space.needed_text("name")?;
         space.pass_over(&["description"]);
-        let list = space.list("tools", limits::TOOLS)?.unwrap_or_default();
+        let list = space.list("tools")?.unwrap_or_default();
         for (at, tool) in list.into_iter().enumerate() {
             let mut tool = space.within(&format!("tools[{at}]"), tool)?;
             let tool_name = tool.name("name");
             let kind = tool.text("type")?;
             let tool = match kind.as_deref() {
-                None | Some("function") => function_tool(&mut tool, "parameters", crate::chat::tools::NAME)?,
+                None | Some("function") => function_tool(&mut tool, "parameters")?,
                 Some("custom") => custom_tool(&mut tool)?.0,
                 Some(kind) => return Err(tool.wrong("type", &json!(kind), "function or custom")),
             };

@@ -91,19 +91,19 @@ macro_rules! routes {
 }
 
 routes! {
-    Keyed POST "/v1/chat/completions" (Some("ChatRequest")) -> "ChatCompletion", "Answers a conversation",
+    Keyed POST "/v1/chat/completions" (Some(&chat::request::CHAT)) -> "ChatCompletion", "Answers a conversation",
         |call| chat::answer(call.state, call.caller, call.body).await;
-    Keyed POST "/v1/completions" (Some("CompletionRequest")) -> "Completion", "Goes on with texts",
+    Keyed POST "/v1/completions" (Some(&completions::COMPLETION)) -> "Completion", "Goes on with texts",
         |call| completions::answer(call.state, call.caller, call.body).await;
-    Keyed POST "/v1/responses" (Some("ResponsesRequest")) -> "Response", "Answers a conversation of items",
+    Keyed POST "/v1/responses" (Some(&responses::RESPONSES)) -> "Response", "Answers a conversation of items",
         |call| {
             let is_open = call.headers.contains_key(responses::OPEN_RESPONSES);
             responses::answer(call.state, call.caller, call.body, is_open).await
         };
-    Keyed POST "/v1/responses/input_tokens" (Some("ResponsesRequest")) -> "InputTokens",
+    Keyed POST "/v1/responses/input_tokens" (Some(&responses::RESPONSES)) -> "InputTokens",
         "Counts the tokens of a request",
         |call| responses::count(call.state, call.caller, call.body).await;
-    Keyed POST "/v1/responses/compact" (Some("ResponsesRequest")) -> "Compaction",
+    Keyed POST "/v1/responses/compact" (Some(&responses::RESPONSES)) -> "Compaction",
         "Summarises a conversation",
         |call| responses::compact(call.state, call.caller, call.body).await;
     Keyed GET "/v1/responses/{id}/input_items" (None) -> "Items",
@@ -115,18 +115,18 @@ routes! {
         |call| stored::stored(&call.state, &call.caller, &call.name);
     Keyed DELETE "/v1/responses/{id}" (None) -> "Deleted", "Forgets a stored response",
         |call| stored::delete(&call.state, &call.caller, &call.name);
-    Keyed POST "/v1/messages" (Some("MessagesRequest")) -> "Message", "Answers messages of Anthropic's API",
+    Keyed POST "/v1/messages" (Some(&anthropic::MESSAGES)) -> "Message", "Answers messages of Anthropic's API",
         |call| anthropic::answer(call.state, call.caller, call.body).await;
-    Keyed POST "/v1/messages/count_tokens" (Some("CountTokensRequest")) -> "CountedTokens",
+    Keyed POST "/v1/messages/count_tokens" (Some(&anthropic::COUNTED)) -> "CountedTokens",
         "Counts the tokens of messages",
         |call| anthropic::count(call.state, call.caller, call.body).await;
-    Keyed POST "/api/chat" (Some("OllamaChatRequest")) -> "OllamaChat",
+    Keyed POST "/api/chat" (Some(&ollama::CHAT)) -> "OllamaChat",
         "Answers a conversation of Ollama's API",
         |call| ollama::answer(call.state, call.caller, call.body).await;
-    Keyed POST "/api/generate" (Some("OllamaGenerateRequest")) -> "OllamaText",
+    Keyed POST "/api/generate" (Some(&ollama::GENERATE)) -> "OllamaText",
         "Answers a text, or goes on with it",
         |call| ollama::generate(call.state, call.caller, call.body).await;
-    Keyed POST "/api/show" (Some("OllamaShowRequest")) -> "OllamaModel", "What a model is and can do",
+    Keyed POST "/api/show" (Some(&ollama::SHOW)) -> "OllamaModel", "What a model is and can do",
         |call| ollama::show(&call.state, &call.state.scope(&call.caller), &call.body);
     Keyed GET "/api/tags" (None) -> "OllamaModels",
         "The model, its adapters and their other names, as Ollama lists them",
@@ -139,20 +139,20 @@ routes! {
         |call| Ok(models::list(&call.state, call.is_anthropic()));
     Keyed GET "/v1/models/{name}" (None) -> "Model", "A model or adapter",
         |call| models::one(&call.state, &call.name, call.is_anthropic());
-    Keyed POST "/tokenize" (Some("TokenizeRequest")) -> "Tokens", "Ids of a text or conversation",
+    Keyed POST "/tokenize" (Some(&models::TOKENIZE)) -> "Tokens", "Ids of a text or conversation",
         |call| models::tokenize(call.state, call.caller, call.body).await;
-    Keyed POST "/detokenize" (Some("DetokenizeRequest")) -> "Text", "The text of ids",
+    Keyed POST "/detokenize" (Some(&models::DETOKENIZE)) -> "Text", "The text of ids",
         |call| models::detokenize(call.state, call.body).await;
     Keyed GET "/tokenizer_info" (None) -> "TokenizerInfo", "What a client that counts tokens needs",
         |call| Ok(models::tokenizer_info(&call.state));
-    Keyed POST "/v1/load_lora_adapter" (Some("LoadAdapterRequest")) -> "AdapterStatus", "Loads an adapter",
+    Keyed POST "/v1/load_lora_adapter" (Some(&models::LOAD)) -> "AdapterStatus", "Loads an adapter",
         |call| models::load_adapter(call.state, call.caller, call.body).await;
-    Keyed POST "/v1/unload_lora_adapter" (Some("UnloadAdapterRequest")) -> "AdapterStatus",
+    Keyed POST "/v1/unload_lora_adapter" (Some(&models::UNLOAD)) -> "AdapterStatus",
         "Forgets an adapter",
         |call| models::unload_adapter(call.state, call.caller, call.body).await;
     Keyed GET "/v1/sessions" (None) -> "Sessions", "The sessions of the key",
         |call| sessions::list(call.state, call.caller).await;
-    Keyed POST "/v1/sessions" (Some("SessionRequest")) -> "Session", "Saves a session",
+    Keyed POST "/v1/sessions" (Some(&sessions::SESSION)) -> "Session", "Saves a session",
         |call| sessions::save(call.state, call.caller, call.body).await;
     Keyed POST "/v1/sessions/{name}/restore" (None) -> "Session",
         "Brings a session into the prefix cache",
