@@ -4,9 +4,10 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
-use crate::{output, progress, version};
+use crate::options::{ContextArgs, ConversationArgs};
+use crate::{output, version};
+use kernmill::observe::Unit;
 use kernmill_tools::interrupt::Interrupt;
-use kernmill_tools::server::Today;
 use kernmill_tools::server::batch::{Answers, BatchOptions, BatchStats, run};
 use kernmill_tools::server::lines::open_requests;
 use std::path::PathBuf;
@@ -34,15 +35,10 @@ pub struct Batch {
     /// as the context holds
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
-    /// Longest sequence (prompt and text) in tokens; by default the model's longest, up to 4096
-    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
-    context: Option<u32>,
-    /// Day that conversations are told: today, none, or YYYY-MM-DD
-    #[arg(long, value_name = "DAY", default_value = "today")]
-    date: Today,
-    /// Chat template (Jinja) that conversations take in place of the model's own format
-    #[arg(long, value_name = "FILE")]
-    chat_template: Option<PathBuf>,
+    #[command(flatten)]
+    length: ContextArgs,
+    #[command(flatten)]
+    conversations: ConversationArgs,
     /// Print JSON at the end: what was done, and how fast
     #[arg(long)]
     json: bool,
@@ -64,21 +60,22 @@ impl Batch {
             return Err(Failure::BadInput("--json: standard output takes the answers (--out)".to_owned()));
         }
         let mut input = open_requests(requests)?;
-        let emit = Emit::default();
-        let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
-        (options.kv_yields, options.identity, options.chat_template) = (true, true, self.chat_template);
+        let (mut model, mut options) = model::open(&self.model, &Emit::NONE, explicit)?;
+        (options.kv_yields, options.identity, options.chat_template) =
+            (true, true, self.conversations.template.chat_template);
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
-        let context = model.context(self.context, 0)?;
+        let context = model.context(self.length.context, 0)?;
         let mut answers = Answers::open(output::go_on(&self.out)?, &self.out, requests)?;
-        let found = format_args!("{}: {} answers are there already", self.out.display(), answers.len());
-        output::note_if(!answers.is_empty() && !self.model.compile.quiet, found);
-        let Batch { parallel, max_tokens, date, .. } = self;
+        let aside = self.model.aside;
+        if !answers.is_empty() {
+            aside.line(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));
+        }
+        let Batch { parallel, max_tokens, conversations: ConversationArgs { date, .. }, .. } = self;
         let observer = options.observer.clone();
         let batch = BatchOptions { parallel, max_tokens, end_tokens, date, observer };
-        let mut loaded = model::load(model, &options, &emit, context, parallel)?;
-        loaded.load_adapters(&options)?;
-        let bar = progress::count("answering", 0, self.model.compile.quiet);
+        let (loaded, _) = model::load(model, &options, &Emit::NONE, context, parallel)?;
+        let bar = aside.bar("answering", Unit::Count, 0);
         let mut interrupt = Interrupt::default();
         interrupt.watch();
         let on_progress = &mut |stats: &BatchStats| {
@@ -88,14 +85,9 @@ impl Batch {
             !interrupt.came()
         };
         let stats = run(loaded, &mut *input, requests, &mut answers, &batch, on_progress)?;
-        bar.finish_and_clear();
-        match self.json {
-            true => output::print(version::report("kernmill.batch/1", stats.json()))?,
-            false => output::note_if(!self.model.compile.quiet, stats.line()),
-        }
-        if self.stats {
-            output::styled(stats.lines());
-        }
+        drop(bar);
+        let json = self.json.then(|| version::report("kernmill.batch/1", stats.json()));
+        aside.end(json, stats.line(), self.stats.then(|| stats.lines()))?;
         let failed = stats.failure(&self.out).map(Failure::Work);
         let failure = if interrupt.came() { Some(Failure::Interrupted) } else { failed };
         failure.map_or(Ok(()), Err)

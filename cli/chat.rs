@@ -1,9 +1,11 @@
 //! `kernmill chat`: a conversation with a model.
 
+use crate::aside::Aside;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
+use crate::options::{ContextArgs, TemplateArgs};
 use crate::output;
 use crate::run::sampling::SamplingArgs;
 use kernmill::Model;
@@ -49,12 +51,10 @@ pub struct Chat {
     /// conversation. With --kv-disk, what was computed comes back
     #[arg(long, value_name = "FILE")]
     session: Option<PathBuf>,
-    /// Chat template (Jinja) that conversations take in place of the model's own format
-    #[arg(long, value_name = "FILE")]
-    chat_template: Option<PathBuf>,
-    /// Longest conversation in tokens; by default the model's longest, up to 8192
-    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
-    context: Option<u32>,
+    #[command(flatten)]
+    template: TemplateArgs,
+    #[command(flatten)]
+    length: ContextArgs,
     /// Print events as JSON lines
     #[arg(long)]
     json: bool,
@@ -69,15 +69,13 @@ impl Chat {
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let first = self.model.given.take_named(explicit).map(|text| text.to_string_lossy().into_owned());
         let first = self.message.take().or(first);
-        let emit = Emit::default();
-        let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
-        options.chat_template = self.chat_template;
+        let (mut model, mut options) = model::open(&self.model, &Emit::NONE, explicit)?;
+        options.chat_template = self.template.chat_template;
         let tokenizer = model.tokenizer();
         let sampler = self.sampling.params(model.vocab())?;
         let end_tokens = model.end_tokens()?;
-        let context = model.context(self.context, CONTEXT)?;
-        let mut loaded = model::load(model, &options, &emit, context, 1)?;
-        let adapters = loaded.load_adapters(&options)?;
+        let context = model.context(self.length.context, CONTEXT)?;
+        let (loaded, adapters) = model::load(model, &options, &Emit::NONE, context, 1)?;
         let request = Request {
             adapters: together(&options.adapters),
             sampler,
@@ -92,12 +90,14 @@ impl Chat {
         }
         let is_terminal = io::stdin().is_terminal();
         let mut talk = Talk::new(model.clone(), chat, Look::of(self.json, output_has_colours()));
+        let aside = self.model.aside;
         let note = self.effort.and_then(|effort| talk.reason(effort)).map(str::to_owned);
         let notes = talk.set_up(self.session.as_deref(), self.tools.as_deref())?;
-        note.into_iter().chain(notes).for_each(|note| output::note(format_args!("note: {note}")));
-        let mut terminal = Terminal::new(is_terminal, self.model.compile.quiet, first)?;
-        let quiet = self.model.compile.quiet;
-        output::note_if(is_terminal && !quiet, "/help lists the commands; Ctrl-D leaves");
+        note.into_iter().chain(notes).for_each(|note| aside.note(note));
+        let mut terminal = Terminal::new(is_terminal, aside, first)?;
+        if is_terminal {
+            aside.line("/help lists the commands; Ctrl-D leaves");
+        }
         let refused = talk.run(&mut terminal);
         model.thread().end();
         match (refused?, terminal.failure) {
@@ -113,26 +113,28 @@ impl Chat {
 struct Terminal {
     /// Line editing, if standard input is a terminal.
     editor: Option<Editor<(), MemHistory>>,
-    quiet: bool,
+    aside: Aside,
     failure: Option<Failure>,
     /// A message that comes before those that are typed.
     first: Option<String>,
 }
 
 impl Terminal {
-    fn new(is_terminal: bool, quiet: bool, first: Option<String>) -> Result<Terminal> {
+    fn new(is_terminal: bool, aside: Aside, first: Option<String>) -> Result<Terminal> {
         let failed = |error: ReadlineError| Failure::Work(format!("the terminal: {error}"));
         let config = Config::builder().auto_add_history(true).build();
         let editor = || Editor::with_history(config, MemHistory::new()).map_err(failed);
         let editor = if is_terminal { Some(editor()?) } else { None };
-        Ok(Terminal { editor, quiet, failure: None, first })
+        Ok(Terminal { editor, aside, failure: None, first })
     }
 }
 
 impl Console for Terminal {
     fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Line> {
         if let Some(text) = self.first.take() {
-            output::note_if(self.editor.is_some() && !self.quiet, format_args!("{prompt}{text}"));
+            if self.editor.is_some() {
+                self.aside.line(format_args!("{prompt}{text}"));
+            }
             return Ok(Line::Text(text));
         }
         let Some(editor) = &mut self.editor else { return Line::read(&mut io::stdin().lock()) };
@@ -150,7 +152,11 @@ impl Console for Terminal {
     }
 
     fn note(&mut self, text: &str) {
-        output::note_if(!self.quiet || !text.starts_with("note: "), text);
+        self.aside.note(text);
+    }
+
+    fn say(&mut self, text: &str) {
+        Aside::default().line(text);
     }
 
     fn can_edit(&self) -> bool {

@@ -25,6 +25,9 @@ fn stage_parser() -> impl TypedValueParser<Value = Stage> {
 }
 
 impl Emit {
+    /// Nothing is shown.
+    pub const NONE: Emit = Emit { emit: Vec::new(), emit_dir: None };
+
     /// Whether `stage` is wanted.
     pub fn wants(&self, stage: Stage) -> bool {
         self.emit.contains(&stage)

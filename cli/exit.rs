@@ -1,8 +1,7 @@
 //! How the program ends when a command fails: what is shown, and the exit status.
 
 use crate::failure::Failure;
-use crate::hints;
-use crate::output;
+use crate::{aside, hints, output};
 use clap::error::ErrorKind;
 use kernmill_tools::terminal::errors_have_colours;
 use kernmill_tools::{instead_of, interrupt::STATUS, message};
@@ -18,7 +17,7 @@ impl Failure {
             Failure::BadInput(message) => ended(&message, BAD_INPUT),
             #[cfg(feature = "compiler")]
             Failure::Spec(message) => {
-                output::styled(message);
+                aside::styled(message);
                 BAD_INPUT.into()
             }
             Failure::Work(message) => ended(&message, WORK),
@@ -32,7 +31,7 @@ impl Failure {
 /// command line have.
 fn ended(text: &str, status: u8) -> ExitCode {
     let begins = if errors_have_colours() { "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m" } else { "error:" };
-    output::styled(format!("{begins} {}\n", message(text)));
+    aside::styled(format!("{begins} {}\n", message(text)));
     status.into()
 }
 
@@ -53,7 +52,7 @@ pub fn usage(error: clap::Error, program: &clap::Command) -> ExitCode {
         // On a terminal it has colours. That it cannot be written changes nothing.
         let _ = error.print();
     } else {
-        output::styled(message(&plain));
+        aside::styled(message(&plain));
     }
     BAD_INPUT.into()
 }

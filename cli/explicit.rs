@@ -1,9 +1,9 @@
 //! Which options were given, and where: an option that does not apply is refused on the command line, and
 //! noted in the environment.
 
+use crate::aside::Aside;
 use crate::environment::variable;
 use crate::failure::{Failure, Result};
-use crate::output;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
@@ -11,8 +11,6 @@ use clap::{ArgMatches, Command};
 #[derive(Debug, Default)]
 pub struct Explicit {
     given: Vec<Given>,
-    /// Whether notes are kept to oneself (`--quiet`).
-    quiet: bool,
 }
 
 #[derive(Debug)]
@@ -26,12 +24,8 @@ struct Given {
 impl Explicit {
     /// The options among `matches` of `command`, or of the subcommand that was called.
     pub fn of(command: &Command, matches: &ArgMatches) -> Explicit {
-        let mut explicit = Explicit::default();
-        explicit.add(command, matches);
-        explicit
-    }
-
-    fn add(&mut self, command: &Command, matches: &ArgMatches) {
+        let below = |(name, matches)| Some(Explicit::of(command.find_subcommand(name)?, matches));
+        let mut explicit = matches.subcommand().and_then(below).unwrap_or_default();
         for arg in command.get_arguments() {
             let variable = match matches.value_source(arg.get_id().as_str()) {
                 Some(ValueSource::CommandLine) => None,
@@ -39,14 +33,9 @@ impl Explicit {
                 _ => continue,
             };
             let name = arg.get_long().unwrap_or("MODEL").to_owned();
-            self.quiet |= name == "quiet";
-            self.given.push(Given { name, variable });
+            explicit.given.push(Given { name, variable });
         }
-        if let Some((name, matches)) = matches.subcommand()
-            && let Some(command) = command.find_subcommand(name)
-        {
-            self.add(command, matches);
-        }
+        explicit
     }
 
     /// Whether an option was given.
@@ -71,7 +60,12 @@ impl Explicit {
 
     /// Notes that a variable of the environment is not used, `because` of something that the sentence says.
     pub fn note_unused(&self, variable: &str, because: &str) {
-        output::note_if(!self.quiet, format_args!("note: {variable} is not used: {because}"));
+        self.aside().note(format_args!("{variable} is not used: {because}"));
+    }
+
+    /// What is said beside the result, as `--quiet` says.
+    pub fn aside(&self) -> Aside {
+        Aside { quiet: self.has("quiet") }
     }
 
     /// Whether the option was given in the environment only.

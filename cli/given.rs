@@ -7,9 +7,10 @@ use kernmill::locate::{self, Content, Located};
 use kernmill_tools::FileKind;
 use std::path::PathBuf;
 
-/// Options that say how a model is compiled: a plan is compiled already.
-pub const OF_COMPILING: [&str; 9] =
-    ["spec", "weights", "preset", "kv-format", "no-fuse", "fused", "without-fusion", "no-adapters", "tune"];
+/// Options that say how a model is compiled: a plan is compiled already. --tune is not among them, where code
+/// is generated anew.
+pub const OF_COMPILING: [&str; 8] =
+    ["spec", "weights", "preset", "kv-format", "no-fuse", "fused", "without-fusion", "no-adapters"];
 
 impl GivenArgs {
     /// Takes what stands behind --model as the model, if it is there. What the command line has in the place
@@ -28,7 +29,7 @@ impl GivenArgs {
             return Err(Failure::BadInput("--model is given, and MODEL too: give one of them".to_owned()));
         }
         let Some(model) = self.named.as_ref().or(self.model.as_ref()) else { return self.without_model() };
-        let model = &self.found(model)?;
+        let model = &self.found(model, explicit)?;
         match locate::look(model)? {
             Content::File(FileKind::Plan) => Ok(Located::Plan(model.clone())),
             content => self.with_source(model, content, explicit),

@@ -1,19 +1,19 @@
 //! `kernmill inspect`: what is in a plan; or the format, size and loss of every tensor of a model.
 
+use crate::aside::Aside;
 #[cfg(feature = "compiler")]
 use crate::compiler::preset_parser;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
-use crate::options::target_parser;
+use crate::options::{FormArgs, ThreadsArgs, target_parser};
 use crate::output;
-use crate::progress::Terminal;
 use crate::version;
 use kernmill::Target;
 use kernmill::locate::Located;
 #[cfg(feature = "compiler")]
 use kernmill::locate::SourceFiles;
-use kernmill_tools::{MAX_THREADS, Plan, default_threads, listing};
+use kernmill_tools::{Plan, listing};
 #[cfg(feature = "compiler")]
 use kernmill_tools::{Preset, stages, tensors::TensorList};
 
@@ -41,15 +41,12 @@ pub struct Inspect {
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "PRESET", default_value = "fast", value_parser = preset_parser())]
     preset: Preset,
-    /// Threads; by default one for each physical core that this process may use
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
-    threads: Option<u16>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// No progress bar on standard error
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    threads: ThreadsArgs,
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    aside: Aside,
 }
 
 impl Inspect {
@@ -58,7 +55,7 @@ impl Inspect {
         match self.given.resolve(explicit)? {
             Located::Plan(path) => {
                 explicit.refuse(&OF_COMPILING, "a plan says itself how it was compiled")?;
-                if self.json {
+                if self.form.json {
                     explicit.refuse(&["disasm"], "machine code is not shown as JSON; leave out --json")?;
                     explicit.refuse(&["target"], "--json shows every target; leave out one of them")?;
                 }
@@ -79,7 +76,7 @@ impl Inspect {
 
     fn show_plan(&self, plan: &Plan) -> Result<()> {
         if self.verify {
-            listing::verify(plan, self.threads(), &*Terminal::observer(self.quiet))?;
+            listing::verify(plan, self.threads.number(), &self.aside)?;
         }
         let target = listing::shown(plan, self.target)?;
         #[cfg(feature = "compiler")]
@@ -89,7 +86,7 @@ impl Inspect {
             return output::show(stages::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
-        if self.json {
+        if self.form.json {
             return output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan)?));
         }
         output::show(listing::plan(plan, Some(target))? + verified)
@@ -97,11 +94,7 @@ impl Inspect {
 
     #[cfg(feature = "compiler")]
     fn show_model(&self, given: &SourceFiles) -> Result<()> {
-        let list = TensorList::of(given, self.preset, self.threads(), &*Terminal::observer(self.quiet))?;
-        version::show(self.json, "kernmill.inspect-model/1", || list.json(), || list.text())
-    }
-
-    fn threads(&self) -> usize {
-        self.threads.map_or_else(default_threads, usize::from)
+        let list = TensorList::of(given, self.preset, self.threads.number(), &self.aside)?;
+        version::show(self.form.json, "kernmill.inspect-model/1", || list.json(), || list.text())
     }
 }

@@ -31,7 +31,7 @@ impl Logits {
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         self.prompt.follow(&mut self.model.given, explicit)?;
         self.emit.check(None)?;
-        if output::is_stdout(&self.out) && !self.emit.emit.is_empty() && self.emit.emit_dir.is_none() {
+        if output::is_stdout(&self.out) && self.emit.prints() {
             let what = "--emit: standard output takes the logits (--out); give --emit-dir DIR too";
             return Err(Failure::BadInput(what.to_owned()));
         }
@@ -43,8 +43,7 @@ impl Logits {
         tokens::check_length(ids.len(), model.longest_context(), model.longest_context())?;
         output::check_space(&self.out, logits::bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
-        let mut loaded = model::load(model, &options, &self.emit, ids.len() as u32, 1)?;
-        loaded.load_adapters(&options)?;
+        let (loaded, _) = model::load(model, &options, &self.emit, ids.len() as u32, 1)?;
         let mut engine = loaded.engine;
 
         let mut out = BufWriter::new(file.file());
@@ -52,7 +51,7 @@ impl Logits {
         written.and_then(|()| out.flush()).map_err(Failure::write(&self.out))?;
         drop(out);
         file.finish().map_err(Failure::write(&self.out))?;
-        output::wrote(!self.model.compile.quiet, &self.out, "a tensor `logits` [tokens, vocabulary] of f32");
+        self.model.aside.wrote(&self.out, "a tensor `logits` [tokens, vocabulary] of f32");
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ macro_rules! commands {
     };
 }
 
+mod aside;
 mod batch;
 mod chat;
 #[cfg(feature = "compiler")]
@@ -38,7 +39,6 @@ mod manual;
 mod model;
 mod options;
 mod output;
-mod progress;
 mod prompt;
 mod run;
 mod serve;

@@ -1,5 +1,6 @@
 //! `kernmill completions` and `kernmill man`: what a shell and `man` need to know of the command line.
 
+use crate::aside::Aside;
 use crate::failure::{Failure, Result};
 use crate::output;
 use clap::Command;
@@ -45,7 +46,7 @@ impl Manual {
             let name = format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name()));
             output::write_regular(&dir.join(name), page(command)?)?;
         }
-        output::wrote(true, dir, format_args!("`man {}/kernmill.1` shows the first page", dir.display()));
+        Aside::default().wrote(dir, format_args!("`man {}/kernmill.1` shows the first page", dir.display()));
         Ok(())
     }
 }

@@ -1,17 +1,18 @@
 //! From what was given to a loaded engine. Everything that can be refused is refused before the work.
 
+use crate::aside::Aside;
 use crate::compiler::{AnewArgs, KeptArgs};
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
-use crate::options::{CompileArgs, size, target_parser};
-use crate::progress::Terminal;
-use kernmill::adapters::AdapterSource;
+use crate::options::{CompileArgs, ThreadsArgs, size, target_parser};
+use kernmill::adapters::{AdapterSource, LoadedAdapter};
 use kernmill::locate::Located;
 use kernmill::{Loaded, Opened, Options, Target};
-use kernmill_tools::{CpuSet, MAX_THREADS, stages::of_prepared};
+use kernmill_tools::{CpuSet, stages::of_prepared};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which model, and how it is compiled and run.
 #[derive(Debug, clap::Args)]
@@ -35,9 +36,10 @@ pub struct ModelArgs {
     pub adapters: Vec<AdapterSource>,
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Worker threads; by default one for each physical core that this process may use
-    #[arg(long, short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
-    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub aside: Aside,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// CPUs that workers may run on, such as 0-3,8; by default all that this process may use
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuSet>,
@@ -80,7 +82,7 @@ impl ModelArgs {
             options.compile = compile;
             options.target = self.target;
             options.chunk = self.compile.chunk;
-            options.threads = self.threads.map(usize::from);
+            options.threads = self.threads.given();
             options.cpus = self.cpus;
             options.pin = self.pin;
             options.mlock = self.mlock;
@@ -91,7 +93,7 @@ impl ModelArgs {
             options.kv_disk = self.kv_disk.clone();
             options.kv_disk_limit = self.kv_disk_limit;
             options.adapters = self.adapters.clone();
-            options.observer = Terminal::observer(self.compile.quiet);
+            options.observer = Arc::new(self.aside);
         }))
     }
 }
@@ -105,9 +107,8 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
     let located = args.given.resolve(explicit)?;
     match &located {
         Located::Plan(_) => {
-            let generates = args.anew.regenerates();
-            let unused: Vec<&str> =
-                OF_COMPILING.into_iter().filter(|option| *option != "tune" || !generates).collect();
+            let of_code: &[&str] = if args.anew.regenerates() { &[] } else { &["tune"] };
+            let unused = [&OF_COMPILING, of_code].concat();
             explicit.refuse(&unused, "a plan is compiled already; compile the model anew instead")?;
         }
         Located::Source(_) => args.compile.check_source(explicit)?,
@@ -117,9 +118,17 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
 }
 
 /// Compiles what is no plan, emits the stages that are wanted, and starts an engine for `sequences` sequences
-/// of `context` tokens.
-pub fn load(opened: Opened, options: &Options, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
+/// of `context` tokens, with its adapters.
+pub fn load(
+    opened: Opened,
+    options: &Options,
+    emit: &Emit,
+    context: u32,
+    sequences: u32,
+) -> Result<(Loaded, Vec<LoadedAdapter>)> {
     let prepared = opened.prepare(options)?;
     emit.write(None, &|stage| of_prepared(&prepared, stage))?;
-    Ok(prepared.load(options, context, sequences)?)
+    let mut loaded = prepared.load(options, context, sequences)?;
+    let adapters = loaded.load_adapters(options)?;
+    Ok((loaded, adapters))
 }

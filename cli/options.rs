@@ -1,10 +1,66 @@
-//! Options that say how a model is compiled, and for what.
+//! Options that several commands have.
 
 pub use crate::compiler::CompileArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::Target;
-use kernmill_tools::Level;
 pub use kernmill_tools::values::size;
+use kernmill_tools::{Level, MAX_THREADS, default_threads, server::Today};
+use std::path::PathBuf;
+
+/// How long a text may get.
+#[derive(Debug, clap::Args)]
+pub struct ContextArgs {
+    /// Longest text with its prompt, in tokens; by default the model's longest, up to 8192 (batch: up to
+    /// 4096; run: what is asked for, at least 4096 if the model can; with -n -1 the model's longest)
+    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
+    pub context: Option<u32>,
+}
+
+/// The format of conversations.
+#[derive(Debug, clap::Args)]
+pub struct TemplateArgs {
+    /// Chat template (Jinja) that conversations take in place of the model's own format
+    #[arg(long, value_name = "FILE")]
+    pub chat_template: Option<PathBuf>,
+}
+
+/// What requests do not say of conversations.
+#[derive(Debug, clap::Args)]
+pub struct ConversationArgs {
+    /// Day that conversations are told: today, none, or YYYY-MM-DD
+    #[arg(long, value_name = "DAY", default_value = "today")]
+    pub date: Today,
+    #[command(flatten)]
+    pub template: TemplateArgs,
+}
+
+/// Threads that work.
+#[derive(Debug, clap::Args)]
+pub struct ThreadsArgs {
+    /// Worker threads; by default one for each physical core that this process may use
+    #[arg(long, short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
+}
+
+impl ThreadsArgs {
+    /// As many as were asked for.
+    pub fn given(&self) -> Option<usize> {
+        self.threads.map(usize::from)
+    }
+
+    /// How many work.
+    pub fn number(&self) -> usize {
+        self.given().unwrap_or_else(default_threads)
+    }
+}
+
+/// The form of a report.
+#[derive(Debug, clap::Args)]
+pub struct FormArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 const NATIVE: &str = "native";
 

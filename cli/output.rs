@@ -1,13 +1,9 @@
-//! What commands write: results to standard output, notes and errors to standard error, and files that are
-//! there whole or not at all.
+//! What commands write: results to standard output, and files that are there whole or not at all.
 //!
-//! Nothing else in the command line writes to either stream, but for progress bars and what is traced (`-v`).
-//! Text from elsewhere is shown without control characters, which could clear a terminal, colour it, or hide
-//! what else is said.
+//! Nothing else in the command line writes there.
 
 use crate::failure::{Failure, Result};
-use kernmill_tools::{GoneOnWith, NewFile, message, size, terminal::output_was_closed, visible};
-use std::fmt::Display;
+use kernmill_tools::{GoneOnWith, NewFile, terminal::output_was_closed, visible};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
@@ -27,24 +23,6 @@ pub fn lost(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Failure::Work(format!("standard output: {error}")),
-    }
-}
-
-/// Says something beside the result, a line on standard error. That it cannot be written changes nothing.
-pub fn note(text: impl Display) {
-    styled(format!("{}\n", message(&text.to_string())));
-}
-
-/// Writes to standard error what may have colours. That it cannot be written changes nothing.
-pub fn styled(text: impl AsRef<str>) {
-    // At once, so that lines of several processes stay whole.
-    let _ = io::stderr().lock().write_all(text.as_ref().as_bytes());
-}
-
-/// Writes a line to standard error, if it is wanted.
-pub fn note_if(is_wanted: bool, line: impl Display) {
-    if is_wanted {
-        note(line);
     }
 }
 
@@ -108,31 +86,14 @@ fn write(path: &Path, file: NewFile, contents: impl AsRef<[u8]>) -> Result<()> {
     file.finish().map_err(Failure::write(path))
 }
 
-/// Says that an output was written, if that is wanted, and what it is or what to do with it.
-pub fn wrote(is_wanted: bool, path: &Path, what: impl Display) {
-    let file = path.metadata().ok().filter(|file| file.is_file());
-    let size = file.map_or_else(String::new, |file| format!(" ({})", size(file.len())));
-    note_if(is_wanted && !is_stdout(path), format_args!("wrote {}{size}: {what}", path.display()));
-}
-
-/// Writes a whole output, and says so.
+/// Refuses the place of a file that people change by hand if there is one already.
 #[cfg(feature = "compiler")]
-pub fn deliver(quiet: bool, path: &Path, contents: impl AsRef<[u8]>, what: &str) -> Result<()> {
-    write_file(path, contents)?;
-    wrote(!quiet, path, what);
-    Ok(())
-}
-
-/// Writes a file that people change by hand, and says so: one that is there already stays.
-#[cfg(feature = "compiler")]
-pub fn write_new(path: &Path, contents: impl AsRef<[u8]>, what: &str) -> Result<()> {
-    match path.metadata() {
-        Ok(there) if there.is_file() && !is_stdout(path) => {
-            let what = "it is there already, and stays as it is: give another name, or delete it first";
-            Err(kernmill::Error::input(path, what).into())
-        }
-        _ => deliver(false, path, contents, what),
+pub fn check_new(path: &Path) -> Result<()> {
+    if is_stdout(path) || !path.metadata().is_ok_and(|there| there.is_file()) {
+        return Ok(());
     }
+    let what = "it is there already, and stays as it is: give another name, or delete it first";
+    Err(kernmill::Error::input(path, what).into())
 }
 
 /// Fails when the file system of an output has no room for `bytes`.

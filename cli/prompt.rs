@@ -33,9 +33,8 @@ impl PromptArgs {
     pub fn follow(&mut self, given: &mut GivenArgs, explicit: &Explicit) -> Result<()> {
         let Some(first) = given.take_named(explicit) else { return Ok(()) };
         if !matches!(self.source(), PromptSource::Piped) {
-            return Err(Failure::BadInput(
-                "MODEL is given twice: by --model, and as the first word".to_owned(),
-            ));
+            let what = "MODEL is given twice: by --model, and as the first word";
+            return Err(Failure::BadInput(what.to_owned()));
         }
         self.text = Some(first.to_string_lossy().into_owned());
         Ok(())

@@ -1,14 +1,15 @@
 //! `kernmill serve`: the APIs of OpenAI, Anthropic and Ollama over HTTP.
 
+use crate::aside::Aside;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
-use crate::output;
+use crate::options::{ContextArgs, ConversationArgs};
 use kernmill::stage::{Place, Stage, address};
 use kernmill_tools::OF_THE_FIRST_STAGE;
 use kernmill_tools::serve::Config as Scheduling;
-use kernmill_tools::server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
+use kernmill_tools::server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,9 +59,8 @@ pub struct Serve {
     /// and so on; others wait until this can be
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=32))]
     parallel: u32,
-    /// Longest text with its prompt, in tokens; by default the model's longest, up to 8192
-    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
-    context: Option<u32>,
+    #[command(flatten)]
+    length: ContextArgs,
     /// Name of the model in the API; by default its own
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -82,12 +82,8 @@ pub struct Serve {
     /// Seconds that running texts have when the server ends
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace: u64,
-    /// Day that conversations are told: today, none, or YYYY-MM-DD
-    #[arg(long, value_name = "DAY", default_value = "today")]
-    date: Today,
-    /// Chat template (Jinja) that conversations take in place of the model's own format
-    #[arg(long, value_name = "FILE")]
-    chat_template: Option<PathBuf>,
+    #[command(flatten)]
+    conversations: ConversationArgs,
     /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
     #[arg(long, value_name = "K/N")]
     stage: Option<Place>,
@@ -114,7 +110,7 @@ impl Serve {
             keys: self.api_keys.as_deref().map(Keys::open).transpose()?.unwrap_or_default(),
             hosts: self.allowed_host,
             origins: self.cors_origin,
-            date: self.date,
+            date: self.conversations.date,
             aliases: self.alias.into_iter().collect(),
             grammars: self.allow_grammars,
             adapters: self.lora_dir,
@@ -130,38 +126,35 @@ impl Serve {
             true => explicit.refuse(&OF_THE_FIRST_STAGE, "the first stage alone has clients")?,
             false => config.check().map_err(Failure::BadInput)?,
         }
-        let quiet = self.model.compile.quiet;
+        let aside = self.model.aside;
         if let Some(script) = &self.script {
-            return listen(Arc::new(ScriptBackend::open(script)?), config, quiet);
+            return listen(Arc::new(ScriptBackend::open(script)?), config, aside);
         }
-        let emit = Emit::default();
-        let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
+        let (mut model, mut options) = model::open(&self.model, &Emit::NONE, explicit)?;
         (options.kv_yields, options.identity, options.stage) = (true, true, stage);
-        options.chat_template = self.chat_template;
+        options.chat_template = self.conversations.template.chat_template;
         options.sessions = config.sessions.is_some();
         if let Some(stage) = options.stage.as_ref().filter(|_| waits) {
-            let greet = |greeting: &str| output::note_if(!quiet, greeting);
             let prepared = model.prepare(&options)?;
-            return Ok(stage.serve(prepared, &options, config.address, greet)?);
+            return Ok(stage.serve(prepared, &options, config.address, |greeting| aside.line(greeting))?);
         }
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
-        let context = model.context(self.context, CONTEXT)?;
-        let mut loaded = model::load(model, &options, &emit, context, self.parallel)?;
-        loaded.load_adapters(&options)?;
+        let context = model.context(self.length.context, CONTEXT)?;
+        let (loaded, _) = model::load(model, &options, &Emit::NONE, context, self.parallel)?;
         let scheduling =
             Scheduling::default().with_sequences(self.parallel).with_wait(Duration::from_secs(self.max_wait));
         let backend = Arc::new(EngineBackend::of(loaded, self.name, &end_tokens, scheduling)?);
-        backend.facts().format.note().iter().for_each(|note| options.observer.note(note));
-        listen(backend.clone(), config, quiet)?;
+        backend.facts().format.note().iter().for_each(|note| aside.note(note));
+        listen(backend.clone(), config, aside)?;
         backend.end();
         Ok(())
     }
 }
 
 /// Serves until the end.
-fn listen(backend: Arc<dyn Backend>, config: Config, quiet: bool) -> Result<()> {
+fn listen(backend: Arc<dyn Backend>, config: Config, aside: Aside) -> Result<()> {
     let address = config.address;
-    let served = serve(backend, config, |greeting| output::note_if(!quiet, greeting));
+    let served = serve(backend, config, |greeting| aside.line(greeting));
     served.map_err(|error| Failure::Work(format!("{address}: {error}")))
 }

@@ -4,10 +4,10 @@ use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::GivenArgs;
 use crate::output;
-use crate::progress::Terminal;
 use crate::prompt::PromptArgs;
 use kernmill::{Opened, Options};
 use kernmill_tools::prompt::listed;
+use std::sync::Arc;
 
 /// Shows the token ids of a text, or the text of ids
 ///
@@ -32,7 +32,7 @@ impl Tokens {
         self.prompt.follow(&mut self.given, explicit)?;
         let located = self.given.resolve(explicit);
         let located = located.map_err(|failure| self.prompt.explained(failure, &self.given))?;
-        let options = Options::default().with(|options| options.observer = Terminal::observer(false));
+        let options = Options::default().with(|options| options.observer = Arc::new(explicit.aside()));
         let mut model = Opened::open(located, &options)?;
         let tokenizer = model.tokenizer();
         let ids = self.prompt.source().read(&model, tokenizer.as_ref(), &[], model.longest_context())?.ids;

@@ -35,7 +35,7 @@ pub struct GivenArgs {
 
 impl GivenArgs {
     /// The path as it is.
-    pub fn found(&self, model: &Path) -> Result<PathBuf> {
+    pub fn found(&self, model: &Path, _explicit: &Explicit) -> Result<PathBuf> {
         Ok(model.to_owned())
     }
 
@@ -56,9 +56,6 @@ pub struct CompileArgs {
     /// Prompt tokens that are run at once; by default 512, or what a plan was compiled for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,
-    /// Neither progress bars nor the closing lines on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 impl CompileArgs {

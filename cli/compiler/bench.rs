@@ -5,10 +5,10 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::model::{self, ModelArgs};
-use crate::options::size;
-use crate::version;
-use crate::{output, progress};
+use crate::options::{FormArgs, size};
+use crate::{output, version};
 use kernmill::adapters::together;
+use kernmill::observe::Unit;
 use kernmill_tools::Detail;
 use kernmill_tools::bench::{Case, Cases, Fill, How, Paired, PairedReport, Report, UNITS};
 use std::path::PathBuf;
@@ -59,9 +59,8 @@ pub struct Bench {
     /// Steps that are measured in pairs
     #[arg(long, value_name = "N", default_value_t = UNITS, requires = "paired", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     units: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -72,7 +71,7 @@ impl Bench {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         if self.load.serve {
-            return self.load.execute(&self.model, self.json, explicit);
+            return self.load.execute(&self.model, self.form.json, explicit);
         }
         if self.paired {
             let what = "--paired measures steps of decoding by themselves";
@@ -94,32 +93,30 @@ impl Bench {
             output::check(path)?;
             self.model.given.resolve(explicit)?.check_apart(path)?;
         }
-        let emit = Emit::default();
-        let (model, options) = model::open(&self.model, &emit, explicit)?;
+        let (model, options) = model::open(&self.model, &Emit::NONE, explicit)?;
         let vocab = model.vocab() as u32;
         let cases = cases.list(model.longest_context())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
-        let mut loaded = model::load(model, &options, &emit, context, sequences)?;
-        let adapters = loaded.load_adapters(&options)?;
+        let (mut loaded, adapters) = model::load(model, &options, &Emit::NONE, context, sequences)?;
         let uses = together(&options.adapters);
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
         let (record, read) = (self.timeline.is_some(), self.read);
         let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, record, vocab, read };
         let ticks = if self.paired { self.units.into() } else { u64::from(self.repeat) + 1 };
-        let bar = progress::count("measuring", cases.len() as u64 * ticks, self.model.compile.quiet);
+        let bar = self.model.aside.bar("measuring", Unit::Count, cases.len() as u64 * ticks);
         if self.paired {
             let report = PairedReport::measure(&mut loaded, &cases, &how, self.units, &|| bar.inc(1))?;
-            bar.finish_and_clear();
-            return version::show(self.json, "kernmill.paired/1", || report.json(), || report.text());
+            drop(bar);
+            return version::show(self.form.json, "kernmill.paired/1", || report.json(), || report.text());
         }
         let on_case = |case: &Case| bar.set_message(case.to_string());
         let report = Report::measure(&mut loaded, &adapters, &cases, &how, &on_case, &|| bar.inc(1))?;
-        bar.finish_and_clear();
+        drop(bar);
         if let Some(path) = &self.timeline {
             output::write_file(path, report.timeline())?;
         }
-        version::show(self.json, "kernmill.bench/1", || report.json(), || report.text(self.layers))
+        version::show(self.form.json, "kernmill.bench/1", || report.json(), || report.text(self.layers))
     }
 }

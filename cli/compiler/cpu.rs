@@ -2,10 +2,8 @@
 
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::options::size;
-use crate::output;
-use crate::progress::Terminal;
-use crate::version;
+use crate::options::{FormArgs, size};
+use crate::{output, version};
 use kernmill_tools::MAX_THREADS;
 use kernmill_tools::cpu::{Measured, json, text};
 use kernmill_tools::machine::SCHEMA;
@@ -28,23 +26,21 @@ pub struct Cpu {
     /// Write JSON to this file: a description of this machine
     #[arg(long, short, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 impl Cpu {
     /// Runs the command.
-    pub fn execute(self, _explicit: &Explicit) -> Result<()> {
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.output.as_deref().map_or(Ok(()), output::check)?;
-        let observer = Terminal::observer(false);
-        let all = || Measured::all(self.threads, self.read, &*observer);
+        let all = || Measured::all(self.threads, self.read, &explicit.aside());
         let measured = self.measure.then(all).transpose()?.unwrap_or_default();
         match &self.output {
             Some(path) => {
-                output::deliver(false, path, version::report(SCHEMA, json(&measured)), "for --machine")
+                explicit.aside().deliver(path, version::report(SCHEMA, json(&measured)), "for --machine")
             }
-            None => version::show(self.json, SCHEMA, || json(&measured), || text(&measured)),
+            None => version::show(self.form.json, SCHEMA, || json(&measured), || text(&measured)),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! `kernmill explain`: what a model compiles to, and why.
 
 use super::options::{CompileArgs, MachineArgs};
+use crate::aside::Aside;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::target_parser;
-use crate::output;
-use crate::progress::Terminal;
-use crate::version;
+use crate::{output, version};
 use kernmill::locate::Located;
 use kernmill::{Error, Target};
 use kernmill_tools::explain::{Explained, How, SCHEMA, Subject, page, times};
@@ -37,6 +36,8 @@ pub struct Explain {
     #[command(flatten)]
     compile: CompileArgs,
     #[command(flatten)]
+    aside: Aside,
+    #[command(flatten)]
     emit: Emit,
     /// Context that memory and speed are shown for, in tokens; by default 4096 if the model can
     #[arg(long, value_name = "N")]
@@ -58,11 +59,10 @@ impl Explain {
         self.emit.check(None)?;
         self.html.as_deref().map_or(Ok(()), output::check)?;
         let code = self.html.is_some() || self.all && self.json;
-        let observer = Terminal::observer(self.compile.quiet);
         let machine = self.machine.read()?;
         let machine = machine.as_ref();
         let target = |preset: Preset| target_on(self.target, explicit.has("target"), machine, preset);
-        let level = |preset| target(preset).level(preset, &*observer);
+        let level = |preset| target(preset).level(preset, &self.aside);
         let early = !self.emit.emit.is_empty() && self.emit.needs_no_compiler();
         let is_native = target(self.compile.preset) == Target::Native;
         let compile_args = self.compile.clone().tuned(is_native, machine);
@@ -72,8 +72,7 @@ impl Explain {
         self.html.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
         let subject = match located {
             Located::Plan(path) => {
-                let not: Vec<&str> = OF_COMPILING.into_iter().filter(|option| *option != "tune").collect();
-                explicit.refuse(&not, "a plan says itself how it was compiled")?;
+                explicit.refuse(&OF_COMPILING, "a plan says itself how it was compiled")?;
                 explicit.refuse(&["chunk"], "a plan has its own chunk")?;
                 Subject::of_plan(&path, &options(FusedSet::builtin()), &level)?
             }
@@ -95,12 +94,12 @@ impl Explain {
             match &self.html {
                 Some(path) => {
                     let page = page(&version::report(SCHEMA, explained.json()));
-                    output::deliver(self.compile.quiet, path, page, "a page for a browser, without network")?
+                    self.aside.deliver(path, page, "a page for a browser, without network")?
                 }
                 None => version::show(self.json, SCHEMA, || explained.json(), || explained.text(self.all))?,
             }
         }
-        output::note_if(!self.compile.quiet, times(compiled));
+        self.aside.line(times(compiled));
         Ok(())
     }
 }

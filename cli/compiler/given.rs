@@ -2,8 +2,6 @@
 
 use crate::explicit::Explicit;
 use crate::failure::Result;
-#[cfg(feature = "pull")]
-use crate::progress::Terminal;
 use kernmill::locate::{self, Content, Located};
 use kernmill_tools::FileKind;
 use std::path::{Path, PathBuf};
@@ -37,10 +35,11 @@ pub struct GivenArgs {
 
 impl GivenArgs {
     /// The place of the model that a name on a hub stands for, or the path as it is.
-    pub fn found(&self, model: &Path) -> Result<PathBuf> {
+    #[cfg_attr(not(feature = "pull"), expect(unused_variables))]
+    pub fn found(&self, model: &Path, explicit: &Explicit) -> Result<PathBuf> {
         let model = kernmill::of_hub(model, self.hf_cache)?;
         #[cfg(feature = "pull")]
-        let model = kernmill::pull::resolve(&model, self.offline, &*Terminal::observer(false))?;
+        let model = kernmill::pull::resolve(&model, self.offline, &explicit.aside())?;
         Ok(model)
     }
 

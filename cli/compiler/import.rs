@@ -27,7 +27,10 @@ impl Import {
         self.output.as_deref().map_or(Ok(()), |path| found.check_apart(path))?;
         let source = imported(found, &self.model)?;
         match &self.output {
-            Some(path) => output::write_new(path, &source.text, "`run` takes it, with --weights DIR"),
+            Some(path) => {
+                output::check_new(path)?;
+                explicit.aside().deliver(path, &source.text, "`run` takes it, with --weights DIR")
+            }
             None => output::print(&source.text),
         }
     }

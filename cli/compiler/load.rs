@@ -4,7 +4,8 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
-use crate::{output, progress, version};
+use crate::{output, version};
+use kernmill::observe::Unit;
 use kernmill_tools::interrupt::Interrupt;
 use kernmill_tools::load::{
     DEFAULT_CLIENTS, EndpointTarget, Limits, Load, LoadOptions, LoadReport, Mix, Reached,
@@ -75,7 +76,7 @@ impl LoadArgs {
         let seconds = self.seconds.map(Duration::from_secs_f32);
         let mut interrupt = Interrupt::default();
         interrupt.watch();
-        let bar = progress::count("serving", 0, args.compile.quiet);
+        let bar = args.aside.bar("serving", Unit::Count, 0);
         let on_progress = &mut |ended| {
             bar.inc(ended);
             !interrupt.came()
@@ -88,19 +89,17 @@ impl LoadArgs {
             bar.set_length(load.requests() as u64);
             LoadReport::measure_endpoint(at, &mut target, load, limits, seconds, on_progress)?
         } else {
-            let emit = Emit::default();
-            let (model, given) = model::open(args, &emit, explicit)?;
+            let (model, given) = model::open(args, &Emit::NONE, explicit)?;
             let longest = model.longest_context();
             let names: Vec<String> = given.adapters.iter().map(|adapter| adapter.name.clone()).collect();
             let load = Load::open(&options, model.vocab() as u32, longest, &names)?;
             let parallel = self.parallel.or(self.clients).unwrap_or(DEFAULT_CLIENTS);
             let context = load.longest().min(longest);
-            let mut loaded = model::load(model, &given, &emit, context, parallel)?;
-            loaded.load_adapters(&given)?;
+            let (loaded, _) = model::load(model, &given, &Emit::NONE, context, parallel)?;
             bar.set_length(load.requests() as u64);
             LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?
         };
-        bar.finish_and_clear();
+        drop(bar);
         if let Some(path) = &self.svg {
             output::write_file(path, report.svg())?;
         }

@@ -41,9 +41,6 @@ pub struct CompileArgs {
     /// What is fused.
     #[command(flatten)]
     pub fusions: FusedArgs,
-    /// Neither progress bars nor the closing lines on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// The machine that a model is compiled for.
@@ -98,7 +95,8 @@ pub struct KeptArgs {
     plan_cache: Option<PathBuf>,
 }
 
-const NATIVE: &str = "native";
+/// This CPU, in place of a name.
+pub const NATIVE: &str = "native";
 
 /// `--preset`.
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {

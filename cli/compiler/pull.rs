@@ -1,8 +1,9 @@
 //! `kernmill pull`: a model from a hub.
 
+use crate::aside::Aside;
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::{output, progress::Terminal};
+use crate::output;
 
 /// Fetches a model from a hub into the cache that Hugging Face's tools share
 ///
@@ -14,16 +15,15 @@ pub struct Pull {
     /// Model: ORG/NAME, and behind a colon the type or the name of a GGUF file
     #[arg(value_name = "ORG/NAME[:TYPE]")]
     name: String,
-    /// Neither progress bars nor the closing line on standard error
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    aside: Aside,
 }
 
 impl Pull {
     /// Runs the command. The path of the model goes to standard output.
     pub fn execute(self, _explicit: &Explicit) -> Result<()> {
-        let pulled = kernmill::pull::pull(&self.name, &*Terminal::observer(self.quiet))?;
-        output::note_if(!self.quiet, &pulled.closing);
+        let pulled = kernmill::pull::pull(&self.name, &self.aside)?;
+        self.aside.line(&pulled.closing);
         output::show(format!("{}\n", pulled.path.display()))
     }
 }

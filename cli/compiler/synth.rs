@@ -1,14 +1,15 @@
 //! `kernmill synth`: a random checkpoint of a model's true shapes.
 
 use super::options::FusedArgs;
+use crate::aside::Aside;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::GivenArgs;
 use crate::output;
-use crate::progress;
 use kernmill::compiler as regenerate;
 use kernmill::compiler::SpecSource;
 use kernmill::locate::{Located, SPEC_FILE};
+use kernmill::observe::Unit;
 use kernmill_tools::{AdapterShape, MAX_RANK, Plan, synth};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -43,9 +44,8 @@ pub struct Synth {
     seed: u64,
     #[command(flatten)]
     fusions: FusedArgs,
-    /// No progress bar
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    aside: Aside,
 }
 
 impl Synth {
@@ -63,7 +63,7 @@ impl Synth {
         let graph = source.graph()?;
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
-            bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);
+            bar.get_or_init(|| self.aside.bar("writing", Unit::Bytes, total)).set_position(done);
         };
         let result = match self.lora {
             None => synth::write(&graph, &self.output, self.seed, &progress).map(Some),
@@ -73,18 +73,19 @@ impl Synth {
                 synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| None)
             }
         };
-        bar.get().iter().for_each(|bar| bar.finish_and_clear());
-        let done = |what| output::wrote(!self.quiet, &self.output, what);
+        drop(bar);
+        let done = |what| self.aside.wrote(&self.output, what);
         let Some(has_config) = result? else {
             done("--lora NAME=DIR takes it");
             return Ok(());
         };
         // By it the directory is a model without --spec.
         output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
-        let note = format_args!(
-            "note: only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
-        );
-        output::note_if(!has_config && !self.quiet, note);
+        if !has_config {
+            self.aside.note(format_args!(
+                "only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
+            ));
+        }
         done("`kernmill run` takes the directory");
         Ok(())
     }

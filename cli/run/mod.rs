@@ -6,6 +6,7 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
+use crate::options::ContextArgs;
 use crate::prompt::PromptArgs;
 use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
@@ -37,10 +38,8 @@ pub struct Run {
     /// follows what is there; without one, the text goes on. A file that is not there is a new session
     #[arg(long, value_name = "FILE")]
     session: Option<PathBuf>,
-    /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the
-    /// model can. With -n -1 the model's longest
-    #[arg(long, short_alias = 'c', alias = "ctx-size", alias = "max-model-len", value_name = "N")]
-    context: Option<u32>,
+    #[command(flatten)]
+    length: ContextArgs,
     /// End the text at this string, which is not shown, or at the special token of this name; may be given
     /// several times
     #[arg(long, value_name = "STR")]
@@ -95,10 +94,10 @@ impl Run {
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), names.collect())?;
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
-        let most = model.context(self.context, usize::MAX)?;
+        let most = model.context(self.length.context, usize::MAX)?;
         let prompt = self.prompt.source().read(&model, tokenizer.as_ref(), session.tokens(), most)?;
         let context =
-            model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens as usize))?;
+            model.context(self.length.context, prompt.ids.len().saturating_add(self.max_tokens as usize))?;
         tokens::check_length(prompt.ids.len(), context, model.longest_context())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
@@ -111,8 +110,7 @@ impl Run {
         request.constraint =
             self.form().constraint(tokenizer.as_ref(), model.vocab(), &request.stop_tokens)?;
         let end_tokens = request.stop_tokens.clone();
-        let mut loaded = model::load(model, &options, &self.emit, context, 1)?;
-        let adapters = loaded.load_adapters(&options)?;
+        let (loaded, adapters) = model::load(model, &options, &self.emit, context, 1)?;
         let model = Model::of(loaded, Config::default().with_sequences(1), end_tokens, adapters)?;
         let has_seed = explicit.has("seed");
         let (session, request, note) = model.thread().run(move |serving| {
@@ -133,13 +131,8 @@ impl Run {
         model.thread().end();
         let (model, answer, text) = (&model, &answer, prompt.shown + &answer.text);
         let figures = Figures { model, engine, answer, session: restored, max_tokens, seed, ready_seconds };
-        match self.json {
-            true => output::print(version::report("kernmill.run/1", figures.json(&text)))?,
-            false => output::note_if(!self.model.compile.quiet, figures.line()),
-        }
-        if self.stats {
-            output::styled(figures.lines());
-        }
+        let json = self.json.then(|| version::report("kernmill.run/1", figures.json(&text)));
+        self.model.aside.end(json, figures.line(), self.stats.then(|| figures.lines()))?;
         if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }
 
@@ -149,7 +142,7 @@ impl Run {
         if self.prompt.is_ids()
             && let Err(error) = tokenizer.get()
         {
-            self.note(&format!("token ids are shown instead of text: {error}"));
+            self.model.aside.note(format_args!("token ids are shown instead of text: {error}"));
             model.leave_tokenizer();
             return None;
         }
@@ -158,19 +151,16 @@ impl Run {
 
     /// Says what may not be meant, and refuses stop strings that no text can have.
     fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
+        let aside = self.model.aside;
         let is_asked = self.prompt.is_text() && terminal::is_watched();
-        model.tokenizer_note().iter().for_each(|note| self.note(note));
-        model.chat_note().iter().filter(|_| is_asked).for_each(|note| self.note(note));
+        model.tokenizer_note().iter().for_each(|note| aside.note(note));
+        model.chat_note().iter().filter(|_| is_asked).for_each(|note| aside.note(note));
         if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| !self.prompt.is_ids()) {
-            self.note(&format!(
+            aside.note(format_args!(
                 "the prompt begins with {start}, and the tokenizer puts another one before it"
             ));
         }
         if self.special { Ok(()) } else { Ok(check_stops(&self.stop, tokenizer)?) }
-    }
-
-    fn note(&self, note: &str) {
-        output::note_if(!self.model.compile.quiet, format_args!("note: {note}"));
     }
 
     fn request(&self, model: &Opened, prompt: Vec<u32>, adapters: &[AdapterSource]) -> Result<Request> {

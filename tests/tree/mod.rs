@@ -2,6 +2,7 @@
 
 mod circles;
 mod comments;
+mod program;
 mod size;
 mod surface;
 mod texts;

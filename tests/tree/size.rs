@@ -10,7 +10,7 @@ const FILE: usize = 500;
 /// Lines that half of the files stay below.
 const MEDIAN: usize = 200;
 /// Lines of the program, which has arguments and printing only.
-const PROGRAM: usize = 3700;
+const PROGRAM: usize = 3690;
 
 /// Every Rust file of the tree, with its lines.
 pub fn rust() -> Vec<(PathBuf, Vec<String>)> {

@@ -34,7 +34,7 @@ impl Compile {
         compiled: &[Compiled],
         notes: Vec<String>,
     ) -> Result<()> {
-        let host = Host::of(self.described.as_ref(), self.threads.map(usize::from));
+        let host = Host::of(self.described.as_ref(), self.threads.given());
         let Some(estimate) = Estimate::new(writer, compiled, self.context, host, notes)? else {
             return Ok(());
         };

@@ -3,13 +3,14 @@
 mod dry_run;
 mod without_plan;
 
-use crate::compiler::options::{CompileArgs, MachineArgs};
+use crate::aside::Aside;
+use crate::compiler::options::{CompileArgs, MachineArgs, NATIVE};
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::GivenArgs;
+use crate::options::{TemplateArgs, ThreadsArgs};
 use crate::output;
-use crate::progress::Terminal;
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::adapters::AdapterSource;
@@ -17,17 +18,13 @@ use kernmill::chat::{fault, given_or};
 use kernmill::compiler::write_plan;
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::{Located, SourceFiles};
-use kernmill::observe::Observer;
 use kernmill_tools::machine::Description;
 use kernmill_tools::merge::Merge;
 use kernmill_tools::stages::{Stages, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
-use kernmill_tools::{
-    Compiled, FormatChoices, Graph, Level, MAX_THREADS, PlanParts, PlanWriter, compile, default_threads,
-};
+use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, compile};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Compiles a model to a plan file, which starts at once
@@ -59,19 +56,19 @@ pub struct Compile {
     /// With --dry-run: the context that memory is shown for, in tokens; by default 4096 if the model can
     #[arg(long, value_name = "N", requires = "dry_run")]
     context: Option<u32>,
-    /// Chat template (Jinja) that conversations take in place of the model's own format
-    #[arg(long, value_name = "FILE")]
-    chat_template: Option<PathBuf>,
+    #[command(flatten)]
+    template: TemplateArgs,
     #[command(flatten)]
     machine: MachineArgs,
     /// What `machine` says, once it is read.
     #[arg(skip)]
     described: Option<Description>,
-    /// Threads that pack; by default one for each physical core that this process may use
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     #[command(flatten)]
     compile: CompileArgs,
+    #[command(flatten)]
+    aside: Aside,
     #[command(flatten)]
     emit: Emit,
     /// Print what --dry-run or --emit hashes says as JSON
@@ -79,7 +76,6 @@ pub struct Compile {
     json: bool,
 }
 
-const NATIVE: &str = "native";
 const ALL: &str = "all";
 
 fn targets_parser() -> impl TypedValueParser<Value = Targets> {
@@ -98,7 +94,7 @@ impl Compile {
         self.described = self.machine.read()?;
         let (machine, preset) = (self.described.as_ref(), self.compile.preset);
         self.target = Targets::on(self.target, explicit.has("target"), machine, preset);
-        let levels = Targets::levels(&self.target, preset, &*self.observer())?;
+        let levels = Targets::levels(&self.target, preset, &self.aside)?;
         let is_native = self.target.iter().all(|target| matches!(target, Targets::Native));
         self.compile = self.compile.tuned(is_native, machine);
         let given = self.source(explicit)?;
@@ -113,13 +109,12 @@ impl Compile {
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
-        let templates = given_or(self.chat_template.as_deref(), &model.chat_templates)?;
-        let observer = self.observer();
-        model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| observer.note(&note));
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
+        let templates = given_or(self.template.chat_template.as_deref(), &model.chat_templates)?;
+        model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| self.aside.note(note));
+        let threads = self.threads.number();
+        let merge = Merge::new(&model, &self.merge_lora, &self.aside)?;
         let weights = merge.weights(&model)?;
-        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &self.aside)?;
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
         let writer = PlanWriter::new(&PlanParts {
             tokenizer_json: tokenizer_json.as_deref(),
@@ -132,14 +127,10 @@ impl Compile {
             return self.show_dry_run(&writer, &compiled, note.into_iter().collect());
         };
         let path = file.path().to_owned();
-        write_plan(file, &writer, &weights, threads, &*self.observer())?;
-        let closing = closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64());
-        note.into_iter().chain([closing]).for_each(|note| output::note_if(!self.compile.quiet, note));
+        write_plan(file, &writer, &weights, threads, &self.aside)?;
+        note.iter().for_each(|merged| self.aside.line(merged));
+        self.aside.wrote(&path, closing(&levels, writer.bytes(), start.elapsed().as_secs_f64()));
         Ok(())
-    }
-
-    fn observer(&self) -> Arc<dyn Observer> {
-        Terminal::observer(self.compile.quiet)
     }
 
     /// The model that is compiled.

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::output;
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::SourceFiles;
-use kernmill_tools::{Level, Preset, default_threads, merge::Merge, stages::Stage};
+use kernmill_tools::{Level, Preset, merge::Merge, stages::Stage};
 
 impl Compile {
     /// Whether the stages are all that is wanted.
@@ -61,15 +61,13 @@ impl Compile {
         if given.need_weights().is_err() && self.merge_lora.is_empty() {
             let source = SpecSource::of(given, self.compile.fusions.set()?)?;
             let graph = source.graph()?;
-            self.targets(&source, &graph, levels, None)?;
-            return Ok(());
+            return self.targets(&source, &graph, levels, None).map(drop);
         }
         let model = SourceModel::open(given, self.compile.fusions.set()?)?;
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
+        let threads = self.threads.number();
+        let merge = Merge::new(&model, &self.merge_lora, &self.aside)?;
         let weights = merge.weights(&model)?;
-        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
-        self.targets(&model.source, &merge.graph, levels, choices.as_ref())?;
-        Ok(())
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &self.aside)?;
+        self.targets(&model.source, &merge.graph, levels, choices.as_ref()).map(drop)
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::compiler::options::{MachineArgs, preset_parser};
 use crate::failure::{Failure, Result};
+use crate::options::FormArgs;
 use crate::version;
 use kernmill::compiler::SpecSource;
 use kernmill::locate::SourceFiles;
@@ -45,9 +46,8 @@ pub struct Check {
     /// Seconds that a comparison may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     time_limit: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 impl Check {
@@ -76,7 +76,7 @@ impl Check {
         };
         let report = checker.check(&["fuse", "trial"])?;
         let json = || serde_json::json!(report);
-        version::show(self.json, "kernmill.fuse-check/1", json, || report.to_string())?;
+        version::show(self.form.json, "kernmill.fuse-check/1", json, || report.to_string())?;
         report.failed().map_or(Ok(()), |reason| Err(Failure::Work(reason)))
     }
 }

@@ -1,12 +1,13 @@
 //! `kernmill fuse`: fused-op specs.
 
 mod check;
-mod trial;
 
 use crate::explicit::Explicit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output;
+use kernmill_tools::fuse_check::serve;
 use kernmill_tools::{fused_rules, schema};
+use std::io;
 
 /// Checks fused-op specs, and shows what they may say
 #[derive(Debug, clap::Args)]
@@ -26,7 +27,7 @@ enum Command {
     Schema,
     /// Run the trials that a request on standard input describes
     #[command(hide = true)]
-    Trial(trial::Trial),
+    Trial,
 }
 
 impl Fuse {
@@ -35,7 +36,11 @@ impl Fuse {
         match self.command {
             Command::Check(check) => check.execute(),
             Command::List => output::show(fused_rules::builtin()),
-            Command::Trial(trial) => trial.execute(),
+            Command::Trial => {
+                let text = io::read_to_string(io::stdin());
+                let text = text.map_err(|error| Failure::BadInput(format!("the request: {error}")))?;
+                Ok(serve(&text, &|line| output::print(line).is_ok())?)
+            }
             Command::Schema => output::print(format!("{:#}\n", schema())),
         }
     }

@@ -51,8 +51,11 @@ pub trait Console {
     /// Shows a piece of text at once. `Break` says that nobody sees it.
     fn print(&mut self, text: &str) -> ControlFlow<()>;
 
-    /// Says something beside, on a line of its own.
+    /// Says what a user may not have meant: a sentence without its full stop.
     fn note(&mut self, text: &str);
+
+    /// Says something else beside, on a line of its own.
+    fn say(&mut self, text: &str);
 
     /// Whether [`Console::read`] shows the text that it begins with.
     fn can_edit(&self) -> bool;
@@ -71,7 +74,7 @@ pub(super) fn typed(console: &mut dyn Console) -> Result<Typed> {
     let mut text = match console.read("> ", "").map_err(unread)? {
         Line::Text(text) => text,
         Line::Interrupted => {
-            console.note("Ctrl-D or /exit leaves, /help lists commands");
+            console.say("Ctrl-D or /exit leaves, /help lists commands");
             return Ok(Typed::Nothing);
         }
         Line::End => return Ok(Typed::End),

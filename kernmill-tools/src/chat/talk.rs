@@ -137,7 +137,7 @@ impl Talk {
             }
         }
         if let Some(note) = self.chat.format().note() {
-            console.note(&format!("note: {note}"));
+            console.note(&note);
         }
         loop {
             let next = match typed(console)? {
@@ -164,7 +164,7 @@ impl Talk {
         if self.look == Look::Json {
             return console.print(&line(&json!({ "event": "error", "message": what })));
         }
-        console.note(&format!("error: {what}"));
+        console.say(&format!("error: {what}"));
         ControlFlow::Continue(())
     }
 
@@ -182,7 +182,7 @@ impl Talk {
         if self.look == Look::Json {
             return console.print(&line(&json!({ "event": "note", "text": text })));
         }
-        console.note(&format!("note: {text}"));
+        console.note(text);
         ControlFlow::Continue(())
     }
 

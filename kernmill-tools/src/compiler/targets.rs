@@ -5,7 +5,6 @@ use kernmill::{Result, Target};
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
-use std::path::Path;
 
 /// Instruction sets that a plan is to have code for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +53,10 @@ impl Targets {
     }
 }
 
-/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds: one line without
-/// its end.
-pub fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
+/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds.
+pub fn closing(levels: &[Level], bytes: u64, seconds: f64) -> String {
     let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
-    let gb = bytes as f64 / 1e9;
-    format!("{}: {gb:.3} GB for {names} in {seconds:.1} s ({:.2} GB/s)", path.display(), gb / seconds)
+    format!("a plan for {names}, in {seconds:.1} s ({:.2} GB/s)", bytes as f64 / 1e9 / seconds)
 }
 
 /// The target itself if the user chose it, or else the best one of `machine`, if it is described.

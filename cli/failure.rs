@@ -1,10 +1,11 @@
 //! How commands fail.
 
-#[cfg(feature = "compiler")]
-mod compiler;
-
 use kernmill::{Error, ErrorKind};
+#[cfg(feature = "compiler")]
+use kernmill_tools::{BuildError, CheckpointError, CompileError, ImportError};
 use kernmill_tools::{EngineError, PlanError, TokenizerError};
+#[cfg(feature = "compiler")]
+use kernmill_tools::{PackWeightsError, PlanPartsError, SpecError, SynthError};
 use std::path::Path;
 
 /// Why a command did not do its work.
@@ -64,7 +65,9 @@ macro_rules! as_in_library {
         }
     )*};
 }
-#[cfg(feature = "compiler")]
-use as_in_library;
 
 as_in_library!(TokenizerError, PlanError, EngineError, kernmill_tools::serve::Error);
+#[cfg(feature = "compiler")]
+as_in_library!(SpecError, CheckpointError, ImportError, CompileError, BuildError<CheckpointError>);
+#[cfg(feature = "compiler")]
+as_in_library!(PackWeightsError<CheckpointError>, PlanPartsError, SynthError);
