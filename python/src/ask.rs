@@ -4,49 +4,16 @@ use crate::error::Failure;
 use crate::model::Facts;
 use kernmill_chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
 use kernmill_constrain::Rule;
-use kernmill_runtime::AdapterUse;
 use kernmill_runtime::SamplerParams;
-use kernmill_serve::{Answer, Class, Finish, Request, Token};
-use pyo3::FromPyObject;
+use kernmill_serve::{Answer, Finish, Request, Token};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// How a text is made; `SamplingParams` of the Python side makes a mapping of these, which it has checked the
-/// types of.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct Params {
-    max_tokens: Option<u32>,
-    temperature: f32,
-    top_p: f32,
-    top_k: i64,
-    min_p: f32,
-    repetition_penalty: f32,
-    presence_penalty: f32,
-    frequency_penalty: f32,
-    seed: Option<u64>,
-    logit_bias: Option<HashMap<u32, f32>>,
-    logprobs: Option<u32>,
-    prompt_logprobs: Option<u32>,
-    stop: Vec<String>,
-    stop_token_ids: Vec<u32>,
-    ignore_eos: bool,
-    skip_special_tokens: bool,
-    drafts: bool,
-    /// Kind and text of the form that the text is held to.
-    rule: Option<(String, String)>,
-}
-
-/// Where the request stands among others.
-pub struct Place {
-    /// Weighted adapters of all tokens.
-    pub adapters: Vec<AdapterUse>,
-    /// Whether somebody looks on.
-    pub is_interactive: bool,
-    /// Claim within the class.
-    pub priority: i32,
-}
+/// Tokens of a text that goes on until the context is full.
+const NO_LIMIT: u32 = u32::MAX;
 
 /// A conversation's answer in the making.
 pub struct Reading {
@@ -96,17 +63,59 @@ impl Reading {
     }
 }
 
-/// The request that continues `prompt`.
+/// A request without its prompt, and the form that its text is held to, by a mapping that `SamplingParams` of
+/// the Python side makes and has checked the types of. `ends` end the text, unless that is to go on.
 ///
 /// # Errors
 /// When a parameter is wrong.
-pub fn request(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Result<Request, Failure> {
-    let rule = form(params)?;
-    let request = base(facts, prompt, params, place)?;
-    let ends = if params.ignore_eos { Vec::new() } else { facts.end_tokens.clone() };
-    let constraint = rule.map(|rule| facts.constraint(&rule)).transpose()?;
-    let (stop, stop_tokens) = (params.stop.clone(), [ends, request.stop_tokens].concat());
-    Ok(Request { constraint, stop, stop_tokens, ..request })
+pub fn read(params: &Bound<'_, PyAny>, ends: &[u32]) -> PyResult<(Request, Option<Rule>)> {
+    let top_k: i64 = item(params, "top_k")?;
+    let bias: Option<HashMap<u32, f32>> = item(params, "logit_bias")?;
+    let sampler = SamplerParams {
+        temperature: item(params, "temperature")?,
+        top_k: usize::try_from(top_k).ok().filter(|k| *k > 0),
+        top_p: item(params, "top_p")?,
+        min_p: item(params, "min_p")?,
+        repetition_penalty: item(params, "repetition_penalty")?,
+        presence_penalty: item(params, "presence_penalty")?,
+        frequency_penalty: item(params, "frequency_penalty")?,
+        logit_bias: bias.into_iter().flatten().collect(),
+        seed: item(params, "seed")?,
+    };
+    let of_prompt: Option<u32> = item(params, "prompt_logprobs")?;
+    let ends: &[u32] = if item(params, "ignore_eos")? { &[] } else { ends };
+    let most: Option<u32> = item(params, "max_tokens")?;
+    let request = Request {
+        sampler,
+        logprobs: item::<Option<u32>>(params, "logprobs")?.max(of_prompt),
+        scores_prompt: of_prompt.is_some(),
+        stop: item(params, "stop")?,
+        stop_tokens: [ends, &item::<Vec<u32>>(params, "stop_token_ids")?].concat(),
+        shows_special: !item::<bool>(params, "skip_special_tokens")?,
+        drafts: item(params, "drafts")?,
+        ..Request::greedy(Vec::new(), most.unwrap_or(NO_LIMIT))
+    };
+    let rule: Option<(String, String)> = item(params, "rule")?;
+    Ok((request, rule.map(|(kind, text)| form(&kind, text)).transpose()?))
+}
+
+/// What a mapping has of this name.
+fn item<'py, T: FromPyObjectOwned<'py>>(params: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+    params.get_item(name)?.extract().map_err(Into::into)
+}
+
+/// The request that continues `prompt`, whose text may be held to a form.
+///
+/// # Errors
+/// When a parameter is wrong.
+pub fn request(
+    facts: &Facts,
+    prompt: Vec<u32>,
+    request: Request,
+    rule: Option<Rule>,
+) -> Result<Request, Failure> {
+    let request = with_prompt(facts, prompt, request)?;
+    Ok(Request { constraint: rule.map(|rule| facts.constraint(&rule)).transpose()?, ..request })
 }
 
 /// The request that answers a conversation, which is JSON, and what reads the answer.
@@ -116,26 +125,26 @@ pub fn request(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -
 pub fn answer(
     facts: &Facts,
     conversation: &str,
-    params: &Params,
-    place: Place,
+    request: Request,
+    form: Option<Rule>,
 ) -> Result<(Request, Turn), Failure> {
     let conversation = conversation_of(conversation)?;
     let (tokenizer, format) = (facts.tokenizer()?, facts.format()?);
-    let form = form(params)?;
     if matches!((format, &form), (Format::Harmony, Some(Rule::JsonObject))) {
         let what = "a JSON object without a schema cannot be asked of this model's format: give a schema";
         return Err(Failure::Unsupported(what.to_owned()));
     }
-    let options = TurnOptions { form, stop: params.stop.clone(), ..TurnOptions::default() };
+    // Where a stop string ends an answer, the turn sees.
+    let options = TurnOptions { form, stop: request.stop, ..TurnOptions::default() };
     let (known, ends) = (BTreeMap::new(), &facts.end_tokens);
     let turn = Turn::new(tokenizer, format, &conversation, &known, options, ends).map_err(Failure::input)?;
     let constraint = match turn.rule {
         Some(_) => turn.constraint(facts.lexicon()?, &conversation.tools).map_err(Failure::input)?,
         None => None,
     };
-    let request = base(facts, turn.prompt.clone(), params, place)?;
     let stop_tokens = [turn.stop_tokens.clone(), request.stop_tokens].concat();
-    Ok((Request { constraint, stop_tokens, ..request }, turn))
+    let request = Request { constraint, stop: Vec::new(), stop_tokens, ..request };
+    Ok((with_prompt(facts, turn.prompt.clone(), request)?, turn))
 }
 
 /// Ids of the prompt that a conversation, which is JSON, makes.
@@ -151,8 +160,8 @@ fn conversation_of(json: &str) -> Result<Conversation, Failure> {
     serde_json::from_str(json).map_err(|error| Failure::Input(format!("the conversation is none: {error}")))
 }
 
-/// What both kinds of requests have.
-fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Result<Request, Failure> {
+/// The request behind a prompt.
+fn with_prompt(facts: &Facts, prompt: Vec<u32>, request: Request) -> Result<Request, Failure> {
     let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
     if room == 0 && !prompt.is_empty() {
         let (length, context) = (prompt.len(), facts.context);
@@ -160,49 +169,26 @@ fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Resul
             format!("the prompt has {length} tokens, the context holds {context}: no token can follow");
         return Err(Failure::Input(what));
     }
-    let sampler = SamplerParams {
-        temperature: params.temperature,
-        top_k: usize::try_from(params.top_k).ok().filter(|k| *k > 0),
-        top_p: params.top_p,
-        min_p: params.min_p,
-        repetition_penalty: params.repetition_penalty,
-        presence_penalty: params.presence_penalty,
-        frequency_penalty: params.frequency_penalty,
-        logit_bias: params.logit_bias.iter().flatten().map(|(id, bias)| (*id, *bias)).collect(),
-        seed: params.seed,
-    };
-    sampler.check(facts.vocab as usize).map_err(Failure::input)?;
-    Ok(Request {
-        max_tokens: params.max_tokens.unwrap_or(room.max(1)),
-        sampler,
-        logprobs: params.logprobs.max(params.prompt_logprobs),
-        scores_prompt: params.prompt_logprobs.is_some(),
-        stop_tokens: params.stop_token_ids.clone(),
-        shows_special: !params.skip_special_tokens,
-        drafts: params.drafts,
-        adapters: place.adapters,
-        class: if place.is_interactive { Class::Interactive } else { Class::Batch },
-        priority: place.priority,
-        ..Request::greedy(prompt, 1)
-    })
+    request.sampler.check(facts.vocab as usize).map_err(Failure::input)?;
+    let max_tokens = if request.max_tokens == NO_LIMIT { room.max(1) } else { request.max_tokens };
+    Ok(Request { prompt, max_tokens, ..request })
 }
 
-/// The form that the text is held to.
-fn form(params: &Params) -> Result<Option<Rule>, Failure> {
-    let Some((kind, text)) = &params.rule else { return Ok(None) };
-    Ok(Some(match kind.as_str() {
+/// The form of that kind that a text is held to.
+fn form(kind: &str, text: String) -> Result<Rule, Failure> {
+    Ok(match kind {
         "json" => {
-            let schema: Result<Value, _> = serde_json::from_str(text);
+            let schema: Result<Value, _> = serde_json::from_str(&text);
             let wrong = |error| Failure::Input(format!("the JSON schema is none: {error}"));
             Rule::JsonSchema(schema.map_err(wrong)?)
         }
         "json_object" => Rule::JsonObject,
-        "regex" => Rule::Regex(text.clone()),
-        "grammar" => Rule::Lark(text.clone()),
+        "regex" => Rule::Regex(text),
+        "grammar" => Rule::Lark(text),
         other => {
             return Err(Failure::Input(format!("a form of kind {other}, expected json, regex, grammar")));
         }
-    }))
+    })
 }
 
 /// Name of a part of an answer.

@@ -1,6 +1,6 @@
 //! The engine as Python holds it.
 
-use crate::ask::{self, Params, Place};
+use crate::ask;
 use crate::error::Failure;
 use crate::figures;
 use crate::logits::logits;
@@ -9,7 +9,7 @@ use crate::model::{Facts, Loading, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
 use kernmill_runtime::{AdapterUse, Tenant};
-use kernmill_serve::{self as serve, SavedTokens, Serving, ServingThread};
+use kernmill_serve::{self as serve, Class, SavedTokens, Serving, ServingThread};
 use numpy::{IntoPyArray, PyArray2, ndarray::Array2};
 use pyo3::prelude::*;
 use std::mem::ManuallyDrop;
@@ -83,6 +83,17 @@ impl Engine {
 /// Adapters as the runtime names them.
 fn uses(adapters: Vec<(String, f32)>) -> Vec<AdapterUse> {
     adapters.into_iter().map(|(name, weight)| AdapterUse { name, weight }).collect()
+}
+
+/// A request where it stands among others: with its adapters, its class, and its claim within that.
+fn placed(
+    request: serve::Request,
+    adapters: Vec<(String, f32)>,
+    interactive: bool,
+    priority: i32,
+) -> serve::Request {
+    let class = if interactive { Class::Interactive } else { Class::Batch };
+    serve::Request { adapters: uses(adapters), class, priority, ..request }
 }
 
 #[pymethods]
@@ -188,15 +199,16 @@ impl Engine {
         &self,
         py: Python<'_>,
         prompt: Vec<u32>,
-        params: Params,
+        params: &Bound<'_, PyAny>,
         adapters: Vec<(String, f32)>,
         interactive: bool,
         priority: i32,
         bell: Option<&Bound<'_, PyBell>>,
     ) -> PyResult<Request> {
         self.check()?;
-        let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
-        let request = py.detach(|| ask::request(&self.facts, prompt, &params, place))?;
+        let (request, rule) = ask::read(params, &self.facts.end_tokens)?;
+        let request = placed(request, adapters, interactive, priority);
+        let request = py.detach(|| ask::request(&self.facts, prompt, request, rule))?;
         Ok(self.submitted(request, None, bell.map(Bound::get)))
     }
 
@@ -207,15 +219,16 @@ impl Engine {
         &self,
         py: Python<'_>,
         conversation: &str,
-        params: Params,
+        params: &Bound<'_, PyAny>,
         adapters: Vec<(String, f32)>,
         interactive: bool,
         priority: i32,
         bell: Option<&Bound<'_, PyBell>>,
     ) -> PyResult<Request> {
         self.check()?;
-        let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
-        let (request, turn) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
+        let (request, rule) = ask::read(params, &[])?;
+        let request = placed(request, adapters, interactive, priority);
+        let (request, turn) = py.detach(|| ask::answer(&self.facts, conversation, request, rule))?;
         let reading = ask::Reading::new(turn, self.facts.clone());
         Ok(self.submitted(request, Some(reading), bell.map(Bound::get)))
     }

@@ -9,6 +9,7 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod anthropic;
+mod asked;
 mod backend;
 pub mod batch;
 mod caller;

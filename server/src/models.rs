@@ -1,7 +1,7 @@
 //! Models, adapters and tokens.
 
 use crate::caller::Caller;
-use crate::chat::request::{CHAT, ChatRequest};
+use crate::chat::request::{self, CHAT};
 use crate::chat::turn::Prepared;
 use crate::error::ApiError;
 use crate::fields::shape::{Shape, field, flag, list as list_of, object, text};
@@ -130,7 +130,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
                 if request["model"].is_null() {
                     request["model"] = json!(facts.model);
                 }
-                let request = ChatRequest::take(&state.scope(&caller), Fields::of(&TOKENIZE, request, "")?)?;
+                let request = request::take(&state.scope(&caller), Fields::of(&TOKENIZE, request, "")?)?;
                 Prepared::new(facts, request.ask)?.prompt().to_vec()
             }
             None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),

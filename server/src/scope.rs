@@ -5,8 +5,10 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, like, object, text};
 use crate::record::Record;
+use crate::sampling;
 use kernmill_chat::Date;
 use kernmill_runtime::AdapterUse;
+use kernmill_serve::{Class, Request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,6 +85,24 @@ impl Scope<'_> {
         Ok(self.meant(name, adapter))
     }
 
+    /// The text that a request asks for with these adapters, without what each API says of prompt and end.
+    ///
+    /// # Errors
+    /// When a field is wrong.
+    pub fn request(&self, fields: &mut Fields, adapters: Vec<AdapterUse>) -> Result<Request, ApiError> {
+        Ok(Request {
+            sampler: sampling::sampler(fields, self.facts.vocab)?,
+            salt: salt(fields)?,
+            class: class(fields)?,
+            ..self.usual(adapters)
+        })
+    }
+
+    /// A text with these adapters as whoever asks may have it.
+    pub fn usual(&self, adapters: Vec<AdapterUse>) -> Request {
+        Request { adapters, tenant: self.tenant, within: self.within, ..Request::greedy(Vec::new(), 1) }
+    }
+
     /// A name that there must be, and the adapter that it stands for.
     fn find(&self, name: Option<String>) -> Result<(String, Option<&String>), ApiError> {
         let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
@@ -130,6 +150,17 @@ impl Scope<'_> {
         let own = std::iter::once(&self.facts.model).chain(&self.adapters);
         own.chain(self.aliases.keys()).cloned().collect()
     }
+}
+
+/// The kind of work.
+///
+/// # Errors
+/// When the field is no string.
+pub fn class(fields: &mut Fields) -> Result<Class, ApiError> {
+    Ok(match fields.text("service_tier")?.as_deref() {
+        Some("flex" | "batch") => Class::Batch,
+        _ => Class::Interactive,
+    })
 }
 
 /// Name of the part of the prefix cache that a request asks for by its field `cache_salt`; zeros where it

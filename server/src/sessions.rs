@@ -3,7 +3,7 @@
 
 use crate::backend::Facts;
 use crate::caller::Caller;
-use crate::chat::request::{CHAT, ChatRequest};
+use crate::chat::request::{self, CHAT};
 use crate::chat::turn::Prepared;
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -177,8 +177,8 @@ impl Asked {
         let prompt = fields.take("prompt");
         let (model, adapters, tokens, salt) = match prompt {
             None => {
-                let request = ChatRequest::take(&scope, fields)?;
-                let (adapters, salt) = (request.ask.adapters.clone(), request.ask.salt);
+                let request = request::take(&scope, fields)?;
+                let (adapters, salt) = (request.ask.request.adapters.clone(), request.ask.request.salt);
                 let prepared = Prepared::new(scope.facts, request.ask)?;
                 (request.model, adapters, prepared.prompt().to_vec(), salt)
             }

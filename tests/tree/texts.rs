@@ -78,5 +78,5 @@ fn few_types_say_why_a_text_ended_and_how_it_is_made() {
         .into_iter()
         .filter(|line| is_of_texts(line) && !line.starts_with("the Python module: request"))
         .collect();
-    count("structs of a text's parameters", &parameters, 12);
+    count("structs of a text's parameters", &parameters, 6);
 }

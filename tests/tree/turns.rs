@@ -48,7 +48,8 @@ fn a_body_is_read_and_answered_by_the_code_of_its_route() {
             "fn take(scope: &Scope<'_>, mut fields: Fields)",
             &["kernmill_server: chat::request", "kernmill_server: completions::request"],
         ),
-        ("Completion::take(", &["kernmill_server: batch::draft", "kernmill_server: completions::response"]),
+        ("completions::take(", &["kernmill_server: batch::draft"]),
+        ("request::take(&worker", &["kernmill_server: completions::response"]),
         // The second makes the pieces of a stream.
         (".object(\"text_completion\"", &["kernmill_server: completions::response"; 2]),
         (".object(\"chat.completion\"", &["kernmill_server: chat::message"]),

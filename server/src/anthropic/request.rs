@@ -2,8 +2,8 @@
 
 use super::messages::{self, MESSAGE, SYSTEM};
 use super::tools::{CHOICE, TOOL, tool_choice, tools};
+use crate::asked::Asked;
 use crate::caller::Caller;
-use crate::chat::request::class;
 use crate::chat::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -11,11 +11,10 @@ use crate::fields::shape::{Shape, field, flag, inner, like, list, object, refuse
 use crate::form::{FORMAT, Wanted};
 use crate::limits;
 use crate::sampling::{self, SAMPLING, STOPS};
-use crate::scope::{MODEL, salt};
+use crate::scope::MODEL;
 use crate::state::State;
-use kernmill_chat::{Conversation, Effort};
+use kernmill_chat::{Conversation, Effort, TurnOptions};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields of a request.
 pub const MESSAGES: Shape = object(&[
@@ -53,82 +52,52 @@ pub const MESSAGES: Shape = object(&[
 /// Fields of a request whose tokens are counted.
 pub const COUNTED: Shape = object(&[]).named("CountTokensRequest", &["model", "messages"]).with(&[&MESSAGES]);
 
-/// A request that was read.
-pub struct MessagesRequest {
-    /// What is asked of the model.
-    pub ask: Ask,
-    /// Name of the model or adapter, as the answer repeats it.
-    pub model: String,
-    /// Whether the answer comes in pieces.
-    pub streams: bool,
-    /// Names of fields that mean nothing here.
-    pub unknown: Vec<String>,
-}
-
 /// Budgets of thinking below the first mean little effort, and from the second on much.
 const BUDGETS: [u64; 2] = [2048, 8192];
 
-impl MessagesRequest {
-    /// Reads the body of a request. Where only tokens are counted, `max_tokens` may be missing.
-    ///
-    /// # Errors
-    /// When the body is no JSON, or a field is wrong.
-    pub fn read(
-        state: &State,
-        caller: &Caller,
-        body: &[u8],
-        counts_only: bool,
-    ) -> Result<MessagesRequest, ApiError> {
-        let scope = state.scope(caller);
-        let mut fields = Fields::of_body(if counts_only { &COUNTED } else { &MESSAGES }, body)?;
-        let (model, adapters) = scope.model(&mut fields)?;
-        let max_tokens = fields.whole("max_tokens")?;
-        if max_tokens.is_none() && !counts_only {
-            return Err(fields.missing("max_tokens"));
-        }
-        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
-        // No answer is kept here. Where one would go on from it, clients then send all messages again.
-        if !counts_only && fields.take("thread").is_some() {
-            return Err(ApiError::thread());
-        }
-        let continues = messages::read(&mut fields, &mut conversation)?;
-        conversation.tools = tools(&mut fields)?;
-        let mut wanted = Wanted::default();
-        conversation.effort = effort(&mut fields, &mut wanted)?;
-        // The name that the field had before.
-        wanted.take(&mut fields, "output_format")?;
-        conversation.format = wanted.schema;
-        let (choice, one_call) = tool_choice(&mut fields, &conversation)?;
-        let streams = fields.flag("stream")?.unwrap_or(false);
-        let ask = Ask {
-            known: BTreeMap::new(),
-            customs: BTreeSet::new(),
-            choice,
-            allowed: None,
-            one_call,
-            // The count of a prompt has no answer.
-            continues: continues && !counts_only,
-            form: None,
-            form_field: wanted.field,
-            drafts: true,
-            prediction: None,
-            // The count of a prompt needs no room for an answer.
-            max_tokens: max_tokens.filter(|_| !counts_only).map(|tokens| tokens as u32),
-            param: "messages",
-            sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
-            stop: sampling::stops_of(&mut fields, "stop_sequences")?,
-            stop_tokens: Vec::new(),
-            logprobs: None,
-            adapters,
-            tenant: caller.tenant,
-            salt: salt(&mut fields)?,
-            class: class(&mut fields)?,
-            within: scope.within,
-            conversation,
-        };
-        fields.refuse()?;
-        Ok(MessagesRequest { ask, model, streams, unknown: fields.rest() })
+/// Reads the body of a request. Where only tokens are counted, `max_tokens` may be missing.
+///
+/// # Errors
+/// When the body is no JSON, or a field is wrong.
+pub fn read(state: &State, caller: &Caller, body: &[u8], counts_only: bool) -> Result<Asked<Ask>, ApiError> {
+    let scope = state.scope(caller);
+    let mut fields = Fields::of_body(if counts_only { &COUNTED } else { &MESSAGES }, body)?;
+    let (model, adapters) = scope.model(&mut fields)?;
+    let max_tokens = fields.whole("max_tokens")?;
+    if max_tokens.is_none() && !counts_only {
+        return Err(fields.missing("max_tokens"));
     }
+    let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
+    // No answer is kept here. Where one would go on from it, clients then send all messages again.
+    if !counts_only && fields.take("thread").is_some() {
+        return Err(ApiError::thread());
+    }
+    let continues = messages::read(&mut fields, &mut conversation)?;
+    conversation.tools = tools(&mut fields)?;
+    let mut wanted = Wanted::default();
+    conversation.effort = effort(&mut fields, &mut wanted)?;
+    // The name that the field had before.
+    wanted.take(&mut fields, "output_format")?;
+    conversation.format = wanted.schema;
+    let (choice, one_call) = tool_choice(&mut fields, &conversation)?;
+    let streams = fields.flag("stream")?.unwrap_or(false);
+    let wishes = TurnOptions {
+        choice,
+        one_call,
+        // The count of a prompt has no answer.
+        continues: continues && !counts_only,
+        stop: sampling::stops_of(&mut fields, "stop_sequences")?,
+        ..TurnOptions::default()
+    };
+    let ask = Ask {
+        wishes,
+        form_field: wanted.field,
+        // The count of a prompt needs no room for an answer.
+        max_tokens: max_tokens.filter(|_| !counts_only).map(|tokens| tokens as u32),
+        ..Ask::new(conversation, "messages", scope.request(&mut fields, adapters)?)
+    };
+    fields.refuse()?;
+    Ok(Asked { ask, shows: (), model, streams, unknown: fields.rest() })
 }
 
 /// How long the model is to reason. The form of the answer, which is beside it, goes to `wanted`.

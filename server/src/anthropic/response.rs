@@ -1,10 +1,11 @@
 //! Answers of `/v1/messages`, whole or in events, and counts of tokens.
 
 use super::events::Events;
-use super::request::MessagesRequest;
+use super::request;
+use crate::asked::Asked;
 use crate::caller::Caller;
 use crate::chat::pieces::Piece;
-use crate::chat::turn::{Prepared, Turn};
+use crate::chat::turn::{Ask, Prepared, Turn};
 use crate::error::ApiError;
 use crate::reply::{self, Stream};
 use crate::state::State;
@@ -56,8 +57,8 @@ fn prepare(
     caller: &Caller,
     body: &[u8],
     counts_only: bool,
-) -> Result<(MessagesRequest, Prepared), ApiError> {
-    let request = MessagesRequest::read(state, caller, body, counts_only)?;
+) -> Result<(Asked<Ask>, Prepared), ApiError> {
+    let request = request::read(state, caller, body, counts_only)?;
     let prepared = Prepared::new(state.backend.facts(), request.ask.clone())?;
     Ok((request, prepared))
 }

@@ -5,9 +5,9 @@ use super::options::BatchOptions;
 use crate::backend::Facts;
 use crate::chat::message::{Message, completion};
 use crate::chat::pieces::{Outcome, Pieces};
-use crate::chat::request::{CHAT, ChatRequest};
+use crate::chat::request::{self, CHAT};
 use crate::chat::turn::Prepared;
-use crate::completions::{self, COMPLETION, Completion};
+use crate::completions::{self, COMPLETION};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, object, text};
@@ -109,23 +109,23 @@ impl Reader {
     fn completion(&self, mut fields: Fields, said: &[u32]) -> Result<(Request, Draft), ApiError> {
         fields.text("session")?;
         let scope = self.scope(said, self.max_tokens.or(Some(MAX_TOKENS)));
-        let mut asked = Completion::take(&scope, fields)?;
-        check(&asked.unknown, asked.n, asked.streams)?;
-        let (Some(request), 1) = (asked.requests.pop(), asked.prompts.len()) else {
-            let message = format!("`prompt` has {} prompts: give a line for each", asked.prompts.len());
+        let mut asked = completions::take(&scope, fields)?;
+        check(&asked.unknown, asked.shows.n, asked.streams)?;
+        let (Some(request), 1) = (asked.ask.pop(), asked.shows.prompts.len()) else {
+            let message = format!("`prompt` has {} prompts: give a line for each", asked.shows.prompts.len());
             return Err(ApiError::field("prompt", message));
         };
         let head = Head::new("cmpl-", &asked.model, &self.facts);
-        let kind = Kind::Completion(Box::new(asked), completions::Draft::default());
+        let kind = Kind::Completion(Box::new(asked.shows), completions::Draft::default());
         Ok((request, Draft { head, kind }))
     }
 
     fn chat(&self, fields: Fields) -> Result<(Request, Draft), ApiError> {
-        let asked = ChatRequest::take(&self.scope(&[], self.max_tokens), fields)?;
-        check(&asked.unknown, asked.n as usize, asked.streams)?;
+        let asked = request::take(&self.scope(&[], self.max_tokens), fields)?;
+        check(&asked.unknown, asked.shows.n as usize, asked.streams)?;
         let effort = asked.ask.conversation.effort.name();
         let (request, pieces) = Prepared::new(&self.facts, asked.ask)?.parts();
-        let message = if asked.is_older { Message::older() } else { Message::default() };
+        let message = if asked.shows.is_older { Message::older() } else { Message::default() };
         let head = Head::new("chatcmpl-", &asked.model, &self.facts);
         Ok((request, Draft { head, kind: Kind::Chat(Box::new((pieces, message)), effort) }))
     }
@@ -173,7 +173,7 @@ pub struct Draft {
 
 /// What a route makes an answer of.
 enum Kind {
-    Completion(Box<Completion>, completions::Draft),
+    Completion(Box<completions::Shows>, completions::Draft),
     /// With the effort of the conversation.
     Chat(Box<(Pieces, Message)>, &'static str),
 }

@@ -3,17 +3,17 @@
 use super::messages::{self, CONTENT, MESSAGE};
 use super::tools::{self, CHOICE, FUNCTION, TOOL, Tools, tool_choice};
 use super::turn::Ask;
+use crate::asked::Asked;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, inner, like, list, object, passed, refused, whole, words};
 use crate::form::{FORMAT, FORMS, Own};
 use crate::limits;
 use crate::sampling::{self, SAMPLING, STOPS, VLLM};
-use crate::scope::{MODEL, Scope, salt};
-use kernmill_chat::{Conversation, Effort, Item};
-use kernmill_serve::Class;
+use crate::scope::{MODEL, Scope};
+use kernmill_chat::{Conversation, Effort, Item, TurnOptions};
+use kernmill_serve::Request;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// Lengths of reasoning.
 pub const EFFORT: Shape = Shape::Words(EFFORTS, &[]);
@@ -66,92 +66,81 @@ pub const PASSED: Shape = object(&[])
     .named("PassedFields", &[])
     .passing("user metadata store prompt_cache_key prompt_cache_retention safety_identifier");
 
-/// A request that was read.
-pub struct ChatRequest {
-    /// What is asked of the model.
-    pub ask: Ask,
-    /// Name of the model or adapter, as the answer repeats it.
-    pub model: String,
+/// What the answer shows.
+pub struct Shows {
     /// Number of answers.
     pub n: u64,
-    /// Whether the answer comes in pieces.
-    pub streams: bool,
     /// Whether figures come at the end of a stream.
     pub has_usage: bool,
     /// Whether functions came in the older field, so that a call is answered in the older form.
     pub is_older: bool,
-    /// Names of fields that mean nothing here.
-    pub unknown: Vec<String>,
 }
 
-impl ChatRequest {
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// When the body is no JSON, or a field is wrong.
-    pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<ChatRequest, ApiError> {
-        ChatRequest::take(scope, Fields::of_body(&CHAT, body)?)
-    }
+/// Reads the body of a request.
+///
+/// # Errors
+/// When the body is no JSON, or a field is wrong.
+pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<Asked<Ask, Shows>, ApiError> {
+    take(scope, Fields::of_body(&CHAT, body)?)
+}
 
-    /// Reads the fields of a request.
-    ///
-    /// # Errors
-    /// When a field is wrong.
-    pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<ChatRequest, ApiError> {
-        let (model, adapters) = scope.model(&mut fields)?;
-        let messages = fields.list("messages")?.ok_or_else(|| fields.missing("messages"))?;
-        if messages.is_empty() {
-            return Err(fields.wrong("messages", &Value::Array(messages), "at least one message"));
-        }
-        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
-        messages::read(&mut fields, messages, &mut conversation)?;
-        let continues = continues(&mut fields, &conversation)?;
-        let Tools { tools, customs, is_older } = tools::tools(&mut fields)?;
-        conversation.tools = tools;
-        conversation.effort = effort(&mut fields)?;
-        let is_older_choice = is_older || fields.look("tool_choice").is_none();
-        let field = if is_older_choice { "function_call" } else { "tool_choice" };
-        let (choice, allowed) = tool_choice(&mut fields, field, &conversation)?;
-        let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
-        wanted.take(&mut fields, "response_format")?;
-        conversation.format = wanted.schema;
-        let max_tokens = fields.whole("max_completion_tokens")?;
-        let older = fields.whole("max_tokens")?;
-        let logprobs = fields.flag("logprobs")?.unwrap_or(false);
-        let top = fields.whole("top_logprobs")?;
-        if top.is_some() && !logprobs {
-            return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
-        }
-        let streams = fields.flag("stream")?.unwrap_or(false);
-        let has_usage = has_usage(&mut fields)?;
-        let ask = Ask {
-            known: BTreeMap::new(),
-            customs,
-            choice,
-            allowed,
-            one_call: is_older || fields.flag("parallel_tool_calls")? == Some(false),
-            continues,
-            form: wanted.text,
-            form_field: wanted.field,
-            drafts,
-            prediction: prediction(&mut fields)?,
-            max_tokens: max_tokens.or(older).map(|tokens| tokens as u32).or(scope.max_tokens),
-            param: "messages",
-            sampler: sampling::sampler(&mut fields, scope.facts.vocab)?,
-            stop: sampling::stops(&mut fields)?,
-            stop_tokens: sampling::stop_tokens(&mut fields, scope.facts.vocab)?,
-            logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
-            adapters,
-            tenant: scope.tenant,
-            salt: salt(&mut fields)?,
-            class: class(&mut fields)?,
-            within: scope.within,
-            conversation,
-        };
-        let n = fields.whole("n")?.unwrap_or(1);
-        fields.refuse()?;
-        Ok(ChatRequest { ask, model, n, streams, has_usage, is_older, unknown: fields.rest() })
+/// Reads the fields of a request.
+///
+/// # Errors
+/// When a field is wrong.
+pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Ask, Shows>, ApiError> {
+    let (model, adapters) = scope.model(&mut fields)?;
+    let messages = fields.list("messages")?.ok_or_else(|| fields.missing("messages"))?;
+    if messages.is_empty() {
+        return Err(fields.wrong("messages", &Value::Array(messages), "at least one message"));
     }
+    let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
+    messages::read(&mut fields, messages, &mut conversation)?;
+    let continues = continues(&mut fields, &conversation)?;
+    let Tools { tools, customs, is_older } = tools::tools(&mut fields)?;
+    conversation.tools = tools;
+    conversation.effort = effort(&mut fields)?;
+    let is_older_choice = is_older || fields.look("tool_choice").is_none();
+    let field = if is_older_choice { "function_call" } else { "tool_choice" };
+    let (choice, allowed) = tool_choice(&mut fields, field, &conversation)?;
+    let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
+    wanted.take(&mut fields, "response_format")?;
+    conversation.format = wanted.schema;
+    let max_tokens = fields.whole("max_completion_tokens")?;
+    let older = fields.whole("max_tokens")?;
+    let logprobs = fields.flag("logprobs")?.unwrap_or(false);
+    let top = fields.whole("top_logprobs")?;
+    if top.is_some() && !logprobs {
+        return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
+    }
+    let streams = fields.flag("stream")?.unwrap_or(false);
+    let has_usage = has_usage(&mut fields)?;
+    let wishes = TurnOptions {
+        choice,
+        allowed,
+        one_call: is_older || fields.flag("parallel_tool_calls")? == Some(false),
+        continues,
+        form: wanted.text,
+        stop: sampling::stops(&mut fields)?,
+    };
+    let request = Request {
+        stop_tokens: sampling::stop_tokens(&mut fields, scope.facts.vocab)?,
+        logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
+        drafts,
+        ..scope.request(&mut fields, adapters)?
+    };
+    let ask = Ask {
+        customs,
+        wishes,
+        form_field: wanted.field,
+        prediction: prediction(&mut fields)?,
+        max_tokens: max_tokens.or(older).map(|tokens| tokens as u32).or(scope.max_tokens),
+        ..Ask::new(conversation, "messages", request)
+    };
+    let n = fields.whole("n")?.unwrap_or(1);
+    fields.refuse()?;
+    let shows = Shows { n, has_usage, is_older };
+    Ok(Asked { ask, shows, model, streams, unknown: fields.rest() })
 }
 
 /// Whether the answer goes on in the last message, which is the model's: vLLM's fields.
@@ -225,16 +214,5 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
     value.as_str().and_then(Effort::named).ok_or_else(|| {
         let message = format!("`{name}` is {value}, expected {EFFORTS}");
         ApiError::field(name, message)
-    })
-}
-
-/// The kind of work.
-///
-/// # Errors
-/// When the field is no string.
-pub fn class(fields: &mut Fields) -> Result<Class, ApiError> {
-    Ok(match fields.text("service_tier")?.as_deref() {
-        Some("flex" | "batch") => Class::Batch,
-        _ => Class::Interactive,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::message::{Message, completion, finish_reason, logprobs, own_figures, usage};
 use super::pieces::{Outcome, Piece};
-use super::request::ChatRequest;
+use super::request;
 use super::turn::{Prepared, Turn};
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -23,14 +23,14 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let record = caller.record.clone();
     let worker = state.clone();
     let (request, prepared) = reply::blocking(move || {
-        let request = ChatRequest::read(&worker.scope(&caller), &body)?;
+        let request = request::read(&worker.scope(&caller), &body)?;
         let prepared = Prepared::new(worker.backend.facts(), request.ask.clone())?;
         worker.charge(&caller, prepared.prompt_tokens())?;
         Ok((request, prepared))
     })
     .await?;
     let mut turns = Vec::new();
-    for n in 0..request.n {
+    for n in 0..request.shows.n {
         let seed = prepared.seed().wrapping_add(n);
         let submit = |request| state.submit(request, &record);
         turns.push(prepared.with_seed(seed).start(state.backend.clone(), submit));
@@ -42,9 +42,9 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         turn.ready(request.streams && at == 0).await?;
     }
     let response = if request.streams {
-        stream(state, turns, head, effort, [request.has_usage, request.is_older])
+        stream(state, turns, head, effort, [request.shows.has_usage, request.shows.is_older])
     } else {
-        whole(&state, turns, &head, effort, request.is_older).await?
+        whole(&state, turns, &head, effort, request.shows.is_older).await?
     };
     Ok(reply::with_warnings(response, &request.unknown))
 }

@@ -6,14 +6,11 @@ use crate::error::ApiError;
 use crate::prompt;
 pub use crate::prompt::tokenizer;
 use kernmill_chat as chat;
-use kernmill_chat::{Conversation, ToolChoice, TurnError, TurnOptions};
+use kernmill_chat::{Conversation, TurnError, TurnOptions};
 use kernmill_constrain::{Constraint, Rule};
-use kernmill_runtime::AdapterUse;
-use kernmill_runtime::SamplerParams;
-use kernmill_serve::{Answer, Class, Event, Finish, Request};
+use kernmill_serve::{Answer, Event, Finish, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What is asked of a model.
 #[derive(Clone, Debug)]
@@ -24,44 +21,38 @@ pub struct Ask {
     pub known: BTreeMap<usize, Vec<u32>>,
     /// Names of functions that stand for custom tools: a call of one comes as its input.
     pub customs: BTreeSet<String>,
-    /// Whether tools are called.
-    pub choice: ToolChoice,
-    /// Whether the turn has one call at most.
-    pub one_call: bool,
-    /// Names of the functions that may be called; `None` for all that are declared.
-    pub allowed: Option<Vec<String>>,
-    /// Whether the turn goes on in the conversation's last item, an answer that is not finished.
-    pub continues: bool,
-    /// A form that the answer has, in place of that of the conversation.
-    pub form: Option<Rule>,
+    /// Wishes about the turn.
+    pub wishes: TurnOptions,
     /// Field that the form came from, of the conversation's form too, for errors.
     pub form_field: String,
-    /// Whether steps may check guesses of how the answer goes on.
-    pub drafts: bool,
     /// Text that much of the answer is likely to repeat.
     pub prediction: Option<String>,
     /// Tokens that are generated at most; `None` goes on until the context is full.
     pub max_tokens: Option<u32>,
     /// Field that `max_tokens` or the conversation came from, for errors.
     pub param: &'static str,
-    /// How tokens are chosen.
-    pub sampler: SamplerParams,
-    /// Strings that end the answer.
-    pub stop: Vec<String>,
-    /// Tokens that end the answer, besides those of the model.
-    pub stop_tokens: Vec<u32>,
-    /// How many of the likeliest tokens are listed at each token of the answer.
-    pub logprobs: Option<u32>,
-    /// Adapters of all tokens.
-    pub adapters: Vec<AdapterUse>,
-    /// Whose share of the machine is used.
-    pub tenant: u64,
-    /// Name of the part of the prefix cache that is used; zeros for that of all who name none.
-    pub salt: [u8; 16],
-    /// The kind of work.
-    pub class: Class,
-    /// Time after which the answer is cut.
-    pub within: Option<Duration>,
+    /// A prompt that goes to the model as it stands, in place of the conversation.
+    pub raw: Option<String>,
+    /// The text that is made: all but its prompt, its end, and what it is held to.
+    pub request: Request,
+}
+
+impl Ask {
+    /// The next turn of a conversation, or of what else the field `param` has.
+    pub fn new(conversation: Conversation, param: &'static str, request: Request) -> Ask {
+        Ask {
+            conversation,
+            known: BTreeMap::new(),
+            customs: BTreeSet::new(),
+            wishes: TurnOptions::default(),
+            form_field: String::new(),
+            prediction: None,
+            max_tokens: None,
+            param,
+            raw: None,
+            request,
+        }
+    }
 }
 
 /// A turn that is ready to be run.
@@ -73,44 +64,33 @@ pub struct Prepared {
 
 impl Prepared {
     /// Renders a conversation and checks what is asked. That takes time with the length of the conversation:
-    /// callers do it on a thread that may wait.
+    /// callers do it on a thread that may wait. Around a raw prompt the model's format is not put, nor looked
+    /// for in what comes.
     ///
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
     pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
-        prompt::check(facts, "messages", &ask.conversation)?;
-        let options = TurnOptions {
-            choice: ask.choice.clone(),
-            allowed: ask.allowed.clone(),
-            one_call: ask.one_call,
-            form: ask.form.clone(),
-            stop: ask.stop.clone(),
-            continues: ask.continues,
+        let param = ask.param;
+        Prepared::of(facts, ask).map_err(|error| error.renamed("messages", param))
+    }
+
+    fn of(facts: &Facts, mut ask: Ask) -> Result<Prepared, ApiError> {
+        let (ends, wishes) = (&facts.end_tokens, std::mem::take(&mut ask.wishes));
+        let turn = if let Some(text) = &ask.raw {
+            let prompt = prompt::encode(facts, "prompt", text, true)?;
+            if prompt.is_empty() {
+                return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
+            }
+            let schema = ask.conversation.format.as_ref();
+            let schema = schema.map(|format| Rule::JsonSchema(format.schema.clone()));
+            Ok(chat::Turn::raw(tokenizer(facts)?, prompt, wishes.form.or(schema), wishes.stop, ends))
+        } else {
+            prompt::check(facts, "messages", &ask.conversation)?;
+            let (conversation, known) = (&ask.conversation, &ask.known);
+            chat::Turn::new(tokenizer(facts)?, &facts.format, conversation, known, wishes, ends)
         };
-        let (tokenizer, ends) = (tokenizer(facts)?, &facts.end_tokens);
-        let turn = chat::Turn::new(tokenizer, &facts.format, &ask.conversation, &ask.known, options, ends);
-        let turn = turn.map_err(|error| refused(&ask, &error))?;
-        Prepared::of(facts, ask, turn)
-    }
-
-    /// Makes ready a text that goes on from a prompt as it stands: the model's format is neither put around
-    /// it nor looked for in what comes.
-    ///
-    /// # Errors
-    /// When the prompt has no tokens or does not fit the context, or a form cannot be held to.
-    pub fn raw(facts: &Facts, text: &str, ask: Ask) -> Result<Prepared, ApiError> {
-        let prompt = prompt::encode(facts, "prompt", text, true)?;
-        if prompt.is_empty() {
-            return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
-        }
-        let schema = ask.conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
-        let form = ask.form.clone().or(schema);
-        let turn = chat::Turn::raw(tokenizer(facts)?, prompt, form, ask.stop.clone(), &facts.end_tokens);
-        Prepared::of(facts, ask, turn)
-    }
-
-    fn of(facts: &Facts, ask: Ask, mut turn: chat::Turn) -> Result<Prepared, ApiError> {
-        turn.stop_tokens.extend(&ask.stop_tokens);
+        let mut turn = turn.map_err(|error| refused(&ask, &error))?;
+        turn.stop_tokens.append(&mut ask.request.stop_tokens);
         let prompt = std::mem::take(&mut turn.prompt);
         let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
         if room == 0 || ask.max_tokens.is_some_and(|asked| asked > room) {
@@ -120,23 +100,16 @@ impl Prepared {
             turn.constraint(facts.lexicon().map_err(ApiError::internal)?, &ask.conversation.tools);
         let constraint = constraint.map_err(|error| refused(&ask, &error))?;
         // A prediction that cannot be read is none: it changes nothing of the answer.
-        let prediction = ask.prediction.filter(|_| ask.drafts);
+        let prediction = ask.prediction.filter(|_| ask.request.drafts);
         let tokenizer = tokenizer(facts)?;
         let prediction = prediction.and_then(|text| tokenizer.encode_ordinary(&text).ok());
         let request = Request {
+            prompt,
             prediction: prediction.unwrap_or_default(),
-            drafts: ask.drafts,
             max_tokens: ask.max_tokens.unwrap_or(room),
-            sampler: ask.sampler,
-            logprobs: ask.logprobs,
             stop_tokens: turn.stop_tokens.clone(),
-            adapters: ask.adapters,
-            tenant: ask.tenant,
-            salt: ask.salt,
-            class: ask.class,
-            within: ask.within,
             constraint,
-            ..Request::greedy(prompt, 1)
+            ..ask.request
         };
         Ok(Prepared { request, turn, customs: ask.customs })
     }

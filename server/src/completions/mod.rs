@@ -3,5 +3,5 @@
 mod request;
 mod response;
 
-pub use request::{COMPLETION, Completion};
+pub use request::{COMPLETION, Shows, take};
 pub use response::{Draft, answer};

@@ -1,6 +1,6 @@
 //! Answers of `/v1/completions`, whole or in pieces.
 
-use super::request::{COMPLETION, Completion};
+use super::request::{self, COMPLETION, Shows};
 use crate::backend::{Facts, Running};
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -23,28 +23,27 @@ use std::sync::Arc;
 pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let worker = state.clone();
-    let mut completion = reply::blocking(move || {
-        let completion = Completion::take(&worker.scope(&caller), Fields::of_body(&COMPLETION, &body)?)?;
-        worker.charge(&caller, completion.prompts.iter().map(Vec::len).sum())?;
-        Ok(completion)
+    let asked = reply::blocking(move || {
+        let asked = request::take(&worker.scope(&caller), Fields::of_body(&COMPLETION, &body)?)?;
+        worker.charge(&caller, asked.shows.prompts.iter().map(Vec::len).sum())?;
+        Ok(asked)
     })
     .await?;
     let mut running = Vec::new();
-    for request in std::mem::take(&mut completion.requests) {
+    for request in asked.ask {
         running.push(state.submit(request, &record));
     }
     // All are taken up, before the first one has begun.
     for (at, running) in running.iter_mut().enumerate().rev() {
-        running.ready(completion.streams && at == 0).await?;
+        running.ready(asked.streams && at == 0).await?;
     }
-    let unknown = std::mem::take(&mut completion.unknown);
-    let head = Head::new("cmpl-", &completion.model, state.backend.facts());
-    let response = if completion.streams {
-        stream(state, completion, running, head)
+    let head = Head::new("cmpl-", &asked.model, state.backend.facts());
+    let response = if asked.streams {
+        stream(state, asked.shows, running, head)
     } else {
-        whole(&state, &completion, running, &head).await?
+        whole(&state, &asked.shows, running, &head).await?
     };
-    Ok(reply::with_warnings(response, &unknown))
+    Ok(reply::with_warnings(response, &asked.unknown))
 }
 
 /// Tokens with their logarithms, as the API lists them.
@@ -123,7 +122,7 @@ impl Draft {
     pub fn choice(
         self,
         facts: &Facts,
-        completion: &Completion,
+        completion: &Shows,
         index: usize,
         answer: &Answer,
     ) -> Result<Value, ApiError> {
@@ -155,7 +154,7 @@ impl Draft {
     }
 }
 
-impl Completion {
+impl Shows {
     /// Tokens of an answer that were asked for.
     pub fn made<'a>(&self, answer: &'a Answer) -> &'a [u32] {
         if self.only_prompt { &[] } else { &answer.tokens }
@@ -185,7 +184,7 @@ impl Completion {
 /// Waits for all answers.
 async fn whole(
     state: &State,
-    completion: &Completion,
+    completion: &Shows,
     running: Vec<Running>,
     head: &Head,
 ) -> Result<Response, ApiError> {
@@ -208,7 +207,7 @@ async fn whole(
 }
 
 /// Answers in pieces, as they come.
-fn stream(state: Arc<State>, completion: Completion, running: Vec<Running>, head: Head) -> Response {
+fn stream(state: Arc<State>, completion: Shows, running: Vec<Running>, head: Head) -> Response {
     let (stream, response) = Stream::new();
     tokio::spawn(async move {
         let completion = Arc::new(completion);
@@ -243,7 +242,7 @@ fn stream(state: Arc<State>, completion: Completion, running: Vec<Running>, head
 /// One of the answers of a stream.
 struct Part {
     state: Arc<State>,
-    completion: Arc<Completion>,
+    completion: Arc<Shows>,
     head: Head,
     stream: Stream,
     index: usize,

@@ -3,7 +3,7 @@
 use super::aborts::{Aborts, Entry};
 use super::control::caller;
 use super::part::{Item, Part, accepted};
-use super::request::Asked;
+use super::request;
 use super::response::{check_size, merge};
 use super::status;
 use crate::error::ApiError;
@@ -64,32 +64,31 @@ impl Inference {
         if let Some(record) = &record {
             record.client(&request.request_id);
         }
-        let mut asked = reply::blocking(move || {
+        let asked = reply::blocking(move || {
             let within = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let asked = Asked::read(&worker, &caller, request, streams, within)?;
-            worker.charge(&caller, asked.prompt.len())?;
+            let asked = request::read(&worker, &caller, request, streams, within)?;
+            worker.charge(&caller, asked.ask[0].prompt.len())?;
             Ok(asked)
         })
         .await?;
-        let requests = std::mem::take(&mut asked.requests);
+        // All sequences have one prompt, which the first one tells of.
+        let mut prompt = Some(asked.ask[0].prompt.clone());
         let mut all: Vec<_> =
-            requests.into_iter().map(|request| self.state.submit(request, &record)).collect();
+            asked.ask.into_iter().map(|request| self.state.submit(request, &record)).collect();
         for running in &mut all {
             accepted(running).await?;
         }
         let (sender, receiver) = unbounded_channel();
         let (told, _) = watch::channel(false);
-        let (shows, stop_ids) = (Arc::new(asked.shows), Arc::<[u32]>::from(asked.stop_ids));
+        let shows = Arc::new(asked.shows);
         let left = all.len();
         let mut tasks = JoinSet::new();
-        let mut prompt = Some(asked.prompt);
         for (running, index) in all.into_iter().zip(0..) {
             let part = Part {
                 state: self.state.clone(),
                 shows: shows.clone(),
                 index,
                 prompt: prompt.take(),
-                stop_ids: stop_ids.clone(),
                 has_deadline: deadline.is_some(),
                 aborted: entry.aborted.clone(),
                 told: told.clone(),
@@ -101,8 +100,8 @@ impl Inference {
         let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
         let responses = Responses { receiver, tasks, deadline, left, record, _entry: entry };
         let mut metadata = MetadataMap::new();
-        if !asked.passed_over.is_empty()
-            && let Ok(names) = MetadataValue::try_from(asked.passed_over.join(", "))
+        if !asked.unknown.is_empty()
+            && let Ok(names) = MetadataValue::try_from(asked.unknown.join(", "))
         {
             metadata.insert("x-kernmill-unknown-fields", names);
         }

@@ -24,8 +24,6 @@ pub struct Part {
     pub index: u32,
     /// The prompt, for the sequence that tells of it, until it has.
     pub prompt: Option<Vec<u32>>,
-    /// Tokens that end the sequence and are no part of it.
-    pub stop_ids: Arc<[u32]>,
     /// Whether the client gave the call a time.
     pub has_deadline: bool,
     /// Whether the call is aborted.
@@ -63,7 +61,7 @@ impl Part {
             };
             match event {
                 Some(Event::Token(token)) => {
-                    if !self.stop_ids.contains(&token.id) {
+                    if !self.shows.stop_ids.contains(&token.id) {
                         made += 1;
                         self.shows.add(&mut piece, token.id, token.logprobs.as_ref());
                     }

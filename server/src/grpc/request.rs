@@ -2,6 +2,7 @@
 //! by the same code.
 
 use super::response::Shows;
+use crate::asked::Asked;
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::turn::{held_to, tokenizer};
@@ -28,97 +29,81 @@ use vllm_proto::{CandidateTokens, DecodingParameters, GenerateRequest, RandomSam
 /// Tokens that are generated where a request says no number, by the protocol.
 const NEW_TOKENS: u32 = 20;
 
-/// A request that was read.
-pub struct Asked {
-    /// Ids of the prompt.
-    pub prompt: Vec<u32>,
-    /// For each sequence.
-    pub requests: Vec<Request>,
-    /// What the responses have.
-    pub shows: Shows,
-    /// Tokens that end a sequence and are no part of it.
-    pub stop_ids: Vec<u32>,
-    /// Fields that change nothing here.
-    pub passed_over: Vec<&'static str>,
-}
-
-impl Asked {
-    /// Reads a request. What is left of the client's time is `within`.
-    ///
-    /// # Errors
-    /// When a field is wrong, or asks for something that is not served.
-    pub fn read(
-        state: &State,
-        caller: &Caller,
-        request: GenerateRequest,
-        streams: bool,
-        within: Option<Duration>,
-    ) -> Result<Asked, ApiError> {
-        refuse(&request)?;
-        let facts = state.backend.facts();
-        let scope = state.scope(caller);
-        let adapters = adapters(&scope, &request)?;
-        let prompt = prompt(facts, &request)?;
-        let sampling = request.sampling.unwrap_or_default();
-        let decoding = request.decoding.unwrap_or_default();
-        let stopping = request.stopping.unwrap_or_default();
-        let options = request.response.unwrap_or_default();
-        let kv = request.kv.unwrap_or_default();
-        let n = sampling.num_sequences.max(1);
-        if u64::from(n) > limits::ANSWERS || (n > 1 && !streams) {
-            let most = if streams { limits::ANSWERS } else { 1 };
-            let message = format!(
-                "`sampling.num_sequences` is {n}, expected at most {most}: a stream has up to {}, a single response one",
-                limits::ANSWERS
-            );
-            return Err(ApiError::field("sampling.num_sequences", message));
-        }
-        let sampler = sampler(request.temperature, &sampling, &decoding, facts.vocab)?;
-        let max_tokens = max_tokens(&stopping, prompt.len(), facts.context)?;
-        let shows = Shows {
-            prompt_ids: options.prompt_token_ids,
-            prompt_logprobs: options.prompt_logprobs,
-            prompt_top: top("response.prompt_candidates", options.prompt_candidates)?,
-            text: options.output_text.unwrap_or(true),
-            ids: options.output_token_ids,
-            logprobs: options.output_logprobs,
-            top: top("response.output_candidates", options.output_candidates)?,
-            stop_strings: stopping.include_stop_strings,
-        };
-        let stop = json!({ "stop_strings": stopping.stop_strings });
-        let stop = sampling::stops_of(&mut Fields::of(&Shape::Anything, stop, "")?, "stop_strings")?;
-        let stop_tokens = stop_tokens(facts, &stopping)?;
-        let tokenizer = tokenizer(facts)?;
-        // The text of a special token stops where the token comes.
-        let specials = stop.iter().filter_map(|stop| tokenizer.special_token_id(stop));
-        let stop_ids = stop_tokens.iter().copied().chain(specials).collect();
-        let rule = rule(state.config.grammars, &decoding)?;
-        let mut requests = Vec::new();
-        for at in 0..n {
-            let mut sampler = sampler.clone();
-            sampler.seed = sampler.seed.map(|seed| seed.wrapping_add(u64::from(at)));
-            requests.push(Request {
-                constraint: constraint(facts, rule.as_ref(), &stopping, &stop_tokens)?,
-                sampler,
-                logprobs: shows.listed(),
-                // The first sequence tells of the prompt.
-                scores_prompt: shows.scores_prompt() && at == 0,
-                stop: stop.clone(),
-                stop_tokens: stop_tokens.clone(),
-                shows_special: !options.skip_special_tokens.unwrap_or(true),
-                adapters: adapters.clone(),
-                tenant: caller.tenant,
-                salt: salt(kv.bypass_prefix_cache, &kv.cache_salt),
-                // The protocol's least number comes first.
-                priority: request.priority.saturating_neg().clamp(-4, 4),
-                within: state.config.longest_answer.into_iter().chain(within).min(),
-                ..Request::greedy(prompt.clone(), max_tokens)
-            });
-        }
-        let session = request.session_id.filter(|session| !session.is_empty());
-        let passed_over = session.map(|_| "session_id").into_iter().collect();
-        Ok(Asked { prompt, requests, shows, stop_ids, passed_over })
+/// Reads a request, for each sequence. What is left of the client's time is `within`.
+///
+/// # Errors
+/// When a field is wrong, or asks for something that is not served.
+pub fn read(
+    state: &State,
+    caller: &Caller,
+    request: GenerateRequest,
+    streams: bool,
+    within: Option<Duration>,
+) -> Result<Asked<Vec<Request>, Shows>, ApiError> {
+    refuse(&request)?;
+    let facts = state.backend.facts();
+    let scope = state.scope(caller);
+    let (model, adapters) = model(&scope, &request)?;
+    let prompt = prompt(facts, &request)?;
+    let sampling = request.sampling.unwrap_or_default();
+    let decoding = request.decoding.unwrap_or_default();
+    let stopping = request.stopping.unwrap_or_default();
+    let options = request.response.unwrap_or_default();
+    let kv = request.kv.unwrap_or_default();
+    let n = sampling.num_sequences.max(1);
+    if u64::from(n) > limits::ANSWERS || (n > 1 && !streams) {
+        let most = if streams { limits::ANSWERS } else { 1 };
+        let message = format!(
+            "`sampling.num_sequences` is {n}, expected at most {most}: a stream has up to {}, a single response one",
+            limits::ANSWERS
+        );
+        return Err(ApiError::field("sampling.num_sequences", message));
     }
+    let sampler = sampler(request.temperature, &sampling, &decoding, facts.vocab)?;
+    let max_tokens = max_tokens(&stopping, prompt.len(), facts.context)?;
+    let stop = json!({ "stop_strings": stopping.stop_strings });
+    let stop = sampling::stops_of(&mut Fields::of(&Shape::Anything, stop, "")?, "stop_strings")?;
+    let stop_tokens = stop_tokens(facts, &stopping)?;
+    let tokenizer = tokenizer(facts)?;
+    // The text of a special token stops where the token comes.
+    let specials = stop.iter().filter_map(|stop| tokenizer.special_token_id(stop));
+    let shows = Shows {
+        prompt_ids: options.prompt_token_ids,
+        prompt_logprobs: options.prompt_logprobs,
+        prompt_top: top("response.prompt_candidates", options.prompt_candidates)?,
+        text: options.output_text.unwrap_or(true),
+        ids: options.output_token_ids,
+        logprobs: options.output_logprobs,
+        top: top("response.output_candidates", options.output_candidates)?,
+        stop_strings: stopping.include_stop_strings,
+        stop_ids: stop_tokens.iter().copied().chain(specials).collect(),
+    };
+    let rule = rule(state.config.grammars, &decoding)?;
+    let mut requests = Vec::new();
+    for at in 0..n {
+        let mut sampler = sampler.clone();
+        sampler.seed = sampler.seed.map(|seed| seed.wrapping_add(u64::from(at)));
+        requests.push(Request {
+            constraint: constraint(facts, rule.as_ref(), &stopping, &stop_tokens)?,
+            sampler,
+            logprobs: shows.listed(),
+            // The first sequence tells of the prompt.
+            scores_prompt: shows.scores_prompt() && at == 0,
+            stop: stop.clone(),
+            stop_tokens: stop_tokens.clone(),
+            shows_special: !options.skip_special_tokens.unwrap_or(true),
+            salt: salt(kv.bypass_prefix_cache, &kv.cache_salt),
+            // The protocol's least number comes first.
+            priority: request.priority.saturating_neg().clamp(-4, 4),
+            within: state.config.longest_answer.into_iter().chain(within).min(),
+            prompt: prompt.clone(),
+            max_tokens,
+            ..scope.usual(adapters.clone())
+        });
+    }
+    let session = request.session_id.filter(|session| !session.is_empty());
+    let unknown = session.map(|_| "session_id".to_owned()).into_iter().collect();
+    Ok(Asked { ask: requests, shows, model, streams, unknown })
 }
 
 /// Refuses what the protocol has and kernmill has not.
@@ -157,8 +142,8 @@ fn refuse(request: &GenerateRequest) -> Result<(), ApiError> {
     }
 }
 
-/// The adapters that a request names. No name is that of the model.
-fn adapters(scope: &Scope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterUse>, ApiError> {
+/// The model and the adapters that a request names. No name is that of the model.
+fn model(scope: &Scope<'_>, request: &GenerateRequest) -> Result<(String, Vec<AdapterUse>), ApiError> {
     let named = Some(&request.model).filter(|name| !name.is_empty()).unwrap_or(&scope.facts.model);
     let adapter = &request.lora_name;
     if !adapter.is_empty() && scope.adapter(adapter).is_none() {
@@ -168,8 +153,7 @@ fn adapters(scope: &Scope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterU
         return Err(ApiError::not_found(what));
     }
     let mut fields = Fields::of(&MODEL, json!({ "model": named, "lora_path": adapter }), "")?;
-    let (_, adapters) = scope.model(&mut fields).map_err(|error| error.renamed("lora_path", "lora_name"))?;
-    Ok(adapters)
+    scope.model(&mut fields).map_err(|error| error.renamed("lora_path", "lora_name"))
 }
 
 /// Ids of the prompt. If it is to be cut, its end is kept.

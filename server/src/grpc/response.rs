@@ -29,6 +29,8 @@ pub struct Shows {
     pub top: Option<u32>,
     /// Whether the text has the stop string that ends it.
     pub stop_strings: bool,
+    /// Tokens that end a sequence and are no part of it.
+    pub stop_ids: Vec<u32>,
 }
 
 impl Shows {

@@ -1,20 +1,20 @@
 //! A request to `/api/chat` or `/api/generate`.
 
 use super::messages::{self, IMAGES, MESSAGE, no_images};
-use crate::chat::request::class;
+use crate::asked::Asked;
 use crate::chat::tools::{CUSTOM, FUNCTION, Tools, tools};
-use crate::chat::turn::{Ask, Prepared};
+use crate::chat::turn::Ask;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, is, like, list, number, object, passed, text, whole};
 use crate::form::Wanted;
 use crate::limits;
 use crate::sampling::{self, DRAWN, STOPS};
-use crate::scope::Scope;
-use kernmill_chat::{Conversation, Effort, Item, ToolChoice};
+use crate::scope::{Scope, class};
+use kernmill_chat::{Conversation, Effort, Item, TurnOptions};
 use kernmill_runtime::AdapterUse;
+use kernmill_serve::Request;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields of a request to `/api/chat`.
 pub const CHAT: Shape = object(&[
@@ -89,107 +89,65 @@ pub enum Route {
     Generate,
 }
 
-/// A request that was read.
-pub struct OllamaRequest {
-    /// What is asked of the model; `None` asks whether it is loaded.
-    pub ask: Option<Ask>,
-    /// A prompt that goes to the model as it stands.
-    pub raw: Option<String>,
-    /// Name of the model or adapter, as the answer repeats it.
-    pub model: String,
-    /// Whether the answer comes in lines.
-    pub streams: bool,
-    /// Names of fields that mean nothing here.
-    pub unknown: Vec<String>,
-}
-
 /// The tag of a model's name that means the same as none.
 const LATEST: &str = ":latest";
 
-impl OllamaRequest {
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// When the body is no JSON, or a field is wrong.
-    pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<OllamaRequest, ApiError> {
-        let mut fields = Fields::of_body(if route == Route::Chat { &CHAT } else { &GENERATE }, body)?;
-        let name = fields.text("model")?;
-        let (model, adapters) = model(scope, name)?;
-        let streams = fields.flag("stream")?.unwrap_or(true);
-        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
-        let mut continues = false;
-        let (is_empty, raw) = match route {
-            Route::Chat => {
-                let list = fields.list("messages")?.unwrap_or_default();
-                let is_empty = list.is_empty();
-                continues = messages::read(&mut fields, list, &mut conversation)?;
-                let Tools { tools, customs, .. } = tools(&mut fields)?;
-                if let Some(name) = customs.first() {
-                    let message = format!(
-                        "`tools` has the custom tool `{name}`, expected functions: /v1/chat/completions takes it"
-                    );
-                    return Err(ApiError::field("tools", message));
-                }
-                conversation.tools = tools;
-                (is_empty, None)
+/// Reads the body of a request. One that asks for no text asks whether the model is loaded.
+///
+/// # Errors
+/// When the body is no JSON, or a field is wrong.
+pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<Asked<Option<Ask>>, ApiError> {
+    let mut fields = Fields::of_body(if route == Route::Chat { &CHAT } else { &GENERATE }, body)?;
+    let name = fields.text("model")?;
+    let (model, adapters) = model(scope, name)?;
+    let streams = fields.flag("stream")?.unwrap_or(true);
+    let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
+    let mut continues = false;
+    let (is_empty, raw) = match route {
+        Route::Chat => {
+            let list = fields.list("messages")?.unwrap_or_default();
+            let is_empty = list.is_empty();
+            continues = messages::read(&mut fields, list, &mut conversation)?;
+            let Tools { tools, customs, .. } = tools(&mut fields)?;
+            if let Some(name) = customs.first() {
+                let message = format!(
+                    "`tools` has the custom tool `{name}`, expected functions: /v1/chat/completions takes it"
+                );
+                return Err(ApiError::field("tools", message));
             }
-            Route::Generate => prompt(&mut fields, &mut conversation)?,
-        };
-        conversation.effort = effort(&mut fields)?;
-        let wanted = format(&mut fields)?;
-        conversation.format = wanted.schema;
-        let logprobs = fields.flag("logprobs")?.unwrap_or(false);
-        let top = fields.whole("top_logprobs")?;
-        if top.is_some() && !logprobs {
-            return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
+            conversation.tools = tools;
+            (is_empty, None)
         }
-        let options = fields.take("options").unwrap_or_else(|| json!({}));
-        let mut options = fields.within("options", options)?;
-        let ask = Ask {
-            known: BTreeMap::new(),
-            customs: BTreeSet::new(),
-            choice: ToolChoice::Auto,
-            allowed: None,
-            one_call: false,
-            continues,
-            form: None,
-            form_field: wanted.field,
-            drafts: true,
-            prediction: None,
-            max_tokens: max_tokens(&mut options)?,
-            param: if route == Route::Chat { "messages" } else { "prompt" },
-            sampler: {
-                // By the API, -1 is a fresh seed.
-                options.pass_over_if("seed", |value| value.as_i64() == Some(-1));
-                sampling::sampler_with(&mut options, scope.facts.vocab, "repeat_penalty")?
-            },
-            stop: sampling::stops(&mut options)?,
-            stop_tokens: Vec::new(),
-            logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
-            adapters,
-            tenant: scope.tenant,
-            // The API has no field for one.
-            salt: [0; 16],
-            class: class(&mut fields)?,
-            within: scope.within,
-            conversation,
-        };
-        Ok(OllamaRequest { ask: (!is_empty).then_some(ask), raw, model, streams, unknown: fields.rest() })
+        Route::Generate => prompt(&mut fields, &mut conversation)?,
+    };
+    conversation.effort = effort(&mut fields)?;
+    let wanted = format(&mut fields)?;
+    conversation.format = wanted.schema;
+    let logprobs = fields.flag("logprobs")?.unwrap_or(false);
+    let top = fields.whole("top_logprobs")?;
+    if top.is_some() && !logprobs {
+        return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
     }
-
-    /// The turn that is asked for, if one is.
-    ///
-    /// # Errors
-    /// As [`Prepared::new`].
-    pub fn prepare(&self, scope: &Scope<'_>) -> Result<Option<Prepared>, ApiError> {
-        let Some(ask) = self.ask.clone() else { return Ok(None) };
-        let param = ask.param;
-        let prepared = match &self.raw {
-            Some(text) => Prepared::raw(scope.facts, text, ask),
-            None => Prepared::new(scope.facts, ask),
-        };
-        prepared.map(Some).map_err(|error| error.renamed("messages", param))
-    }
+    let options = fields.take("options").unwrap_or_else(|| json!({}));
+    let mut options = fields.within("options", options)?;
+    // By the API, -1 is a fresh seed.
+    options.pass_over_if("seed", |value| value.as_i64() == Some(-1));
+    let request = Request {
+        sampler: sampling::sampler_with(&mut options, scope.facts.vocab, "repeat_penalty")?,
+        logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
+        class: class(&mut fields)?,
+        ..scope.usual(adapters)
+    };
+    let stop = sampling::stops(&mut options)?;
+    let param = if route == Route::Chat { "messages" } else { "prompt" };
+    let ask = Ask {
+        wishes: TurnOptions { continues, stop, ..TurnOptions::default() },
+        form_field: wanted.field,
+        max_tokens: max_tokens(&mut options)?,
+        raw,
+        ..Ask::new(conversation, param, request)
+    };
+    Ok(Asked { ask: (!is_empty).then_some(ask), shows: (), model, streams, unknown: fields.rest() })
 }
 
 /// The model that is asked for: its name as the request has it, and the adapters that it stands for. A name

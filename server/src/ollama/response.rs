@@ -1,10 +1,10 @@
 //! Answers of `/api/chat` and `/api/generate`, whole or in lines.
 
 use super::events::Answer;
-use super::request::{OllamaRequest, Route};
+use super::request::{self, Route};
 use crate::caller::Caller;
 use crate::chat::pieces::Piece;
-use crate::chat::turn::Turn;
+use crate::chat::turn::{Prepared, Turn};
 use crate::error::ApiError;
 use crate::reply::{self, Stream};
 use crate::state::State;
@@ -36,9 +36,9 @@ async fn respond(
     let record = caller.record.clone();
     let worker = state.clone();
     let (request, prepared) = reply::blocking(move || {
-        let scope = worker.scope(&caller);
-        let request = OllamaRequest::read(&scope, route, &body)?;
-        let prepared = request.prepare(&scope)?;
+        let request = request::read(&worker.scope(&caller), route, &body)?;
+        let facts = worker.backend.facts();
+        let prepared = request.ask.clone().map(|ask| Prepared::new(facts, ask)).transpose()?;
         if let Some(prepared) = &prepared {
             worker.charge(&caller, prepared.prompt_tokens())?;
         }

@@ -3,10 +3,11 @@
 use super::calls;
 use super::store::Generated;
 use super::tools::{Declared, NAME, TOOL};
+use crate::asked::Asked;
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::chat::messages::{self, ARGUMENTS, CONTENT};
-use crate::chat::request::{EFFORT, class};
+use crate::chat::request::EFFORT;
 use crate::chat::tools::{CHOICE, tool_choice};
 use crate::chat::turn::{Ask, tokenizer};
 use crate::error::ApiError;
@@ -16,11 +17,11 @@ use crate::form::{FORMAT, FORMS, Own, Wanted};
 use crate::ids;
 use crate::limits;
 use crate::sampling::{self, SAMPLING, VLLM};
-use crate::scope::{MODEL, salt};
+use crate::scope::MODEL;
 use crate::state::State;
-use kernmill_chat::{Conversation, Effort, Item, Part};
+use kernmill_chat::{Conversation, Effort, Item, Part, TurnOptions};
 use kernmill_runtime::SamplerParams;
-use kernmill_serve::Class;
+use kernmill_serve::{Class, Request};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -80,10 +81,8 @@ const ITEM: Shape = object(&[
 ])
 .named("InputItem", &[]);
 
-/// A request that was read.
-pub struct ResponsesRequest {
-    /// What is asked of the model.
-    pub ask: Ask,
+/// What a response shows, and what is kept of it.
+pub struct Shows {
     /// Fields that the response repeats.
     pub echo: Map<String, Value>,
     /// Items that the request brought along, each with an id.
@@ -94,123 +93,93 @@ pub struct ResponsesRequest {
     pub generated: Generated,
     /// Functions in namespaces by the names that the model is told: their namespaces and names.
     pub spaces: BTreeMap<String, [String; 2]>,
-    /// Whether the answer comes in pieces.
-    pub streams: bool,
     /// Whether the response can be asked for again.
     pub stores: bool,
     /// Whether items of reasoning bring their ids along.
     pub seals: bool,
-    /// Names of fields that mean nothing here.
-    pub unknown: Vec<String>,
 }
 
-impl ResponsesRequest {
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// When the body is no JSON, a field is wrong, or the previous response is not there.
-    pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ResponsesRequest, ApiError> {
-        let scope = state.scope(caller);
-        let mut fields = Fields::of_body(&RESPONSES, body)?;
-        let (model, adapters) = scope.model(&mut fields)?;
-        refuse(&mut fields)?;
-        let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
-        let previous = fields.text("previous_response_id")?;
-        let mut generated = Generated::new();
-        if let Some(id) = &previous {
-            let stored = state.responses.get(caller.tenant, id);
-            let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
-            conversation.items.extend(stored.items.iter().cloned());
-            generated.extend(stored.generated.iter().cloned());
-        }
-        let (input, sealed) = Reading { state, caller }.items(&mut fields, &mut conversation)?;
-        generated.extend(sealed);
-        let said = conversation.items.clone();
-        let instructions = fields.text("instructions")?;
-        if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
-            conversation.items.insert(0, Item::Instructions(text));
-        }
-        let Declared { tools, customs, shown: shown_tools, spaces } = Declared::take(&mut fields)?;
-        conversation.tools = tools;
-        let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
-        let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
-        let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
-        let text = form(&mut fields, &mut wanted)?;
-        fields.refuse()?;
-        conversation.format = wanted.schema;
-        conversation.effort = effort(&mut fields)?;
-        let max_tokens = fields.whole("max_output_tokens")?;
-        let class = class(&mut fields)?;
-        let sampler = sampling::sampler(&mut fields, scope.facts.vocab)?;
-        let streams = fields.flag("stream")?.unwrap_or(false);
-        let stores = fields.flag("store")?.unwrap_or(true);
-        let metadata = fields.take("metadata").unwrap_or_else(|| json!({}));
-        if !metadata.is_object() {
-            return Err(fields.wrong("metadata", &metadata, "an object"));
-        }
-        let is_parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
-        let mut echo = Map::new();
-        let mut put = |name: &str, value: Value| drop(echo.insert(name.to_owned(), value));
-        put("background", json!(false));
-        put("instructions", json!(instructions));
-        put("max_output_tokens", json!(max_tokens));
-        put("max_tool_calls", Value::Null);
-        put("metadata", metadata);
-        put("model", json!(model));
-        put("parallel_tool_calls", json!(is_parallel));
-        put("previous_response_id", json!(previous));
-        put("prompt_cache_key", json!(fields.text("prompt_cache_key")?));
-        put("reasoning", json!({ "effort": conversation.effort.name(), "summary": null }));
-        put("safety_identifier", json!(fields.text("safety_identifier")?));
-        put("service_tier", json!(if class == Class::Batch { "flex" } else { "default" }));
-        put("store", json!(stores));
-        put_sampler(&mut put, &sampler);
-        put("text", text);
-        put("tool_choice", shown_choice);
-        put("tools", json!(shown_tools));
-        put("top_logprobs", json!(0));
-        put("truncation", json!("disabled"));
-        put("user", json!(fields.text("user")?));
-        let seals = includes_seals(&mut fields)?;
-        let known =
-            known(scope.facts, &conversation, &generated, instructions.is_some_and(|text| !text.is_empty()))?;
-        let ask = Ask {
-            known,
-            customs,
-            choice,
-            allowed,
-            one_call: !is_parallel,
-            continues: false,
-            form: wanted.text,
-            form_field: wanted.field,
-            drafts,
-            prediction: None,
-            max_tokens: max_tokens.map(|tokens| tokens as u32),
-            param: "input",
-            sampler,
-            stop: Vec::new(),
-            stop_tokens: sampling::stop_tokens(&mut fields, scope.facts.vocab)?,
-            logprobs: None,
-            adapters,
-            tenant: caller.tenant,
-            salt: salt(&mut fields)?,
-            class,
-            within: scope.within,
-            conversation,
-        };
-        Ok(ResponsesRequest {
-            ask,
-            echo,
-            input,
-            said,
-            generated,
-            spaces,
-            streams,
-            stores,
-            seals,
-            unknown: fields.rest(),
-        })
+/// Reads the body of a request.
+///
+/// # Errors
+/// When the body is no JSON, a field is wrong, or the previous response is not there.
+pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked<Ask, Shows>, ApiError> {
+    let scope = state.scope(caller);
+    let mut fields = Fields::of_body(&RESPONSES, body)?;
+    let (model, adapters) = scope.model(&mut fields)?;
+    refuse(&mut fields)?;
+    let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
+    let previous = fields.text("previous_response_id")?;
+    let mut generated = Generated::new();
+    if let Some(id) = &previous {
+        let stored = state.responses.get(caller.tenant, id);
+        let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
+        conversation.items.extend(stored.items.iter().cloned());
+        generated.extend(stored.generated.iter().cloned());
     }
+    let (input, sealed) = Reading { state, caller }.items(&mut fields, &mut conversation)?;
+    generated.extend(sealed);
+    let said = conversation.items.clone();
+    let instructions = fields.text("instructions")?;
+    if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
+        conversation.items.insert(0, Item::Instructions(text));
+    }
+    let Declared { tools, customs, shown: shown_tools, spaces } = Declared::take(&mut fields)?;
+    conversation.tools = tools;
+    let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
+    let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
+    let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
+    let text = form(&mut fields, &mut wanted)?;
+    fields.refuse()?;
+    conversation.format = wanted.schema;
+    conversation.effort = effort(&mut fields)?;
+    let max_tokens = fields.whole("max_output_tokens")?;
+    let request = scope.request(&mut fields, adapters)?;
+    let streams = fields.flag("stream")?.unwrap_or(false);
+    let stores = fields.flag("store")?.unwrap_or(true);
+    let metadata = fields.take("metadata").unwrap_or_else(|| json!({}));
+    if !metadata.is_object() {
+        return Err(fields.wrong("metadata", &metadata, "an object"));
+    }
+    let is_parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
+    let mut echo = Map::new();
+    let mut put = |name: &str, value: Value| drop(echo.insert(name.to_owned(), value));
+    put("background", json!(false));
+    put("instructions", json!(instructions));
+    put("max_output_tokens", json!(max_tokens));
+    put("max_tool_calls", Value::Null);
+    put("metadata", metadata);
+    put("model", json!(model));
+    put("parallel_tool_calls", json!(is_parallel));
+    put("previous_response_id", json!(previous));
+    put("prompt_cache_key", json!(fields.text("prompt_cache_key")?));
+    put("reasoning", json!({ "effort": conversation.effort.name(), "summary": null }));
+    put("safety_identifier", json!(fields.text("safety_identifier")?));
+    put("service_tier", json!(if request.class == Class::Batch { "flex" } else { "default" }));
+    put("store", json!(stores));
+    put_sampler(&mut put, &request.sampler);
+    put("text", text);
+    put("tool_choice", shown_choice);
+    put("tools", json!(shown_tools));
+    put("top_logprobs", json!(0));
+    put("truncation", json!("disabled"));
+    put("user", json!(fields.text("user")?));
+    let seals = includes_seals(&mut fields)?;
+    let known =
+        known(scope.facts, &conversation, &generated, instructions.is_some_and(|text| !text.is_empty()))?;
+    let stop_tokens = sampling::stop_tokens(&mut fields, scope.facts.vocab)?;
+    let wishes =
+        TurnOptions { choice, allowed, one_call: !is_parallel, form: wanted.text, ..TurnOptions::default() };
+    let ask = Ask {
+        known,
+        customs,
+        wishes,
+        form_field: wanted.field,
+        max_tokens: max_tokens.map(|tokens| tokens as u32),
+        ..Ask::new(conversation, "input", Request { stop_tokens, drafts, ..request })
+    };
+    let shows = Shows { echo, input, said, generated, spaces, stores, seals };
+    Ok(Asked { ask, shows, model, streams, unknown: fields.rest() })
 }
 
 fn put_sampler(put: &mut impl FnMut(&str, Value), sampler: &SamplerParams) {

@@ -1,11 +1,11 @@
 //! Answers of `/v1/responses`, whole or in events.
 
 use super::events::{Events, usage};
-use super::request::ResponsesRequest;
+use super::request::{self, Shows};
 use super::store::{Generated, Stored};
 use crate::caller::Caller;
 use crate::chat::pieces::Piece;
-use crate::chat::turn::{Ask, Prepared, Turn};
+use crate::chat::turn::{Prepared, Turn};
 use crate::error::ApiError;
 use crate::ids;
 use crate::reply::{self, Stream};
@@ -29,21 +29,20 @@ pub async fn answer(
     let worker = state.clone();
     let tenant = caller.tenant;
     let (request, prepared) = reply::blocking(move || {
-        let request = ResponsesRequest::read(&worker, &caller, &body)?;
-        let prepared = prepare(&worker, request.ask.clone())?;
+        let request = request::read(&worker, &caller, &body)?;
+        let prepared = Prepared::new(worker.backend.facts(), request.ask.clone())?;
         worker.charge(&caller, prepared.prompt_tokens())?;
         Ok((request, prepared))
     })
     .await?;
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     turn.ready(request.streams).await?;
-    let mut events =
-        Events::new(request.echo, request.ask.conversation.effort.name(), is_open).spaced(request.spaces);
-    if request.seals {
+    let Shows { echo, input, said, generated, spaces, stores, seals } = request.shows;
+    let mut events = Events::new(echo, request.ask.conversation.effort.name(), is_open).spaced(spaces);
+    if seals {
         events = events.sealed(state.clone(), tenant);
     }
-    let (input, said, generated) = (request.input, request.said, request.generated);
-    let kept = request.stores.then_some(Kept { tenant, input, said, generated });
+    let kept = stores.then_some(Kept { tenant, input, said, generated });
     let response = if request.streams {
         let (stream, response) = Stream::new();
         tokio::spawn(run(state, turn, events, stream, kept));
@@ -60,8 +59,8 @@ pub async fn answer(
 /// When the request is wrong.
 pub async fn count(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let prepared = reply::blocking(move || {
-        let request = ResponsesRequest::read(&state, &caller, &body)?;
-        prepare(&state, request.ask)
+        let request = request::read(&state, &caller, &body)?;
+        Prepared::new(state.backend.facts(), request.ask)
     })
     .await?;
     let count = prepared.prompt_tokens();
@@ -82,14 +81,14 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
     let record = caller.record.clone();
     let (worker, tenant) = (state.clone(), caller.tenant);
     let (input, unknown, prepared) = reply::blocking(move || {
-        let mut request = ResponsesRequest::read(&worker, &caller, &body)?;
+        let mut request = request::read(&worker, &caller, &body)?;
         let ask = &mut request.ask;
         ask.conversation.items.push(Item::User { name: None, text: COMPACT.to_owned() });
-        (ask.conversation.tools, ask.conversation.format, ask.form) = (Vec::new(), None, None);
-        ask.choice = ToolChoice::None;
-        let prepared = prepare(&worker, request.ask)?;
+        (ask.conversation.tools, ask.conversation.format) = (Vec::new(), None);
+        (ask.wishes.form, ask.wishes.choice) = (None, ToolChoice::None);
+        let prepared = Prepared::new(worker.backend.facts(), request.ask)?;
         worker.charge(&caller, prepared.prompt_tokens())?;
-        Ok((request.input, request.unknown, prepared))
+        Ok((request.shows.input, request.unknown, prepared))
     })
     .await?;
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
@@ -128,11 +127,6 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
 
 /// Messages that stand before a summary at most.
 const KEPT: usize = 4;
-
-fn prepare(state: &State, ask: Ask) -> Result<Prepared, ApiError> {
-    let prepared = Prepared::new(state.backend.facts(), ask);
-    prepared.map_err(|error| error.renamed("messages", "input"))
-}
 
 /// What is stored besides the answer.
 struct Kept {
