@@ -58,11 +58,10 @@ impl Explain {
         self.emit.check(None)?;
         self.html.as_deref().map_or(Ok(()), output::check)?;
         let code = self.html.is_some() || self.all && self.json;
-        let observer = Terminal::observer(self.compile.quiet);
         let machine = self.machine.read()?;
         let machine = machine.as_ref();
         let target = |preset: Preset| target_on(self.target, explicit.has("target"), machine, preset);
-        let level = |preset| target(preset).level(preset, &*observer);
+        let level = |preset| target(preset).level(preset, &*Terminal::observer(self.compile.quiet));
         let early = !self.emit.emit.is_empty() && self.emit.needs_no_compiler();
         let is_native = target(self.compile.preset) == Target::Native;
         let compile_args = self.compile.clone().tuned(is_native, machine);
@@ -82,7 +81,7 @@ impl Explain {
                 Subject::of_source(&files, &options, self.compile.chunk(), &level, early)?
             }
         };
-        let Subject { source, graph, mut options, assumed } = subject;
+        let Subject { source, graph, mut options, assumed, stored } = subject;
         options.iter_mut().for_each(|options| options.keep_clif |= code);
         let compiled = options.filter(|_| !early).map(|options| compile(&graph, &options));
         let compiled = compiled.transpose().map_err(Error::from)?;
@@ -90,8 +89,8 @@ impl Explain {
         self.emit.write(None, &|stage| stages.contents(stage))?;
         let Some(compiled) = &compiled else { return Ok(()) };
         if self.emit.emit.is_empty() {
-            let explained =
-                Explained::new(&graph, compiled, How { machine, context: self.context, assumed })?;
+            let how = How { machine, context: self.context, assumed, stored };
+            let explained = Explained::new(&graph, compiled, how)?;
             match &self.html {
                 Some(path) => {
                     let page = page(&version::report(SCHEMA, explained.json()));

@@ -114,8 +114,7 @@ impl Compile {
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
         let templates = given_or(self.chat_template.as_deref(), &model.chat_templates)?;
-        let observer = self.observer();
-        model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| observer.note(&note));
+        model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| self.observer().note(&note));
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
         let weights = merge.weights(&model)?;
@@ -127,7 +126,7 @@ impl Compile {
             chat_templates: Some(&templates),
             ..self.parts(&compiled, choices.as_ref(), &model.source)
         })?;
-        let note = merge.note(&model, writer.weight_bytes());
+        let note = merge.note(&model, self.compile.preset, writer.weight_bytes());
         let Some(file) = file else {
             return self.show_dry_run(&writer, &compiled, note.into_iter().collect());
         };
