@@ -55,7 +55,8 @@ impl Drop for Bar {
 
 /// A bar over `bytes` bytes of work. Invisible when standard error is not a terminal.
 pub fn bytes(what: &str, bytes: u64, quiet: bool) -> ProgressBar {
-    bar(what, bytes, "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}", quiet)
+    let done = "{decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}";
+    bar(what, bytes, &format!("{{msg}} {{wide_bar}} {done} {{eta}}"), quiet)
 }
 
 /// A bar over `count` pieces of work.

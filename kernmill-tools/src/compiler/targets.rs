@@ -4,6 +4,7 @@ use kernmill::observe::Observer;
 use kernmill::{Result, Target};
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::quant::Preset;
+use kernmill_os::text::size;
 use kernmill_plan::target::Level;
 use std::path::Path;
 
@@ -59,7 +60,7 @@ impl Targets {
 pub fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
     let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
     let gb = bytes as f64 / 1e9;
-    format!("{}: {gb:.3} GB for {names} in {seconds:.1} s ({:.2} GB/s)", path.display(), gb / seconds)
+    format!("{}: {} for {names} in {seconds:.1} s ({:.2} GB/s)", path.display(), size(bytes), gb / seconds)
 }
 
 /// The target itself if the user chose it, or else the best one of `machine`, if it is described.
