@@ -92,8 +92,8 @@ impl AnewArgs {
 /// Where what is compiled is kept.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeptArgs {
-    /// Directory that keeps what is compiled as plans, for the next start; without it, ~/.cache/kernmill/plans
-    /// keeps models of 500 MB and more
+    /// Directory that keeps what is compiled, for the next start, as plans; without it
+    /// ~/.cache/kernmill/plans keeps models of 500 MB and more
     #[arg(long, value_name = "DIR")]
     plan_cache: Option<PathBuf>,
     /// Most that these plans take, 50G in ~/.cache: those used longest ago make way
