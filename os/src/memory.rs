@@ -33,16 +33,6 @@ pub fn free_space(dir: &Path) -> std::io::Result<u64> {
     }
 }
 
-/// Whether nothing that lies where `file` does can be executed: its file system is mounted `noexec`. What
-/// cannot be asked is not held against it.
-pub fn is_no_exec(file: &File) -> bool {
-    // SAFETY: statvfs is plain data, for which all zeros is a value.
-    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the file is open and `stat` is writable; both live through the call.
-    let told = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut stat) } == 0;
-    told && stat.f_flag & libc::ST_NOEXEC != 0
-}
-
 /// Bytes that this process may lock in memory at once (`RLIMIT_MEMLOCK`); `None` when there is no limit for
 /// it, or none that can be read.
 pub fn lock_limit() -> Option<u64> {
@@ -202,19 +192,6 @@ mod tests {
         assert!(free_space(Path::new(".")).expect("it exists") < 1 << 60);
         assert_eq!(free_space(Path::new("/proc")).expect("it exists"), 0);
         assert!(free_space(Path::new("no such directory")).is_err());
-    }
-
-    #[test]
-    fn file_systems_say_whether_anything_is_executed_there() {
-        // What the system says of each file system that has a file to ask about.
-        for path in ["/proc/self/stat", "/proc/version", "/sys/kernel/notes", "/etc/passwd", "/bin/sh"] {
-            let Ok(file) = File::open(path) else { continue };
-            let mounts = proc::text("self/mounts").unwrap_or_default();
-            let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-            let of_path = mount.filter(|mount| Path::new(path).starts_with(mount[1]));
-            let Some(mount) = of_path.max_by_key(|mount| mount[1].len()) else { continue };
-            assert_eq!(is_no_exec(&file), mount[3].split(',').any(|option| option == "noexec"), "{mount:?}");
-        }
     }
 
     #[test]

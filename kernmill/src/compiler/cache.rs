@@ -1,15 +1,16 @@
 //! Compiled models that are kept as plans, so that the next start neither compiles nor packs weights.
 
-use super::compile::{with_writer, write};
+use super::compile::{owner_alone_writes, with_writer, write};
 use super::source::SourceModel;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::plan::PlanModel;
-use kernmill_os::memory::{free_space, is_no_exec};
+use kernmill_os::memory::{available_memory, free_space};
 use kernmill_os::output::NewFile;
 use kernmill_os::text::size;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::target::Level;
+use kernmill_runtime::UntrustedReason;
 use std::fs::{self, DirBuilder, File, FileTimes, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -129,10 +130,7 @@ fn keep(model: &SourceModel, level: Level, path: &Path, options: &Options) -> Re
     let (mode, reserve) = compile.plan_cache_least.map_or((0o777, 0), |_| (0o700, RESERVE));
     DirBuilder::new().recursive(true).mode(mode).create(dir).map_err(Error::write(dir))?;
     let lock = File::open(dir).map_err(Error::write(dir))?;
-    if is_no_exec(&lock) {
-        return Ok(Some(format!("{}: its file system is mounted noexec", dir.display())));
-    }
-    // One process at a time makes room and packs. Others do not wait for it.
+    // One process at a time makes room and packs. The others do not wait for it.
     if let Err(TryLockError::WouldBlock) = lock.try_lock() {
         return Ok(Some(format!("{}: another process writes a plan there", dir.display())));
     }
@@ -140,6 +138,14 @@ fn keep(model: &SourceModel, level: Level, path: &Path, options: &Options) -> Re
     let own = Options { chat_template: None, ..options.clone() };
     with_writer(model, &[level], &own, |writer| {
         let (bytes, limit) = (writer.bytes(), compile.plan_cache_limit);
+        // What does not fit into memory is refused as it is without a cache, and not read from the disk for
+        // every token.
+        let left = available_memory().filter(|left| reserve > 0 && *left < writer.weight_bytes());
+        if let Some(left) = left {
+            let what =
+                format!("{} of weights, but {} of memory are left", size(writer.weight_bytes()), size(left));
+            return Ok(Some(what));
+        }
         let is_limited = reserve > 0 || limit < u64::MAX;
         if is_limited && !make_room(dir, bytes, limit, reserve).map_err(Error::write(dir))? {
             let what = format!("{}: no room for a plan of {}", dir.display(), size(bytes));
@@ -151,6 +157,10 @@ fn keep(model: &SourceModel, level: Level, path: &Path, options: &Options) -> Re
             return Ok(Some(format!("{what}: plans take {} at most{free}", size(limit))));
         }
         let file = NewFile::create_file(path).map_err(Error::write(path))?;
+        owner_alone_writes(file.file()).map_err(Error::write(path))?;
+        if let Some(reason) = UntrustedReason::of(file.file()).map_err(Error::write(path))? {
+            return Ok(Some(format!("{}: {reason}", path.display())));
+        }
         write(model, writer, &own, file).map(|()| None)
     })
 }
@@ -160,7 +170,9 @@ fn keep(model: &SourceModel, level: Level, path: &Path, options: &Options) -> Re
 fn make_room(dir: &Path, bytes: u64, limit: u64, reserve: u64) -> io::Result<bool> {
     let mut plans = Vec::new();
     for entry in fs::read_dir(dir)?.flatten() {
-        let (path, data) = (entry.path(), entry.metadata()?);
+        // Other processes rename what they have written.
+        let Ok(data) = entry.metadata() else { continue };
+        let path = entry.path();
         let name = entry.file_name();
         let name = name.to_str().unwrap_or_default();
         // Nobody but the process that has the lock writes plans of such names.

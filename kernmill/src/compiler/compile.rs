@@ -110,7 +110,7 @@ pub fn write_plan(
 }
 
 /// Whatever the user's umask: code that others could write would not be run.
-fn owner_alone_writes(file: &File) -> std::io::Result<()> {
+pub(super) fn owner_alone_writes(file: &File) -> std::io::Result<()> {
     const OTHERS_WRITE: u32 = 0o022;
     let mut permissions = file.metadata()?.permissions();
     permissions.set_mode(permissions.mode() & !OTHERS_WRITE);

@@ -1,9 +1,10 @@
 //! Whose machine code is run: one's own, and the system's.
 
-use kernmill_os::memory::is_no_exec;
 use kernmill_os::proc;
 use std::fmt;
 use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 /// Why a plan's machine code is not run.
@@ -28,6 +29,16 @@ pub enum UntrustedReason {
     },
     /// The file system is mounted `noexec`.
     NoExec,
+}
+
+impl UntrustedReason {
+    /// Why the machine code of a plan in this open file would not be run; `None` if it would be.
+    ///
+    /// # Errors
+    /// When the system does not say whose the file is.
+    pub fn of(file: &File) -> io::Result<Option<UntrustedReason>> {
+        Ok(distrust(file, &file.metadata()?))
+    }
 }
 
 impl fmt::Display for UntrustedReason {
@@ -113,6 +124,15 @@ fn text(name: &str) -> String {
     proc::text(name).unwrap_or_default()
 }
 
+/// What cannot be asked is not held against the file.
+fn is_no_exec(file: &File) -> bool {
+    // SAFETY: statvfs is plain data, for which all zeros is a value.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the file is open and `stat` is writable; both live through the call.
+    let told = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut stat) } == 0;
+    told && stat.f_flag & libc::ST_NOEXEC != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +160,15 @@ mod tests {
                 rule(Facts { no_exec: true, ..of(owner, user, 0o644) }),
                 Some(UntrustedReason::NoExec)
             );
+        }
+        // What the system says of each file system that has a file to ask about.
+        for path in ["/proc/self/stat", "/proc/version", "/sys/kernel/notes", "/etc/passwd", "/bin/sh"] {
+            let Ok(file) = File::open(path) else { continue };
+            let mounts = text("self/mounts");
+            let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+            let of_path = mount.filter(|mount| std::path::Path::new(path).starts_with(mount[1]));
+            let Some(mount) = of_path.max_by_key(|mount| mount[1].len()) else { continue };
+            assert_eq!(is_no_exec(&file), mount[3].split(',').any(|option| option == "noexec"), "{mount:?}");
         }
     }
 
