@@ -73,7 +73,9 @@ impl Aside {
         }
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template(match unit {
-            Unit::Bytes => "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+            Unit::Bytes => {
+                "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}"
+            }
             Unit::Count => "{msg} {wide_bar} {pos}/{len} {elapsed}",
             Unit::Unknown => "{msg} {spinner} {elapsed}",
         });

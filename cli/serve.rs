@@ -87,7 +87,7 @@ pub struct Serve {
     /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
     #[arg(long, value_name = "K/N")]
     stage: Option<Place>,
-    /// Address of the next stage, HOST:PORT
+    /// Address of the next stage, or the name of one, and its port: HOST:PORT
     #[arg(long, value_name = "ADDRESS", requires = "stage")]
     peer: Option<String>,
     /// File of a secret that all stages share; without it they must be on this machine

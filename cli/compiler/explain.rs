@@ -81,7 +81,7 @@ impl Explain {
                 Subject::of_source(&files, &options, self.compile.chunk(), &level, early)?
             }
         };
-        let Subject { source, graph, mut options, assumed } = subject;
+        let Subject { source, graph, mut options, assumed, stored } = subject;
         options.iter_mut().for_each(|options| options.keep_clif |= code);
         let compiled = options.filter(|_| !early).map(|options| compile(&graph, &options));
         let compiled = compiled.transpose().map_err(Error::from)?;
@@ -89,8 +89,8 @@ impl Explain {
         self.emit.write(None, &|stage| stages.contents(stage))?;
         let Some(compiled) = &compiled else { return Ok(()) };
         if self.emit.emit.is_empty() {
-            let explained =
-                Explained::new(&graph, compiled, How { machine, context: self.context, assumed })?;
+            let how = How { machine, context: self.context, assumed, stored };
+            let explained = Explained::new(&graph, compiled, how)?;
             match &self.html {
                 Some(path) => {
                     let page = page(&version::report(SCHEMA, explained.json()));

@@ -7,7 +7,7 @@ use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::{CompileOptions, DEFAULT_CHUNK};
 use kernmill_tools::machine::{Description, read_machine};
-use kernmill_tools::{FusedSet, KvRequest, Preset, Tuning, fused_set};
+use kernmill_tools::{FusedSet, KvRequest, Preset, Tuning, fused_set, keep_plans, values::size};
 use std::path::PathBuf;
 
 /// How a model is compiled.
@@ -89,10 +89,16 @@ impl AnewArgs {
 /// Where what is compiled is kept.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeptArgs {
-    /// Keep what is compiled in this directory, as plans, and start from there the next time: no compiling,
-    /// no packing of weights. A plan is about as large as the model's files
+    /// Directory that keeps what is compiled, for the next start, as plans; without it
+    /// ~/.cache/kernmill/plans keeps models of 500 MB and more
     #[arg(long, value_name = "DIR")]
     plan_cache: Option<PathBuf>,
+    /// Most that these plans take, 50G in ~/.cache: those used longest ago make way
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    plan_cache_limit: Option<u64>,
+    /// Keep no plans
+    #[arg(long, conflicts_with = "plan_cache")]
+    pub no_plan_cache: bool,
 }
 
 /// This CPU, in place of a name.
@@ -134,7 +140,8 @@ impl CompileArgs {
         let options = self.options(self.fusions.set()?, emit);
         Ok(options.with(|it| {
             it.regenerate = anew.regenerate;
-            it.plan_cache = kept.plan_cache.clone();
+            let is_off = kept.no_plan_cache || !emit.emit.is_empty();
+            keep_plans(it, kept.plan_cache.as_deref(), is_off, kept.plan_cache_limit);
         }))
     }
 

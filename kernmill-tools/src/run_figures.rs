@@ -2,6 +2,7 @@
 
 use kernmill::Model;
 use kernmill::adapters::LoadedAdapter;
+use kernmill_os::text::size;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_serve::{Answer, EndReason, Finish, Restored};
 use kernmill_serve::{EngineFigures, drafts_json, drafts_line};
@@ -30,7 +31,7 @@ impl Figures<'_> {
     pub fn line(&self) -> String {
         let answer = self.answer;
         format!(
-            "{} prompt tokens{} at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB; \
+            "{} prompt tokens{} at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {}; \
              ended by {}; seed {}",
             answer.prompt_tokens,
             self.restored(),
@@ -38,7 +39,7 @@ impl Figures<'_> {
             answer.tokens.len(),
             answer.decode_rate(),
             self.ready_seconds + answer.prefill_seconds(),
-            peak_resident().unwrap_or(0) as f64 / 1e6,
+            size(peak_resident().unwrap_or(0)),
             self.reason(),
             self.seed.unwrap_or_default()
         )

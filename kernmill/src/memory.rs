@@ -5,6 +5,7 @@ use crate::options::Options;
 use kernmill_os::memory::{available_memory, free_space, lock_limit};
 use kernmill_os::output::NewFile;
 use kernmill_os::region::WeightRegion;
+use kernmill_os::text::size;
 use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
@@ -92,11 +93,11 @@ pub(crate) fn check_share(
 ) -> Result<()> {
     if let Some(least) = shape.least_budget(&program.model.kv) {
         return Err(Error::bad_input(format!(
-            "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {:.3} GB: give more, or \
+            "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {}: give more, or \
              lower --context or --chunk",
             shape.context,
             shape.chunk,
-            least as f64 / 1e9
+            size(least)
         )));
     }
     let need = match share {
@@ -107,17 +108,16 @@ pub(crate) fn check_share(
     let total = need.total().saturating_add(weight_bytes);
     let taken = if weights == WeightsIn::File { need.total() } else { total };
     let available = available_memory().unwrap_or(u64::MAX);
-    let gb = |bytes: u64| bytes as f64 / 1e9;
     let refused = |needed: u64, allowed: u64| {
         Err(Error::bad_input(format!(
-            "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
+            "not enough memory: {} needed (weights {}, KV cache {}, working memory {}), {} allowed: lower \
              --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or --kv-format int8, or \
              take a smaller model",
-            gb(needed),
-            if needed == total { gb(weight_bytes) } else { 0.0 },
-            gb(need.kv),
-            gb(need.total() - need.kv),
-            gb(allowed)
+            size(needed),
+            size(if needed == total { weight_bytes } else { 0 }),
+            size(need.kv),
+            size(need.total() - need.kv),
+            size(allowed)
         )))
     };
     match limit {
@@ -159,7 +159,7 @@ pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
     if free >= bytes {
         return Ok(());
     }
-    Err(Error::input(dir, format!("not enough disk space: {bytes} bytes needed, {free} free")))
+    Err(Error::input(dir, format!("not enough disk space: {} needed, {} free", size(bytes), size(free))))
 }
 
 #[cfg(test)]

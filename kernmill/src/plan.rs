@@ -6,6 +6,7 @@ use crate::nano;
 use crate::options::Options;
 use crate::target::Target;
 use kernmill_os::memory::{available_memory, lies_in_memory};
+use kernmill_os::text::size;
 use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{MemoryNeed, Plan, PlanError, PlanImage, TokenizerHandle};
@@ -55,10 +56,10 @@ impl PlanModel {
             return None;
         }
         Some(format!(
-            "{}: {:.3} GB of weights, but {:.3} GB of memory are left for them: they will be read from the disk again and again",
+            "{}: {} of weights, but {} of memory are left for them: they will be read from the disk again and again",
             self.plan.path().display(),
-            program.weight_bytes as f64 / 1e9,
-            available as f64 / 1e9
+            size(program.weight_bytes),
+            size(available)
         ))
     }
 }

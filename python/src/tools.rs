@@ -121,7 +121,7 @@ pub fn explain(
         let Subject { graph, options, assumed, .. } = subject;
         let Some(options) = options else { return Err(Failure::Defect("nothing to explain".to_owned())) };
         let compiled = pipeline::compile(&graph, &options).map_err(Error::from)?;
-        let explained = Explained::new(&graph, &compiled, How { machine: None, context, assumed })?;
+        let explained = Explained::new(&graph, &compiled, How { context, assumed, ..How::default() })?;
         Ok(explained.json().to_string())
     })
 }

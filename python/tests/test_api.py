@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy as copies
+import io
 import json
 import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import kernmill
@@ -24,6 +26,7 @@ from kernmill import (
     SamplingParams,
     StructuredOutputsParams,
     Unsupported,
+    _progress,
 )
 
 GREEDY = SamplingParams(temperature=0, max_tokens=12)
@@ -113,6 +116,32 @@ def test_prompts_have_several_forms(nano: LLM) -> None:
     found = nano.generate([ids, ids], each, on_progress=lambda *count: done.append(count))
     assert [len(output.outputs[0].token_ids) for output in found] == [1, 2] and done == [(1, 2), (2, 2)]
     assert nano.detokenize(nano.tokenize("Größe: 5 €")) == "Größe: 5 €"
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TERM", raising=False)
+    now = iter([0.0, 0.1, 2.0])
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    screen = Screen()
+    bar = _progress.Bar(True, screen)
+    bar.show(1, 4)
+    assert screen.getvalue() == "", "what is soon done needs none"
+    bar.show(2, 4)
+    assert screen.getvalue() == f"\r2 of 4 [{'#' * 15:30}] 2 s, 2 s to go \x1b[K"
+    bar.end()
+    assert screen.getvalue().endswith("\r\x1b[K")
+    monkeypatch.undo()
+    for is_wanted, stream in [(False, Screen()), (True, io.StringIO())]:
+        bar = _progress.Bar(is_wanted, stream)
+        bar._start -= 10
+        bar.show(1, 2)
+        bar.end()
+        assert stream.getvalue() == ""
 
 
 def test_texts_are_held_to_a_form(nano: LLM) -> None:

@@ -43,7 +43,7 @@ pub use executor::{BatchError, CutError, LoadError, MemoryNeed, Replay};
 pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;
 pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats, Tenant};
-pub use load::{Plan, PlanError};
+pub use load::{Plan, PlanError, UntrustedReason};
 pub use sampler::{Logprobs, Sampler, SamplerParams, TokenMask};
 pub use tokenizer::Tokenizer;
 pub use tokenizer_handle::TokenizerHandle;

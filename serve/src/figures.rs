@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::thread::ServingThread;
 use kernmill_kv_store::Stats;
+use kernmill_os::text::size;
 use kernmill_plan::kv::LayerKind;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{DraftStats, Engine, KvUsage, PrefixStats};
@@ -60,14 +61,14 @@ impl EngineFigures {
         for (kind, name) in KINDS {
             let [all, used, cached, free] = self.blocks(kind);
             let bytes = self.kv.block_bytes[kind.index()];
-            let mb = |blocks: usize| blocks as f64 * bytes as f64 / 1e6;
+            let of = |blocks: usize| size(blocks as u64 * bytes);
             if all > 0 {
                 // Writing to a String cannot fail.
                 let _ = writeln!(
                     text,
-                    "KV blocks of {name} layers: {used} used, {cached} cached ({:.1} MB), {free} free, {all} in all ({:.1} MB)",
-                    mb(cached),
-                    mb(all)
+                    "KV blocks of {name} layers: {used} used, {cached} cached ({}), {free} free, {all} in all ({})",
+                    of(cached),
+                    of(all)
                 );
             }
         }
@@ -77,15 +78,15 @@ impl EngineFigures {
             "prefix cache: {found_tokens} of {asked_tokens} prompt tokens; evicted {evicted_blocks} blocks and {evicted_checkpoints} checkpoints"
         );
         if let Some(Stats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk {
-            let (found, mb) = (self.prefix.disk_tokens, bytes as f64 / 1e6);
+            let (found, kept) = (self.prefix.disk_tokens, size(bytes));
             let lost = dropped + refused;
             let _ = writeln!(
                 text,
-                "KV blocks on disk: {blocks} ({mb:.1} MB); {found} prompt tokens came back; {written} blocks written, {evicted} gave \
+                "KV blocks on disk: {blocks} ({kept}); {found} prompt tokens came back; {written} blocks written, {evicted} gave \
                  way, {lost} were not taken, {damaged} were damaged"
             );
         }
-        let _ = writeln!(text, "peak memory: {:.0} MB", peak_resident().unwrap_or(0) as f64 / 1e6);
+        let _ = writeln!(text, "peak memory: {}", size(peak_resident().unwrap_or(0)));
         text
     }
 

@@ -412,3 +412,34 @@ fn a_weight_that_cannot_be_packed_leaves_nothing() {
     assert_eq!(sandbox.files(), before);
     assert!(!Path::new("a.plan").exists());
 }
+
+#[test]
+fn processes_that_start_at_once_keep_one_whole_plan_and_have_one_text() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let args = ["run", "spec.toml", "--weights", ".", "--tokens", "ids.json", "-n", "5", "--plan-cache", "p"];
+    let expected =
+        sandbox.run(&["run", "spec.toml", "--weights", ".", "--tokens", "ids.json", "-n", "5"]).text();
+    let start = || {
+        let mut command = program();
+        command.args(args).current_dir(sandbox.dir.path()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for _ in 0..2 {
+        let running = [start(), start(), start(), start()];
+        for one in running {
+            let ran = one.wait_with_output().unwrap();
+            let told = String::from_utf8(ran.stderr).unwrap();
+            assert!(ran.status.success(), "{told}");
+            assert_eq!(String::from_utf8(ran.stdout).unwrap(), expected);
+            let notes = told.lines().filter(|line| line.starts_with("note: "));
+            assert!(notes.clone().all(|note| note.contains("another process writes a plan there")), "{told}");
+        }
+        let kept: Vec<_> =
+            fs::read_dir(sandbox.path("p")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        sandbox.run(&["inspect", kept[0].to_str().unwrap(), "--verify"]).text();
+    }
+    let refused = sandbox.run(&[&args[..], &["--plan-cache-limit", "1k"]].concat());
+    assert_eq!(refused.status, Some(0), "a plan that is there is used: {}", refused.stderr);
+    sandbox.run(&[&args[..], &["--no-plan-cache"]].concat()).misused("--plan-cache");
+}

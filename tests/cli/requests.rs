@@ -51,7 +51,7 @@ fn a_prompt_must_fit_the_context() {
 
 #[test]
 fn memory_and_disk_are_checked_before_the_work() {
-    kernmill(&["run", "--max-memory", "1M"]).refused(&["not enough memory", "GB needed", "0.001 GB allowed"]);
+    kernmill(&["run", "--max-memory", "1M"]).refused(&["not enough memory", " needed", "1.00 MB allowed"]);
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.refuses(&["--max-memory", "1K"], &["not enough memory"]);
     // A file system without any room.

@@ -9,6 +9,7 @@ mod json;
 mod messages;
 mod pages;
 mod patches;
+mod pictures;
 mod prose;
 mod reference;
 mod run;

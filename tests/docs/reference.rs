@@ -154,18 +154,29 @@ fn anchor(heading: &str) -> String {
 }
 
 /// Where those of `rows` are shown that other commands have too: a sentence for each heading.
-fn elsewhere(heading: &str, rows: &[&Row], shared: &Shared) -> String {
-    let Some(all) = shared.get(heading).filter(|_| !rows.is_empty()) else { return String::new() };
-    let (_, title) = SHARED.iter().find(|(name, _)| *name == heading).expect("a heading of shared options");
-    let link = format!("[{title}](#{})", anchor(title));
-    if rows.len() == all.len() {
-        return format!("All of {link}.\n\n");
+fn elsewhere(rows: &[&Row], shared: &Shared) -> String {
+    let mut text = String::new();
+    for (heading, title) in SHARED {
+        let Some(all) = shared.get(heading) else { continue };
+        let there: Vec<&&Row> = rows.iter().filter(|row| has(all, row)).collect();
+        let link = format!("[{title}](#{})", anchor(title));
+        let name = |row: &&&Row| {
+            let long =
+                row.name.split([' ', '=']).find(|word| word.starts_with("--") || word.starts_with('['));
+            format!("`{}`", long.unwrap_or(&row.name))
+        };
+        text += &match there.len() {
+            0 => String::new(),
+            some if some == all.len() => format!("All of {link}.\n\n"),
+            _ => wrapped(&[format!("{link}: {}.", there.iter().map(name).collect::<Vec<_>>().join(", "))]),
+        };
     }
-    let name = |row: &&Row| {
-        let long = row.name.split([' ', '=']).find(|word| word.starts_with("--") || word.starts_with('['));
-        format!("`{}`", long.unwrap_or(&row.name))
-    };
-    wrapped(&[format!("{link}: {}.", rows.iter().map(name).collect::<Vec<_>>().join(", "))])
+    text
+}
+
+/// Whether a row is among others.
+fn has(rows: &[Row], row: &Row) -> bool {
+    rows.iter().any(|other| other.markdown() == row.markdown())
 }
 
 /// The words that the help of a command is asked by.
@@ -185,24 +196,26 @@ fn all(names: Vec<String>, above: &[String]) -> Vec<Vec<String>> {
     names.into_iter().flat_map(with_below).collect()
 }
 
-/// The options that more than one of these commands has.
+/// The options that more than one of these commands has, each under the first heading that it has.
 fn shared(commands: &[Vec<String>]) -> Shared {
     let mut found: BTreeMap<String, Vec<(Row, usize)>> = BTreeMap::new();
     for part in commands.iter().flat_map(|command| parts(&help_of(command))) {
         let Part::Rows(heading, rows) = part else { continue };
-        let known = found.entry(heading).or_default();
+        if SHARED.iter().all(|(name, _)| *name != heading) {
+            continue;
+        }
         for row in rows.into_iter().filter(is_own) {
-            match known.iter_mut().find(|(other, _)| other.markdown() == row.markdown()) {
+            let known = found.values_mut().flatten().find(|(other, _)| other.markdown() == row.markdown());
+            match known {
                 Some((_, count)) => *count += 1,
-                None => known.push((row, 1)),
+                None => found.entry(heading.clone()).or_default().push((row, 1)),
             }
         }
     }
     let several = |rows: Vec<(Row, usize)>| {
         rows.into_iter().filter(|(_, count)| *count > 1).map(|(row, _)| row).collect()
     };
-    let found = found.into_iter().filter(|(heading, _)| SHARED.iter().any(|(name, _)| name == heading));
-    found.map(|(heading, rows)| (heading, several(rows))).collect()
+    found.into_iter().map(|(heading, rows)| (heading, several(rows))).collect()
 }
 
 /// A command, as a section.
@@ -217,13 +230,11 @@ fn section(command: &[String], shared: &Shared) -> String {
                 text += &format!("{heading}:\n\n```text\n{}\n```\n\n", lines.join("\n").trim_end());
             }
             Part::Rows(heading, rows) if heading != LOGGING => {
-                let none = Vec::new();
-                let others = shared.get(&heading).unwrap_or(&none);
-                let is_shared = |row: &&Row| others.iter().any(|other| other.markdown() == row.markdown());
+                let is_shared = |row: &&Row| shared.values().any(|rows| has(rows, row));
                 let rows: Vec<&Row> = rows.iter().filter(|row| is_own(row)).collect();
                 let (there, here): (Vec<&Row>, Vec<&Row>) = rows.into_iter().partition(is_shared);
                 text += &table(&heading, &here);
-                text += &elsewhere(&heading, &there, shared);
+                text += &elsewhere(&there, shared);
             }
             Part::Rows(..) => {}
         }
@@ -253,7 +264,7 @@ fn the_command_reference_is_the_programs_help() {
     }
     let words = text.split_whitespace().count();
     println!("the reference has {words} words");
-    assert!(words < 6000, "{words} words: options that several commands have stand once");
+    assert!(words < 5900, "{words} words: options that several commands have stand once");
     assert!(text.contains("| `-n, --max-tokens <N>` |"), "{text}");
     expect_file![format!("{}/docs/user/cli.md", env!("CARGO_MANIFEST_DIR"))].assert_eq(&text);
 }

@@ -1,6 +1,7 @@
 //! The program with GGUF files.
 
 use super::convert::{convert, directory};
+use super::random::{model, named};
 use super::writer::{BF16, Writer};
 use crate::harness::program;
 use std::fs;
@@ -153,4 +154,34 @@ fn files_that_cannot_be_models_are_bad_input() {
             assert_eq!(message.lines().count(), 1, "{message}");
         }
     }
+}
+
+#[test]
+fn blocks_that_are_kept_in_more_bits_are_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("ids.json"), "[1, 2]").unwrap();
+    let commands: [&[&str]; 5] = [
+        &["run", "model.gguf", "--tokens", "ids.json", "-n", "1"],
+        &["compile", "model.gguf", "-o", "model.plan"],
+        &["compile", "model.gguf", "--dry-run"],
+        &["explain", "model.gguf"],
+        &["run", "model.plan", "--tokens", "ids.json", "-n", "1"],
+    ];
+    let notes = |args: &[&str]| {
+        let Output { status, stdout, stderr } = kernmill(dir.path(), args);
+        assert!(status.success(), "{args:?}: {}", String::from_utf8_lossy(&stderr));
+        let said = String::from_utf8([stdout, stderr].concat()).unwrap();
+        let notes = said.lines().filter(|line| line.contains(" bits a weight, preset ")).map(str::to_owned);
+        notes.collect::<Vec<_>>()
+    };
+    fs::write(dir.path().join("model.gguf"), model(0, &|_| named("Q4_0"), &[0; 32]).bytes()).unwrap();
+    for (n, args) in commands.iter().enumerate() {
+        let notes = notes(args);
+        // A plan has no file to be compared with.
+        assert_eq!(notes.len(), usize::from(n < 4), "{args:?}: {notes:?}");
+        let note = "note: the files have 4.5 bits a weight, preset faithful keeps ";
+        assert!(notes.iter().all(|line| line.trim_start().starts_with(note)), "{args:?}: {notes:?}");
+    }
+    fs::write(dir.path().join("model.gguf"), convert("llama-plain", BF16).bytes()).unwrap();
+    assert_eq!(notes(commands[0]), [""; 0]);
 }

@@ -35,9 +35,7 @@ impl Compile {
         notes: Vec<String>,
     ) -> Result<()> {
         let host = Host::of(self.described.as_ref(), self.threads.given());
-        let Some(estimate) = Estimate::new(writer, compiled, self.context, host, notes)? else {
-            return Ok(());
-        };
-        version::show(self.json, "kernmill.dry-run/1", || estimate.json(), || estimate.text())
+        let Some(it) = Estimate::new(writer, compiled, self.context, host, notes)? else { return Ok(()) };
+        version::show(self.json, "kernmill.dry-run/1", || it.json(), || it.text())
     }
 }

@@ -122,7 +122,7 @@ impl Compile {
             chat_templates: Some(&templates),
             ..self.parts(&compiled, choices.as_ref(), &model.source)
         })?;
-        let note = merge.note(&model, writer.weight_bytes());
+        let note = merge.note(&model, self.compile.preset, writer.weight_bytes());
         let Some(file) = file else {
             return self.show_dry_run(&writer, &compiled, note.into_iter().collect());
         };

@@ -2,11 +2,13 @@
 //! stored.
 
 mod bind;
+mod grown;
 mod rows;
 mod source;
 #[cfg(test)]
 mod tests;
 
 pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
+pub use grown::grown;
 pub use rows::Weights;
 pub use source::WeightSource;

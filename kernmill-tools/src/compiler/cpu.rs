@@ -10,6 +10,7 @@ use kernmill_os::affinity::usable;
 use kernmill_os::cpu::host_has;
 use kernmill_os::memory::available_memory;
 use kernmill_os::proc;
+use kernmill_os::text::size;
 use kernmill_os::tiles;
 use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::measure;
@@ -125,7 +126,7 @@ pub fn text(measured: &Measured) -> String {
     let _ = writeln!(text, "AMX tiles: {}", tiles_text(&tiles_state()));
     let _ = writeln!(text, "{}", threads_text(default_threads(), cpus(), may_hide_threads()));
     if let Some(bytes) = available_memory() {
-        let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
+        let _ = writeln!(text, "memory: {} available", size(bytes));
     }
     for Reached { threads, reads, peaks, barrier, step } in &measured.reached {
         let plural = if *threads == 1 { "" } else { "s" };

@@ -7,6 +7,7 @@ use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::plan_file::PlanWriter;
 use kernmill_os::memory::available_memory;
+use kernmill_os::text::size;
 use kernmill_plan::file::Kind;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
@@ -177,7 +178,7 @@ impl Memory {
     /// Whether the plan fits into memory, and up to which context.
     pub(super) fn verdict(&self) -> String {
         let Some(available) = self.available else { return String::new() };
-        let available = format!("{:.1} GB available", available as f64 / 1e9);
+        let available = format!("{} available", size(available));
         match self.fits {
             None => format!("; {available}: it does not fit"),
             Some(fits) if fits < self.context => {
@@ -199,8 +200,7 @@ impl Estimate {
 
     /// The estimate as lines of text.
     pub fn text(&self) -> String {
-        let gb = |bytes: u64| bytes as f64 / 1e9;
-        let mut text = format!("plan: {} bytes\n", self.plan_bytes);
+        let mut text = format!("plan: {} ({} bytes)\n", size(self.plan_bytes), self.plan_bytes);
         // Writing to a String cannot fail.
         for Section { kind, level, bytes } in &self.sections {
             let _ = writeln!(text, "  {kind:14} {bytes:>14} {}", level.unwrap_or_default());
@@ -208,20 +208,20 @@ impl Estimate {
         let memory = &self.memory;
         let _ = writeln!(
             text,
-            "memory: {:.3} GB with a context of {} tokens (weights {:.3}, KV cache {:.3}, working memory {:.3}){}",
-            gb(memory.total()),
+            "memory: {} with a context of {} tokens (weights {}, KV cache {}, working memory {}){}",
+            size(memory.total()),
             memory.context,
-            gb(memory.weights),
-            gb(memory.kv),
-            gb(memory.working),
+            size(memory.weights),
+            size(memory.kv),
+            size(memory.working),
             memory.verdict()
         );
         if let (Some(bound), Some(bandwidth)) = (self.bound(), self.bandwidth) {
             let _ = writeln!(
                 text,
-                "decode: at most {bound:.1} tokens/s on {}: a token reads {:.3} GB of weights, {} threads read {:.1} GB/s",
+                "decode: at most {bound:.1} tokens/s on {}: a token reads {} of weights, {} threads read {:.1} GB/s",
                 self.machine,
-                gb(self.decode_bytes),
+                size(self.decode_bytes),
                 self.threads,
                 bandwidth / 1e9
             );

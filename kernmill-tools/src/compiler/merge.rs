@@ -6,7 +6,9 @@ use kernmill::observe::Observer;
 use kernmill::{Error, Result};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::weights::{Weights, grown};
+use kernmill_os::text::size;
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
@@ -88,22 +90,23 @@ impl Merge {
         Ok(MergedWeights::new(base, &model.graph, &self.changed, &self.deltas))
     }
 
-    /// One sentence for users that says what was merged and how many bytes the weights have now; `None`
-    /// without adapters.
-    pub fn note(&self, model: &SourceModel, bytes: u64) -> Option<String> {
+    /// One sentence for users that says what was merged and how many bytes the weights have now; without
+    /// adapters, whether they are well above the file's in `preset`.
+    pub fn note(&self, model: &SourceModel, preset: Preset, bytes: u64) -> Option<String> {
         if self.changed.is_empty() {
-            return None;
+            let note = grown(&model.graph, model.checkpoint.bytes(), preset.name(), bytes);
+            return note.map(|note| format!("note: {note}"));
         }
         let was_mxfp4 = |tensor: &&kernmill_compiler::graph::Tensor| {
             tensor.stored.is_stored() && self.changed.contains_key(&tensor.name)
         };
         let mxfp4 = model.graph.tensors.iter().filter(was_mxfp4).count();
         Some(format!(
-            "merged {}: {} matrices changed{}; {:.3} GB of weights",
+            "merged {}: {} matrices changed{}; {} of weights",
             self.names.join(", "),
             self.changed.len(),
             if mxfp4 > 0 { format!(", {mxfp4} of them not MXFP4 any more") } else { String::new() },
-            bytes as f64 / 1e9
+            size(bytes)
         ))
     }
 }

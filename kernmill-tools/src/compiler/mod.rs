@@ -9,6 +9,7 @@ pub mod fuse_check;
 mod fused_files;
 pub mod fused_rules;
 mod imported;
+mod kept;
 pub mod machine;
 pub mod merge;
 pub(crate) mod stages;
@@ -18,6 +19,7 @@ pub mod tensors;
 pub use excerpt::excerpt;
 pub use fused_files::{fused_set, read_fused};
 pub use imported::imported;
+pub use kept::keep_plans;
 
 // What the program needs of the compiler.
 pub use kernmill_checkpoint::CheckpointError;

@@ -12,6 +12,7 @@ use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::quant::choose::{FormatChoices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::weights::Weights;
+use kernmill_os::text::size;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -100,8 +101,9 @@ impl TensorList {
         }
         let _ = writeln!(
             text,
-            "weights: {} bytes, of which one token reads {}",
-            self.layout.bytes, self.decode_bytes
+            "weights: {}, of which one token reads {}",
+            size(self.layout.bytes),
+            size(self.decode_bytes)
         );
         text
     }

@@ -40,10 +40,19 @@ use std::os::unix::fs::PermissionsExt;
 /// When the model cannot be compiled, a weight is unusable, the disk has no room, or the system refuses to
 /// write.
 pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, file: NewFile) -> Result<()> {
-    let threads = options.threads();
+    with_writer(model, levels, options, |writer| write(model, writer, options, file))
+}
+
+/// Compiles a model for each of `levels`, ascending, and hands what makes the plan to `act`.
+pub(super) fn with_writer<T>(
+    model: &SourceModel,
+    levels: &[Level],
+    options: &Options,
+    act: impl FnOnce(&PlanWriter<'_>) -> Result<T>,
+) -> Result<T> {
     let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
     let chat_templates = given_or(options.chat_template.as_deref(), &model.chat_templates)?;
-    let choices = model.choices(options.compile.preset, threads, &*options.observer)?;
+    let choices = model.choices(options.compile.preset, options.threads(), &*options.observer)?;
     let at = |level: &Level| options.compile.at(*level, options.chunk(), choices.clone());
     let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &at(level))?));
     let compiled = compiled.collect::<Result<Vec<_>>>()?;
@@ -59,8 +68,19 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
         end_tokens: &end_tokens,
         chat_templates: Some(&chat_templates),
     })?;
+    model.note_growth(writer.weight_bytes(), options);
+    act(&writer)
+}
+
+/// Writes the plan of `model` that `writer` has put together.
+pub(super) fn write(
+    model: &SourceModel,
+    writer: &PlanWriter<'_>,
+    options: &Options,
+    file: NewFile,
+) -> Result<()> {
     let weights = Weights::new(&model.graph, &model.checkpoint)?;
-    write_plan(file, &writer, &weights, threads, &*options.observer)
+    write_plan(file, writer, &weights, options.threads(), &*options.observer)
 }
 
 /// Writes the plan that `writer` has put together, and packs its weights with `threads` threads. The file
@@ -90,7 +110,7 @@ pub fn write_plan(
 }
 
 /// Whatever the user's umask: code that others could write would not be run.
-fn owner_alone_writes(file: &File) -> std::io::Result<()> {
+pub(super) fn owner_alone_writes(file: &File) -> std::io::Result<()> {
     const OTHERS_WRITE: u32 = 0o022;
     let mut permissions = file.metadata()?.permissions();
     permissions.set_mode(permissions.mode() & !OTHERS_WRITE);

@@ -107,8 +107,8 @@ impl OpenedSource {
     /// [`CompileOptions::plan_cache`](super::CompileOptions::plan_cache), it becomes a plan there.
     pub(crate) fn compile(self, options: &Options) -> Result<(Made, [f64; 2])> {
         let start = Instant::now();
-        if let Some(path) = &self.kept {
-            let mut plan = Box::new(cache::fill(&self.model, self.level, path, options)?);
+        let kept = self.kept.as_deref().map(|path| cache::fill(&self.model, self.level, path, options));
+        if let Some(mut plan) = kept.transpose()?.flatten().map(Box::new) {
             if self.tokenizer.is_some() {
                 plan.tokenizer();
             }
@@ -120,6 +120,7 @@ impl OpenedSource {
         let start = Instant::now();
         let compiler = options.compile.at(self.level, options.chunk(), choices);
         let compiled = compile(&self.model.graph, &compiler)?;
+        self.model.note_growth(compiled.layout.bytes, options);
         let seconds = [choose, start.elapsed().as_secs_f64()];
         Ok((Made::Compiled(Box::new(CompiledModel { source: self, compiled })), seconds))
     }

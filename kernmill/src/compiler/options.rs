@@ -40,8 +40,13 @@ pub struct CompileOptions {
     pub regenerate: bool,
     /// Directory in which models that are compiled here are kept as plans, so that the next start takes
     /// seconds and no memory for packing; `None` keeps nothing. A plan is about as large as the model's
-    /// files, and stays until somebody deletes it.
+    /// files. One process at a time writes there.
     pub plan_cache: Option<PathBuf>,
+    /// Most bytes that these plans may take together: those that were used longest ago make way.
+    pub plan_cache_limit: u64,
+    /// Bytes that a model's weights have at least if it is kept. A disk that fails is then noted only, and 10
+    /// GB of it stay free. `None` keeps every model.
+    pub plan_cache_least: Option<u64>,
     /// The program's name and version, for the plans that it writes.
     pub producer: &'static str,
 }
@@ -59,6 +64,8 @@ impl Default for CompileOptions {
             keep_clif: false,
             regenerate: false,
             plan_cache: None,
+            plan_cache_limit: u64::MAX,
+            plan_cache_least: None,
             producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", library"),
         }
     }

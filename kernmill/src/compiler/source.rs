@@ -6,6 +6,7 @@ use crate::hub;
 use crate::locate::{SPEC_FILE, SourceFiles};
 use crate::nano::SPEC;
 use crate::observe::{Observer, Unit};
+use crate::options::Options;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
 use kernmill_checkpoint::{Checkpoint, CheckpointError};
@@ -17,7 +18,7 @@ use kernmill_compiler::pack::region::BuildError;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{self, Spec};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::{Weights, grown};
 use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_os::output::directory;
 use kernmill_plan::chat::ChatTemplates;
@@ -235,6 +236,12 @@ impl SourceModel {
     ) -> Result<Option<FormatChoices>> {
         let weights = Weights::new(&self.graph, &self.checkpoint)?;
         choices(&self.graph, &weights, preset, threads, observer)
+    }
+
+    /// Tells the user if `packed` bytes of weights are well above what the files have.
+    pub(super) fn note_growth(&self, packed: u64, options: &Options) {
+        let note = grown(&self.graph, self.checkpoint.bytes(), options.compile.preset.name(), packed);
+        note.iter().for_each(|note| options.observer.note(note));
     }
 }
 

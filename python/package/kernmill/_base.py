@@ -88,9 +88,10 @@ class Base:
         `context` is the longest text with its prompt in tokens, up to 8192 by default. `max_sequences` texts
         run at once and the others wait; with `max_queue`, more than so many that wait are refused.
         `adapters` are names with directories of LoRA adapters. `sessions` allows saving sequences, `kv_disk`
-        and `plan_cache` are directories that keep what is computed and compiled. `chat_template` is a file
-        with a template (Jinja) for conversations in place of the model's own. The names that vLLM has for
-        the same are taken too, and those that change nothing here are passed over.
+        and `plan_cache` are directories that keep what is computed and compiled. Without `plan_cache`, a
+        checkpoint or GGUF file is packed at every start, which takes some 20 s for 13 GB. `chat_template` is
+        a file with a template (Jinja) for conversations in place of the model's own. The names that vLLM has
+        for the same are taken too, and those that change nothing here are passed over.
         """
         context = others.pop("max_model_len", context)
         max_sequences = others.pop("max_num_seqs", max_sequences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._progress import Bar
 from ._texts import StreamBase, Texts, outputs, scores
 
 TYPE_CHECKING = False
@@ -56,17 +57,16 @@ class LLM(Texts["Stream"]):
         adapter: Adapter = None,
         priority: int = 0,
         on_progress: OnProgress = None,
-        use_tqdm: bool = False,
+        use_tqdm: bool = True,
     ) -> list[RequestOutput]:
         """Continues prompts, together. The text of each is the one that it gets alone.
 
         Without parameters they are those of `kernmill run`: temperature 0.6, top-p 0.9, seed 0, 200 tokens.
-        `on_progress` is called with the number of prompts that are done, and of all. `use_tqdm` is for
-        scripts of vLLM and shows nothing.
+        `on_progress` is called with the number of prompts that are done, and of all. `use_tqdm`, by its name
+        in vLLM, is a bar on standard error, if that is a terminal and the work takes more than a moment.
         """
-        del use_tqdm
         with self._generated(prompts, sampling_params, adapter=adapter, priority=priority) as jobs:
-            return _finished(jobs, on_progress)
+            return _finished(jobs, on_progress, use_tqdm)
 
     def chat(
         self,
@@ -79,7 +79,7 @@ class LLM(Texts["Stream"]):
         adapter: Adapter = None,
         priority: int = 0,
         on_progress: OnProgress = None,
-        use_tqdm: bool = False,
+        use_tqdm: bool = True,
     ) -> list[RequestOutput]:
         """Answers a conversation, or several together.
 
@@ -87,15 +87,14 @@ class LLM(Texts["Stream"]):
         `reasoning` and `tool_calls` stand beside it. `reasoning_effort` is low, medium or high; `date`, as
         YYYY-MM-DD, is the day that the model is told.
         """
-        del use_tqdm
         told = (tools, reasoning_effort, date)
         with self._answered(messages, sampling_params, *told, adapter=adapter, priority=priority) as jobs:
-            return _finished(jobs, on_progress)
+            return _finished(jobs, on_progress, use_tqdm)
 
     def score(self, prompt: Prompt, *, top: int = 0, adapter: Adapter = None) -> Scores:
         """How likely the model holds each token of a text, after those before it."""
         with self._scored(prompt, top, adapter) as jobs:
-            _wait(jobs, None)
+            _wait(jobs)
             return scores(jobs, top)
 
     def logits(
@@ -180,14 +179,19 @@ class Stream(StreamBase):
         self._cancel()
 
 
-def _finished(jobs: Jobs, on_progress: OnProgress) -> list[RequestOutput]:
-    _wait(jobs, on_progress)
+def _finished(jobs: Jobs, on_progress: OnProgress, has_bar: bool) -> list[RequestOutput]:
+    bar = Bar(has_bar)
+    try:
+        _wait(jobs, bar.show, on_progress)
+    finally:
+        bar.end()
     return outputs(jobs)
 
 
-def _wait(jobs: Jobs, on_progress: OnProgress) -> None:
+def _wait(jobs: Jobs, *told: OnProgress) -> None:
     for done, job in enumerate(jobs):
         for request in job.requests:
             request.wait()
-        if on_progress is not None:
-            on_progress(done + 1, len(jobs))
+        for tell in told:
+            if tell is not None:
+                tell(done + 1, len(jobs))

@@ -3,6 +3,7 @@
 use kernmill_os::proc;
 use std::fmt;
 use std::fs::{File, Metadata};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
@@ -28,6 +29,16 @@ pub enum UntrustedReason {
     },
     /// The file system is mounted `noexec`.
     NoExec,
+}
+
+impl UntrustedReason {
+    /// Why the machine code of a plan in this open file would not be run; `None` if it would be.
+    ///
+    /// # Errors
+    /// When the system does not say whose the file is.
+    pub fn of(file: &File) -> io::Result<Option<UntrustedReason>> {
+        Ok(distrust(file, &file.metadata()?))
+    }
 }
 
 impl fmt::Display for UntrustedReason {

@@ -9,6 +9,7 @@ use crate::stats::Quartiles;
 use kernmill::Loaded;
 use kernmill::Result;
 use kernmill::adapters::LoadedAdapter;
+use kernmill_os::text::size;
 use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};
@@ -124,27 +125,27 @@ impl<'a> Report<'a> {
     pub fn text(&self, layers: bool) -> String {
         let (model, machine) = (self.loaded.engine.model(), &self.machine);
         let mut text = format!(
-            "{} {} {}, {} threads\nmemory {:.1} GB/s ({} reads of {:.1} GB), integer {:.2} TOPS, in the median\n",
+            "{} {} {}, {} threads\nmemory {:.1} GB/s ({} reads of {}), integer {:.2} TOPS, in the median\n",
             model.name,
             model.preset,
             self.loaded.image.program().level.name(),
             self.loaded.engine.threads(),
             machine.bandwidth() / 1e9,
             machine.reads.len(),
-            machine.bytes as f64 / 1e9,
+            size(machine.bytes),
             machine.peak() / 1e12
         );
         let huge = self.huge.map_or(0.0, |pages| percent(pages.huge as f64, pages.resident as f64));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB",
-            self.loaded.image.program().weight_bytes as f64 / 1e9,
-            self.peak_resident.unwrap_or(0) as f64 / 1e9
+            "weights {}, {huge:.0} % on huge pages; peak resident {}",
+            size(self.loaded.image.program().weight_bytes),
+            size(self.peak_resident.unwrap_or(0))
         );
         for adapter in self.adapters {
-            let (mb, ms) = (adapter.bytes as f64 / 1e6, adapter.seconds * 1e3);
-            let _ = writeln!(text, "adapter {}: {mb:.1} MB, loaded in {ms:.0} ms", adapter.name);
+            let (bytes, ms) = (size(adapter.bytes as u64), adapter.seconds * 1e3);
+            let _ = writeln!(text, "adapter {}: {bytes}, loaded in {ms:.0} ms", adapter.name);
         }
         text.push('\n');
         let name = |result: &Measured| result.outcome.case.to_string();

@@ -11,6 +11,7 @@ use kernmill::Result;
 use kernmill_compiler::fuse::{Missed, missed};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::weights::grown;
 use serde_json::Value;
 
 /// What is asked about a model beside the model itself.
@@ -22,6 +23,8 @@ pub struct How<'a> {
     pub context: Option<u32>,
     /// Whether preset `fast` has made its choices without weights.
     pub assumed: bool,
+    /// Bytes of the weights in their files, if these are at hand.
+    pub stored: Option<u64>,
 }
 
 /// A compiled model, explained.
@@ -57,6 +60,10 @@ impl<'a> Explained<'a> {
             compiled: self.compiled,
             machine: self.how.machine,
             assumed: self.how.assumed,
+            grown: self.how.stored.and_then(|stored| {
+                let model = &self.compiled.program.model;
+                grown(self.graph, stored, &model.preset, self.compiled.program.weight_bytes)
+            }),
             memory: &self.memory,
             batches: &self.batches,
             missed: &self.missed,

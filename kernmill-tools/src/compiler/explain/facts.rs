@@ -18,6 +18,8 @@ pub struct Facts<'a> {
     pub machine: Option<&'a Description>,
     /// Whether preset `fast` has made its choices without weights.
     pub assumed: bool,
+    /// What to know if the weights take more than in their files.
+    pub grown: Option<String>,
     /// What running takes.
     pub memory: &'a Memory,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.

@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::kinds::{Batch, Kind};
 use kernmill_compiler::fuse::Missed;
+use kernmill_os::text::size;
 use std::fmt::Write;
 
 /// Columns of the screen.
@@ -44,9 +45,9 @@ fn head(text: &mut String, facts: &Facts<'_>) {
         compiled.fused.groups.len()
     );
     let kernels = compiled.kernels.list.len();
-    let code = program.code.bytes.len() as f64 / 1e3;
+    let code = size(program.code.bytes.len() as u64);
     let (level, preset) = (program.level.name(), &program.model.preset);
-    let _ = writeln!(text, "target: {level}, preset {preset}; {kernels} kernels, {code:.0} kB of code");
+    let _ = writeln!(text, "target: {level}, preset {preset}; {kernels} kernels, {code} of code");
     if facts.assumed {
         let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
     }
@@ -62,17 +63,19 @@ fn head(text: &mut String, facts: &Facts<'_>) {
         machine.barrier / 1e3
     );
     let memory = facts.memory;
-    let gb = |bytes: u64| bytes as f64 / 1e9;
-    let _ = writeln!(text, "memory: {:.3} GB with a context of {}", gb(memory.total()), memory.context);
+    let _ = writeln!(text, "memory: {} with a context of {}", size(memory.total()), memory.context);
     let _ = writeln!(
         text,
-        "  weights {:.3} GB; KV {:.3} GB, {:.1} kB a token; arena {:.3} GB and {:.3} GB besides",
-        gb(memory.weights),
-        gb(memory.kv),
-        facts.kv_token_bytes() as f64 / 1e3,
-        gb(program.arena_bytes),
-        gb(memory.working.saturating_sub(program.arena_bytes))
+        "  weights {}; KV {}, {} a token; arena {} and {} besides",
+        size(memory.weights),
+        size(memory.kv),
+        size(facts.kv_token_bytes()),
+        size(program.arena_bytes),
+        size(memory.working.saturating_sub(program.arena_bytes))
     );
+    if let Some(note) = &facts.grown {
+        let _ = writeln!(text, "  note: {note}");
+    }
     if let Some(verdict) = memory.verdict().strip_prefix("; ") {
         let _ = writeln!(text, "  {}", cut(verdict, COLUMNS - 2));
     }

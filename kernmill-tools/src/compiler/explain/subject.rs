@@ -5,6 +5,8 @@ use kernmill::Result;
 use kernmill::compiler::SpecSource;
 use kernmill::compiler::{Origin, origin};
 use kernmill::locate::SourceFiles;
+use kernmill_checkpoint::Checkpoint;
+use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline::Options;
@@ -24,6 +26,8 @@ pub struct Subject {
     pub options: Option<Options>,
     /// Whether preset `fast` makes its choices without weights.
     pub assumed: bool,
+    /// Bytes of the weights in their files, if these are at hand.
+    pub stored: Option<u64>,
 }
 
 impl Subject {
@@ -45,7 +49,8 @@ impl Subject {
         let assumed = Some(FormatChoices::assumed(&graph));
         let preset = options.preset;
         let options = if early { None } else { Some(options.at(level(preset)?, chunk, assumed)) };
-        Ok(Subject { source, graph, options, assumed: preset == Preset::Fast })
+        let stored = files.weights.as_deref().and_then(stored);
+        Ok(Subject { source, graph, options, assumed: preset == Preset::Fast, stored })
     }
 
     /// The model of the plan at `path`, as it was compiled; of `options` only tuning and machine count.
@@ -61,6 +66,13 @@ impl Subject {
         let machine = options.machine.as_ref().map_or(own.machine, Description::costs);
         let keep_clif = options.keep_clif;
         let own = Options { tuning: options.tuning(), machine, keep_clif, ..own };
-        Ok(Subject { source, graph, options: Some(own), assumed: false })
+        Ok(Subject { source, graph, options: Some(own), assumed: false, stored: None })
     }
+}
+
+/// Bytes of the weights in the files at `path`; `None` if there are none, such as where a config is alone.
+fn stored(path: &Path) -> Option<u64> {
+    let gguf = || Gguf::open(path)?.into_checkpoint();
+    let checkpoint = if is_gguf(path) { gguf() } else { Checkpoint::open(path) };
+    checkpoint.ok().map(|checkpoint| checkpoint.bytes())
 }

@@ -134,7 +134,13 @@ impl fmt::Display for Report {
             list(f, "nearly", &spec.near_misses)?;
             if let Some(costs) = &spec.costs {
                 let Costs { model, preset, before, after } = costs;
-                writeln!(f, "  cost of model {model}, preset {preset}, without it -> with it:")?;
+                // One worker waits for nobody: what barriers cost is in the estimates alone.
+                let of = if before.measured_1.is_some() {
+                    " (measured on one worker, estimated for all)"
+                } else {
+                    ""
+                };
+                writeln!(f, "  cost of model {model}, preset {preset}, without it -> with it{of}:")?;
                 writeln!(f, "    barriers per run           {:>12} -> {}", before.barriers, after.barriers)?;
                 writeln!(f, "    bytes written per token    {:>12} -> {}", before.bytes, after.bytes)?;
                 for (tokens, before, after) in [
