@@ -1,11 +1,39 @@
 //! The thread that makes texts, its handles, and texts as iterators.
 
 use super::*;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 fn started(sequences: u32) -> ServingThread {
     ServingThread::anywhere(serve_on(engine(256, sequences, None), Config::default()))
+}
+
+/// One whose engine waits after its third token until the other end of the channel is told, or dropped.
+fn held() -> (ServingThread, Sender<()>) {
+    let (go_on, told) = channel::<()>();
+    let mut told = Some(told);
+    let observer = move |serving: &mut Serving| {
+        if serving.stats().generated == 3 {
+            told.take().map(|told| told.recv());
+        }
+    };
+    (ServingThread::start(serve_on(engine(256, 1, None), Config::default()), observer).unwrap(), go_on)
+}
+
+/// Tells a request's answer.
+struct Answers(Sender<Answer>);
+
+impl Listener for Answers {
+    fn taken(&mut self, taken: Result<()>) {
+        taken.unwrap();
+    }
+
+    fn hear(&mut self, event: Event) -> bool {
+        match event {
+            Event::Token(_) => true,
+            Event::Done(answer) => self.0.send(*answer).is_ok(),
+        }
+    }
 }
 
 /// A text of 200 tokens that nothing ends.
@@ -30,24 +58,45 @@ fn threads_share_an_engine_and_get_their_own_texts() {
             });
         }
     });
-    let steps = thread.run(|serving| serving.stats().widths.keys().max().copied()).unwrap();
-    assert_eq!(steps, Some(4), "they were made together");
+}
+
+#[test]
+fn requests_that_wait_are_made_together() {
+    let thread = started(4);
+    let ((go_on, told), (answer, answers)) = (channel::<()>(), channel());
+    thread.give(move |_| told.recv().unwrap());
+    let hand_in = |_| thread.submit(long(), Answers(answer.clone()));
+    let tickets: Vec<Ticket> = (0..4).map(hand_in).collect();
+    go_on.send(()).unwrap();
+    let expected = answers.recv().unwrap();
+    assert!(answers.iter().take(3).all(|answer| answer.tokens == expected.tokens));
+    drop(tickets);
+    let widest = thread.run(|serving| serving.stats().widths.keys().max().copied()).unwrap();
+    assert_eq!(widest, Some(4));
 }
 
 #[test]
 fn a_text_that_is_dropped_ends() {
-    let thread = started(1);
+    let (thread, go_on) = held();
     let mut first = thread.text(long()).unwrap();
     assert!(first.next_token().unwrap().is_some());
     drop(first);
+    drop(go_on);
     // There is one place: the next text would wait for all tokens of the first.
     let second = thread.text(Request::greedy(vec![8, 9], 3)).unwrap().whole().unwrap();
     assert_eq!(second.tokens.len(), 3);
     let generated = thread.run(|serving| serving.stats().generated).unwrap();
-    assert!(generated < 150, "{generated} tokens");
-    let mut stopped = thread.text(long()).unwrap();
-    stopped.next_token().unwrap();
-    let answer = stopped.answer().unwrap();
+    assert!(generated < 10, "{generated} tokens");
+}
+
+#[test]
+fn a_text_that_is_stopped_keeps_what_was_made() {
+    let (thread, go_on) = held();
+    let mut text = thread.text(long()).unwrap();
+    text.next_token().unwrap();
+    text.cancel();
+    drop(go_on);
+    let answer = text.answer().unwrap();
     assert!(answer.finish == Finish::CANCELLED && answer.tokens.len() < 200, "{answer:?}");
 }
 
@@ -86,10 +135,11 @@ fn tokens_are_followed_on_the_engines_thread_until_one_is_enough() {
 
 #[test]
 fn a_panic_ends_the_engine_and_is_told_to_all() {
-    let thread = started(2);
+    let (thread, go_on) = held();
     let mut text = thread.text(long()).unwrap();
     text.next_token().unwrap();
-    assert!(thread.run(|_| panic!("a job's")).map(drop).is_err());
+    thread.give(|_| panic!("a job's"));
+    drop(go_on);
     // The error is told once, and ends the text.
     assert_eq!(text.by_ref().take(1000).filter(Result::is_err).count(), 1);
     assert!(text.next().is_none());
