@@ -1,6 +1,6 @@
 //! What a run of a template may use up, and how it fails.
 
-use kernmill_os::foreign::{Stopped, Watch};
+use kernmill_os::foreign::{Watch, WorkStopped};
 use std::cell::Cell;
 
 /// Work of evaluating one expression or statement, or of one item of a list, in bytes of text.
@@ -29,9 +29,9 @@ pub(super) fn failed<T>(message: impl Into<String>) -> Result<T> {
 }
 
 /// Why a template was stopped from outside.
-pub(in crate::template) fn stopped(why: &Stopped) -> String {
+pub(in crate::template) fn stopped(why: &WorkStopped) -> String {
     match why {
-        Stopped::Time(_) => "it takes longer than a template may".to_owned(),
+        WorkStopped::Time(_) => "it takes longer than a template may".to_owned(),
         other => other.to_string(),
     }
 }
