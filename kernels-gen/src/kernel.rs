@@ -73,7 +73,7 @@ pub enum RowType {
     Bf16(usize),
     /// Keys or values `[n]` of another format of the cache ([`KvRow::bytes`]).
     Kv(KvRow, usize),
-    /// [`kernmill_plan::abi::Route`] `[top_k]`.
+    /// [`kernmill_plan::abi::ChosenExpert`] `[top_k]`.
     Routing(usize),
 }
 

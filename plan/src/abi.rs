@@ -80,7 +80,7 @@ pub const ABI_VERSION: u32 = 4;
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Route {
+pub struct ChosenExpert {
     /// Expert id.
     pub expert: u32,
     /// Weight of the expert in the sum.

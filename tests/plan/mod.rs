@@ -7,7 +7,7 @@ use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
-use kernmill_plan::file::Kind;
+use kernmill_plan::file::SectionKind;
 use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
@@ -32,7 +32,8 @@ fn a_thousand_damaged_bytes_are_all_refused() {
     read(good).unwrap();
     let plan = PlanFile::open(good).unwrap();
     let mut places: Vec<(String, u64, u64)> = vec![("header".to_owned(), 0, 4096)];
-    let is_before = |section: &&Section| !matches!(section.kind, Kind::WeightHashes | Kind::Weights);
+    let is_before =
+        |section: &&Section| !matches!(section.kind, SectionKind::WeightHashes | SectionKind::Weights);
     let before_weights = plan.sections().iter().filter(is_before);
     places.extend(before_weights.map(|section| (section.name(), section.offset, section.bytes)));
     assert_eq!(

@@ -4,7 +4,7 @@
 use super::attention::LayerKv;
 use super::lora::LoraTargetAdapter;
 use crate::graph::{Graph, LoraTargetNode, TensorId, ValueId};
-use kernmill_plan::abi::Route;
+use kernmill_plan::abi::ChosenExpert;
 use std::collections::BTreeMap;
 
 /// A value of the last run, rows one after the other.
@@ -31,7 +31,7 @@ pub enum Data {
         sums: Vec<i32>,
     },
     /// `top_k` per token, in order of choice.
-    Routing(Vec<Route>),
+    Routing(Vec<ChosenExpert>),
 }
 
 /// One token to run.
@@ -114,7 +114,7 @@ impl State {
     }
 
     /// Routes of a routing; none of another value.
-    pub fn routing(&self, value: ValueId) -> &[Route] {
+    pub fn routing(&self, value: ValueId) -> &[ChosenExpert] {
         match &self.values[value.0 as usize] {
             Some(Data::Routing(x)) => x,
             _ => &[],

@@ -5,7 +5,7 @@ use crate::graph::Attention;
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
-use kernmill_plan::kv::{Elements, KvFormat, KvPair, hadamard_block};
+use kernmill_plan::kv::{KvElements, KvFormat, KvPair, hadamard_block};
 
 fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
@@ -160,7 +160,7 @@ fn attention_is_softmax() {
             // Formats with integer scores round the query besides.
             let allowed = if format.is_scaled() { 0.02 } else { 2e-6 };
             let cached = |x: &[f32]| {
-                let heads: Vec<Elements> = x.chunks(head_dim).map(|head| format.round(head)).collect();
+                let heads: Vec<KvElements> = x.chunks(head_dim).map(|head| format.round(head)).collect();
                 let scales = heads.iter().filter(|_| format.is_scaled()).map(|head| head.scale).collect();
                 CachedRows { scales, values: heads.into_iter().flat_map(|head| head.values).collect() }
             };

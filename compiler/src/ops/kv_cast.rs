@@ -6,7 +6,7 @@ use crate::graph::cursor::{Cursor, unknown};
 use crate::graph::{GraphRowOp, Node, Op, Rows, Step, Type};
 use crate::interp::state::{Data, State};
 use kernmill_kernels_gen::kernel::RowOp;
-use kernmill_plan::kv::{Elements, KvFormat, KvRow};
+use kernmill_plan::kv::{KvElements, KvFormat, KvRow};
 
 pub struct KvCast;
 
@@ -72,7 +72,7 @@ impl OpDef for KvCast {
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         let (row, x) = (row(&node.op), node.inputs[0]);
         let head_dim = if row.format.is_scaled() { row.head_dim } else { state.cols(x) };
-        let heads: Vec<Elements> =
+        let heads: Vec<KvElements> =
             state.f32s(x).chunks_exact(head_dim).map(|head| row.format.round(head)).collect();
         let scales = heads.iter().map(|head| head.scale).collect();
         let values = heads.into_iter().flat_map(|head| head.values).collect();

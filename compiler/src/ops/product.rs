@@ -4,7 +4,7 @@ use super::form::Operands;
 use crate::graph::{Node, Op, Role, RowSelect, Rows, Type, ValueId};
 use crate::interp::num::{blockdot, dot4, tiledot};
 use crate::interp::state::{BatchToken, Data, State};
-use kernmill_plan::abi::Route;
+use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::BLOCK;
 
@@ -51,7 +51,7 @@ pub fn eval_experts(state: &State, node: &Node) -> Data {
     let Rows::Slots(k) = state.graph.value(node.output).ty.rows() else { return Data::F32(Vec::new()) };
     let per_token = state.graph.value(x).ty.rows() == Rows::Tokens;
     let row = |slot: usize| if per_token { slot / k as usize } else { slot };
-    let slot = |(slot, route): (usize, &Route)| {
+    let slot = |(slot, route): (usize, &ChosenExpert)| {
         let expert = route.expert as usize;
         let mut y = product(state, node, x, row(slot), expert, n);
         expand(state, node, &state.batch[slot / k as usize], slot, expert, &mut y);

@@ -12,7 +12,7 @@ use crate::spec::ops::{INPUT, OpInfo, ParamKind, required};
 use crate::spec::{At, Result as SpecResult};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::{RowOp, ValId};
-use kernmill_plan::abi::Route;
+use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::limit;
 
 pub struct RouterTopk;
@@ -101,11 +101,15 @@ fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
 }
 
 /// The experts of one row, in order of choice.
-fn routes(logits: &[f32], k: usize) -> Vec<Route> {
+fn routes(logits: &[f32], k: usize) -> Vec<ChosenExpert> {
     let chosen = largest(logits, k);
     let e: Vec<f32> = chosen.iter().map(|&i| exp(logits[i] - logits[chosen[0]])).collect();
     let sum = e[1..].iter().fold(e[0], |sum, e| sum + e);
-    chosen.into_iter().zip(e).map(|(expert, e)| Route { expert: expert as u32, weight: e / sum }).collect()
+    chosen
+        .into_iter()
+        .zip(e)
+        .map(|(expert, e)| ChosenExpert { expert: expert as u32, weight: e / sum })
+        .collect()
 }
 
 /// Indices of the `k` largest, descending, ties to the lower index. A NaN is larger than nothing: it is

@@ -2,14 +2,14 @@
 
 use super::error::PlanPartsError;
 use kernmill_plan::file::{
-    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
+    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, MAGIC, MAX_SECTIONS, SECTION_ALIGN, SectionKind,
     TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
 };
 
 /// A section with its place.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub kind: Kind,
+    pub kind: SectionKind,
     pub target: u32,
     pub offset: u64,
     pub contents: Contents,
@@ -40,7 +40,7 @@ impl Entry {
 }
 
 /// Gives sections their places, one behind the other.
-pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, PlanPartsError> {
+pub(super) fn place(contents: Vec<(SectionKind, u32, Contents)>) -> Result<Vec<Entry>, PlanPartsError> {
     if contents.len() > MAX_SECTIONS {
         return Err(PlanPartsError::Sections { found: contents.len(), most: MAX_SECTIONS });
     }
@@ -51,7 +51,7 @@ pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, 
         if bytes > most {
             return Err(PlanPartsError::Large { section: kind.name(), bytes, most });
         }
-        let align = if kind == Kind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };
+        let align = if kind == SectionKind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };
         let entry = Entry { kind, target, offset: end.next_multiple_of(align), contents };
         end = entry.end();
         entries.push(entry);
@@ -75,7 +75,7 @@ pub(super) fn encode(entries: &[Entry], bytes: u64, pieces: &Hash) -> [u8; HEADE
         put(at + 16, &entry.contents.bytes().to_le_bytes());
         match (&entry.contents, entry.kind) {
             (Contents::Bytes(bytes), _) => put(at + 32, blake3::hash(bytes).as_bytes()),
-            (_, Kind::WeightHashes) => put(at + 32, pieces),
+            (_, SectionKind::WeightHashes) => put(at + 32, pieces),
             _ => {}
         }
     }

@@ -20,7 +20,7 @@ use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::chat::{self, ChatSection, ChatTemplate, ChatTemplates, NamedTemplate};
 use kernmill_plan::file::{
-    FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
+    FusedSpecText, HEADER_BYTES, Hash, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, SectionKind, TargetInfo,
     TargetProgram, TensorInfo, WEIGHT_ALIGN,
 };
 use kernmill_plan::program::Program;
@@ -78,21 +78,21 @@ impl<'a> PlanWriter<'a> {
         let (graph, layout) = (&first.fused.graph, &first.layout);
         let metadata = metadata(parts, graph, layout, &first.program);
         let mut contents = vec![
-            (Kind::Metadata, 0, serialise("metadata", &metadata)?),
-            (Kind::Spec, 0, parts.spec.as_bytes().to_vec()),
+            (SectionKind::Metadata, 0, serialise("metadata", &metadata)?),
+            (SectionKind::Spec, 0, parts.spec.as_bytes().to_vec()),
         ];
-        contents.extend(parts.tokenizer_json.map(|json| (Kind::Tokenizer, 0, json.to_vec())));
+        contents.extend(parts.tokenizer_json.map(|json| (SectionKind::Tokenizer, 0, json.to_vec())));
         let (default, others) = parts.chat_templates.map(chat).unwrap_or_default();
-        contents.extend(default.map(|text| (Kind::ChatTemplate, 0, text.into_bytes())));
+        contents.extend(default.map(|text| (SectionKind::ChatTemplate, 0, text.into_bytes())));
         if others != ChatSection::default() {
-            contents.push((Kind::Chat, 0, serialise("chat", &others)?));
+            contents.push((SectionKind::Chat, 0, serialise("chat", &others)?));
         }
         for (target, compiled) in (0..).zip(parts.compiled) {
             let program = &compiled.program;
-            contents.push((Kind::Program, target, serialise("program", &target_program(program))?));
-            contents.push((Kind::Code, target, program.code.bytes.clone()));
+            contents.push((SectionKind::Program, target, serialise("program", &target_program(program))?));
+            contents.push((SectionKind::Code, target, program.code.bytes.clone()));
         }
-        let mut contents: Vec<(Kind, u32, Contents)> = contents
+        let mut contents: Vec<(SectionKind, u32, Contents)> = contents
             .into_iter()
             .map(|(kind, target, bytes)| (kind, target, Contents::Bytes(bytes)))
             .collect();
@@ -102,8 +102,8 @@ impl<'a> PlanWriter<'a> {
             return Err(PlanPartsError::Large { section, bytes: largest, most });
         }
         let pieces = piece_sizes(layout).count();
-        contents.push((Kind::WeightHashes, 0, Contents::Later((pieces * PIECE_ENTRY_BYTES) as u64)));
-        contents.push((Kind::Weights, 0, Contents::Later(layout.bytes)));
+        contents.push((SectionKind::WeightHashes, 0, Contents::Later((pieces * PIECE_ENTRY_BYTES) as u64)));
+        contents.push((SectionKind::Weights, 0, Contents::Later(layout.bytes)));
         let entries = header::place(contents)?;
         let bytes = entries.last().map_or(HEADER_BYTES as u64, Entry::end);
         Ok(PlanWriter { graph, layout, entries, bytes })
@@ -120,7 +120,7 @@ impl<'a> PlanWriter<'a> {
     }
 
     /// Bytes of each section: kind, target, size.
-    pub fn sections(&self) -> impl Iterator<Item = (Kind, u32, u64)> + '_ {
+    pub fn sections(&self) -> impl Iterator<Item = (SectionKind, u32, u64)> + '_ {
         self.entries.iter().map(|entry| (entry.kind, entry.target, entry.contents.bytes()))
     }
 

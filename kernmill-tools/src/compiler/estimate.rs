@@ -7,7 +7,7 @@ use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::plan_file::PlanWriter;
 use kernmill_os::memory::available_memory;
-use kernmill_plan::file::Kind;
+use kernmill_plan::file::SectionKind;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::MemoryNeed;
@@ -117,7 +117,7 @@ impl Estimate {
         let Some(program) = compiled.last().map(|one| &one.program) else { return Ok(None) };
         let memory = Memory::of(program, context, host)?;
         let sections = writer.sections().map(|(kind, target, bytes)| {
-            let has_level = matches!(kind, Kind::Program | Kind::Code);
+            let has_level = matches!(kind, SectionKind::Program | SectionKind::Code);
             let level = compiled.get(target as usize).filter(|_| has_level);
             Section { kind: kind.name(), level: level.map(|one| one.program.level.name()), bytes }
         });

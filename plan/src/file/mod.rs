@@ -47,7 +47,7 @@ pub type Hash = [u8; 32];
 /// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Kind {
+pub enum SectionKind {
     /// [`Metadata`].
     Metadata = 1,
     /// The model spec, TOML.
@@ -68,47 +68,47 @@ pub enum Kind {
     Weights = 8,
 }
 
-impl Kind {
+impl SectionKind {
     /// Every kind, in order.
-    pub const ALL: [Kind; 9] = [
-        Kind::Metadata,
-        Kind::Spec,
-        Kind::Tokenizer,
-        Kind::ChatTemplate,
-        Kind::Chat,
-        Kind::Program,
-        Kind::Code,
-        Kind::WeightHashes,
-        Kind::Weights,
+    pub const ALL: [SectionKind; 9] = [
+        SectionKind::Metadata,
+        SectionKind::Spec,
+        SectionKind::Tokenizer,
+        SectionKind::ChatTemplate,
+        SectionKind::Chat,
+        SectionKind::Program,
+        SectionKind::Code,
+        SectionKind::WeightHashes,
+        SectionKind::Weights,
     ];
 
     /// Bytes of such a section at most; of the weights there may be any number.
     pub fn max_bytes(self) -> u64 {
         match self {
-            Kind::Metadata => limit::PLAN_METADATA_BYTES,
-            Kind::Spec => limit::SPEC_BYTES,
-            Kind::Tokenizer => limit::TOKENIZER_BYTES,
-            Kind::ChatTemplate => limit::TEMPLATE_BYTES,
-            Kind::Chat => limit::PLAN_CHAT_BYTES,
-            Kind::Program => MAX_PROGRAM_BYTES,
-            Kind::Code => MAX_CODE_BYTES,
-            Kind::WeightHashes => MAX_HASHES_BYTES,
-            Kind::Weights => u64::MAX,
+            SectionKind::Metadata => limit::PLAN_METADATA_BYTES,
+            SectionKind::Spec => limit::SPEC_BYTES,
+            SectionKind::Tokenizer => limit::TOKENIZER_BYTES,
+            SectionKind::ChatTemplate => limit::TEMPLATE_BYTES,
+            SectionKind::Chat => limit::PLAN_CHAT_BYTES,
+            SectionKind::Program => MAX_PROGRAM_BYTES,
+            SectionKind::Code => MAX_CODE_BYTES,
+            SectionKind::WeightHashes => MAX_HASHES_BYTES,
+            SectionKind::Weights => u64::MAX,
         }
     }
 
     /// Name in listings and messages.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Metadata => "metadata",
-            Kind::Spec => "spec",
-            Kind::Tokenizer => "tokenizer",
-            Kind::ChatTemplate => "chat template",
-            Kind::Chat => "chat",
-            Kind::Program => "program",
-            Kind::Code => "code",
-            Kind::WeightHashes => "weight hashes",
-            Kind::Weights => "weights",
+            SectionKind::Metadata => "metadata",
+            SectionKind::Spec => "spec",
+            SectionKind::Tokenizer => "tokenizer",
+            SectionKind::ChatTemplate => "chat template",
+            SectionKind::Chat => "chat",
+            SectionKind::Program => "program",
+            SectionKind::Code => "code",
+            SectionKind::WeightHashes => "weight hashes",
+            SectionKind::Weights => "weights",
         }
     }
 }
@@ -154,7 +154,7 @@ pub struct Identity<'a> {
     pub fused_specs: &'a [FusedSpecText],
     /// Hash of the model spec's text.
     pub spec: Hash,
-    /// Hash of the weight hashes, as section [`Kind::WeightHashes`] has them.
+    /// Hash of the weight hashes, as section [`SectionKind::WeightHashes`] has them.
     pub weights: Hash,
 }
 

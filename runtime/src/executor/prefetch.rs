@@ -3,7 +3,7 @@
 //! A prefetch reads nothing that can be seen and never faults, whatever its address.
 
 use crate::pool::Ahead;
-use kernmill_plan::abi::Route;
+use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::format::LINE;
 use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -36,7 +36,7 @@ struct Stream {
 }
 
 struct Routes {
-    /// Address of the first [`Route`].
+    /// Address of the first [`ChosenExpert`].
     address: u64,
     top_k: usize,
 }
@@ -115,7 +115,7 @@ impl Routes {
         if count > FEW_ROUTES {
             return None;
         }
-        let first = self.address as *const Route;
+        let first = self.address as *const ChosenExpert;
         let expert = |i: usize| {
             // SAFETY: the checker has found room for the class's `max_tokens * top_k` routes in the buffer,
             // whose memory the executor holds. Another worker may be writing: whole words, and a stale one
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_lowest_expert_comes_first_while_the_choice_is_short() {
-        let routes = [9, 5, 7, 6].map(|expert| Route { expert, weight: 0.0 });
+        let routes = [9, 5, 7, 6].map(|expert| ChosenExpert { expert, weight: 0.0 });
         let heads = NextStepPrefetch {
             streams: [stream(1 << 30, 128, 1 << 20)].into(),
             routes: Some(Routes { address: routes.as_ptr() as u64, top_k: 2 }),

@@ -2,7 +2,7 @@
 
 use super::prefetch::NextStepPrefetch;
 use crate::code::ExecutableCode;
-use kernmill_plan::abi::{COUNTERS, KernelFn, Route};
+use kernmill_plan::abi::{COUNTERS, ChosenExpert, KernelFn};
 use kernmill_plan::adapter::LoraTargetEntry;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
@@ -67,7 +67,7 @@ impl WantedOnlyAt {
 pub(super) struct RoutingAt {
     pub step: usize,
     /// `[tokens][top_k]`.
-    pub routes: *const Route,
+    pub routes: *const ChosenExpert,
     pub top_k: usize,
 }
 
@@ -135,7 +135,7 @@ impl RoutingAt {
         let address = bases.arena + class.buffers[routing.buffer as usize].offset;
         RoutingAt {
             step: routing.step as usize,
-            routes: address as *const Route,
+            routes: address as *const ChosenExpert,
             top_k: routing.top_k as usize,
         }
     }

@@ -173,7 +173,7 @@ impl Plan {
 
     /// Whether the plan has a tokenizer.
     pub fn has_tokenizer(&self) -> bool {
-        self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::Kind::Tokenizer)
+        self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::SectionKind::Tokenizer)
     }
 
     /// Tokenizer of the plan, which a thread of its own begins to read now.

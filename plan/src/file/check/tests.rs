@@ -216,7 +216,7 @@ fn chat_templates_stand_behind_the_default_one_and_are_bounded() {
     let mut before = parts(&metadata());
     before.insert(2, (9, 0, Vec::new()));
     refused(&file(&before), &["`chat template`: it stands where `weight hashes` was expected"]);
-    let long = Kind::Chat.max_bytes() as usize + 1;
+    let long = SectionKind::Chat.max_bytes() as usize + 1;
     refused(&with_chat(vec![0; long]), &["section `chat`", "expected at most"]);
 }
 
@@ -269,7 +269,9 @@ fn lists_and_sections_are_bounded() {
     many.targets[0].features = vec!["y".repeat(32); 64];
     assert!(PlanFile::open(&file(&parts(&many))[..]).is_ok());
 
-    for (section, kind) in [(0, Kind::Metadata), (1, Kind::Spec), (2, Kind::ChatTemplate)] {
+    for (section, kind) in
+        [(0, SectionKind::Metadata), (1, SectionKind::Spec), (2, SectionKind::ChatTemplate)]
+    {
         let mut large = parts(&metadata());
         large[section].2 = vec![0; kind.max_bytes() as usize + 1];
         let most = format!("expected at most {}", kind.max_bytes());
