@@ -16,7 +16,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::peak::probe;
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::map::Map;
-use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, Order, SCORE_STRIDE, TILES_PER_CALL};
+use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL, TileOrder};
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -174,7 +174,7 @@ fn dots_of(format: WeightFormat) -> Vec<(MicroKernel, usize, usize)> {
         .iter()
         .map(|t| (MicroKernel::DotQ8 { format, k: K, tokens: *t }, *t, 1));
     let several = [2, 1].map(|tokens| {
-        let order = if format == WeightFormat::Mxfp4 { Order::Pairs } else { Order::Straight };
+        let order = if format == WeightFormat::Mxfp4 { TileOrder::Pairs } else { TileOrder::Straight };
         (MicroKernel::DotQ8x4 { format, k: K, tokens, order }, tokens, TILES_PER_CALL)
     });
     single.chain(several).collect()

@@ -20,13 +20,13 @@ pub struct Cx<'k> {
     pub(crate) worker: Value,
     pub(crate) operands: Value,
     pub(crate) scratch: Value,
-    pub(crate) layout: Layout,
+    pub(crate) layout: ScratchLayout,
     pub(crate) ukernels: &'k BTreeMap<MicroKernel, FuncRef>,
 }
 
 /// Offsets in the worker's scratch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct ScratchLayout {
     /// Row pointers `[max_rows]` for dot micro-kernels.
     pub(crate) list: usize,
     /// One pointer, for `RowOp::Linear`.

@@ -63,7 +63,7 @@ const VNNI_512: Features = Features::AVX512.and(Features::AVX512_VNNI);
 
 fn assemble(level: Level) -> Result<Probe, IcedError> {
     let features = level.features();
-    let (load, multiply, lanes): (Load, _, _) = if features.has(VNNI_512) {
+    let (load, multiply, lanes): (LineLoad, _, _) = if features.has(VNNI_512) {
         (load_512, dpbusd_512()?, 64)
     } else if features.has(Features::AVX512) {
         (load_512, multiplying(true, |a| maddubs(a, &ZMM))?, 64)
@@ -99,10 +99,10 @@ fn step_lines(places: usize) -> usize {
 }
 
 /// Loads a line to registers whose number follows from the line's.
-type Load = fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>;
+type LineLoad = fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>;
 
 /// `read`: rdi is the address, rsi counts the steps.
-fn reading(places: usize, ahead: usize, load: Load) -> Result<Vec<u8>, IcedError> {
+fn reading(places: usize, ahead: usize, load: LineLoad) -> Result<Vec<u8>, IcedError> {
     let lines = step_lines(places) / places;
     let mut a = CodeAssembler::new(64)?;
     let (mut again, mut end) = (a.create_label(), a.create_label());

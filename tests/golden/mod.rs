@@ -14,7 +14,7 @@ use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::{Features, Level};
@@ -67,7 +67,7 @@ fn dot(format: WeightFormat) -> MicroKernel {
 }
 
 fn dot_x4() -> MicroKernel {
-    MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: Order::Pairs }
+    MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: TileOrder::Pairs }
 }
 
 fn gemm(weights: Decoded) -> MicroKernel {
@@ -197,7 +197,7 @@ fn dots_that_fetch_line_by_line_fetch_every_line_once() {
     // More blocks than have their scales in one line.
     let (format, k) = (WeightFormat::Mxfp4, 160);
     let single = MicroKernel::DotQ8 { format, k, tokens: 1 };
-    let adjacent = MicroKernel::DotQ8x4 { format, k, tokens: 1, order: Order::Pairs };
+    let adjacent = MicroKernel::DotQ8x4 { format, k, tokens: 1, order: TileOrder::Pairs };
     let linear = |ukernel: &MicroKernel| {
         asm::candidates(ukernel, Level::V4Vnni).find(|wide| wide.name.ends_with("_linear"))
     };

@@ -2,7 +2,7 @@
 
 use super::fence::{Fenced, Flush};
 use fastrand::Rng;
-use kernmill_kernels_gen::ukernel::param::{Param, Region, Rows};
+use kernmill_kernels_gen::ukernel::param::{Param, Region, RowPointers};
 
 /// What weights, activations and the rest are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +100,7 @@ fn operand(
 }
 
 /// A list of pointers, to rows of which only what is read is there, and to nothing.
-fn list(rows: &Rows, args: &[u64], flush: Flush, mut filler: impl FnMut(&mut [u8])) -> Operand {
+fn list(rows: &RowPointers, args: &[u64], flush: Flush, mut filler: impl FnMut(&mut [u8])) -> Operand {
     let mut memory = Vec::new();
     let mut pointers = Vec::new();
     for piece in rows.pieces(args) {

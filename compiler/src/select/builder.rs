@@ -7,7 +7,7 @@ use crate::fuse::Group;
 use crate::graph::{Node, Op, OperandRef, Rows, TensorId, Type, ValueId};
 use crate::ops::Packed;
 use kernmill_kernels_gen::kernel::{
-    Body, Domain, Home, Kernel, LoraInput, Mat, OperandId, Part, RowOp, RowType, Tiling, Val, ValId,
+    Body, Domain, Home, Kernel, LoraInput, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
 };
 use kernmill_kernels_gen::names::Names;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
@@ -159,7 +159,7 @@ impl<'a> Builder<'a> {
     }
 
     fn tiling_of(&self, body: &Body) -> Tiling {
-        fn mats(part: &Part) -> Vec<&Mat> {
+        fn mats(part: &MatrixPart) -> Vec<&Mat> {
             part.mats.iter().collect()
         }
         let (input, parts): (ValId, Vec<Vec<&Mat>>) = match body {

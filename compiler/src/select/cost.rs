@@ -10,7 +10,7 @@ use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::isa;
-use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
+use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, MatrixPart, RowOp, RowType, Tiling, ValId};
 use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::gemm_tiles::{self, TileElement};
@@ -251,7 +251,7 @@ impl Model {
     /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
     /// of waiting for memory hides in their arithmetic or the other way round; with panels the two add up,
     /// because weights are decoded first.
-    fn item(&self, part: &Part, input: RowType, tiling: Tiling, rows: usize) -> f64 {
+    fn item(&self, part: &MatrixPart, input: RowType, tiling: Tiling, rows: usize) -> f64 {
         if rows == 0 {
             return 0.0;
         }
@@ -303,7 +303,7 @@ impl Model {
 
     /// Arithmetic of a work item for `rows` bf16 rows, decoding included. There is nothing to weigh it
     /// against but other items and steps.
-    fn by_bf16_panels(&self, part: &Part, rows: usize) -> f64 {
+    fn by_bf16_panels(&self, part: &MatrixPart, rows: usize) -> f64 {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles + tiles.div_ceil(2) * rows.div_ceil(gemm_bf16::PANEL_ROWS);
@@ -313,7 +313,7 @@ impl Model {
     }
 
     /// Arithmetic of a work item for `rows` q8 rows on tiles, decoding included.
-    fn by_tiles(&self, part: &Part, rows: usize) -> f64 {
+    fn by_tiles(&self, part: &MatrixPart, rows: usize) -> f64 {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles * (1 + rows.div_ceil(gemm_tiles::PANEL_ROWS));
@@ -357,13 +357,14 @@ impl Model {
             }
             Body::Matmul { domain, input, parts } => {
                 let rows = rows(*domain);
-                let items: usize = parts.iter().map(Part::items).sum();
-                let cost = |part: &Part| {
+                let items: usize = parts.iter().map(MatrixPart::items).sum();
+                let cost = |part: &MatrixPart| {
                     part.items() as f64 * self.item(part, input_type(input), kernel.tiling, rows)
                 };
                 let all: f64 = parts.iter().map(cost).sum();
-                let shared =
-                    |a: &Part, b: &Part| kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format);
+                let shared = |a: &MatrixPart, b: &MatrixPart| {
+                    kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format)
+                };
                 let runs = parts.chunk_by(shared);
                 let gather = runs.map(|run| self.gather(kernel.tiling, run[0].mats[0].k, rows)).sum::<f64>();
                 (*domain, gather + self.shared(items as f64, all / items as f64))
@@ -372,7 +373,7 @@ impl Model {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
             }
             Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => {
-                let part = Part {
+                let part = MatrixPart {
                     mats: vec![mat.clone()],
                     interleaved: false,
                     rows_per_item: *rows_per_item,
@@ -403,7 +404,7 @@ impl Model {
         kernel: &Kernel,
         input: RowType,
         (experts, top_k): (usize, usize),
-        part: &Part,
+        part: &MatrixPart,
         tokens: usize,
     ) -> f64 {
         let likely = (top_k as f64 / experts as f64).min(1.0);

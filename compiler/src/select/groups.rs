@@ -7,7 +7,7 @@ use crate::fuse::{self, Composition, Group};
 use crate::graph::{Node, NodeId, Op, OperandRef, Rows, Step, Type, ValueId};
 use crate::ops::cache_writes;
 use kernmill_kernels_gen::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Mat, PROLOGUE_TOKENS, Part, ShrinkLoraTarget,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Mat, MatrixPart, PROLOGUE_TOKENS, ShrinkLoraTarget,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -126,7 +126,7 @@ impl Selector<'_> {
 
     /// Matrices and their epilogue. Work items are heads where the epilogue rotates them or writes them to
     /// the cache; other parts of the same kernel have rows of their own, which heads need not divide.
-    fn part(&self, b: &mut Builder, group: &Group, part: &fuse::Part) -> Result<Part, SelectError> {
+    fn part(&self, b: &mut Builder, group: &Group, part: &fuse::Part) -> Result<MatrixPart, SelectError> {
         let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let head = part.steps.iter().find_map(|step| match step {
             Step::Rope { table: OperandRef::Rope(rope) } => Some(self.graph.ropes[*rope as usize].head_dim),
@@ -153,7 +153,7 @@ impl Selector<'_> {
             });
         }
         let interleaved = b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
-        Ok(Part { mats, interleaved, rows_per_item, epilogue })
+        Ok(MatrixPart { mats, interleaved, rows_per_item, epilogue })
     }
 
     fn expert_down(

@@ -136,7 +136,7 @@ fn read<T: for<'de> Deserialize<'de>>(text: &str) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_kernels_gen::ukernel::Order;
+    use kernmill_kernels_gen::ukernel::TileOrder;
     use kernmill_kernels_gen::ukernel::gemm_q8::DotStep;
     use kernmill_kernels_gen::{asm, isa};
     use kernmill_plan::target::Level;
@@ -155,7 +155,7 @@ mod tests {
                     format,
                     k: 64,
                     tokens,
-                    order: Order::Straight,
+                    order: TileOrder::Straight,
                 });
                 let weights = DotStep::at(level).decoded(format);
                 let gemms = (1..=2).flat_map(|tiles| {

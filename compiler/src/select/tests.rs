@@ -7,7 +7,7 @@ use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{Mlp, ModelShape, build};
 use kernmill_kernels_gen::kernel::{Body, RowType, Tiling};
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::{Level, Tuning};
 
@@ -55,8 +55,9 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 #[test]
 fn dots_fetch_bytes_as_they_lie_where_the_family_wants_it() {
     for format in WeightFormat::blocked() {
-        let adjacent = [1, 2]
-            .map(|tokens| (MicroKernel::DotQ8x4 { format, k: 64, tokens, order: Order::Straight }, false));
+        let adjacent = [1, 2].map(|tokens| {
+            (MicroKernel::DotQ8x4 { format, k: 64, tokens, order: TileOrder::Straight }, false)
+        });
         let single = MicroKernel::dot_tokens(true)
             .iter()
             .map(|t| (MicroKernel::DotQ8 { format, k: 64, tokens: *t }, *t >= 3));

@@ -46,7 +46,7 @@ const AND_OR: u32 = 0xea;
 /// Blocks per turn: so many that they fill whole lines, and no line is asked for twice.
 const TURN_BLOCKS: usize = 2;
 
-struct Dot {
+struct DotInt8F32Avx512 {
     /// Scale plane, advancing.
     scales: AsmRegister64,
     /// Data plane, advancing.
@@ -73,7 +73,7 @@ fn emit(a: &mut CodeAssembler, k: usize, tokens: usize) -> Result<(), IcedError>
     let mut regs = Regs::with_params(4);
     let [tile, list, out, stride] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let mut constants = a.create_label();
-    let dot = Dot {
+    let dot = DotInt8F32Avx512 {
         scales: tile,
         data: regs.general(),
         ahead: regs.general(),
@@ -117,7 +117,7 @@ fn emit(a: &mut CodeAssembler, k: usize, tokens: usize) -> Result<(), IcedError>
     a.dd(&[MASK, BASE.to_bits(), (-EXCESS).to_bits()])
 }
 
-impl Dot {
+impl DotInt8F32Avx512 {
     /// Several blocks. Beside each line another one is prefetched.
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
         let lines = data_lines(WeightFormat::Int8);

@@ -4,7 +4,7 @@
 //! groups of tokens, whose rows stay in the cache while all of A passes. A kernel for many tokens does
 //! either, by how many there are: at two to eight, groups would leave workers without work.
 
-use crate::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
+use crate::adapter::{AdapterEntry, AddDots, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
 use crate::kernel::{Body, Domain, Kernel, PROLOGUE_TOKENS, RowOp, ShrinkLoraTarget, ValId};
@@ -164,7 +164,7 @@ impl Shrink<'_> {
         e: &mut Emit,
         cx: &Cx,
         lora_target: &ShrinkLoraTarget,
-        entry: &Entry,
+        entry: &AdapterEntry,
         tile: Value,
         expert: Option<Value>,
         (input, output): (Value, Value),

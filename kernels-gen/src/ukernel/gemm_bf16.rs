@@ -121,7 +121,7 @@ const TOKENS_PER_PASS: i64 = 3;
 
 /// Emits `GemmBf16`.
 pub fn gemm(e: &mut Emit, params: &[Value], shape: Shape) {
-    let operands = Operands {
+    let operands = GemmOperands {
         weights: params[0],
         panel: params[1],
         sums: params[2],
@@ -137,7 +137,7 @@ pub fn gemm(e: &mut Emit, params: &[Value], shape: Shape) {
 
 /// Parameters of a gemm.
 #[derive(Clone, Copy)]
-struct Operands {
+struct GemmOperands {
     weights: Value,
     panel: Value,
     sums: Value,
@@ -146,7 +146,7 @@ struct Operands {
     shape: Shape,
 }
 
-impl Operands {
+impl GemmOperands {
     /// Whether any element is nonzero and below [`SMALL`].
     fn any_small(&self, e: &mut Emit) -> Value {
         let zero = e.i64(0);

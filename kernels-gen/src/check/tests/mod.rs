@@ -5,7 +5,7 @@ use super::check;
 use crate::expr::Expr;
 use crate::expr::testing::var;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, Part, RowOp, RowType,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, MatrixPart, RowOp, RowType,
     ShrinkLoraTarget, Tiling,
 };
 use kernmill_plan::adapter::MAX_RANK;
@@ -110,7 +110,7 @@ fn refused(mut kernel: Kernel, change: impl FnOnce(&mut Kernel)) -> String {
 }
 
 /// A part of a kernel of matrices.
-fn nth(kernel: &mut Kernel, index: usize) -> &mut Part {
+fn nth(kernel: &mut Kernel, index: usize) -> &mut MatrixPart {
     match &mut kernel.body {
         Body::Matmul { parts, .. } => &mut parts[index],
         Body::Experts { part, .. } => part,
