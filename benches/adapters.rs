@@ -14,7 +14,7 @@
 #![allow(clippy::print_stdout)]
 
 use fastrand::Rng;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::adapter::{Adapters, LoraTargetShape};
@@ -133,12 +133,12 @@ fn without_support(plan: &Plan, image: &PlanImage) -> Program {
     let graph = lower(&Spec::parse("the plan's spec", &spec).expect("a good spec")).expect("a good spec");
     let preset = Preset::from_name(&metadata.model.preset).expect("a known preset");
     assert!(preset != Preset::Fast, "preset fast decides by weights");
-    let options = Options {
+    let options = CompilerOptions {
         preset,
         adapters: false,
         chunk: metadata.chunk as usize,
         tuning: Tuning::native(),
-        ..Options::new(image.program().level)
+        ..CompilerOptions::new(image.program().level)
     };
     let compiled = compile(&graph, &options).expect("it compiles");
     assert_eq!(compiled.layout.bytes, metadata.weight_bytes, "weights lie elsewhere");

@@ -55,12 +55,12 @@ pub struct Description {
     /// Bytes of the last level of cache; 0 where the system does not say.
     pub last_level_cache: u64,
     /// What numbers of threads reach, ascending; the first is one thread.
-    pub measured: Vec<Reached>,
+    pub measured: Vec<ReachedSpeeds>,
 }
 
 /// What a number of threads reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reached {
+pub struct ReachedSpeeds {
     /// Threads.
     pub threads: usize,
     /// Bytes per second from memory, in billions.
@@ -94,7 +94,7 @@ impl Description {
             Ok(_) => return bad(format!("expected a JSON object, as {WRITER} writes it")),
             Err(error) => return bad(format!("not JSON: {error}; expected what {WRITER} writes")),
         };
-        let all = Fields { value: &value, place: String::new() };
+        let all = DescriptionFields { value: &value, place: String::new() };
         match value.get("schema").and_then(Value::as_str) {
             Some(SCHEMA) => {}
             Some(other) => {
@@ -136,7 +136,7 @@ impl Description {
     }
 
     /// What the most threads reach that were measured: they are the workers.
-    pub fn workers(&self) -> Reached {
+    pub fn workers(&self) -> ReachedSpeeds {
         self.measured[self.measured.len() - 1]
     }
 
@@ -155,7 +155,7 @@ impl Description {
 }
 
 /// The CPU features; at least those that every target needs.
-fn features(all: &Fields<'_>) -> Result<Features> {
+fn features(all: &DescriptionFields<'_>) -> Result<Features> {
     let mut features = Features::NONE;
     for (at, name) in all.list("features", Features::NAMED.len() as u64 * 4)?.iter().enumerate() {
         let known = name.as_str().and_then(Features::from_name);
@@ -176,7 +176,7 @@ fn features(all: &Fields<'_>) -> Result<Features> {
 }
 
 /// Shares of tiles, which a machine without tiles does not have.
-fn tile_shares(amx: &Fields<'_>) -> Result<Option<[f64; 2]>> {
+fn tile_shares(amx: &DescriptionFields<'_>) -> Result<Option<[f64; 2]>> {
     if matches!(amx.value.get("tile_shares"), None | Some(Value::Null)) {
         return Ok(None);
     }
@@ -184,20 +184,20 @@ fn tile_shares(amx: &Fields<'_>) -> Result<Option<[f64; 2]>> {
     Ok(Some([shares.number("bf16", SHARE)?, shares.number("int8", SHARE)?]))
 }
 
-fn measured(all: &Fields<'_>) -> Result<Vec<Reached>> {
+fn measured(all: &DescriptionFields<'_>) -> Result<Vec<ReachedSpeeds>> {
     if all.value.get("measured").is_none() {
         return bad("`measured` is missing: write the description with --measure".to_owned());
     }
-    let mut reached: Vec<Reached> = Vec::new();
+    let mut reached: Vec<ReachedSpeeds> = Vec::new();
     for (at, value) in all.list("measured", *THREADS.end())?.iter().enumerate() {
-        let one = Fields { value, place: format!("measured[{at}].") };
+        let one = DescriptionFields { value, place: format!("measured[{at}].") };
         let threads = one.integer("threads", THREADS)? as usize;
         let least = reached.last().map_or(1, |last| last.threads + 1);
         if threads < least || at == 0 && threads != 1 {
             let expected = if at == 0 { "1".to_owned() } else { format!("at least {least}") };
             return bad(format!("`measured[{at}].threads` is {threads}, expected {expected}"));
         }
-        reached.push(Reached {
+        reached.push(ReachedSpeeds {
             threads,
             gb_per_s: one.number("gb_per_s", GB_PER_S)?,
             tops_per_s: one.number("tops_per_s", TOPS_PER_S)?,
@@ -216,13 +216,13 @@ fn bad<T>(what: String) -> Result<T> {
 }
 
 /// Fields of an object in a description.
-struct Fields<'a> {
+struct DescriptionFields<'a> {
     value: &'a Value,
     /// What their names have before them in messages.
     place: String,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> DescriptionFields<'a> {
     /// What a field must be was not found there.
     fn wrong<T>(&self, name: &str, expected: &str) -> Result<T> {
         let place = &self.place;
@@ -249,9 +249,9 @@ impl<'a> Fields<'a> {
         found.map_or_else(|| self.wrong(name, "true or false"), Ok)
     }
 
-    fn object(&self, name: &str) -> Result<Fields<'a>> {
+    fn object(&self, name: &str) -> Result<DescriptionFields<'a>> {
         match self.value.get(name).filter(|value| value.is_object()) {
-            Some(value) => Ok(Fields { value, place: format!("{}{name}.", self.place) }),
+            Some(value) => Ok(DescriptionFields { value, place: format!("{}{name}.", self.place) }),
             None => self.wrong(name, "an object"),
         }
     }

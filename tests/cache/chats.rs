@@ -4,7 +4,7 @@ use crate::equality::Case;
 use crate::harness::{Model, answer as made, answers as together};
 use crate::hostile::targets::small_model::ModelShape;
 use fastrand::Rng;
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_kv_store::{Options as StoreOptions, Store};
 use kernmill_plan::target::Level;
@@ -27,7 +27,7 @@ fn images() -> [(&'static str, PlanImage); 2] {
         ModelShape { window: Some(128), max_context: CONTEXT, layers: 4, ..ModelShape::mini_gpt_oss() };
     let case = Case::new(&shape, 7, 0);
     let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
-    let options = Options { preset: Preset::Faithful, ..Options::new(level) };
+    let options = CompilerOptions { preset: Preset::Faithful, ..CompilerOptions::new(level) };
     let random = case.image(&case.compile(&options));
     [("nano", nano.image(Preset::Faithful)), ("random", random)]
 }

@@ -14,7 +14,7 @@ use kernmill_compiler::graph::{Graph, OpKind};
 use kernmill_compiler::interp::Interpreter;
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::{Preset, quantise};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::testing::{RandomWeights, random_weights};
@@ -64,7 +64,8 @@ impl Case {
     }
 
     fn compile(&self, set: &FusedSet, preset: Preset, level: Level) -> Compiled {
-        let options = Options { preset, chunk: 32, fused: set.clone(), ..Options::new(level) };
+        let options =
+            CompilerOptions { preset, chunk: 32, fused: set.clone(), ..CompilerOptions::new(level) };
         compile(&self.graph, &options).unwrap()
     }
 

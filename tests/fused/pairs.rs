@@ -9,7 +9,7 @@ use crate::hostile::targets::trial::{Trial, adapter, difference};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::graph::lora::with_adapters;
-use kernmill_compiler::pipeline::{CompileError, Compiled, Options, compile};
+use kernmill_compiler::pipeline::{CompileError, Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::quantise_chosen;
 use kernmill_compiler::testing::{Rng, random_weights};
@@ -99,13 +99,13 @@ fn run(seed: u64, path: &Path) -> Fate {
     let set = FusedSet::builtin().with(vec![spec]).expect("its name is its own");
     let choices = FormatChoices::assumed(&pair.graph);
     let quantised = quantise_chosen(&pair.graph, pair.preset, Some(&choices)).unwrap();
-    let options = Options {
+    let options = CompilerOptions {
         preset: pair.preset,
         choices: Some(choices),
         chunk: pair.chunk,
         adapters: pair.adapted,
         fused: set.clone(),
-        ..Options::new(level)
+        ..CompilerOptions::new(level)
     };
     let graph = match pair.adapted {
         true => with_adapters(&quantised, pair.preset.adapter_format()).unwrap(),
@@ -117,7 +117,7 @@ fn run(seed: u64, path: &Path) -> Fate {
         return miss.map_or(Fate::Nowhere, |miss| Fate::Refused(miss.reason.clone()));
     }
     let compiled = compile(&pair.graph, &options);
-    let plain = compile(&pair.graph, &Options { fuse: false, ..options });
+    let plain = compile(&pair.graph, &CompilerOptions { fuse: false, ..options });
     match (compiled, plain) {
         (Ok(compiled), Ok(plain)) => {
             let wrong = differs(&pair, &graph, [&compiled, &plain], &mut rng);

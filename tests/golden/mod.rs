@@ -4,7 +4,7 @@
 use crate::hostile::targets::small_model::{ModelShape, build};
 use expect_test::expect_file;
 use kernmill_compiler::expr;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::explain;
 use kernmill_kernels_gen::asm;
@@ -21,7 +21,8 @@ use kernmill_plan::target::{Features, Level};
 
 fn compiled(preset: Preset) -> Compiled {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
-    compile(&graph, &Options { preset, keep_clif: true, ..Options::new(Level::V4Vnni) }).unwrap()
+    compile(&graph, &CompilerOptions { preset, keep_clif: true, ..CompilerOptions::new(Level::V4Vnni) })
+        .unwrap()
 }
 
 fn joined<T: ToString>(row_ops: &[T]) -> String {
@@ -42,7 +43,8 @@ fn selection_schedule_and_memory() {
 fn candidates_and_their_costs() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     for level in [Level::V3, Level::V4Vnni] {
-        let compiled = compile(&graph, &Options { chunk: 64, ..Options::new(level) }).unwrap();
+        let compiled =
+            compile(&graph, &CompilerOptions { chunk: 64, ..CompilerOptions::new(level) }).unwrap();
         let text = explain(&compiled.model, &compiled.selections, &compiled.ukernels).to_string();
         expect_file![format!("{}/tests/golden/candidates_{}.txt", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
@@ -159,7 +161,7 @@ fn amx_code_without_tiles_is_that_of_v4_vnni() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     for (preset, chunk) in [(Preset::Faithful, 1), (Preset::Exact, 512)] {
         let code = |level| {
-            let options = Options { preset, chunk, ..Options::new(level) };
+            let options = CompilerOptions { preset, chunk, ..CompilerOptions::new(level) };
             compile(&graph, &options).unwrap().program.code
         };
         assert!(code(Level::Amx) == code(Level::V4Vnni), "{}, chunk {chunk}", preset.name());

@@ -4,7 +4,7 @@ use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::{sound_plan, weights_of};
 use fastrand::Rng;
 use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::file::SectionKind;
@@ -88,7 +88,7 @@ fn weights_of_any_bytes_run_without_a_fault() {
     for shape in [oss.clone(), ModelShape { mlp: many, ..oss }, ModelShape::mini_llama()] {
         let graph = build(&shape).unwrap();
         for preset in [Preset::Exact, Preset::Faithful] {
-            let options = |level| Options { preset, chunk: 32, ..Options::new(level) };
+            let options = |level| CompilerOptions { preset, chunk: 32, ..CompilerOptions::new(level) };
             let levels = Level::supported().into_iter();
             let compiled: Vec<_> = levels.map(|level| compile(&graph, &options(level)).unwrap()).collect();
             let parts = PlanParts {

@@ -1,6 +1,6 @@
 //! `kernmill explain`: what fused, what nearly did and why not, and what it saves.
 
-use super::engine::Report;
+use super::engine::FusionReport;
 use super::group::FusedGraph;
 use crate::graph::{Rows, Type, Uses, ValueId};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// Explains a fusion; what is alike in several layers is one line. What is there for adapters alone is
 /// counted apart: batches without one do not run it.
-pub fn explain(fused: &FusedGraph, report: &Report) -> String {
+pub fn explain(fused: &FusedGraph, report: &FusionReport) -> String {
     let mut text = String::new();
     let (nodes, groups) = (fused.graph.nodes.len(), fused.groups.len());
     let _ = writeln!(text, "{}: {nodes} nodes in {groups} groups", fused.graph.name);

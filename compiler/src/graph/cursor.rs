@@ -15,14 +15,14 @@ pub fn unknown(what: &str, found: &str) -> String {
 }
 
 /// A place in a line of graph text.
-pub struct Cursor<'t> {
+pub struct LineCursor<'t> {
     rest: &'t str,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> LineCursor<'t> {
     /// The start of a line.
-    pub fn new(line: &'t str) -> Cursor<'t> {
-        Cursor { rest: line }
+    pub fn new(line: &'t str) -> LineCursor<'t> {
+        LineCursor { rest: line }
     }
 
     fn take_while(&mut self, keep: impl Fn(char) -> bool) -> &'t str {
@@ -156,7 +156,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// A text in quotes, as [`Cursor::string`] reads it.
+/// A text in quotes, as [`LineCursor::string`] reads it.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

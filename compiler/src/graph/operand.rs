@@ -24,7 +24,7 @@ pub type GraphRowOp = RowOp<ValueId, OperandRef>;
 
 /// A step of an epilogue, on the graph's values. It works on one unit of results: at first one for each root,
 /// after the first expression one in all.
-pub type Step = Epilogue<ValueId, OperandRef>;
+pub type GraphEpilogue = Epilogue<ValueId, OperandRef>;
 
 /// A matrix of the graph.
 pub type GraphMat = Mat<ValueId, OperandRef>;

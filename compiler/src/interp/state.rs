@@ -54,16 +54,16 @@ pub struct Weight {
 }
 
 /// One sequence's history, by attention layer.
-pub type Sequence = Vec<LayerKv>;
+pub type SequenceKv = Vec<LayerKv>;
 
 /// What an op reads and, of keys and values, writes.
-pub struct State {
+pub struct OpState {
     /// The graph.
     pub graph: Graph,
     /// By tensor.
     pub weights: Vec<Weight>,
     /// Keys and values of each sequence.
-    pub sequences: Vec<Sequence>,
+    pub sequences: Vec<SequenceKv>,
     /// Values of the run at hand, as far as they are computed.
     pub values: Vec<Option<Data>>,
     /// Tokens of the run at hand.
@@ -80,7 +80,7 @@ pub struct State {
     pub slots: BTreeMap<usize, usize>,
 }
 
-impl State {
+impl OpState {
     /// Columns of a value.
     pub fn cols(&self, value: ValueId) -> usize {
         self.graph.value(value).ty.cols()

@@ -23,7 +23,7 @@ pub struct Sizes {
 }
 
 /// What is known of values, by their names in a pattern.
-pub struct Known<'s> {
+pub struct KnownValues<'s> {
     /// Sizes of the sample.
     pub sizes: &'s Sizes,
     /// Class of equal columns, by name.
@@ -44,10 +44,10 @@ pub struct Known<'s> {
     pub ids: Vec<String>,
 }
 
-impl<'s> Known<'s> {
+impl<'s> KnownValues<'s> {
     /// What is known of a sample with these sizes before anything is found out.
-    pub fn new(sizes: &'s Sizes) -> Known<'s> {
-        Known {
+    pub fn new(sizes: &'s Sizes) -> KnownValues<'s> {
+        KnownValues {
             sizes,
             class: BTreeMap::new(),
             same: Vec::new(),

@@ -6,7 +6,7 @@
 
 use crate::graph::lora::with_adapters;
 use crate::graph::{Graph, GraphError, Role, Tensor, TensorId};
-use crate::weights::{WeightSource, Weights};
+use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::format::WeightFormat;
@@ -66,7 +66,7 @@ pub fn merged_graph(graph: &Graph, changed: &dyn Fn(&str) -> bool) -> Graph {
 
 /// A checkpoint's weights with adapters added to some.
 pub struct MergedWeights<'a, D> {
-    base: Weights<'a>,
+    base: CheckpointWeights<'a>,
     /// Graph of the model as the checkpoint has it.
     graph: &'a Graph,
     delta: &'a D,
@@ -78,7 +78,7 @@ impl<'a, D: Delta> MergedWeights<'a, D> {
     /// The weights of `graph`, a checkpoint's, of which the matrices in `changed` have `delta` added at their
     /// LoRA targets.
     pub fn new(
-        base: Weights<'a>,
+        base: CheckpointWeights<'a>,
         graph: &'a Graph,
         changed: &'a BTreeMap<String, usize>,
         delta: &'a D,

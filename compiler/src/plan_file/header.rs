@@ -8,7 +8,7 @@ use kernmill_plan::file::{
 
 /// A section with its place.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct SectionEntry {
     pub kind: SectionKind,
     pub target: u32,
     pub offset: u64,
@@ -33,14 +33,16 @@ impl Contents {
     }
 }
 
-impl Entry {
+impl SectionEntry {
     pub fn end(&self) -> u64 {
         self.offset + self.contents.bytes()
     }
 }
 
 /// Gives sections their places, one behind the other.
-pub(super) fn place(contents: Vec<(SectionKind, u32, Contents)>) -> Result<Vec<Entry>, PlanPartsError> {
+pub(super) fn place(
+    contents: Vec<(SectionKind, u32, Contents)>,
+) -> Result<Vec<SectionEntry>, PlanPartsError> {
     if contents.len() > MAX_SECTIONS {
         return Err(PlanPartsError::Sections { found: contents.len(), most: MAX_SECTIONS });
     }
@@ -52,7 +54,7 @@ pub(super) fn place(contents: Vec<(SectionKind, u32, Contents)>) -> Result<Vec<E
             return Err(PlanPartsError::Large { section: kind.name(), bytes, most });
         }
         let align = if kind == SectionKind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };
-        let entry = Entry { kind, target, offset: end.next_multiple_of(align), contents };
+        let entry = SectionEntry { kind, target, offset: end.next_multiple_of(align), contents };
         end = entry.end();
         entries.push(entry);
     }
@@ -60,7 +62,7 @@ pub(super) fn place(contents: Vec<(SectionKind, u32, Contents)>) -> Result<Vec<E
 }
 
 /// The header of a file of `bytes` bytes whose weight hashes have hash `pieces`.
-pub(super) fn encode(entries: &[Entry], bytes: u64, pieces: &Hash) -> [u8; HEADER_BYTES] {
+pub(super) fn encode(entries: &[SectionEntry], bytes: u64, pieces: &Hash) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     let mut put = |at: usize, value: &[u8]| header[at..at + value.len()].copy_from_slice(value);
     put(0, &MAGIC);

@@ -11,10 +11,10 @@ pub use error::{PlanPartsError, PlanWriteError};
 
 use crate::fuse::{FusedSet, FusedSpec};
 use crate::graph::{Graph, TensorId};
-use crate::pack::{Piece, WeightLayout, WeightSource, piece_sizes, stream_weights};
+use crate::pack::{RegionPiece, WeightLayout, WeightSource, piece_sizes, stream_weights};
 use crate::pipeline::Compiled;
 use crate::quant::choose::FormatChoices;
-use header::{Contents, Entry};
+use header::{Contents, SectionEntry};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
@@ -61,7 +61,7 @@ pub struct PlanParts<'a> {
 pub struct PlanWriter<'a> {
     graph: &'a Graph,
     layout: &'a WeightLayout,
-    entries: Vec<Entry>,
+    entries: Vec<SectionEntry>,
     bytes: u64,
 }
 
@@ -105,7 +105,7 @@ impl<'a> PlanWriter<'a> {
         contents.push((SectionKind::WeightHashes, 0, Contents::Later((pieces * PIECE_ENTRY_BYTES) as u64)));
         contents.push((SectionKind::Weights, 0, Contents::Later(layout.bytes)));
         let entries = header::place(contents)?;
-        let bytes = entries.last().map_or(HEADER_BYTES as u64, Entry::end);
+        let bytes = entries.last().map_or(HEADER_BYTES as u64, SectionEntry::end);
         Ok(PlanWriter { graph, layout, entries, bytes })
     }
 
@@ -145,7 +145,7 @@ impl<'a> PlanWriter<'a> {
         // SAFETY: nothing reads the mapping's bytes: it only brings pages into memory.
         let cache = unsafe { WeightRegion::map_file(file, weights.offset, bytes, "the new plan") }.ok();
         let pieces: Mutex<Vec<(u64, Hash)>> = Mutex::new(vec![(0, Hash::default()); self.pieces()]);
-        let take = |piece: Piece<'_>| -> Result<(), PlanWriteError<S::Error>> {
+        let take = |piece: RegionPiece<'_>| -> Result<(), PlanWriteError<S::Error>> {
             let hash = *blake3::hash(piece.bytes).as_bytes();
             let place = weights.offset + piece.offset;
             if let Some(cache) = &cache {

@@ -1,8 +1,8 @@
 //! The pass that makes a preset's quantisation explicit in the graph, and the checker of its result.
 
 use crate::graph::{
-    Activations, Attention, Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses,
-    ValueId,
+    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Node, NodeId, Op, OpKind, Role,
+    TensorId, Uses, ValueId,
 };
 use crate::quant::choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
@@ -235,7 +235,7 @@ struct Quantiser<'g> {
     graph: &'g Graph,
     as_asked: Quantisation<'g>,
     uses: Uses,
-    builder: Builder,
+    builder: GraphBuilder,
     /// New value of each old one.
     values: Vec<ValueId>,
     /// The one `q8`, and the one bf16, of each new f32 value.
@@ -244,7 +244,7 @@ struct Quantiser<'g> {
 
 impl<'g> Quantiser<'g> {
     fn new(graph: &'g Graph, as_asked: Quantisation<'g>) -> Quantiser<'g> {
-        let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
+        let mut builder = GraphBuilder::new(&graph.name, graph.vocab, graph.max_context);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
         }
@@ -332,7 +332,7 @@ impl<'g> Quantiser<'g> {
         &mut self,
         attention_name: &str,
         plane: KvPlane,
-        attention: &Attention,
+        attention: &AttentionAttributes,
         input: ValueId,
     ) -> Result<ValueId, GraphError> {
         let format = attention.kv.of(plane);

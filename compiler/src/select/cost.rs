@@ -142,7 +142,7 @@ pub(super) fn cheapest_version(versions: &[(Option<&'static AsmKernel>, Option<f
 
 /// The cost model for a level, and for a family of CPUs.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct CostModel {
     level: Level,
     table: Table,
     machine: Machine,
@@ -164,14 +164,14 @@ struct FormatCosts {
     least_rows: usize,
 }
 
-impl Model {
+impl CostModel {
     /// The model for the built-in machine.
-    pub fn new(level: Level, tuning: Tuning) -> Model {
-        Model::on(level, tuning, MACHINE)
+    pub fn new(level: Level, tuning: Tuning) -> CostModel {
+        CostModel::on(level, tuning, MACHINE)
     }
 
     /// The model for a machine.
-    pub fn on(level: Level, tuning: Tuning, machine: Machine) -> Model {
+    pub fn on(level: Level, tuning: Tuning, machine: Machine) -> CostModel {
         let table = Table::of(tuning);
         let block = |ukernel: MicroKernel| {
             let versions = versions_of(&table, &ukernel, level);
@@ -197,7 +197,7 @@ impl Model {
             (format, FormatCosts { least_rows, ..costs })
         });
         let formats = formats.collect();
-        Model { level, table, machine, products, formats }
+        CostModel { level, table, machine, products, formats }
     }
 
     /// The level that the model is for.

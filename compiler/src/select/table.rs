@@ -33,24 +33,24 @@ const LINEAR: &str = "_linear";
 /// What micro-kernels cost on the CPUs of a family.
 #[derive(Clone, Debug)]
 pub struct Table {
-    numbers: Numbers,
+    numbers: MicroKernelSpeeds,
     family: Family,
 }
 
 /// `ukernels.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Numbers {
+struct MicroKernelSpeeds {
     dot: BTreeMap<String, BTreeMap<String, [f64; DOT_TOKENS.len()]>>,
     decode: BTreeMap<String, BTreeMap<String, f64>>,
     decode_words: BTreeMap<String, f64>,
-    gemm: BTreeMap<String, Gemm>,
+    gemm: BTreeMap<String, GemmSpeeds>,
 }
 
 /// A version of `GemmQ8`: by tiles less 1 and tokens less 1.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Gemm {
+struct GemmSpeeds {
     small: [[f64; GROUP]; 2],
     any: [[f64; GROUP]; 2],
 }
@@ -180,7 +180,7 @@ mod tests {
         let known = |version: &String| {
             version.starts_with("cranelift_128") || asm::ALL.iter().any(|wide| wide.name == version)
         };
-        let Numbers { dot, decode, decode_words, gemm } = Table::of(Tuning::Generic).numbers;
+        let MicroKernelSpeeds { dot, decode, decode_words, gemm } = Table::of(Tuning::Generic).numbers;
         let versions = dot.keys().chain(decode.keys()).chain(decode_words.keys()).chain(gemm.keys());
         assert_eq!(versions.filter(|version| !known(version)).collect::<Vec<_>>(), Vec::<&String>::new());
         for format in dot.values().flat_map(BTreeMap::keys).chain(decode.values().flat_map(BTreeMap::keys)) {

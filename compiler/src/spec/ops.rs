@@ -46,7 +46,7 @@ impl ParamKind {
 
 /// A key of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct Param {
+pub struct NodeKey {
     /// Name of the key.
     pub name: &'static str,
     /// What it holds.
@@ -61,28 +61,28 @@ pub struct OpInfo {
     /// Name in specs.
     pub name: &'static str,
     /// Keys of the op.
-    pub params: &'static [Param],
+    pub params: &'static [NodeKey],
     /// The graph ops that it is in a fused-op spec's pattern, the first of which tells how; none if it has no
     /// place there.
     pub pattern: &'static [OpKind],
 }
 
 /// A key that must be there.
-pub const fn required(name: &'static str, kind: ParamKind) -> Param {
-    Param { name, kind, required: true }
+pub const fn required(name: &'static str, kind: ParamKind) -> NodeKey {
+    NodeKey { name, kind, required: true }
 }
 
 /// A key that may be there.
-pub const fn optional(name: &'static str, kind: ParamKind) -> Param {
-    Param { name, kind, required: false }
+pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
+    NodeKey { name, kind, required: false }
 }
 
 use ParamKind::{Activations, Expr, Number, Rope, Tensor, Value, Values, Window};
 
 /// The one input of most operations.
-pub const INPUT: Param = required("input", Value);
+pub const INPUT: NodeKey = required("input", Value);
 /// Keys of an operation on two or more values.
-pub const INPUTS: &[Param] = &[required("inputs", Values)];
+pub const INPUTS: &[NodeKey] = &[required("inputs", Values)];
 /// Keys of a matrix product.
-pub const LINEAR: &[Param] =
+pub const LINEAR: &[NodeKey] =
     &[INPUT, required("weight", Tensor), optional("bias", Tensor), optional("activations", Activations)];

@@ -8,5 +8,5 @@ mod source;
 mod tests;
 
 pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
-pub use rows::Weights;
+pub use rows::CheckpointWeights;
 pub use source::WeightSource;

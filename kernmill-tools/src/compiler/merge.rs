@@ -6,7 +6,7 @@ use kernmill::observe::Observer;
 use kernmill::{Error, Result};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ impl Merge {
     /// # Errors
     /// When the model's own weights do not fit its graph.
     pub fn weights<'a>(&'a self, model: &'a SourceModel) -> Result<MergedWeights<'a, impl Delta>> {
-        let base = Weights::new(&model.graph, &model.checkpoint)?;
+        let base = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
         Ok(MergedWeights::new(base, &model.graph, &self.changed, &self.deltas))
     }
 

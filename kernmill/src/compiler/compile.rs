@@ -10,7 +10,7 @@ use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::compile;
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_os::output::NewFile;
 use kernmill_plan::target::Level;
 use std::fs::File;
@@ -59,7 +59,7 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
         end_tokens: &end_tokens,
         chat_templates: Some(&chat_templates),
     })?;
-    let weights = Weights::new(&model.graph, &model.checkpoint)?;
+    let weights = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
     write_plan(file, &writer, &weights, threads, &*options.observer)
 }
 

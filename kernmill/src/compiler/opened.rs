@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::plan::PlanModel;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, compile};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
@@ -141,7 +141,7 @@ impl CompiledModel {
         let start = Instant::now();
         let CompiledModel { source: OpenedSource { model, tokenizer, .. }, compiled } = self;
         let progress = options.observer.begin("packing weights", Unit::Bytes, compiled.layout.bytes);
-        let weights = Weights::new(&model.graph, &model.checkpoint)?;
+        let weights = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
         let packed = build_weights(&compiled, &weights, threads, &|bytes| progress.advance(bytes));
         drop(progress);
         let packed = packed?;

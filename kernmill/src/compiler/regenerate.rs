@@ -7,7 +7,7 @@ use crate::options::Options as OpenOptions;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role, Tensor};
 use kernmill_compiler::pack::merge_lora::merged_graph;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::plan_file::tensors;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
@@ -31,7 +31,7 @@ pub struct Origin {
     /// than the spec says.
     pub graph: Graph,
     /// The options that the compiler was given.
-    pub options: Options,
+    pub options: CompilerOptions,
 }
 
 /// An image with code generated anew, if that is asked for; and the seconds that it took since `start`.
@@ -119,7 +119,7 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
         .map(|tensor| &*tensor.name)
         .collect();
     let graph = merged_graph(&graph, &|name| merged.contains(name));
-    let options = Options {
+    let options = CompilerOptions {
         preset,
         choices: (preset == Preset::Fast).then(|| choices(&graph, &packed)),
         kv: Some(metadata.model.kv.formats()),
@@ -128,7 +128,7 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
         fuse: metadata.fused,
         tuning: Tuning::native(),
         fused: source.fused.clone(),
-        ..Options::new(level(preset)?)
+        ..CompilerOptions::new(level(preset)?)
     };
     Ok(Origin { source, graph, options })
 }

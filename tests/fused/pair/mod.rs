@@ -58,7 +58,7 @@ pub fn random_pair(seed: u64) -> Result<Pair, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_compiler::fuse::{FusedSpec, Template};
+    use kernmill_compiler::fuse::{FusedSpec, KernelTemplate};
     use std::collections::BTreeMap;
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
                 *kernels.entry(spec.rule.unwrap().template.name()).or_default() += 1;
             }
         }
-        assert_eq!(kernels.len(), Template::NAMED.len(), "{kernels:?}");
+        assert_eq!(kernels.len(), KernelTemplate::NAMED.len(), "{kernels:?}");
         assert!(kernels.values().all(|count| *count >= 5), "{kernels:?}");
     }
 }

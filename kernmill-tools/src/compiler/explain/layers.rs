@@ -87,14 +87,14 @@ pub fn layer_kinds(compiled: &Compiled) -> Vec<LayerKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_compiler::pipeline::{Options, compile};
+    use kernmill_compiler::pipeline::{CompilerOptions, compile};
     use kernmill_compiler::spec::{Spec, lower};
     use kernmill_plan::target::Level;
 
     fn nano(fuse: bool) -> Compiled {
         let text = include_str!("../../../../model-specs/nano/nano.toml");
         let graph = lower(&Spec::parse("nano.toml", text).unwrap()).unwrap();
-        compile(&graph, &Options { fuse, ..Options::new(Level::V3) }).unwrap()
+        compile(&graph, &CompilerOptions { fuse, ..CompilerOptions::new(Level::V3) }).unwrap()
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a fused-op spec saves, by the cost model and measured.
 
 use super::measure::medians;
-use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
+use kernmill_compiler::fuse::{FusedSet, KernelTemplate, value_bytes};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::select::cost::MACHINE;
@@ -58,10 +58,10 @@ impl Costs {
         let without = set.clone().without(name).ok()?;
         // What is there for adapters alone runs only with one: it counts where the spec is about nothing
         // else.
-        let adapters = set.rules().any(|rule| rule.name == name && rule.template == Template::Shrink);
+        let adapters = set.rules().any(|rule| rule.name == name && rule.template == KernelTemplate::Shrink);
         let cost = |fused: &FusedSet| {
             let choices = Some(FormatChoices::assumed(graph));
-            let options = Options {
+            let options = CompilerOptions {
                 preset,
                 choices,
                 adapters,
@@ -69,7 +69,7 @@ impl Costs {
                 fused: fused.clone(),
                 tuning: machine.map_or(Tuning::Generic, |machine| machine.family),
                 machine: machine.map_or(MACHINE, Description::costs),
-                ..Options::new(level)
+                ..CompilerOptions::new(level)
             };
             let compiled = compile(graph, &options).ok()?;
             Some((Cost::of(&compiled), compiled))

@@ -6,7 +6,7 @@ use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};
 use kernmill_compiler::pack::pack_weights;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter, random_weights};
@@ -181,12 +181,12 @@ impl Trials<'_> {
                 plain = Some(case.interpret(&quantised, None)?);
             }
             let expected = plain.as_deref().unwrap_or_default();
-            let options = Options {
+            let options = CompilerOptions {
                 preset,
                 choices: Some(choices.clone()),
                 chunk: CHUNK,
                 fused: self.set.clone(),
-                ..Options::new(*level)
+                ..CompilerOptions::new(*level)
             };
             let what = format!("model {}, {}, {}", case.seed, preset.name(), level.name());
             self.next(case, *level, &what);
