@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::lexicon::Lexicon;
 use crate::mask::Mask;
-use crate::parser::Parser;
+use crate::parser::TokenMatcher;
 use crate::rule::Rule;
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What may come next in one text.
 #[derive(Clone)]
 pub struct Constraint {
-    parser: Parser,
+    parser: TokenMatcher,
     mask: Mask,
     /// Whether `mask` is that of the text so far.
     is_fresh: bool,
@@ -40,7 +40,7 @@ impl Constraint {
     /// When the rule has a mistake, asks for what is not supported, or is too large.
     pub fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Constraint, Error> {
         let mut constraint = Constraint {
-            parser: Parser::new(lexicon, rule)?,
+            parser: TokenMatcher::new(lexicon, rule)?,
             mask: Mask::new(lexicon.width),
             is_fresh: false,
             is_done: false,
