@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A part begins.
-    Begin(Part),
+    Begin(AnswerPart),
     /// More of the part's content: valid UTF-8, never empty.
     Delta(String),
     /// The part ends.
@@ -16,7 +16,7 @@ pub enum Event {
 
 /// A part of a generated text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum AnswerPart {
     /// Reasoning, which is not part of the answer.
     Reasoning,
     /// What the user is told before a call.

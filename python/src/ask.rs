@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::model::Facts;
-use kernmill_chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
+use kernmill_chat::{AnswerPart, Conversation, Event, Format, Turn, TurnOptions};
 use kernmill_constrain::Rule;
 use kernmill_runtime::AdapterUse;
 use kernmill_runtime::SamplerParams;
@@ -206,11 +206,11 @@ fn form(params: &Params) -> Result<Option<Rule>, Failure> {
 }
 
 /// Name of a part of an answer.
-pub fn part_name(part: &Part) -> (&'static str, Option<&str>) {
+pub fn part_name(part: &AnswerPart) -> (&'static str, Option<&str>) {
     match part {
-        Part::Reasoning => ("reasoning", None),
-        Part::Preamble => ("preamble", None),
-        Part::Answer => ("answer", None),
-        Part::Call { name, .. } => ("call", Some(name)),
+        AnswerPart::Reasoning => ("reasoning", None),
+        AnswerPart::Preamble => ("preamble", None),
+        AnswerPart::Answer => ("answer", None),
+        AnswerPart::Call { name, .. } => ("call", Some(name)),
     }
 }

@@ -1,7 +1,7 @@
 //! Messages to token ids.
 
-use super::message::{Author, Channel, ContentType, Message, Options, messages_of_items};
-use super::tokens::{NoToken, Tokens};
+use super::message::{Author, Channel, ContentType, HarmonyMessage, PromptOptions, messages_of_items};
+use super::tokens::{HarmonyTokens, NoToken};
 use crate::conversation::{Conversation, Item};
 use crate::prompt::Prompt;
 use kernmill_text::{Vocabulary, VocabularyError};
@@ -41,7 +41,7 @@ const NAME_BYTES: usize = 128;
 pub fn prompt(
     vocabulary: &dyn Vocabulary,
     conversation: &Conversation,
-    options: &Options,
+    options: &PromptOptions,
 ) -> Result<Prompt, HarmonyError> {
     prompt_with(vocabulary, conversation, options, &BTreeMap::new())
 }
@@ -55,10 +55,10 @@ pub fn prompt(
 pub fn prompt_with(
     vocabulary: &dyn Vocabulary,
     conversation: &Conversation,
-    options: &Options,
+    options: &PromptOptions,
     known: &BTreeMap<usize, Vec<u32>>,
 ) -> Result<Prompt, HarmonyError> {
-    let tokens = Tokens::of(vocabulary)?;
+    let tokens = HarmonyTokens::of(vocabulary)?;
     check_names(conversation)?;
     let mut prompt = Prompt::default();
     for (item, message) in messages_of_items(conversation, options) {
@@ -86,8 +86,8 @@ pub fn prompt_with(
 /// When a text cannot be encoded.
 pub fn render(
     vocabulary: &dyn Vocabulary,
-    tokens: &Tokens,
-    message: &Message,
+    tokens: &HarmonyTokens,
+    message: &HarmonyMessage,
     ids: &mut Vec<u32>,
 ) -> Result<(), VocabularyError> {
     let text = |text: &str, ids: &mut Vec<u32>| -> Result<(), VocabularyError> {

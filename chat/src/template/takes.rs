@@ -54,23 +54,23 @@ pub(super) enum System {
 
 /// A form of a conversation's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct MessageForm {
     pub system: System,
     /// Neighbours of one role are one message.
     pub joins: bool,
 }
 
 /// Forms in the order in which they are tried.
-pub(super) const FORMS: [Form; 6] = [
-    Form { system: System::AsIs, joins: false },
-    Form { system: System::AsIs, joins: true },
-    Form { system: System::First, joins: false },
-    Form { system: System::First, joins: true },
-    Form { system: System::InUser, joins: false },
-    Form { system: System::InUser, joins: true },
+pub(super) const FORMS: [MessageForm; 6] = [
+    MessageForm { system: System::AsIs, joins: false },
+    MessageForm { system: System::AsIs, joins: true },
+    MessageForm { system: System::First, joins: false },
+    MessageForm { system: System::First, joins: true },
+    MessageForm { system: System::InUser, joins: false },
+    MessageForm { system: System::InUser, joins: true },
 ];
 
-impl Form {
+impl MessageForm {
     /// Whether this form of a conversation differs from the others.
     pub fn is_own(self, has: Has) -> bool {
         let has_system = has.first || has.later;

@@ -2,7 +2,7 @@
 
 use super::markdown::{DIM, Markdown, NORMAL};
 use kernmill::chat::Answered;
-use kernmill_chat::{Event, Part};
+use kernmill_chat::{AnswerPart, Event};
 use kernmill_serve::Finish;
 use serde_json::{Value, json};
 
@@ -61,13 +61,14 @@ impl Shown {
         }
         match event {
             Event::Begin(part) => {
-                self.is_answer = *part == Part::Answer;
+                self.is_answer = *part == AnswerPart::Answer;
                 let title = match part {
-                    Part::Answer | Part::Preamble => String::new(),
-                    Part::Reasoning => "[reasoning] ".to_owned(),
-                    Part::Call { name, .. } => format!("[call of {name}] "),
+                    AnswerPart::Answer | AnswerPart::Preamble => String::new(),
+                    AnswerPart::Reasoning => "[reasoning] ".to_owned(),
+                    AnswerPart::Call { name, .. } => format!("[call of {name}] "),
                 };
-                let title = if self.look == Look::Styled && *part == Part::Reasoning { "" } else { &title };
+                let title =
+                    if self.look == Look::Styled && *part == AnswerPart::Reasoning { "" } else { &title };
                 let dim = if self.is_dim() { DIM } else { "" };
                 self.at_start = title.is_empty();
                 format!("{dim}{title}")
@@ -94,7 +95,7 @@ impl Shown {
     /// What an event of reasoning shows where that is folded; `None` of others.
     fn fold(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::Begin(Part::Reasoning) if self.folds => self.folded = Some(0),
+            Event::Begin(AnswerPart::Reasoning) if self.folds => self.folded = Some(0),
             Event::Delta(text) => *self.folded.as_mut()? += text.len(),
             Event::End { .. } => {
                 let bytes = self.folded.take()?;
@@ -119,10 +120,10 @@ pub(super) fn line(value: &Value) -> String {
 fn json_of(event: &Event) -> Value {
     match event {
         Event::Begin(part) => match part {
-            Part::Reasoning => json!({ "event": "begin", "part": "reasoning" }),
-            Part::Preamble => json!({ "event": "begin", "part": "preamble" }),
-            Part::Answer => json!({ "event": "begin", "part": "answer" }),
-            Part::Call { name, .. } => json!({ "event": "begin", "part": "call", "name": name }),
+            AnswerPart::Reasoning => json!({ "event": "begin", "part": "reasoning" }),
+            AnswerPart::Preamble => json!({ "event": "begin", "part": "preamble" }),
+            AnswerPart::Answer => json!({ "event": "begin", "part": "answer" }),
+            AnswerPart::Call { name, .. } => json!({ "event": "begin", "part": "call", "name": name }),
         },
         Event::Delta(text) => json!({ "event": "delta", "text": text }),
         Event::End { is_complete } => json!({ "event": "end", "is_complete": is_complete }),
@@ -180,16 +181,16 @@ mod tests {
     fn shown_folded(look: Look, folds: bool) -> String {
         let delta = |text: &str| Event::Delta(text.to_owned());
         let end = Event::End { is_complete: true };
-        let call = Part::Call { name: "f".to_owned(), is_builtin: false };
+        let call = AnswerPart::Call { name: "f".to_owned(), is_builtin: false };
         let events = [
-            Event::Begin(Part::Reasoning),
+            Event::Begin(AnswerPart::Reasoning),
             delta("So"),
             delta("."),
             end.clone(),
             Event::Begin(call),
             delta("{}"),
             end.clone(),
-            Event::Begin(Part::Answer),
+            Event::Begin(AnswerPart::Answer),
             delta("Yes\n"),
             end,
         ];

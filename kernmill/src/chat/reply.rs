@@ -3,7 +3,7 @@
 use super::history::History;
 use super::parts::Parts;
 use crate::error::{Error, Result};
-use kernmill_chat::{Call, Event, Item, Part, Turn};
+use kernmill_chat::{AnswerPart, Call, Event, Item, Turn};
 use kernmill_runtime::TokenizerHandle;
 use kernmill_serve::{Finish, Text};
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ pub struct Reply<'a> {
     /// Events of the end.
     rest: VecDeque<Event>,
     /// The part that has begun, with its text if it is a call.
-    open: Option<(Part, String)>,
+    open: Option<(AnswerPart, String)>,
     answered: Option<Answered>,
 }
 
@@ -211,16 +211,16 @@ impl<'a> Reply<'a> {
                 None
             }
             Event::Delta(text) => match self.open.as_mut()? {
-                (Part::Reasoning, _) => Some(Said::Reasoning(text)),
-                (Part::Preamble, _) => Some(Said::Preamble(text)),
-                (Part::Answer, _) => Some(Said::Answer(text)),
-                (Part::Call { .. }, arguments) => {
+                (AnswerPart::Reasoning, _) => Some(Said::Reasoning(text)),
+                (AnswerPart::Preamble, _) => Some(Said::Preamble(text)),
+                (AnswerPart::Answer, _) => Some(Said::Answer(text)),
+                (AnswerPart::Call { .. }, arguments) => {
                     arguments.push_str(&text);
                     None
                 }
             },
             Event::End { .. } => match self.open.take()? {
-                (Part::Call { name, is_builtin }, arguments) => {
+                (AnswerPart::Call { name, is_builtin }, arguments) => {
                     let id = self.parts.last_call().unwrap_or_default().to_owned();
                     Some(Said::Call(Call { id, name, arguments, is_builtin }))
                 }

@@ -2,7 +2,7 @@
 
 use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Value, json};
 
 /// A message that comes into being.
@@ -18,7 +18,7 @@ pub struct Events {
 
 /// A block that has begun.
 struct Open {
-    part: Part,
+    part: AnswerPart,
     /// Id of a call; empty for other blocks.
     id: String,
     text: String,
@@ -27,9 +27,9 @@ struct Open {
 impl Open {
     fn block(&self, input: Value) -> Value {
         match &self.part {
-            Part::Reasoning => json!({ "type": "thinking", "thinking": self.text, "signature": "" }),
-            Part::Preamble | Part::Answer => json!({ "type": "text", "text": self.text }),
-            Part::Call { name, .. } => {
+            AnswerPart::Reasoning => json!({ "type": "thinking", "thinking": self.text, "signature": "" }),
+            AnswerPart::Preamble | AnswerPart::Answer => json!({ "type": "text", "text": self.text }),
+            AnswerPart::Call { name, .. } => {
                 let caller = json!({ "type": "direct" });
                 json!({ "type": "tool_use", "id": self.id, "name": name, "input": input, "caller": caller })
             }
@@ -66,7 +66,8 @@ impl Events {
         match piece {
             Piece::Begin(part) => {
                 self.close(&mut events);
-                let id = if matches!(part, Part::Call { .. }) { ids::new("toolu_") } else { String::new() };
+                let id =
+                    if matches!(part, AnswerPart::Call { .. }) { ids::new("toolu_") } else { String::new() };
                 let open = Open { part, id, text: String::new() };
                 events.push(json!({
                     "type": "content_block_start",
@@ -79,9 +80,13 @@ impl Events {
                 if let Some(open) = &mut self.open {
                     open.text.push_str(&text);
                     let delta = match open.part {
-                        Part::Reasoning => json!({ "type": "thinking_delta", "thinking": text }),
-                        Part::Preamble | Part::Answer => json!({ "type": "text_delta", "text": text }),
-                        Part::Call { .. } => json!({ "type": "input_json_delta", "partial_json": text }),
+                        AnswerPart::Reasoning => json!({ "type": "thinking_delta", "thinking": text }),
+                        AnswerPart::Preamble | AnswerPart::Answer => {
+                            json!({ "type": "text_delta", "text": text })
+                        }
+                        AnswerPart::Call { .. } => {
+                            json!({ "type": "input_json_delta", "partial_json": text })
+                        }
                     };
                     events.push(json!({
                         "type": "content_block_delta",
@@ -170,7 +175,7 @@ fn figures([new, cached, output, reasoning]: [usize; 4]) -> Value {
 mod tests {
     use super::Events;
     use crate::chat::pieces::{Outcome, Piece};
-    use kernmill_chat::{Anomalies, Part};
+    use kernmill_chat::{Anomalies, AnswerPart};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -194,9 +199,11 @@ mod tests {
 
     #[test]
     fn blocks_have_their_events_in_order() {
-        let call = Part::Call { name: "look".to_owned(), is_builtin: false };
+        let call = AnswerPart::Call { name: "look".to_owned(), is_builtin: false };
         let mut pieces = Vec::new();
-        for (part, text) in [(Part::Reasoning, "Hm."), (Part::Preamble, "Wait."), (call, "{\"a\": 1}")] {
+        for (part, text) in
+            [(AnswerPart::Reasoning, "Hm."), (AnswerPart::Preamble, "Wait."), (call, "{\"a\": 1}")]
+        {
             pieces.push(Piece::Begin(part));
             pieces.push(Piece::Delta(text.to_owned(), Vec::new()));
             pieces.push(Piece::End(true));
@@ -237,7 +244,7 @@ mod tests {
     #[test]
     fn a_call_that_is_cut_keeps_its_text() {
         let mut events = Events::new("nano".to_owned(), 10);
-        events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
+        events.take(Piece::Begin(AnswerPart::Call { name: "look".to_owned(), is_builtin: false }));
         events.take(Piece::Delta("{\"a\": ".to_owned(), Vec::new()));
         let outcome = outcome("length");
         events.take(Piece::Done(Box::new(outcome.clone())));
@@ -250,7 +257,7 @@ mod tests {
     fn a_call_without_arguments_has_an_empty_object() {
         for text in ["", " ", "null", "{}"] {
             let mut events = Events::new("nano".to_owned(), 10);
-            events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
+            events.take(Piece::Begin(AnswerPart::Call { name: "look".to_owned(), is_builtin: false }));
             events.take(Piece::Delta(text.to_owned(), Vec::new()));
             events.take(Piece::End(true));
             let message = events.message(&outcome("tool_calls"));

@@ -5,7 +5,7 @@ use super::turn::tokenizer;
 use crate::backend::Facts;
 use crate::head::Head;
 use crate::ids;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Map, Value, json};
 
 /// Figures of an answer that only this server gives.
@@ -90,7 +90,7 @@ impl Called {
 #[derive(Default)]
 pub struct Message {
     /// The part that has begun.
-    part: Option<Part>,
+    part: Option<AnswerPart>,
     content: Option<String>,
     reasoning: String,
     calls: Vec<Called>,
@@ -110,24 +110,24 @@ impl Message {
         match piece {
             Piece::Begin(part) => {
                 match &part {
-                    Part::Call { name, .. } => self.calls.push(Called::new(name.clone(), false)),
-                    Part::Answer | Part::Preamble => drop(self.content.get_or_insert_default()),
-                    Part::Reasoning => {}
+                    AnswerPart::Call { name, .. } => self.calls.push(Called::new(name.clone(), false)),
+                    AnswerPart::Answer | AnswerPart::Preamble => drop(self.content.get_or_insert_default()),
+                    AnswerPart::Reasoning => {}
                 }
                 self.part = Some(part);
             }
             Piece::Custom(name) => {
                 self.calls.push(Called::new(name.clone(), true));
-                self.part = Some(Part::Call { name, is_builtin: false });
+                self.part = Some(AnswerPart::Call { name, is_builtin: false });
             }
             Piece::Delta(text, scored) => match self.part {
-                Some(Part::Reasoning) => self.reasoning.push_str(&text),
-                Some(Part::Call { .. }) => {
+                Some(AnswerPart::Reasoning) => self.reasoning.push_str(&text),
+                Some(AnswerPart::Call { .. }) => {
                     if let Some(call) = self.calls.last_mut() {
                         call.text.push_str(&text);
                     }
                 }
-                Some(Part::Answer | Part::Preamble) | None => {
+                Some(AnswerPart::Answer | AnswerPart::Preamble) | None => {
                     self.content.get_or_insert_default().push_str(&text);
                     self.scored.extend(scored);
                 }

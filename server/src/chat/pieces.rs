@@ -3,7 +3,7 @@
 use super::custom::Unwrapping;
 use crate::error::ApiError;
 use kernmill_chat as chat;
-use kernmill_chat::{Anomalies, Part, Turn, Vocabulary};
+use kernmill_chat::{Anomalies, AnswerPart, Turn, Vocabulary};
 use kernmill_runtime::DraftStats;
 use kernmill_runtime::Logprobs;
 use kernmill_serve::{Answer, EndReason, Finish, Token};
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// A part begins.
-    Begin(Part),
+    Begin(AnswerPart),
     /// A call of the custom tool of this name begins. The text of the part is the tool's input.
     Custom(String),
     /// More of the part, with the tokens of it where they were asked for.
@@ -107,7 +107,7 @@ impl Pieces {
 
     /// The next piece that is ready.
     pub fn pop(&mut self) -> Option<Piece> {
-        let Some(chat::Piece { mut event, tokens }) = self.turn.pop() else { return self.done.take() };
+        let Some(chat::TurnPiece { mut event, tokens }) = self.turn.pop() else { return self.done.take() };
         if let (chat::Event::Delta(text), Some(custom)) = (&mut event, &mut self.custom) {
             *text = custom.push(text);
             if text.is_empty() {
@@ -117,9 +117,9 @@ impl Pieces {
         }
         Some(match event {
             chat::Event::Begin(part) => {
-                self.is_answer = part == Part::Answer;
+                self.is_answer = part == AnswerPart::Answer;
                 match part {
-                    Part::Call { name, .. } if self.customs.contains(&name) => {
+                    AnswerPart::Call { name, .. } if self.customs.contains(&name) => {
                         self.custom = Some(Unwrapping::default());
                         Piece::Custom(name)
                     }

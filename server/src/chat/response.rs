@@ -11,7 +11,7 @@ use crate::ids;
 use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ impl Choices {
     /// Passes on the pieces of an answer. `None` if nobody listens any more, or the answer has failed.
     async fn run(&self, mut turn: Turn) -> Option<Outcome> {
         self.send(json!({ "role": "assistant", "content": "" }), Value::Null, None)?;
-        let (mut part, mut calls, mut is_custom) = (Part::Answer, 0, false);
+        let (mut part, mut calls, mut is_custom) = (AnswerPart::Answer, 0, false);
         loop {
             // A client that is gone ends the turn, also while nothing comes.
             let piece = tokio::select! {
@@ -138,7 +138,7 @@ impl Choices {
             };
             match piece {
                 Piece::Begin(begun) => {
-                    if let Part::Call { name, .. } = &begun {
+                    if let AnswerPart::Call { name, .. } = &begun {
                         self.send(self.call(calls, Some(name), "", false), Value::Null, None)?;
                         calls += 1;
                     }
@@ -147,13 +147,13 @@ impl Choices {
                 Piece::Custom(name) => {
                     self.send(self.call(calls, Some(&name), "", true), Value::Null, None)?;
                     calls += 1;
-                    (part, is_custom) = (Part::Call { name, is_builtin: false }, true);
+                    (part, is_custom) = (AnswerPart::Call { name, is_builtin: false }, true);
                 }
                 Piece::Delta(text, scored) => {
                     let delta = match part {
-                        Part::Reasoning => json!({ "reasoning": text, "reasoning_content": text }),
-                        Part::Call { .. } => self.call(calls - 1, None, &text, is_custom),
-                        Part::Answer | Part::Preamble => json!({ "content": text }),
+                        AnswerPart::Reasoning => json!({ "reasoning": text, "reasoning_content": text }),
+                        AnswerPart::Call { .. } => self.call(calls - 1, None, &text, is_custom),
+                        AnswerPart::Answer | AnswerPart::Preamble => json!({ "content": text }),
                     };
                     let facts = self.state.backend.facts();
                     let logprobs = if scored.is_empty() { Value::Null } else { logprobs(facts, &scored) };

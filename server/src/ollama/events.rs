@@ -5,7 +5,7 @@ use crate::backend::Facts;
 use crate::chat::message::logprobs;
 use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct Answer {
     route: Route,
     model: String,
     /// The part that has begun.
-    part: Option<Part>,
+    part: Option<AnswerPart>,
     /// Arguments of the call that has begun.
     arguments: String,
     text: String,
@@ -47,15 +47,15 @@ impl Answer {
                 None
             }
             Piece::Delta(text, scored) => match self.part {
-                Some(Part::Reasoning) => {
+                Some(AnswerPart::Reasoning) => {
                     self.thinking.push_str(&text);
                     Some(Value::Object(self.object("", [("thinking", json!(text))])))
                 }
-                Some(Part::Call { .. }) => {
+                Some(AnswerPart::Call { .. }) => {
                     self.arguments.push_str(&text);
                     None
                 }
-                Some(Part::Answer | Part::Preamble) | None => {
+                Some(AnswerPart::Answer | AnswerPart::Preamble) | None => {
                     self.text.push_str(&text);
                     let mut line = self.object(&text, []);
                     if !scored.is_empty()
@@ -68,7 +68,7 @@ impl Answer {
                 }
             },
             Piece::End(_) => match self.part.take() {
-                Some(Part::Call { name, .. }) => {
+                Some(AnswerPart::Call { name, .. }) => {
                     let text = std::mem::take(&mut self.arguments);
                     // Arguments that were cut are none: their text is in `partial_json`.
                     let whole = if matches!(text.trim(), "" | "null") { "{}" } else { &text };

@@ -4,7 +4,7 @@ use crate::chat::pieces::Piece;
 use crate::scripted::{Scripted, send, state};
 use crate::state::{Config, State};
 use axum::http::HeaderMap;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use kernmill_serve::Finish;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -267,7 +267,7 @@ fn a_call_without_arguments_has_an_empty_object() {
     let facts = crate::backend::Backend::facts(&*backend);
     for text in ["", "null", "{}"] {
         let mut answer = Answer::new(Route::Chat, "nano".to_owned());
-        answer.take(facts, Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
+        answer.take(facts, Piece::Begin(AnswerPart::Call { name: "look".to_owned(), is_builtin: false }));
         answer.take(facts, Piece::Delta(text.to_owned(), Vec::new()));
         let line = answer.take(facts, Piece::End(true)).unwrap();
         let function = &line["message"]["tool_calls"][0]["function"];

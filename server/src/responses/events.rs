@@ -6,7 +6,7 @@ use crate::chat::message::own_figures;
 use crate::chat::pieces::{Outcome, Piece};
 use crate::ids;
 use crate::state::State;
-use kernmill_chat::{Item, Part};
+use kernmill_chat::{AnswerPart, Item};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,13 +145,13 @@ impl Events {
         open.text.push_str(text);
         let mut fields = json!({ "item_id": open.id, "output_index": self.output.len(), "delta": text });
         let kind = match open.part {
-            Part::Reasoning => self.reasoning_events,
-            Part::Preamble | Part::Answer => {
+            AnswerPart::Reasoning => self.reasoning_events,
+            AnswerPart::Preamble | AnswerPart::Answer => {
                 fields["logprobs"] = json!([]);
                 "output_text"
             }
-            Part::Call { .. } if open.is_custom => "custom_tool_call_input",
-            Part::Call { .. } => "function_call_arguments",
+            AnswerPart::Call { .. } if open.is_custom => "custom_tool_call_input",
+            AnswerPart::Call { .. } => "function_call_arguments",
         };
         if open.call.is_empty() {
             fields["content_index"] = json!(0);
@@ -163,13 +163,13 @@ impl Events {
         let Some(open) = self.open.take() else { return };
         let (id, index) = (&open.id, self.output.len());
         match &open.part {
-            Part::Reasoning => {
+            AnswerPart::Reasoning => {
                 let done =
                     json!({ "item_id": id, "output_index": index, "content_index": 0, "text": open.text });
                 let kind = format!("response.{}.done", self.reasoning_events);
                 events.push(self.event(&kind, done));
             }
-            Part::Preamble | Part::Answer => {
+            AnswerPart::Preamble | AnswerPart::Answer => {
                 let done = json!({
                     "item_id": id,
                     "output_index": index,
@@ -179,11 +179,11 @@ impl Events {
                 });
                 events.push(self.event("response.output_text.done", done));
             }
-            Part::Call { .. } if open.is_custom => {
+            AnswerPart::Call { .. } if open.is_custom => {
                 let done = json!({ "item_id": id, "output_index": index, "input": open.text });
                 events.push(self.event("response.custom_tool_call_input.done", done));
             }
-            Part::Call { name, .. } => {
+            AnswerPart::Call { name, .. } => {
                 let name = self.spaces.get(name).map_or(name, |[_, name]| name);
                 let done =
                     json!({ "item_id": id, "output_index": index, "name": name, "arguments": open.text });
@@ -196,7 +196,7 @@ impl Events {
         }
         let mut item = open.item(if is_complete { "completed" } else { "incomplete" }, &self.spaces);
         let begun = std::mem::replace(&mut self.begun, self.tokens.len());
-        if open.part == Part::Reasoning {
+        if open.part == AnswerPart::Reasoning {
             self.reasoning.push((index, begun));
             if let Some((state, tenant)) = &self.sealed {
                 item["encrypted_content"] = json!(state.seal.ids(*tenant, &self.tokens[begun..]));
@@ -280,7 +280,7 @@ mod tests {
     use super::Events;
     use crate::chat::pieces::{Outcome, Piece};
     use crate::error::ApiError;
-    use kernmill_chat::{Anomalies, Item, Part};
+    use kernmill_chat::{Anomalies, AnswerPart, Item};
     use serde_json::{Map, Value, json};
     use std::time::Duration;
 
@@ -316,13 +316,13 @@ mod tests {
 
     #[test]
     fn reasoning_text_and_calls_have_their_events_in_order() {
-        let call = Part::Call { name: "look".to_owned(), is_builtin: false };
+        let call = AnswerPart::Call { name: "look".to_owned(), is_builtin: false };
         let (sent, last, said) = run(vec![
-            Piece::Begin(Part::Reasoning),
+            Piece::Begin(AnswerPart::Reasoning),
             delta("I "),
             delta("see"),
             Piece::End(true),
-            Piece::Begin(Part::Preamble),
+            Piece::Begin(AnswerPart::Preamble),
             delta("Wait."),
             Piece::End(true),
             Piece::Begin(call),
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn answers_that_are_cut_or_fail_say_so() {
-        let begun = || vec![Piece::Begin(Part::Answer), delta("a"), Piece::End(false)];
+        let begun = || vec![Piece::Begin(AnswerPart::Answer), delta("a"), Piece::End(false)];
         let (sent, last, _) = run(begun().into_iter().chain([outcome("length")]).collect());
         assert_eq!(sent.last().unwrap()["type"], "response.incomplete");
         assert_eq!(last["incomplete_details"], json!({ "reason": "max_output_tokens" }));
@@ -393,7 +393,7 @@ mod tests {
             (&json!("incomplete"), &json!("incomplete"))
         );
         // The item is closed also where the end of its part is missing.
-        let pieces = vec![Piece::Begin(Part::Answer), delta("a"), outcome("error")];
+        let pieces = vec![Piece::Begin(AnswerPart::Answer), delta("a"), outcome("error")];
         let (sent, last, _) = run(pieces);
         assert_eq!(sent.last().unwrap()["type"], "response.failed");
         assert_eq!(last["error"], json!({ "code": "server_error", "message": "gone" }));

@@ -17,7 +17,7 @@ use crate::limits;
 use crate::sampling;
 use crate::scope::salt;
 use crate::state::State;
-use kernmill_chat::{Conversation, Effort, Item, Part};
+use kernmill_chat::{AnswerPart, Conversation, Effort, Item};
 use kernmill_runtime::SamplerParams;
 use kernmill_serve::Class;
 use serde_json::{Map, Value, json};
@@ -221,10 +221,9 @@ fn known(
         for ((place, item), (part, text, ids)) in conversation.items.iter().enumerate().skip(at).zip(messages)
         {
             let is_same = match (item, &part) {
-                (Item::Reasoning(own), Part::Reasoning) | (Item::Preamble(own), Part::Preamble) => {
-                    *own == text
-                }
-                (Item::Call(call), Part::Call { name, is_builtin }) => {
+                (Item::Reasoning(own), AnswerPart::Reasoning)
+                | (Item::Preamble(own), AnswerPart::Preamble) => *own == text,
+                (Item::Call(call), AnswerPart::Call { name, is_builtin }) => {
                     (&call.name, call.is_builtin) == (name, *is_builtin) && is_same(&call.arguments, &text)
                 }
                 _ => false,
@@ -348,7 +347,7 @@ impl Reading<'_> {
             let facts = self.state.backend.facts();
             let messages = facts.format.messages(tokenizer(facts)?, conversation, ids);
             let messages = messages.map_err(|error| ApiError::field("input", error.to_string()))?;
-            let own = messages.into_iter().next().filter(|(part, ..)| *part == Part::Reasoning);
+            let own = messages.into_iter().next().filter(|(part, ..)| *part == AnswerPart::Reasoning);
             text = own.map(|(_, text, _)| text).unwrap_or_default();
         }
         if text.is_empty() {

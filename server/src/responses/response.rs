@@ -11,7 +11,7 @@ use crate::ids;
 use crate::reply::{self, Stream};
 use crate::state::State;
 use axum::response::Response;
-use kernmill_chat::{Item, Part, ToolChoice};
+use kernmill_chat::{AnswerPart, Item, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
     while let Some(piece) = turn.next().await {
         match piece {
             Piece::Begin(begun) => part = Some(begun),
-            Piece::Delta(text, _) if part != Some(Part::Reasoning) => summary.push_str(&text),
+            Piece::Delta(text, _) if part != Some(AnswerPart::Reasoning) => summary.push_str(&text),
             Piece::Delta(..) | Piece::Custom(_) | Piece::End(_) => {}
             Piece::Done(done) => outcome = Some(done),
         }

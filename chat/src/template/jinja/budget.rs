@@ -14,18 +14,18 @@ const RUN_DEPTH: u32 = 200;
 
 /// Why a run of a template has no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::template) enum Fault {
+pub(in crate::template) enum TemplateFault {
     /// The template calls `raise_exception`.
     Refused(String),
     /// The template does what cannot be done, or too much. With the line, from 1, once it is known.
     Failed(String, Option<u32>),
 }
 
-pub(in crate::template) type Result<T> = std::result::Result<T, Box<Fault>>;
+pub(in crate::template) type Result<T> = std::result::Result<T, Box<TemplateFault>>;
 
 /// A failure with its message.
 pub(super) fn failed<T>(message: impl Into<String>) -> Result<T> {
-    Err(Box::new(Fault::Failed(message.into(), None)))
+    Err(Box::new(TemplateFault::Failed(message.into(), None)))
 }
 
 /// Why a template was stopped from outside.

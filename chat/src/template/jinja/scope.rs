@@ -82,7 +82,7 @@ pub(in crate::template) struct Loop<V> {
     pub(super) level: usize,
     /// What `loop.changed` was given last.
     pub(super) last: RefCell<Option<Vec<V>>>,
-    pub(super) definition: Arc<ast::Loop>,
+    pub(super) definition: Arc<ast::ForLoop>,
     pub(super) scope: Rc<Scope<V>>,
     /// How deep the items nest.
     pub(super) depth: u32,
