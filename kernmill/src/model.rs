@@ -9,7 +9,7 @@ use crate::locate::Located;
 use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
 use crate::options::Options;
 use crate::plan::PlanModel;
-use kernmill_kv_store::{Layout, Store};
+use kernmill_kv_store::{PayloadLayout, Store};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 
@@ -305,7 +305,7 @@ pub struct Loaded {
 impl Loaded {
     /// The name of the model's rows in sessions and stores of KV blocks; `None` for a model that was compiled
     /// in this process without [`Options::sessions`] or [`Options::kv_disk`].
-    pub(crate) fn kv_layout(&self) -> Option<Layout> {
+    pub(crate) fn kv_layout(&self) -> Option<PayloadLayout> {
         self.image.identity().map(|identity| self.engine.kv_layout(&identity))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::thread::ServingThread;
-use kernmill_kv_store::Stats;
+use kernmill_kv_store::StoreStats;
 use kernmill_plan::kv::LayerKind;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{DraftStats, Engine, KvUsage, PrefixStats};
@@ -27,7 +27,7 @@ pub struct EngineFigures {
     /// What the prefix cache has done.
     pub prefix: PrefixStats,
     /// What the store on disk has and has done, if there is one.
-    pub disk: Option<Stats>,
+    pub disk: Option<StoreStats>,
 }
 
 /// Names of the layer kinds, as [`LayerKind::index`] orders them.
@@ -76,7 +76,8 @@ impl EngineFigures {
             text,
             "prefix cache: {found_tokens} of {asked_tokens} prompt tokens; evicted {evicted_blocks} blocks and {evicted_checkpoints} checkpoints"
         );
-        if let Some(Stats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk {
+        if let Some(StoreStats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk
+        {
             let (found, mb) = (self.prefix.disk_tokens, bytes as f64 / 1e6);
             let lost = dropped + refused;
             let _ = writeln!(

@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::stats::ServeStats;
 use crate::view::View;
 use kernmill_constrain::Constraint;
-use kernmill_kv_store::Layout;
+use kernmill_kv_store::PayloadLayout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, PrefixStats, SeqId, Tokenizer, TokenizerHandle};
 use kernmill_scheduler::{Arrival, Config, Fault, Report, RequestId, Scheduler, Stats, Step, TenantId};
@@ -59,7 +59,7 @@ pub struct Serving {
     /// Makes text of tokens; without one, texts are token ids.
     pub(crate) tokenizer: Option<TokenizerHandle>,
     /// The name of the model's rows in files, if sequences are saved.
-    pub(crate) layout: Option<Layout>,
+    pub(crate) layout: Option<PayloadLayout>,
 }
 
 /// Time since the start.

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::serving::Serving;
-use kernmill_kv_store::{Layout, Session, SessionFile};
+use kernmill_kv_store::{PayloadLayout, Session, SessionFile};
 use kernmill_runtime::{AdapterUse, Tenant};
 use std::path::Path;
 
@@ -35,11 +35,11 @@ impl Serving {
     /// From now on sequences can be saved. `layout` is that of the model ([`Engine::kv_layout`]).
     ///
     /// [`Engine::kv_layout`]: kernmill_runtime::Engine::kv_layout
-    pub fn keep_sessions(&mut self, layout: Option<Layout>) {
+    pub fn keep_sessions(&mut self, layout: Option<PayloadLayout>) {
         self.layout = layout;
     }
 
-    pub(crate) fn layout(&self) -> Result<Layout> {
+    pub(crate) fn layout(&self) -> Result<PayloadLayout> {
         let missing = "the model was loaded without the option for sessions";
         self.layout.ok_or_else(|| Error::BadInput(missing.to_owned()))
     }

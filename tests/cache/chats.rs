@@ -6,7 +6,7 @@ use crate::hostile::targets::small_model::ModelShape;
 use fastrand::Rng;
 use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
-use kernmill_kv_store::{Options as StoreOptions, Store};
+use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, KvBudget, LogitRow, PlanImage, PrefixStats, Steps};

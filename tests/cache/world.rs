@@ -2,7 +2,7 @@
 
 use super::beside::{BLOCK, CHUNK, CONTENTS, CONTEXT, Counts, Fresh, Round, Rows, SEQUENCES, Texts, Uses};
 use fastrand::Rng;
-use kernmill_kv_store::{Options as StoreOptions, Store};
+use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{

@@ -150,7 +150,7 @@ fn what_comes_back_from_disk_has_the_bits_of_a_fresh_run() {
         let expected = logits(&mut engine(&image, 1, 1, None), &case.tokens, &[100]);
         let dir = tempfile::tempdir().unwrap();
         let open = |name: &str, seed: u8| {
-            let limits = kernmill_kv_store::Options { reserve: 0, ..Default::default() };
+            let limits = kernmill_kv_store::StoreOptions { reserve: 0, ..Default::default() };
             let store = kernmill_kv_store::Store::open(&dir.path().join(name), limits).unwrap();
             let mut engine = engine(&image, 1, 1, None);
             let layout = engine.kv_layout(&[seed; 32]);

@@ -6,7 +6,7 @@ mod write;
 pub use read::SessionFile;
 pub use write::SessionWriter;
 
-use crate::block::{Key, Layout};
+use crate::block::{PayloadLayout, StoreKey};
 use crate::decode::Damage;
 use std::io;
 
@@ -26,7 +26,7 @@ pub struct Session {
     pub name: String,
     /// What the rows of its blocks mean. Another plan or KV format has another layout, and must compute them
     /// anew.
-    pub layout: Layout,
+    pub layout: PayloadLayout,
     /// All of its tokens, at most 1,048,576.
     pub tokens: Vec<u32>,
     /// Blocks of the session, by position.
@@ -41,7 +41,7 @@ pub struct BlockRef {
     /// The position of its first token in the session.
     pub position: u32,
     /// Key of the block.
-    pub key: Key,
+    pub key: StoreKey,
 }
 
 /// Why a session cannot be saved or opened.

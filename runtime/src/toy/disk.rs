@@ -4,7 +4,7 @@ use super::prefixes::{Running, change, engine, step, text, worst_case};
 use super::{VOCAB, expected};
 use crate::engine::{Engine, Entry};
 use crate::kv::{Eviction, KvBudget};
-use kernmill_kv_store::{Layout, Options, Session, SessionFile, Store};
+use kernmill_kv_store::{PayloadLayout, Session, SessionFile, Store, StoreOptions};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Limits that small tests stay in, also on a disk that is nearly full.
-fn options() -> Options {
-    Options { reserve: 0, segment_bytes: 1 << 16, limit: 64 << 20, ..Options::default() }
+fn options() -> StoreOptions {
+    StoreOptions { reserve: 0, segment_bytes: 1 << 16, limit: 64 << 20, ..StoreOptions::default() }
 }
 
 /// An engine with a store in `dir`.
@@ -222,7 +222,8 @@ fn a_store_without_room_is_done_without() {
     let store = dir.path().join("store");
     let mut engine = engine(KvBudget::Bytes(worst_case() / 3), Eviction::default());
     let layout = engine.kv_layout(&[1; 32]);
-    engine.keep_on_disk(Store::open(&store, Options { reserve: u64::MAX, ..options() }).unwrap(), layout);
+    engine
+        .keep_on_disk(Store::open(&store, StoreOptions { reserve: u64::MAX, ..options() }).unwrap(), layout);
     let warnings = Warnings::default();
     tracing::subscriber::with_default(warnings.clone(), || {
         for n in 0..12 {
@@ -327,7 +328,7 @@ fn a_disk_that_fails_costs_recomputation_only() {
     }
 }
 
-fn session(layout: Layout, tokens: &[u32]) -> Session {
+fn session(layout: PayloadLayout, tokens: &[u32]) -> Session {
     let (name, tokens) = ("toy".to_owned(), tokens.to_vec());
     Session { name, layout, tokens, blocks: Vec::new(), state: vec![1, 2, 3] }
 }
