@@ -12,7 +12,7 @@
 use kernmill_runtime::draft::SuffixDrafter;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Guide, GuideError, Plan, SamplerParams, TokenMask};
-use kernmill_serve::{Answer, Config, Event, Request, Serving};
+use kernmill_serve::{Answer, Event, Request, SchedulerConfig, Serving};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ fn main() {
     let pool = PoolConfig { pin: true, ..PoolConfig::default() };
     let [mut one, mut other] = [(); 2].map(|()| {
         let engine = Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() });
-        Serving::new(engine.expect("an engine"), Config::default()).expect("a configuration")
+        Serving::new(engine.expect("an engine"), SchedulerConfig::default()).expect("a configuration")
     });
     let vocab = one.engine().model().vocab;
     for name in ["copy", "free"] {

@@ -9,7 +9,7 @@
 
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SamplerParams, Steps};
-use kernmill_serve::{Answer, Config, Event, Request, Serving};
+use kernmill_serve::{Answer, Event, Request, SchedulerConfig, Serving};
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn main() {
         ..EngineConfig::default()
     };
     let engine = Engine::new(&image, config).expect("an engine");
-    let serving = Serving::new(engine, Config::default()).expect("a configuration");
+    let serving = Serving::new(engine, SchedulerConfig::default()).expect("a configuration");
     let mut serving = serving.with_tokenizer(plan.tokenizer());
     // Weights come from the disk at first. Both ways run the same tokens, and so the same experts.
     let tokens = generate(&mut serving).tokens;

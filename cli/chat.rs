@@ -10,7 +10,7 @@ use kernmill::Model;
 use kernmill::adapters::together;
 use kernmill::chat::Chat as Conversation;
 use kernmill_tools::chat::{Console, Effort, Line, Look, Talk};
-use kernmill_tools::serve::{Config as Scheduling, Request};
+use kernmill_tools::serve::{Request, SchedulerConfig as Scheduling};
 use kernmill_tools::{terminal::output_has_colours, tokens};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;

@@ -7,7 +7,7 @@ use crate::model::{self, ModelArgs};
 use crate::output;
 use kernmill::stage::{Place, Stage, address};
 use kernmill_tools::OF_THE_FIRST_STAGE;
-use kernmill_tools::serve::Config as Scheduling;
+use kernmill_tools::serve::SchedulerConfig as Scheduling;
 use kernmill_tools::server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

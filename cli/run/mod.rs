@@ -13,7 +13,7 @@ use kernmill::{Model, Opened};
 use kernmill_tools::interrupt::Interrupt;
 use kernmill_tools::prompt::{Prompt, check_stops};
 use kernmill_tools::run_figures::{Figures, ending};
-use kernmill_tools::serve::{Answer, Config, Request, SavedText, Token};
+use kernmill_tools::serve::{Answer, Request, SavedText, SchedulerConfig, Token};
 use kernmill_tools::{EngineFigures, RuleSource, Tokenizer, TokenizerHandle, terminal, tokens};
 use sampling::SamplingArgs;
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ impl Run {
         let end_tokens = request.stop_tokens.clone();
         let mut loaded = model::load(model, &options, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
-        let model = Model::of(loaded, Config::default().with_sequences(1), end_tokens, adapters)?;
+        let model = Model::of(loaded, SchedulerConfig::default().with_sequences(1), end_tokens, adapters)?;
         let has_seed = explicit.has("seed");
         let (session, request, note) = model.thread().run(move |serving| {
             let note = session.restore(serving, &mut request, has_seed);

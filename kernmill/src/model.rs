@@ -16,7 +16,7 @@ use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 use kernmill_runtime::{perf, vtune};
-use kernmill_serve::{Config, Serving};
+use kernmill_serve::{SchedulerConfig, Serving};
 
 use std::path::PathBuf;
 
@@ -321,7 +321,7 @@ impl Loaded {
     ///
     /// # Errors
     /// When an option of the configuration is out of its range.
-    pub fn into_serving(self, config: Config) -> Result<Serving> {
+    pub fn into_serving(self, config: SchedulerConfig) -> Result<Serving> {
         let layout = self.kv_layout();
         let tokenizer = self.image.tokenizer().cloned();
         let mut serving = Serving::new(self.engine, config)?.with_tokenizer(tokenizer);

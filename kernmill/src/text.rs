@@ -9,7 +9,7 @@ use crate::options::Options;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::{AdapterUse, MemoryNeed, PlanImage, SamplerParams, TokenizerHandle};
-use kernmill_serve::{Config, Request, ServingThread, Text};
+use kernmill_serve::{Request, SchedulerConfig, ServingThread, Text};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -213,10 +213,10 @@ impl Model {
         let end_tokens = opened.end_tokens()?;
         let mut loaded = opened.prepare(&options)?.load(&options, context, TEXTS)?;
         let adapters = loaded.load_adapters(&options)?;
-        let config = Config {
+        let config = SchedulerConfig {
             max_queue: u32::MAX / 4,
             max_wait: [None; 3],
-            ..Config::default().with_sequences(TEXTS)
+            ..SchedulerConfig::default().with_sequences(TEXTS)
         };
         Model::of(loaded, config, end_tokens, adapters)
     }
@@ -228,7 +228,7 @@ impl Model {
     /// When an option of the configuration is out of its range.
     pub fn of(
         loaded: Loaded,
-        config: Config,
+        config: SchedulerConfig,
         end_tokens: Vec<u32>,
         adapters: Vec<LoadedAdapter>,
     ) -> Result<Model> {

@@ -12,7 +12,7 @@ use kernmill_compiler::quant::Preset;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
-use kernmill_serve::{Config, Serving};
+use kernmill_serve::{SchedulerConfig, Serving};
 use pyo3::FromPyObject;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -239,10 +239,10 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
         format,
         lexicon: OnceLock::new(),
     };
-    let config = Config {
+    let config = SchedulerConfig {
         max_queue: asked.max_queue.unwrap_or(u32::MAX / 4),
         max_wait: [None; 3],
-        ..Config::default().with_sequences(asked.max_sequences)
+        ..SchedulerConfig::default().with_sequences(asked.max_sequences)
     };
     Ok((loaded.into_serving(config)?, facts))
 }

@@ -60,7 +60,7 @@ pub struct Arrival {
 
 /// What became of one entry of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct EntryOutcome {
     /// The request.
     pub id: RequestId,
     /// Tokens by which the answer has grown: drafts that were accepted, the token that was sampled, and those
@@ -78,7 +78,7 @@ pub struct Outcome {
 
 /// Why a step did not run. None of its entries has changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StepFault {
     /// There were not enough KV blocks after all. The next plan preempts a sequence.
     OutOfMemory,
     /// Something else. The next plan tries again; requests that cannot go on should be cancelled.
@@ -87,13 +87,13 @@ pub enum Fault {
 
 /// What a step did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct StepReport {
     /// What the step took, measured.
     pub took: Duration,
     /// One for each entry that ran. An entry without an outcome has not run.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<EntryOutcome>,
     /// Why the step did not run, if it did not.
-    pub fault: Option<Fault>,
+    pub fault: Option<StepFault>,
 }
 
 /// Seconds of a time.

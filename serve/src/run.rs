@@ -10,7 +10,7 @@ use kernmill_runtime::draft::{Check, Chosen};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs};
-use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
+use kernmill_scheduler::{EntryOutcome, PlannedStep, RequestId, StepFault, StepReport};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +40,11 @@ impl Choice<'_> {
 
 impl Serving {
     /// Starts sequences and begins the step of the entries; whether it has begun.
-    pub(crate) fn begin(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<bool> {
+    pub(crate) fn begin(
+        &mut self,
+        step: &PlannedStep,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Result<bool> {
         for started in &step.started {
             self.start(started.id)?;
         }
@@ -93,7 +97,7 @@ impl Serving {
         for (part, chosen) in parts.iter().zip(chosen) {
             outcomes.push(self.outcome(part, chosen, others, now, on_event));
         }
-        self.scheduler.report(now, &Report { took, outcomes, fault: None });
+        self.scheduler.report(now, &StepReport { took, outcomes, fault: None });
         Ok(())
     }
 
@@ -208,8 +212,8 @@ impl Serving {
         others: u32,
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
-    ) -> Outcome {
-        let mut outcome = Outcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
+    ) -> EntryOutcome {
+        let mut outcome = EntryOutcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
         let (Some(chosen), Some(active)) = (chosen, self.active.get_mut(&part.id)) else { return outcome };
         let begins = active.generated().is_empty();
         if begins {
@@ -242,7 +246,7 @@ impl Serving {
         &mut self,
         part: &Part,
         chosen: Vec<Chosen>,
-        outcome: &mut Outcome,
+        outcome: &mut EntryOutcome,
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
     ) -> Option<Finish> {
@@ -326,19 +330,20 @@ impl Serving {
             other => ((parts.len() == 1).then_some(0), other),
         };
         if let EngineError::Stage(lost) = cause {
-            self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+            self.scheduler
+                .report(now, &StepReport { fault: Some(StepFault::Other), ..StepReport::default() });
             self.lose(&lost.to_string(), now, on_event);
             return Ok(());
         }
         if let EngineError::Kv(KvError::OutOfBlocks { .. }) = cause {
-            let report = Report { fault: Some(Fault::OutOfMemory), ..Report::default() };
+            let report = StepReport { fault: Some(StepFault::OutOfMemory), ..StepReport::default() };
             self.scheduler.report(now, &report);
             return Ok(());
         }
         let ran: Vec<&Part> = parts.iter().filter(|part| part.from < part.to).collect();
         let Some(part) = entry.and_then(|entry| ran.get(entry)) else { return Err(error.into()) };
         let (id, why) = (part.id, cause.to_string());
-        self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+        self.scheduler.report(now, &StepReport { fault: Some(StepFault::Other), ..StepReport::default() });
         self.scheduler.cancel(id);
         self.end(id, Finish::Failed(why), now, on_event);
         Ok(())

@@ -14,7 +14,10 @@ use kernmill_constrain::Constraint;
 use kernmill_kv_store::PayloadLayout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, PrefixStats, SeqId, Tokenizer, TokenizerHandle};
-use kernmill_scheduler::{Arrival, Config, Fault, Report, RequestId, Scheduler, Stats, Step, TenantId};
+use kernmill_scheduler::{
+    Arrival, PlannedStep, RequestId, Scheduler, SchedulerConfig, SchedulerStats, StepFault, StepReport,
+    TenantId,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -22,9 +25,9 @@ use std::time::{Duration, Instant};
 ///
 /// ```no_run
 /// # fn show(engine: kernmill_runtime::Engine) -> Result<(), kernmill_serve::Error> {
-/// use kernmill_serve::{Config, Event, Request, Serving};
+/// use kernmill_serve::{SchedulerConfig, Event, Request, Serving};
 ///
-/// let mut serving = Serving::new(engine, Config::default())?;
+/// let mut serving = Serving::new(engine, SchedulerConfig::default())?;
 /// let first = serving.submit(Request::greedy(vec![1, 2, 3], 5))?;
 /// let second = serving.submit(Request::greedy(vec![4, 5], 5))?;
 /// let mut ended = Vec::new();
@@ -71,7 +74,7 @@ impl Serving {
     ///
     /// # Errors
     /// When an option of the configuration is out of its range.
-    pub fn new(engine: Engine, config: Config) -> Result<Serving> {
+    pub fn new(engine: Engine, config: SchedulerConfig) -> Result<Serving> {
         let start = Instant::now();
         Serving::with_clock(engine, config, Box::new(move || start.elapsed()))
     }
@@ -80,11 +83,11 @@ impl Serving {
     ///
     /// # Errors
     /// When an option of the configuration is out of its range.
-    pub fn with_clock(engine: Engine, config: Config, clock: Clock) -> Result<Serving> {
+    pub fn with_clock(engine: Engine, config: SchedulerConfig, clock: Clock) -> Result<Serving> {
         let max_batch_tokens = config.max_batch_tokens.min(engine.chunk());
         let max_sequences = config.max_sequences.min(engine.sequences()).min(max_batch_tokens);
         let steps_in_flight = engine.most_in_flight();
-        let config = Config { max_batch_tokens, max_sequences, steps_in_flight, ..config };
+        let config = SchedulerConfig { max_batch_tokens, max_sequences, steps_in_flight, ..config };
         let scheduler = Scheduler::new(config).map_err(|error| Error::BadInput(error.to_string()))?;
         Ok(Serving {
             engine,
@@ -242,7 +245,7 @@ impl Serving {
     }
 
     /// How many requests wait and run, by class.
-    pub fn queue(&self) -> Stats {
+    pub fn queue(&self) -> SchedulerStats {
         self.scheduler.stats()
     }
 
@@ -293,7 +296,8 @@ impl Serving {
     /// Ends every request: what another stage held of them is gone.
     pub(crate) fn lose(&mut self, why: &str, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
         for _ in self.flights.drain(..) {
-            self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+            self.scheduler
+                .report(now, &StepReport { fault: Some(StepFault::Other), ..StepReport::default() });
         }
         let all: Vec<RequestId> = self.active.keys().copied().collect();
         for id in all {
@@ -304,7 +308,7 @@ impl Serving {
     }
 
     /// Ends, preempts and starts what the plan says.
-    fn make_places(&mut self, step: &Step, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
+    fn make_places(&mut self, step: &PlannedStep, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
         for ended in &step.ended {
             self.end(ended.id, ended.reason.into(), now, on_event);
         }

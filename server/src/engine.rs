@@ -7,7 +7,8 @@ use kernmill::{Error, Loaded};
 use kernmill_runtime::stages::StageHealth;
 use kernmill_runtime::{AdapterUse, Tenant};
 use kernmill_serve::{
-    self as serve, Config as Scheduling, Event, Listener, Request, SavedTokens, Serving, ServingThread,
+    self as serve, Event, Listener, Request, SavedTokens, SchedulerConfig as Scheduling, Serving,
+    ServingThread,
 };
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

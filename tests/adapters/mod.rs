@@ -6,7 +6,7 @@ use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId, Steps};
-use kernmill_serve::{Config, EndReason, Event, Finish, Request, RequestId, Serving};
+use kernmill_serve::{EndReason, Event, Finish, Request, RequestId, SchedulerConfig, Serving};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -183,7 +183,8 @@ fn requests_whose_adapter_goes_end_and_others_go_on() {
         logits
     };
     let best = (0..alone.len()).max_by(|a, b| alone[*a].total_cmp(&alone[*b])).unwrap() as u32;
-    let mut serving = Serving::new(engine, Config { max_sequences: 2, ..Config::default() }).unwrap();
+    let mut serving =
+        Serving::new(engine, SchedulerConfig { max_sequences: 2, ..SchedulerConfig::default() }).unwrap();
     let request = |adapter: &str, max_tokens| Request {
         adapters: vec![AdapterUse::of(adapter)],
         ..Request::greedy(vec![1, 2, 3], max_tokens)

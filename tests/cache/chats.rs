@@ -10,7 +10,7 @@ use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, KvBudget, LogitRow, PlanImage, PrefixStats, Steps};
-use kernmill_serve::{Answer, Config, Request, Serving};
+use kernmill_serve::{Answer, Request, SchedulerConfig, Serving};
 use std::path::Path;
 
 const CONTEXT: usize = 8192;
@@ -47,7 +47,7 @@ fn on_disk(image: &PlanImage, disk: &Path) -> Serving {
     let layout = engine.kv_layout(&[27; 32]);
     let options = StoreOptions { reserve: 0, ..StoreOptions::default() };
     engine.keep_on_disk(Store::open(&disk.join("store"), options).unwrap(), layout);
-    Serving::new(engine, Config::default()).unwrap()
+    Serving::new(engine, SchedulerConfig::default()).unwrap()
 }
 
 fn words(rng: &mut Rng, count: usize) -> Vec<u32> {
@@ -61,7 +61,7 @@ fn answer(serving: &mut Serving, prompt: &[u32], tokens: u32) -> Answer {
 
 /// An answer that nothing was cached for.
 fn alone(image: &PlanImage, prompt: &[u32], tokens: u32) -> Answer {
-    answer(&mut Serving::new(engine(image, 1), Config::default()).unwrap(), prompt, tokens)
+    answer(&mut Serving::new(engine(image, 1), SchedulerConfig::default()).unwrap(), prompt, tokens)
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn share(now: PrefixStats, before: PrefixStats) -> f64 {
 fn agents_and_repeated_prompts_hit() {
     for (name, image) in images() {
         let mut rng = Rng::with_seed(29);
-        let mut serving = Serving::new(engine(&image, 5), Config::default()).unwrap();
+        let mut serving = Serving::new(engine(&image, 5), SchedulerConfig::default()).unwrap();
         let system = words(&mut rng, 1500);
         let mut agents: Vec<Vec<u32>> = (0..4u32).map(|n| [&system[..], &[n; 40]].concat()).collect();
         for _ in 0..20 {

@@ -14,7 +14,7 @@ use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{DraftStats, Engine, EngineConfig, Guide, GuideError, SamplerParams, TokenMask};
-use kernmill_serve::{Answer, Config, EndReason, Finish, Request, Serving};
+use kernmill_serve::{Answer, EndReason, Finish, Request, SchedulerConfig, Serving};
 
 /// A drafter that is told the text, and makes mistakes.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Guide for Spread {
 }
 
 fn serving(engine: Engine) -> Serving {
-    Serving::new(engine, Config::default()).unwrap()
+    Serving::new(engine, SchedulerConfig::default()).unwrap()
 }
 
 /// A text without drafts of what it repeats.

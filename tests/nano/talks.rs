@@ -8,7 +8,7 @@ use kernmill::{Opened, Options, lexicon};
 use kernmill_chat::{AnswerPart, Conversation, Event, Item, Turn, TurnOptions};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::{AdapterUse, TokenizerHandle};
-use kernmill_serve::{Config, Finish, Request, Serving};
+use kernmill_serve::{Finish, Request, SchedulerConfig, Serving};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn loaded() -> (Serving, TokenizerHandle) {
     let tokenizer = opened.tokenizer().unwrap();
     let mut loaded = opened.prepare(&options).unwrap().load(&options, 768, 1).unwrap();
     loaded.load_adapters(&options).unwrap();
-    (loaded.into_serving(Config::default()).unwrap(), tokenizer)
+    (loaded.into_serving(SchedulerConfig::default()).unwrap(), tokenizer)
 }
 
 /// Ids of the prompt, and what the model makes of it greedily.

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 fn started(sequences: u32) -> ServingThread {
-    ServingThread::anywhere(serve_on(engine(256, sequences, None), Config::default()))
+    ServingThread::anywhere(serve_on(engine(256, sequences, None), SchedulerConfig::default()))
 }
 
 /// A text of 200 tokens that nothing ends.

@@ -4,7 +4,7 @@ use super::client::{Reply, get, post, post_bytes};
 use super::killed::start;
 use super::{Served, patient};
 use fastrand::Rng;
-use kernmill_serve::Config as Scheduling;
+use kernmill_serve::SchedulerConfig as Scheduling;
 use kernmill_server::Config;
 use serde_json::{Value, json};
 use std::io::{Read, Write};

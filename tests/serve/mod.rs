@@ -18,7 +18,7 @@ pub use client::get;
 
 use kernmill::{Loaded, Opened, Options};
 use kernmill_runtime::{Engine, TokenizerHandle};
-use kernmill_serve::Config as Scheduling;
+use kernmill_serve::SchedulerConfig as Scheduling;
 use kernmill_server::{Backend, Config, EngineBackend, Facts, Load, Server};
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};

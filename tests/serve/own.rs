@@ -5,7 +5,7 @@ use super::client::{Reply, get, get_with, post, post_with, raw};
 use super::harmony::random;
 use super::killed::start;
 use super::{Served, nano};
-use kernmill_serve::Config as Scheduling;
+use kernmill_serve::SchedulerConfig as Scheduling;
 use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, Today, limits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::{Served, VOCAB, engine, tokenizer};
 use crate::harness;
 use kernmill_runtime::SamplerParams;
 use kernmill_runtime::{Entry, Steps};
-use kernmill_serve::{Answer, Config as Scheduling, Request, Serving};
+use kernmill_serve::{Answer, Request, SchedulerConfig as Scheduling, Serving};
 use kernmill_server::Config;
 use serde_json::{Value, json};
 

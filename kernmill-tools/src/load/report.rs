@@ -8,8 +8,8 @@ use crate::stats::{jain, mean, quantile, sorted};
 use kernmill::Loaded;
 use kernmill::Result;
 use kernmill_runtime::measure::peak_resident;
-use kernmill_serve::Config;
 use kernmill_serve::EngineFigures;
+use kernmill_serve::SchedulerConfig;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -77,7 +77,7 @@ impl LoadReport {
         let (level, engine) = (loaded.image.program().level.name().to_owned(), &loaded.engine);
         let (name, preset) = (engine.model().name.clone(), engine.model().preset.clone());
         let model = [name, preset, level, engine.threads().to_string()];
-        let config = Config::default().with_sequences(parallel);
+        let config = SchedulerConfig::default().with_sequences(parallel);
         let mut target = EngineTarget::new(loaded.into_serving(config)?)?;
         let outcome = drive(&mut target, &load, seconds, on_progress)?;
         let engine = Some(target.figures()?);

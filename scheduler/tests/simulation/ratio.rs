@@ -2,11 +2,11 @@
 
 use crate::figures;
 use crate::world::{Job, PLENTY, Truth, World};
-use kernmill_scheduler::{Config, Outcome, Report, RequestId, Scheduler, Unlimited};
+use kernmill_scheduler::{EntryOutcome, RequestId, Scheduler, SchedulerConfig, StepReport, Unlimited};
 use std::time::Duration;
 
-fn config() -> Config {
-    Config { max_wait: [None; 3], max_queue: 10_000, ..Config::default() }
+fn config() -> SchedulerConfig {
+    SchedulerConfig { max_wait: [None; 3], max_queue: 10_000, ..SchedulerConfig::default() }
 }
 
 /// Random requests of one tenant and class.
@@ -81,14 +81,14 @@ fn pieces_go_to_the_highest_claim() {
             }
         }
         now += step.predicted.as_secs_f64();
-        let outcomes = step.entries.iter().map(|entry| Outcome {
+        let outcomes = step.entries.iter().map(|entry| EntryOutcome {
             id: entry.id,
             tokens: u32::from(entry.samples),
             accepted: 0,
             drafts: 0,
             ended: false,
         });
-        let report = Report { took: step.predicted, outcomes: outcomes.collect(), fault: None };
+        let report = StepReport { took: step.predicted, outcomes: outcomes.collect(), fault: None };
         scheduler.report(Duration::from_secs_f64(now), &report);
     }
     assert!(compared > 500, "only {compared} pairs");
@@ -102,7 +102,7 @@ fn one_long_prompt_beside_twenty_short_chats() {
         for id in 1..=20 {
             jobs.push(Job::chat(id, 5.0 + 100.0 * rng.f64(), rng.u32(20..150), rng.u32(20..60)));
         }
-        let config = Config { max_sequences: 8, ..config() };
+        let config = SchedulerConfig { max_sequences: 8, ..config() };
         let mut world = World::new(config, PLENTY, truth, seed);
         world.run(&jobs, &[]);
         println!("{}", figures::line("one prompt of 20,000 tokens beside 20 chats", &world));

@@ -21,7 +21,9 @@ use crate::lines::Lines;
 use draft::{Draft, Reader};
 use kernmill::{Loaded, Result};
 use kernmill_serve::EngineFigures;
-use kernmill_serve::{self as serve, Answer, Config, Event, Listener, Serving, ServingThread, Ticket};
+use kernmill_serve::{
+    self as serve, Answer, Event, Listener, SchedulerConfig, Serving, ServingThread, Ticket,
+};
 use line::BatchLine;
 use output::{body_line, error_line};
 use session::{Session, Turn};
@@ -51,11 +53,11 @@ pub fn run(
     options: &BatchOptions,
     on_progress: &mut OnProgress<'_>,
 ) -> Result<BatchStats> {
-    let config = Config {
+    let config = SchedulerConfig {
         max_sequences: options.parallel,
         max_queue: u32::MAX / 4,
         max_wait: [None; 3],
-        ..Config::default()
+        ..SchedulerConfig::default()
     };
     let reader = Reader::new(&loaded, options)?;
     let serving = loaded.into_serving(config)?;
