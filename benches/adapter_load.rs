@@ -7,7 +7,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Plan, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Plan, SeqId, SequenceTokens, Steps};
 use std::path::Path;
 use std::time::Instant;
 
@@ -65,7 +65,7 @@ fn main() {
 
 /// Milliseconds of one token of a sequence.
 fn step(engine: &mut Engine, id: SeqId) -> f64 {
-    timed(|| engine.extend(&[Entry::last(id, &[1])], &()).expect("room in the context")).1
+    timed(|| engine.extend(&[SequenceTokens::last(id, &[1])], &()).expect("room in the context")).1
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {

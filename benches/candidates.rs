@@ -18,7 +18,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRows, PlanImage, Steps};
+use kernmill_runtime::{Engine, EngineConfig, LogitRows, PlanImage, SequenceTokens, Steps};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -133,7 +133,7 @@ impl Runner {
             (true, false) => LogitRows::Last,
         };
         self.engine.start_meter(Detail::Steps);
-        self.engine.extend(&[Entry { sequence: id, tokens: ids, logits }], &()).expect("a step");
+        self.engine.extend(&[SequenceTokens { sequence: id, tokens: ids, logits }], &()).expect("a step");
         let profile = self.engine.stop_meter();
         self.engine.drop_sequence(id);
         let mut seconds: BTreeMap<&'static str, f64> = BTreeMap::new();

@@ -11,7 +11,7 @@
 
 use kernmill::{Loaded, Opened, Options, locate};
 use kernmill_plan::kv::KvFormat;
-use kernmill_runtime::{Engine, Entry, Steps, Tokenizer};
+use kernmill_runtime::{Engine, SequenceTokens, Steps, Tokenizer};
 use std::path::Path;
 
 /// What is hidden, and what is asked for it.
@@ -143,7 +143,7 @@ fn each_row(engine: &mut Engine, ids: &[u32], take: &mut dyn FnMut(usize, &[f32]
         log.extend(row.logits.iter().map(|x| (f64::from(*x) - norm) as f32));
         take(row.token, &log);
     };
-    engine.extend_in_order(&[Entry::all(id, ids)], &mut on_row).expect("logits");
+    engine.extend_in_order(&[SequenceTokens::all(id, ids)], &mut on_row).expect("logits");
     engine.drop_sequence(id);
 }
 

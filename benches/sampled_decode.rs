@@ -8,7 +8,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SamplerParams, Steps};
+use kernmill_runtime::{Engine, EngineConfig, Plan, SamplerParams, SequenceTokens, Steps};
 use kernmill_serve::{Answer, Event, Request, SchedulerConfig, Serving};
 use std::path::Path;
 use std::time::Instant;
@@ -65,10 +65,10 @@ fn main() {
 /// Steps per second, logits included.
 fn plain(engine: &mut Engine, tokens: &[u32]) -> f64 {
     let id = engine.create().expect("a sequence");
-    engine.step(&[Entry::last(id, &PROMPT)], &()).expect("a step");
+    engine.step(&[SequenceTokens::last(id, &PROMPT)], &()).expect("a step");
     let start = Instant::now();
     for token in &tokens[..TOKENS] {
-        engine.step(&[Entry::last(id, &[*token])], &()).expect("a step");
+        engine.step(&[SequenceTokens::last(id, &[*token])], &()).expect("a step");
     }
     let seconds = start.elapsed().as_secs_f64();
     engine.drop_sequence(id);

@@ -25,14 +25,14 @@ use std::path::PathBuf;
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
 /// use kernmill::{Opened, Options, locate::nano};
-/// use kernmill_runtime::{Entry, LogitRow, Steps};
+/// use kernmill_runtime::{SequenceTokens, LogitRow, Steps};
 ///
 /// let options = Options::default().with(|it| it.threads = Some(1));
 /// let opened = Opened::open(nano(), &options)?; // or locate("gpt-oss-20b.plan")?
 /// // Two sequences of up to 128 tokens.
 /// let mut engine = opened.prepare(&options)?.load(&options, 128, 2)?.engine;
 /// let (a, b) = (engine.create()?, engine.create()?);
-/// let batch = [Entry::last(a, &[1, 2, 3]), Entry::silent(b, &[4])];
+/// let batch = [SequenceTokens::last(a, &[1, 2, 3]), SequenceTokens::silent(b, &[4])];
 /// engine.step(&batch, &|_worker: usize, row: LogitRow<'_>| assert_eq!((row.entry, row.token), (0, 2)))?;
 /// # Ok(())
 /// # }

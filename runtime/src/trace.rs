@@ -1,6 +1,6 @@
 //! What each worker of an engine did and when, step by step, for `kernmill bench --timeline`.
 
-use crate::profile::Work;
+use crate::profile::WorkDone;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub struct TracedStep {
     /// Index among the class's steps, those of the logits behind the others.
     pub step: usize,
     /// What it read and multiplied.
-    pub work: Work,
+    pub work: WorkDone,
 }
 
 /// What a worker was busy with.

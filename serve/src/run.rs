@@ -6,17 +6,17 @@ use crate::event::{Event, Token};
 use crate::finish::Finish;
 use crate::flight::{Flight, Part};
 use crate::serving::Serving;
-use kernmill_runtime::draft::{Check, Chosen};
+use kernmill_runtime::draft::{Chosen, DraftCheck};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs};
+use kernmill_runtime::{BegunSequence, EngineError, Guided, LogitRow, Logprobs, SequenceTokens};
 use kernmill_scheduler::{EntryOutcome, PlannedStep, RequestId, StepFault, StepReport};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A sampler on its way through a step, and what it chose.
 struct Choice<'a> {
-    check: Check<'a>,
+    check: DraftCheck<'a>,
     samples: bool,
     /// Tokens before the part, and known ones that it runs.
     before: usize,
@@ -132,7 +132,7 @@ impl Serving {
             return Ok(());
         }
         let tenant = active.request.cache_of();
-        let Begun { sequence, cached_tokens, disk_tokens } =
+        let BegunSequence { sequence, cached_tokens, disk_tokens } =
             self.engine.begin(&active.known, &active.request.adapters, tenant)?;
         active.sequence = Some(sequence);
         let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
@@ -155,9 +155,9 @@ impl Serving {
             let logits = active.rows(part.from, part.samples, part.drafts);
             let known = &active.known[part.from..part.to];
             let tokens = if part.drafts > 0 { &drafted[..] } else { known };
-            Some(Entry { sequence: part.sequence, tokens, logits })
+            Some(SequenceTokens { sequence: part.sequence, tokens, logits })
         });
-        let entries: Vec<Entry<'_>> = entries.collect();
+        let entries: Vec<SequenceTokens<'_>> = entries.collect();
         if entries.is_empty() { Ok(()) } else { self.engine.begin_step(&entries) }
     }
 
@@ -172,7 +172,7 @@ impl Serving {
                 continue;
             }
             choices[at] = Some(Mutex::new(Choice {
-                check: Check::new(
+                check: DraftCheck::new(
                     &mut active.sampler,
                     &active.draft,
                     active.guided.as_ref().map(Guided::allowed),

@@ -5,7 +5,7 @@ use crate::harness::Model;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, SequenceTokens, Steps};
 use kernmill_serve::{EndReason, Event, Finish, Request, RequestId, SchedulerConfig, Serving};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,8 @@ fn solo(engine: &mut Engine, uses: &[AdapterUse]) -> Vec<Vec<u32>> {
 }
 
 fn step(engine: &mut Engine, work: &[(SeqId, &[u32])]) -> Vec<Vec<u32>> {
-    let work: Vec<Entry<'_>> = work.iter().map(|(id, tokens)| Entry::last(*id, tokens)).collect();
+    let work: Vec<SequenceTokens<'_>> =
+        work.iter().map(|(id, tokens)| SequenceTokens::last(*id, tokens)).collect();
     let mut logits = Vec::new();
     engine
         .extend_in_order(&work, &mut |row| logits.push(row.logits.iter().map(|x| x.to_bits()).collect()))

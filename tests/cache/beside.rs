@@ -6,7 +6,7 @@ use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::adapter::Adapter;
 use kernmill_runtime::kv::Eviction;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, PlanImage, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, PlanImage, SequenceTokens, Steps};
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -119,7 +119,7 @@ impl Fresh {
             let take = &mut |row: kernmill_runtime::LogitRow<'_>| {
                 rows.push(row.logits.iter().map(|logit| logit.to_bits()).collect());
             };
-            engine.extend_in_order(&[Entry::all(id, text)], take).unwrap();
+            engine.extend_in_order(&[SequenceTokens::all(id, text)], take).unwrap();
             engine.drop_sequence(id);
             Rc::new(rows)
         };

@@ -9,7 +9,9 @@ use kernmill_compiler::quant::Preset;
 use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, KvBudget, LogitRow, PlanImage, PrefixStats, Steps};
+use kernmill_runtime::{
+    Engine, EngineConfig, KvBudget, LogitRow, PlanImage, PrefixStats, SequenceTokens, Steps,
+};
 use kernmill_serve::{Answer, Request, SchedulerConfig, Serving};
 use std::path::Path;
 
@@ -145,7 +147,7 @@ fn prompts_that_differ_after_a_message_find_all_before() {
             let tenant = [1 + u8::from(has_checkpoints); 32];
             let begun = engine.begin(&prompt, &[], tenant).unwrap();
             for message in &messages {
-                engine.extend(&[Entry::silent(begun.sequence, message)], &()).unwrap();
+                engine.extend(&[SequenceTokens::silent(begun.sequence, message)], &()).unwrap();
                 if has_checkpoints {
                     engine.checkpoint(begun.sequence).unwrap();
                 }
@@ -176,7 +178,7 @@ fn logits(engine: &mut Engine, prompt: &[u32], tenant: Option<[u8; 32]>) -> Vec<
     };
     let mut bits = Vec::new();
     let take = &mut |row: LogitRow<'_>| bits.extend(row.logits.iter().map(|logit| logit.to_bits()));
-    engine.extend_in_order(&[Entry::last(id, &prompt[cached..])], take).unwrap();
+    engine.extend_in_order(&[SequenceTokens::last(id, &prompt[cached..])], take).unwrap();
     engine.drop_sequence(id);
     bits
 }

@@ -6,8 +6,8 @@ use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
-    AdapterUse, Engine, EngineConfig, EngineError, Entry, KvBudget, LogitRow, LogitRows, PlanImage, SeqId,
-    Steps,
+    AdapterUse, Engine, EngineConfig, EngineError, KvBudget, LogitRow, LogitRows, PlanImage, SeqId,
+    SequenceTokens, Steps,
 };
 use std::collections::HashSet;
 use std::path::Path;
@@ -359,9 +359,9 @@ impl World<'_> {
         let entry = |(n, count, all): &(usize, usize, bool)| {
             let one = &running[*n];
             let logits = if *all { LogitRows::All } else { LogitRows::Last };
-            Entry { sequence: one.id, tokens: &one.text[one.done..one.done + count], logits }
+            SequenceTokens { sequence: one.id, tokens: &one.text[one.done..one.done + count], logits }
         };
-        let entries: Vec<Entry<'_>> = batch.iter().map(entry).collect();
+        let entries: Vec<SequenceTokens<'_>> = batch.iter().map(entry).collect();
         let before = self.engine.kv();
         let mut compared = 0;
         let mut compare = |entry: usize, token: usize, logits: &[f32]| {
@@ -473,7 +473,7 @@ impl World<'_> {
                 let bits = row_of.logits.iter().map(|logit| logit.to_bits());
                 assert!(bits.eq(row.iter().copied()), "a block that two sequences have");
             };
-            match self.engine.extend_in_order(&[Entry::last(one.id, tokens)], &mut compare) {
+            match self.engine.extend_in_order(&[SequenceTokens::last(one.id, tokens)], &mut compare) {
                 Ok(_) => one.done += BLOCK,
                 Err(error) => {
                     assert!(matches!(error, EngineError::Kv(KvError::OutOfBlocks { .. })), "{error}");

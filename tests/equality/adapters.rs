@@ -15,7 +15,7 @@ use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
-use kernmill_runtime::{Engine, Entry, Steps};
+use kernmill_runtime::{Engine, SequenceTokens, Steps};
 use std::sync::Arc;
 
 /// An adapter's data by LoRA target.
@@ -109,7 +109,7 @@ pub fn together(engine: &mut Engine, tokens: &[u32], slots: usize, pieces: &[usi
     let (mut rest, mut turn) = (tokens, 0);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-        let work: Vec<_> = ids.iter().map(|id| Entry::all(*id, piece)).collect();
+        let work: Vec<_> = ids.iter().map(|id| SequenceTokens::all(*id, piece)).collect();
         engine.extend_in_order(&work, &mut |row| out[row.entry].extend_from_slice(row.logits)).unwrap();
         (rest, turn) = (after, turn + 1);
     }
@@ -138,7 +138,9 @@ fn check(case: &Case, options: &CompilerOptions, threads: &[usize], pieces: &[&[
         engine.use_adapter(id, 2).unwrap();
         let mut alone = Vec::new();
         engine
-            .extend_in_order(&[Entry::all(id, &case.tokens)], &mut |row| alone.extend_from_slice(row.logits))
+            .extend_in_order(&[SequenceTokens::all(id, &case.tokens)], &mut |row| {
+                alone.extend_from_slice(row.logits)
+            })
             .unwrap();
         assert_bits(&alone, &expected[2], vocab, &format!("{what}, {}, alone", preset.name()));
         engine.drop_sequence(id);

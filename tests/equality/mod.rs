@@ -33,7 +33,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::{Features, Level};
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, Steps};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, SequenceTokens, Steps};
 use std::sync::Arc;
 
 /// A model, its weights, and what the interpreter says.
@@ -126,7 +126,7 @@ fn logits(engine: &mut Engine, tokens: &[u32], pieces: &[usize]) -> Vec<f32> {
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
         engine
-            .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
+            .extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
             .unwrap();
         (rest, turn) = (after, turn + 1);
     }
@@ -453,9 +453,9 @@ fn in_company(engine: &mut Engine, tokens: &[u32]) -> Vec<f32> {
     for size in [3, 1, 1, 11, 30].into_iter().cycle() {
         let end = (start + size).min(tokens.len());
         let work = [
-            Entry::all(ids[0], &reversed[start..end]),
-            Entry::all(ids[1], &tokens[start..end]),
-            Entry::all(ids[2], &reversed[start..(start + 1).min(end)]),
+            SequenceTokens::all(ids[0], &reversed[start..end]),
+            SequenceTokens::all(ids[1], &tokens[start..end]),
+            SequenceTokens::all(ids[2], &reversed[start..(start + 1).min(end)]),
         ];
         engine
             .extend_in_order(&work, &mut |row| {

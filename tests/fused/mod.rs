@@ -20,7 +20,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Steps};
+use kernmill_runtime::{Engine, EngineConfig, SequenceTokens, Steps};
 use std::fs;
 
 const PRESETS: [Preset; 3] = [Preset::Exact, Preset::Faithful, Preset::Bf16];
@@ -85,7 +85,9 @@ impl Case {
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces[turn % pieces.len()].min(rest.len()));
             engine
-                .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
+                .extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| {
+                    out.extend_from_slice(row.logits)
+                })
                 .unwrap();
             (rest, turn) = (after, turn + 1);
         }

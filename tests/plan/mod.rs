@@ -12,7 +12,7 @@ use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, Steps};
+use kernmill_runtime::{Engine, EngineConfig, Plan, SequenceTokens, Steps};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::NamedTempFile;
@@ -142,7 +142,7 @@ fn run_with_damaged_weights(file: &File, path: &std::path::Path, vocab: u32) {
             let tokens: Vec<u32> = (0..40).map(|_| rng.u32(..vocab)).collect();
             let mut rows = 0;
             for piece in [&tokens[..33], &tokens[33..39], &tokens[39..]] {
-                engine.extend_in_order(&[Entry::all(id, piece)], &mut |_| rows += 1).unwrap();
+                engine.extend_in_order(&[SequenceTokens::all(id, piece)], &mut |_| rows += 1).unwrap();
             }
             assert_eq!(rows, 40);
         }

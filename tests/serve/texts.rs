@@ -4,7 +4,7 @@ use super::client::{get, post};
 use super::{Served, VOCAB, engine, tokenizer};
 use crate::harness;
 use kernmill_runtime::SamplerParams;
-use kernmill_runtime::{Entry, Steps};
+use kernmill_runtime::{SequenceTokens, Steps};
 use kernmill_serve::{Answer, Request, SchedulerConfig as Scheduling, Serving};
 use kernmill_server::Config;
 use serde_json::{Value, json};
@@ -88,7 +88,9 @@ fn echoed_prompts_have_the_logarithms_of_the_logits() {
     let mut rows = Vec::new();
     for piece in ids.chunks(engine.chunk() as usize) {
         engine
-            .extend_in_order(&[Entry::all(sequence, piece)], &mut |row| rows.push(log_softmax(row.logits)))
+            .extend_in_order(&[SequenceTokens::all(sequence, piece)], &mut |row| {
+                rows.push(log_softmax(row.logits))
+            })
             .unwrap();
     }
     // The second time, the prompt could be found in the cache.

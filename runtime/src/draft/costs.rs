@@ -17,14 +17,14 @@ const GROWTH: f64 = 0.7;
 /// Seconds that steps take, by their tokens, as they are measured.
 #[derive(Clone, Debug, Default)]
 pub struct StepCosts {
-    known: [Known; WIDTHS.len()],
+    known: [WidthCost; WIDTHS.len()],
     /// Steps so far.
     steps: u64,
 }
 
 /// What is known of steps of about one width.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct WidthCost {
     tokens: f64,
     seconds: f64,
     /// The step in which it was last measured; 0 if in none.
@@ -38,7 +38,7 @@ impl StepCosts {
         let nearest =
             (0..WIDTHS.len()).min_by(|a, b| distance(&WIDTHS[*a]).total_cmp(&distance(&WIDTHS[*b])));
         self.steps += 1;
-        let is_fresh = |known: &Known| known.seen > 0 && self.steps - known.seen < FORGOTTEN;
+        let is_fresh = |known: &WidthCost| known.seen > 0 && self.steps - known.seen < FORGOTTEN;
         let Some(known) = nearest.map(|at| &mut self.known[at]) else { return };
         let latest = if is_fresh(known) { LATEST } else { 1.0 };
         known.tokens += (f64::from(tokens) - known.tokens) * latest;
@@ -52,7 +52,7 @@ impl StepCosts {
         let tokens = f64::from(tokens.max(1));
         let fresh = self.known.iter().filter_map(|known| {
             let age = self.steps.checked_sub(known.seen).filter(|age| known.seen > 0 && *age < FORGOTTEN)?;
-            Some(Known { seconds: known.seconds * AGEING.powi(age as i32), ..*known })
+            Some(WidthCost { seconds: known.seconds * AGEING.powi(age as i32), ..*known })
         });
         let below = fresh.clone().rfind(|known| known.tokens <= tokens);
         let above = fresh.clone().find(|known| known.tokens >= tokens);

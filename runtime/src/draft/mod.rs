@@ -20,7 +20,7 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Check, Chosen};
+pub use check::{Chosen, DraftCheck};
 pub use costs::StepCosts;
 pub use drafting::{Draft, DraftStats, Drafting};
 pub use index::SuffixIndex;

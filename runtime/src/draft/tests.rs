@@ -2,7 +2,7 @@
 
 use super::index::{Occurrence, SuffixIndex};
 use super::odds::Odds;
-use super::{Check, Draft, Drafter, Drafting, Guess, History, StepCosts, SuffixDrafter};
+use super::{Draft, DraftCheck, Drafter, Drafting, Guess, History, StepCosts, SuffixDrafter};
 use crate::sampler::{Sampler, SamplerParams};
 
 /// Tokens that repeat themselves now and then.
@@ -130,7 +130,7 @@ fn checking_a_draft_chooses_what_is_chosen_one_by_one() {
 
         let draft = Draft::of(tokens);
         let mut sampler = sampler();
-        let mut check = Check::new(&mut sampler, &draft, None, position, None);
+        let mut check = DraftCheck::new(&mut sampler, &draft, None, position, None);
         let mut order: Vec<usize> = (0..6).collect();
         rng.shuffle(&mut order);
         order.iter().for_each(|row| check.take(*row, &rows[*row]));

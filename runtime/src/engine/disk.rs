@@ -5,7 +5,7 @@
 //! all that its bits depend on.
 
 use super::Engine;
-use super::shelf::{self, Disk, FromShelf, Shelf, block_id};
+use super::shelf::{self, EngineStore, FromShelf, Shelf, block_id};
 use crate::kv::CacheScope;
 use kernmill_kv_store::{BlockId, PayloadLayout, Store, StoreStats};
 use std::io;
@@ -38,7 +38,7 @@ impl Engine {
     /// store. What has been read has the bits that computing it would give. A block that is damaged or cannot
     /// be read is computed anew. The log has one warning of it, and a line about each further file.
     pub fn keep_on_disk(&mut self, store: Store, layout: PayloadLayout) {
-        self.disk = Some(Disk::new(store, layout, self.model.decode_bytes));
+        self.disk = Some(EngineStore::new(store, layout, self.model.decode_bytes));
         self.tables.watch_leaving();
     }
 

@@ -15,8 +15,8 @@ mod step;
 mod steps;
 
 pub use error::EngineError;
-pub use prefix::Begun;
-pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
+pub use prefix::BegunSequence;
+pub use rows::{LogitRow, LogitRows, RowSink, SequenceTokens, StepStats};
 pub use session::SavedSession;
 pub use steps::Steps;
 
@@ -32,7 +32,7 @@ use crate::trace::Trace;
 use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
-use shelf::Disk;
+use shelf::EngineStore;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +105,7 @@ pub struct Engine {
     upstream: Option<Upstream>,
     eviction: Eviction,
     /// Where blocks go that make way.
-    disk: Option<Disk>,
+    disk: Option<EngineStore>,
 }
 
 /// Number of the next engine of this process.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 const WEIGHT_BYTES_PER_SECOND: f64 = 2.5e11;
 
 /// A store and how blocks of this engine are named in it.
-pub(super) struct Disk {
+pub(super) struct EngineStore {
     pub store: Store,
     pub layout: PayloadLayout,
     /// Seconds that running a token takes, roughly: what it costs to lose its rows.
@@ -77,11 +77,11 @@ pub(super) fn stored_block(
     Some(Block { id, parent: StoreKey(of.parent), tokens, seconds: of.cost * token_seconds, payload })
 }
 
-impl Disk {
+impl EngineStore {
     /// A store for a model whose tokens read so many bytes of weights.
-    pub(super) fn new(store: Store, layout: PayloadLayout, weight_bytes: u64) -> Disk {
+    pub(super) fn new(store: Store, layout: PayloadLayout, weight_bytes: u64) -> EngineStore {
         let token_seconds = weight_bytes as f64 / WEIGHT_BYTES_PER_SECOND;
-        let mut disk = Disk { store, layout, token_seconds, told: HashSet::new(), has_warned: false };
+        let mut disk = EngineStore { store, layout, token_seconds, told: HashSet::new(), has_warned: false };
         disk.tell();
         disk
     }
@@ -121,7 +121,7 @@ impl Disk {
 }
 
 /// Does with the bytes of blocks what a change of the tables asks for.
-pub(super) fn apply(change: BlockChange<'_>, executor: &mut Executor, disk: Option<&mut Disk>) {
+pub(super) fn apply(change: BlockChange<'_>, executor: &mut Executor, disk: Option<&mut EngineStore>) {
     match (change, disk) {
         (BlockChange::Copy { kind, from, to }, _) => executor.copy_block(kind, from, to),
         (BlockChange::Leaves(block), Some(disk)) => disk.put(executor, block, false),
@@ -134,7 +134,7 @@ pub(super) struct FromShelf<'a, S> {
     pub shelf: &'a S,
     pub layout: PayloadLayout,
     pub executor: &'a mut Executor,
-    pub disk: Option<&'a Disk>,
+    pub disk: Option<&'a EngineStore>,
     /// Bytes of a block's rows, by kind.
     pub bytes: [u64; 2],
     /// The rows at hand.

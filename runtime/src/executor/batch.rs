@@ -133,7 +133,7 @@ impl Batch {
     }
 
     /// Checks everything that kernels trust.
-    pub(super) fn check(&self, limits: &Limits<'_>, wanted: &[u32]) -> Result<(), BatchError> {
+    pub(super) fn check(&self, limits: &BatchLimits<'_>, wanted: &[u32]) -> Result<(), BatchError> {
         let tokens = self.len();
         if tokens == 0 || tokens > limits.max_tokens as usize {
             return Err(BatchError::Tokens { found: tokens, max: limits.max_tokens });
@@ -197,7 +197,7 @@ pub(super) fn first_key(position: u32, window: Option<u32>) -> u32 {
 }
 
 /// What a batch's entries must stay below.
-pub(super) struct Limits<'a> {
+pub(super) struct BatchLimits<'a> {
     pub max_tokens: u32,
     pub vocab: u32,
     pub context: u32,

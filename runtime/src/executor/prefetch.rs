@@ -2,7 +2,7 @@
 //!
 //! A prefetch reads nothing that can be seen and never faults, whatever its address.
 
-use crate::pool::Ahead;
+use crate::pool::IdleWork;
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::format::LINE;
 use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
@@ -23,13 +23,13 @@ pub(super) struct NextStepPrefetch {
     /// What every worker reads whole.
     whole: Box<[(u64, u64)]>,
     /// By worker, what it streams from there on.
-    streams: Box<[Stream]>,
+    streams: Box<[WeightStream]>,
     /// Routes that tell which experts are read.
     routes: Option<Routes>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Stream {
+struct WeightStream {
     start: u64,
     bytes: u64,
     expert_stride: u64,
@@ -72,9 +72,9 @@ impl NextStepPrefetch {
                     .saturating_mul(first.stride);
                 let start = addresses[first.operand as usize].wrapping_add(skipped);
                 let bytes = bytes(first.operand).saturating_sub(skipped);
-                return Stream { start, bytes, expert_stride: first.expert_stride };
+                return WeightStream { start, bytes, expert_stride: first.expert_stride };
             }
-            Stream::default()
+            WeightStream::default()
         };
         NextStepPrefetch {
             whole: whole.iter().map(|o| (addresses[*o as usize], bytes(*o))).collect(),
@@ -134,7 +134,7 @@ pub(crate) struct Fetch<'a> {
     /// The lowest expert chosen, if it need not be looked up.
     expert: Option<u64>,
     /// The worker's stream, once the whole operands are through.
-    stream: Option<Stream>,
+    stream: Option<WeightStream>,
     /// Next of the whole operands.
     next: usize,
     /// Lines from here to `end` are next.
@@ -155,7 +155,7 @@ impl Fetch<'_> {
     }
 }
 
-impl Ahead for Fetch<'static> {
+impl IdleWork for Fetch<'static> {
     fn some(&mut self) -> bool {
         Fetch::some(self)
     }
@@ -215,8 +215,8 @@ mod tests {
         (ends, fetch.left)
     }
 
-    fn stream(start: u64, bytes: u64, expert_stride: u64) -> Stream {
-        Stream { start, bytes, expert_stride }
+    fn stream(start: u64, bytes: u64, expert_stride: u64) -> WeightStream {
+        WeightStream { start, bytes, expert_stride }
     }
 
     #[test]

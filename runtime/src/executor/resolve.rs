@@ -20,7 +20,7 @@ pub(super) struct Bases {
 }
 
 /// A token class, ready to run.
-pub(super) struct Class {
+pub(super) struct ResolvedClass {
     pub max_tokens: u32,
     pub steps: Vec<StepCall>,
     pub logit_steps: Vec<StepCall>,
@@ -76,7 +76,7 @@ pub(super) struct StepCall {
     pub kernel: KernelFn,
     pub operands: Box<[u64]>,
     /// Counters of its workers.
-    pub counters: Counters,
+    pub counters: StepCounters,
     /// Name, for profiles.
     pub label: Box<str>,
     /// LoRA targets of adapters without which it is left out; none when it always runs.
@@ -92,20 +92,20 @@ pub(super) struct StepCall {
 /// A step's counters, on a line of their own.
 #[repr(align(64))]
 #[derive(Default)]
-pub(super) struct Counters(pub [AtomicU32; COUNTERS]);
+pub(super) struct StepCounters(pub [AtomicU32; COUNTERS]);
 
-impl Class {
+impl ResolvedClass {
     /// Resolves a class of a program that has passed the checker.
     pub(super) fn resolve(
         class: &TokenClass,
         program: &Program,
         code: &ExecutableCode,
         bases: &Bases,
-    ) -> Class {
+    ) -> ResolvedClass {
         let resolve = |steps: &[Step]| {
             steps.iter().map(|step| StepCall::resolve(step, class, program, code, bases)).collect()
         };
-        Class {
+        ResolvedClass {
             max_tokens: class.max_tokens,
             steps: resolve(&class.steps),
             logit_steps: resolve(&class.logit_steps),
@@ -180,7 +180,7 @@ impl StepCall {
         StepCall {
             kernel,
             operands,
-            counters: Counters::default(),
+            counters: StepCounters::default(),
             label: step.label.as_str().into(),
             lora_targets: step.lora_targets.as_slice().into(),
             looks_at: step.operands.iter().filter_map(lora_target).collect(),

@@ -1,7 +1,7 @@
 //! Block tables of all sequences.
 
 use super::blocks::BlockPool;
-use super::kind::{Kind, Span};
+use super::kind::{KindTables, Span};
 use super::prefix::{Eviction, PrefixCache, PrefixStats};
 use super::sequence::{Cached, Sequence};
 use super::shape::{CHECKPOINT_TOKENS, KvShape, block_bytes, window};
@@ -37,7 +37,7 @@ pub struct KvDemand {
 pub struct KvTables {
     pub(super) context: u32,
     block_bytes: [u64; 2],
-    pub(super) kinds: [Kind; 2],
+    pub(super) kinds: [KindTables; 2],
     pub(super) pools: [BlockPool; 2],
     pub(super) prefixes: PrefixCache,
     /// By number of the sequence.
@@ -57,7 +57,7 @@ impl KvTables {
     pub fn new(layers: &KvLayers, shape: KvShape, eviction: Eviction) -> KvTables {
         let blocks = shape.blocks(layers);
         let stride = shape.context.div_ceil(BLOCK) as usize;
-        let kinds = KINDS.map(|kind| Kind {
+        let kinds = KINDS.map(|kind| KindTables {
             kind,
             used: blocks[kind.index()] > 0,
             window: window(layers, kind),

@@ -61,7 +61,7 @@ const OVERFLOW: u32 = 65534;
 
 /// What speaks for and against a file.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct FileOwnership {
     owner: u32,
     /// User id of this process.
     user: u32,
@@ -75,7 +75,7 @@ struct Facts {
 /// What speaks against the code of an open file.
 pub(super) fn distrust(file: &File, status: &Metadata) -> Option<UntrustedReason> {
     let owner = status.uid();
-    rule(Facts {
+    rule(FileOwnership {
         owner,
         // SAFETY: geteuid has no preconditions and cannot fail.
         user: unsafe { libc::geteuid() },
@@ -85,8 +85,8 @@ pub(super) fn distrust(file: &File, status: &Metadata) -> Option<UntrustedReason
     })
 }
 
-fn rule(facts: Facts) -> Option<UntrustedReason> {
-    let Facts { owner, user, mode, is_anybody, no_exec } = facts;
+fn rule(facts: FileOwnership) -> Option<UntrustedReason> {
+    let FileOwnership { owner, user, mode, is_anybody, no_exec } = facts;
     if owner != user && owner != ROOT {
         Some(UntrustedReason::Owner { owner, user })
     } else if is_anybody {
@@ -126,8 +126,8 @@ fn is_no_exec(file: &File) -> bool {
 mod tests {
     use super::*;
 
-    fn of(owner: u32, user: u32, mode: u32) -> Facts {
-        Facts { owner, user, mode, is_anybody: false, no_exec: false }
+    fn of(owner: u32, user: u32, mode: u32) -> FileOwnership {
+        FileOwnership { owner, user, mode, is_anybody: false, no_exec: false }
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
     fn files_where_nothing_is_executed_are_not_trusted() {
         for (owner, user) in [(1000, 1000), (0, 1000), (0, 0)] {
             assert_eq!(
-                rule(Facts { no_exec: true, ..of(owner, user, 0o644) }),
+                rule(FileOwnership { no_exec: true, ..of(owner, user, 0o644) }),
                 Some(UntrustedReason::NoExec)
             );
         }
@@ -180,7 +180,7 @@ mod tests {
         ] {
             assert_eq!(is_anybody(owner, overflow, map), anybody, "{owner} {overflow:?} {map:?}");
         }
-        let facts = Facts { is_anybody: true, ..of(65534, 65534, 0o600) };
+        let facts = FileOwnership { is_anybody: true, ..of(65534, 65534, 0o600) };
         assert_eq!(rule(facts), Some(UntrustedReason::Unmapped { owner: 65534 }));
     }
 }

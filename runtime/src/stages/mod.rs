@@ -21,7 +21,7 @@ mod tests;
 pub use key::{KeyError, StageKey};
 pub use link::{StageHealth, StageLost};
 pub use server::{StageError, StageServer, StageServerConfig};
-pub(crate) use upstream::{Stages, Upstream};
+pub(crate) use upstream::{StagesChange, Upstream};
 
 use crate::executor::{CutError, Cuts, MemoryNeed};
 use crate::kv::KvShape;

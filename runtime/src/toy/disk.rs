@@ -2,7 +2,7 @@
 
 use super::prefixes::{Running, change, engine, step, text, worst_case};
 use super::{VOCAB, expected};
-use crate::engine::{Engine, Entry};
+use crate::engine::{Engine, SequenceTokens};
 use crate::kv::{Eviction, KvBudget};
 use kernmill_kv_store::{PayloadLayout, Session, SessionFile, Store, StoreOptions};
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ fn run(engine: &mut Engine, prompt: &[u32], tenant: u8) -> (u32, u32) {
     let mut at = begun.cached_tokens as usize;
     while at < prompt.len() {
         let to = prompt.len().min(at + 20);
-        let rows = step(engine, &[Entry::last(begun.sequence, &prompt[at..to])]).unwrap();
+        let rows = step(engine, &[SequenceTokens::last(begun.sequence, &prompt[at..to])]).unwrap();
         assert_eq!(rows[0], expected(&prompt[..to]), "after {to} tokens, {begun:?}");
         at = to;
     }
@@ -149,7 +149,7 @@ fn random_schedules_on_disk_give_what_fresh_runs_give() {
                 }
                 let count = one.waiting.len().min(20).min(200 - one.history.len());
                 let is_done = count == 0
-                    || match step(&mut engine, &[Entry::last(one.id, &one.waiting[..count])]) {
+                    || match step(&mut engine, &[SequenceTokens::last(one.id, &one.waiting[..count])]) {
                         Ok(rows) => {
                             one.history.extend(one.waiting.drain(..count));
                             assert_eq!(rows[0], expected(&one.history));

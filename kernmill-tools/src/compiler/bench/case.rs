@@ -6,7 +6,7 @@ use kernmill::{Error, Result};
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
 use kernmill_runtime::trace::Trace;
-use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, SeqId, SequenceTokens, Steps};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
@@ -281,7 +281,7 @@ impl Case {
             }
             let id = engine.create_with(turn(how.adapters, n as usize))?;
             let ids = random_ids(0x1000 + n, self.depth as usize, how.vocab);
-            engine.extend(&[Entry::silent(id, &ids)], &())?;
+            engine.extend(&[SequenceTokens::silent(id, &ids)], &())?;
             filled.push(id);
         }
         Ok(filled)
@@ -307,11 +307,13 @@ impl Case {
             Kind::Prompt => ids[0].len(),
             Kind::Decode => 1,
         };
-        let mut work: Vec<Entry<'_>> = Vec::with_capacity(ids.len());
+        let mut work: Vec<SequenceTokens<'_>> = Vec::with_capacity(ids.len());
         let start = Instant::now();
         for at in (0..ids[0].len()).step_by(at_once) {
             work.clear();
-            work.extend(sequences.iter().zip(ids).map(|(id, ids)| Entry::last(*id, &ids[at..at + at_once])));
+            work.extend(
+                sequences.iter().zip(ids).map(|(id, ids)| SequenceTokens::last(*id, &ids[at..at + at_once])),
+            );
             engine.extend(&work, &())?;
         }
         Ok(start.elapsed().as_secs_f64())

@@ -8,7 +8,7 @@ use kernmill_os::memory::available_memory;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::Engine;
-use kernmill_runtime::measure::{Limits, memory_to_read, peak_resident};
+use kernmill_runtime::measure::{MachineProbe, memory_to_read, peak_resident};
 use std::sync::Arc;
 
 /// Least looks at the limits.
@@ -16,7 +16,7 @@ const LOOKS: usize = 5;
 
 /// What the machine's limits have been found to be so far.
 pub struct Machine {
-    limits: Limits,
+    limits: MachineProbe,
     replays: Replays,
     memory: Arc<WeightRegion>,
     /// Bytes of each read.
@@ -105,10 +105,10 @@ impl Machine {
 ///
 /// # Errors
 /// When this CPU cannot run them, or the system makes no threads.
-pub fn limits(level: Level, threads: usize) -> Result<Limits> {
+pub fn limits(level: Level, threads: usize) -> Result<MachineProbe> {
     let probe = kernmill_kernels_gen::peak::probe(level)?;
     // SAFETY: the generator has just made the probe.
-    Ok(unsafe { Limits::new(&probe, threads) }?)
+    Ok(unsafe { MachineProbe::new(&probe, threads) }?)
 }
 
 /// Memory to read that is neither the weights nor in a cache: `bytes`, or half of what there is.

@@ -10,7 +10,7 @@ use kernmill::Loaded;
 use kernmill::Result;
 use kernmill::adapters::LoadedAdapter;
 use kernmill_runtime::measure::{HugePages, huge_pages};
-use kernmill_runtime::profile::{Profile, StepProfile, Work};
+use kernmill_runtime::profile::{Profile, StepProfile, WorkDone};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -331,7 +331,7 @@ fn void(profile: &Profile, rate: f64, bandwidth: f64, caches: Caches) -> Vec<Str
 }
 
 /// A multiply-add is two.
-fn operations(work: &Work) -> f64 {
+fn operations(work: &WorkDone) -> f64 {
     2.0 * work.macs as f64
 }
 
@@ -378,7 +378,7 @@ mod tests {
 
     /// A batch of one token in one second, and one step.
     fn profile(bytes: u64, step_bytes: u64, step_seconds: f64) -> Profile {
-        let work = |weight_bytes| Work { weight_bytes, cache_bytes: 0, macs: 0 };
+        let work = |weight_bytes| WorkDone { weight_bytes, cache_bytes: 0, macs: 0 };
         let step = StepProfile {
             name: "qkv".to_owned(),
             calls: 2,

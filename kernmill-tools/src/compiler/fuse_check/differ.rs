@@ -15,7 +15,7 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::guarded::{Flush, Guarded, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, Steps};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, SequenceTokens, Steps};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -335,8 +335,9 @@ impl Case<'_> {
         let (mut out, mut rest, mut turn) = (Vec::new(), self.tokens, 0);
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-            let step = engine
-                .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits));
+            let step = engine.extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| {
+                out.extend_from_slice(row.logits)
+            });
             step.map_err(|error| error.to_string())?;
             (rest, turn) = (after, turn + 1);
         }

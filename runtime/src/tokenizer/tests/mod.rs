@@ -150,7 +150,7 @@ fn reference(tokenizer: &Tokenizer, ids: &[u32]) -> String {
     let tokens = ids.iter().filter_map(|id| tokenizer.inner.id_to_token(*id));
     let tokens: Vec<String> = tokens.filter(|token| !added.is_special_token(token)).collect();
     let Some(decoder) = tokenizer.inner.get_decoder() else { return tokens.join(" ") };
-    let falls_back = tokenizer.steps.iter().any(|step| matches!(step, Step::ByteFallback(_)));
+    let falls_back = tokenizer.steps.iter().any(|step| matches!(step, DecodeStep::ByteFallback(_)));
     if tokens.is_empty() {
         return String::new();
     }

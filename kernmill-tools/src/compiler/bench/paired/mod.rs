@@ -26,7 +26,7 @@ use kernmill::Loaded;
 use kernmill::Result;
 use kernmill_plan::probe::ReadWay;
 use kernmill_runtime::measure::{major_faults, stolen_seconds};
-use kernmill_runtime::{Engine, Entry, SeqId, Steps};
+use kernmill_runtime::{Engine, SeqId, SequenceTokens, Steps};
 use series::{Sample, Series, Unit};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -140,8 +140,8 @@ impl Run<'_> {
         }
         self.left -= 1;
         let tokens: Vec<[u32; 1]> = self.sequences.iter().map(|_| [self.rng.u32(..self.how.vocab)]).collect();
-        let entries: Vec<Entry<'_>> =
-            self.sequences.iter().zip(&tokens).map(|(id, token)| Entry::last(*id, token)).collect();
+        let entries: Vec<SequenceTokens<'_>> =
+            self.sequences.iter().zip(&tokens).map(|(id, token)| SequenceTokens::last(*id, token)).collect();
         let start = Instant::now();
         self.engine.extend(&entries, &())?;
         let seconds = start.elapsed().as_secs_f64();
