@@ -12,7 +12,7 @@
 use kernmill_runtime::draft::SuffixDrafter;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Guide, GuideError, Plan, SamplerParams, TokenMask};
-use kernmill_serve::{Answer, Event, Request, SchedulerConfig, Serving};
+use kernmill_serve::{Answer, Request, RequestEvent, SchedulerConfig, Serving};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,8 +83,8 @@ fn make(turns: &Turns, own: usize, serving: &mut Serving, request: Request) -> (
     let (mut spent, mut begun, mut answer) = (Duration::ZERO, None, None);
     while answer.is_none() {
         let on_event = &mut |_, event| match event {
-            Event::Token(_) => drop(begun.get_or_insert_with(Instant::now)),
-            Event::Done(done) => answer = Some(*done),
+            RequestEvent::Token(_) => drop(begun.get_or_insert_with(Instant::now)),
+            RequestEvent::Done(done) => answer = Some(*done),
         };
         serving.tick(on_event).expect("a step");
         if let Some(start) = begun.filter(|start| start.elapsed() >= TURN && answer.is_none()) {

@@ -9,7 +9,7 @@
 
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Plan, SamplerParams, SequenceTokens, Steps};
-use kernmill_serve::{Answer, Event, Request, SchedulerConfig, Serving};
+use kernmill_serve::{Answer, Request, RequestEvent, SchedulerConfig, Serving};
 use std::path::Path;
 use std::time::Instant;
 
@@ -83,7 +83,7 @@ fn generate(serving: &mut Serving) -> Answer {
     let mut answer = None;
     while answer.is_none() {
         let on_event = &mut |_, event| {
-            if let Event::Done(done) = event {
+            if let RequestEvent::Done(done) = event {
                 answer = Some(*done);
             }
         };

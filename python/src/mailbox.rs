@@ -4,7 +4,7 @@ use crate::ask::Reading;
 use crate::bell::Bell;
 use crate::error::Failure;
 use kernmill_chat::Event;
-use kernmill_serve::{self as serve, Answer, Event as Heard, Listener, Token};
+use kernmill_serve::{self as serve, Answer, Listener, RequestEvent as Heard, Token};
 use std::mem::take;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

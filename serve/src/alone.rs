@@ -1,8 +1,8 @@
 //! The step of a request that is the only one: the shortest way from one token to the next.
 
 use crate::error::Result;
-use crate::event::Event;
-use crate::flight::Part;
+use crate::event::RequestEvent;
+use crate::flight::EntryInFlight;
 use crate::serving::Serving;
 use kernmill_runtime::draft::DraftCheck;
 use kernmill_runtime::{Guided, LogitRow, SequenceTokens};
@@ -16,7 +16,7 @@ impl Serving {
     pub(crate) fn step_alone(
         &mut self,
         start: Duration,
-        on_event: &mut dyn FnMut(RequestId, Event),
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
     ) -> Result<bool> {
         if !self.flights.is_empty() || self.engine.most_in_flight() > 1 {
             return Ok(false);
@@ -47,7 +47,7 @@ impl Serving {
         };
         let ran = self.engine.end_step(&take);
         let chosen = check.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let part = Part { id: planned.id, sequence, from, to, samples: true, drafts };
+        let part = EntryInFlight { id: planned.id, sequence, from, to, samples: true, drafts };
         if let Err(error) = ran {
             return self.failed(&[part], error, on_event).map(|()| true);
         }

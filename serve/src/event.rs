@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What happens to a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum RequestEvent {
     /// A token has come, also one that ends the text.
     Token(Token),
     /// The text has ended.

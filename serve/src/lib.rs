@@ -43,7 +43,7 @@ mod view;
 
 pub use adapters::AdapterQueue;
 pub use error::{Error, Result};
-pub use event::{Event, Tick, Token};
+pub use event::{RequestEvent, Tick, Token};
 pub use figures::{EngineFigures, drafts_json, drafts_line};
 pub use finish::Finish;
 pub use guide::token_mask;

@@ -1,7 +1,7 @@
 //! A text that is being made, as an iterator.
 
 use crate::error::Result;
-use crate::event::{Event, Token};
+use crate::event::{RequestEvent, Token};
 use crate::request::{Answer, Request};
 use crate::thread::{Listener, ServingThread, Ticket};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,7 +19,7 @@ pub struct Text {
 /// What the engine's thread tells of a text.
 enum Heard {
     Taken(Result<()>),
-    Event(Event),
+    Event(RequestEvent),
 }
 
 impl Listener for Sender<Heard> {
@@ -27,7 +27,7 @@ impl Listener for Sender<Heard> {
         let _ = self.send(Heard::Taken(taken));
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         self.send(Heard::Event(event)).is_ok()
     }
 }
@@ -59,11 +59,11 @@ impl Text {
             return Ok(None);
         }
         let event = self.ticket.wait_for(&self.events);
-        if let Some(Heard::Event(Event::Token(token))) = event {
+        if let Some(Heard::Event(RequestEvent::Token(token))) = event {
             return Ok(Some(token));
         }
         self.has_ended = true;
-        let Some(Heard::Event(Event::Done(answer))) = event else { return Err(self.ticket.gone()) };
+        let Some(Heard::Event(RequestEvent::Done(answer))) = event else { return Err(self.ticket.gone()) };
         let error = answer.finish.error();
         self.answer = Some(*answer);
         error.map_or(Ok(None), Err)

@@ -8,7 +8,7 @@ use kernmill_scheduler::{BlockCounts, Demand, Memory, RequestId, StartDemand};
 use std::collections::BTreeMap;
 
 /// The cache as it is between two steps.
-pub(crate) struct View<'a> {
+pub(crate) struct CacheView<'a> {
     pub engine: &'a Engine,
     pub active: &'a BTreeMap<RequestId, Active>,
 }
@@ -17,7 +17,7 @@ fn blocks(counts: [usize; 2]) -> BlockCounts {
     counts.map(|count| count as u64)
 }
 
-impl View<'_> {
+impl CacheView<'_> {
     /// Blocks that hold `tokens` tokens at most at one time, by layer kind.
     fn holding(&self, tokens: u32) -> BlockCounts {
         let full = u64::from(tokens.div_ceil(BLOCK_TOKENS as u32));
@@ -27,7 +27,7 @@ impl View<'_> {
     }
 }
 
-impl Memory for View<'_> {
+impl Memory for CacheView<'_> {
     fn free(&self) -> BlockCounts {
         let usage = self.engine.kv();
         blocks([0, 1].map(|kind| usage.free[kind] - usage.cached[kind]))

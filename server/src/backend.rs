@@ -8,7 +8,7 @@ use kernmill_chat::Format;
 use kernmill_constrain::Lexicon;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
-use kernmill_serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
+use kernmill_serve::{AdapterQueue, EndReason, Finish, Refusal, Request, RequestEvent, SavedTokens};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -180,8 +180,8 @@ pub struct Running {
     /// Until it is known whether the request was taken up.
     accepted: Option<Accepted>,
     /// The first event, while it waits to be taken.
-    first: Option<Event>,
-    events: UnboundedReceiver<Event>,
+    first: Option<RequestEvent>,
+    events: UnboundedReceiver<RequestEvent>,
     /// Cancels the request, once.
     guard: Guard,
     meter: Meter,
@@ -192,7 +192,7 @@ impl Running {
     /// `cancel` cancels.
     pub fn new(
         accepted: Accepted,
-        events: UnboundedReceiver<Event>,
+        events: UnboundedReceiver<RequestEvent>,
         cancel: impl FnOnce() + Send + 'static,
     ) -> Running {
         Running {
@@ -228,7 +228,7 @@ impl Running {
             self.first = tokio::time::timeout(MOMENT, self.receive()).await.unwrap_or_default();
         }
         match &self.first {
-            Some(Event::Done(answer)) if answer.tokens.is_empty() => match &answer.finish {
+            Some(RequestEvent::Done(answer)) if answer.tokens.is_empty() => match &answer.finish {
                 Finish::Ended(EndReason::Draining) => Err(SubmitError::Drained),
                 Finish::Unavailable(why) => Err(SubmitError::StageLost(why.clone())),
                 _ => Ok(()),
@@ -243,21 +243,21 @@ impl Running {
     }
 
     /// The next event; `None` if the backend has failed, or after the last one.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<RequestEvent> {
         match self.first.take() {
             None => self.receive().await,
             first => first,
         }
     }
 
-    async fn receive(&mut self) -> Option<Event> {
+    async fn receive(&mut self) -> Option<RequestEvent> {
         let event = self.events.recv().await;
         match &event {
-            Some(Event::Token(_)) => {
+            Some(RequestEvent::Token(_)) => {
                 self.meter.figures.tokens += 1;
                 self.meter.figures.token_at.get_or_insert_with(Instant::now);
             }
-            Some(Event::Done(answer)) => {
+            Some(RequestEvent::Done(answer)) => {
                 self.meter.figures.cached_tokens = u64::from(answer.cached_tokens);
                 self.meter.figures.queued = answer.queued;
                 self.meter.figures.first_token = answer.first_token;
@@ -452,14 +452,14 @@ mod tests {
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
     use tokio::sync::oneshot;
 
-    fn running() -> (oneshot::Sender<Result<(), SubmitError>>, UnboundedSender<Event>, Running) {
+    fn running() -> (oneshot::Sender<Result<(), SubmitError>>, UnboundedSender<RequestEvent>, Running) {
         let (accepted, answer) = oneshot::channel();
         let (events, inbox) = unbounded_channel();
         (accepted, events, Running::new(answer, inbox, || {}))
     }
 
-    fn token() -> Event {
-        Event::Token(Token { id: 7, text: "a".to_owned(), logprobs: None })
+    fn token() -> RequestEvent {
+        RequestEvent::Token(Token { id: 7, text: "a".to_owned(), logprobs: None })
     }
 
     #[tokio::test]
@@ -480,6 +480,6 @@ mod tests {
         assert!(tokio::time::timeout(moment, taken.ready(true)).await.is_err());
         events.send(token()).unwrap();
         taken.ready(true).await.unwrap();
-        assert!(matches!(taken.next().await, Some(Event::Token(token)) if token.id == 7));
+        assert!(matches!(taken.next().await, Some(RequestEvent::Token(token)) if token.id == 7));
     }
 }

@@ -7,7 +7,7 @@ use kernmill::{Error, Loaded};
 use kernmill_runtime::stages::StageHealth;
 use kernmill_runtime::{AdapterUse, Tenant};
 use kernmill_serve::{
-    self as serve, Event, Listener, Request, SavedTokens, SchedulerConfig as Scheduling, Serving,
+    self as serve, Listener, Request, RequestEvent, SavedTokens, SchedulerConfig as Scheduling, Serving,
     ServingThread,
 };
 use std::path::PathBuf;
@@ -272,7 +272,7 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving) {
 /// Passes on what happens to a request.
 struct Client {
     accepted: Option<oneshot::Sender<Result<(), SubmitError>>>,
-    events: UnboundedSender<Event>,
+    events: UnboundedSender<RequestEvent>,
     shared: Arc<Mutex<Shared>>,
     pace: Pace,
     beat: Beat,
@@ -293,10 +293,10 @@ impl Listener for Client {
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         match &event {
-            Event::Token(_) => self.pace.gave(&mut self.beat, self.steps, Instant::now()),
-            Event::Done(answer) => {
+            RequestEvent::Token(_) => self.pace.gave(&mut self.beat, self.steps, Instant::now()),
+            RequestEvent::Done(answer) => {
                 let mut shared = locked(&self.shared);
                 shared.prompt_tokens += u64::from(answer.prompt_tokens);
                 shared.cached_tokens += u64::from(answer.cached_tokens);

@@ -16,7 +16,7 @@ use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::Logprobs;
 use kernmill_runtime::TokenizerHandle;
 use kernmill_runtime::tokenizer::Tokenizer;
-use kernmill_serve::{Answer, Event, Finish, Request, Token};
+use kernmill_serve::{Answer, Finish, Request, RequestEvent, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -231,7 +231,7 @@ async fn play(
     rules: &[Rule],
     request: Request,
     token_time: Duration,
-    events: &mpsc::UnboundedSender<Event>,
+    events: &mpsc::UnboundedSender<RequestEvent>,
     load: &Mutex<Load>,
 ) {
     let start = Instant::now();
@@ -255,7 +255,7 @@ async fn play(
         let text = if is_end { String::new() } else { String::from_utf8_lossy(&bytes).into_owned() };
         let logprobs = request.logprobs.map(|_| Logprobs { token: 0.0, rank: 0, top: vec![(id, 0.0)] });
         // Where nobody listens, the task is about to be ended.
-        let _ = events.send(Event::Token(Token { id, text, logprobs }));
+        let _ = events.send(RequestEvent::Token(Token { id, text, logprobs }));
         load.lock().unwrap_or_else(PoisonError::into_inner).generated_tokens += 1;
         if is_end {
             break Finish::Token(id);
@@ -265,7 +265,7 @@ async fn play(
     };
     let prompt_tokens = request.prompt.len() as u32;
     load.lock().unwrap_or_else(PoisonError::into_inner).prompt_tokens += u64::from(prompt_tokens);
-    let _ = events.send(Event::Done(Box::new(Answer {
+    let _ = events.send(RequestEvent::Done(Box::new(Answer {
         text: tokenizer.decode(&tokens).unwrap_or_default(),
         tokens,
         prompt_tokens,

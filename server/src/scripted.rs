@@ -7,7 +7,7 @@ use crate::state::{Config, State};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill_serve::{Answer, Event, Finish, Request, Token};
+use kernmill_serve::{Answer, Finish, Request, RequestEvent, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -132,7 +132,7 @@ impl Backend for Scripted {
         self.requests.lock().unwrap().push(request.clone());
         let tokens: Vec<u32> = (1..).take(self.says.len()).collect();
         for (id, text) in tokens.iter().zip(&self.says) {
-            sender.send(Event::Token(Token { id: *id, text: text.clone(), logprobs: None })).unwrap();
+            sender.send(RequestEvent::Token(Token { id: *id, text: text.clone(), logprobs: None })).unwrap();
         }
         let answer = Answer {
             text: self.says.concat(),
@@ -144,7 +144,7 @@ impl Backend for Scripted {
             took: Duration::from_millis(2),
             ..Answer::empty(self.finish.clone())
         };
-        sender.send(Event::Done(Box::new(answer))).unwrap();
+        sender.send(RequestEvent::Done(Box::new(answer))).unwrap();
         let (accepted, answer) = oneshot::channel();
         accepted.send(Ok(())).unwrap();
         Running::new(answer, receiver, || {})

@@ -14,7 +14,7 @@ use crate::scope::salt;
 use crate::state::State;
 use axum::response::Response;
 use kernmill_runtime::AdapterUse;
-use kernmill_serve::{Event, Finish, Request, SavedTokens, cache_of, read_session};
+use kernmill_serve::{Finish, Request, RequestEvent, SavedTokens, cache_of, read_session};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -243,8 +243,8 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
     running.accepted().await?;
     loop {
         match running.next().await {
-            Some(Event::Token(_)) => {}
-            Some(Event::Done(answer)) => match answer.finish {
+            Some(RequestEvent::Token(_)) => {}
+            Some(RequestEvent::Done(answer)) => match answer.finish {
                 Finish::Failed(why) | Finish::Astray(why) => return Err(ApiError::internal(why)),
                 Finish::Unavailable(why) => return Err(ApiError::stage_lost(&why)),
                 Finish::Ended(reason) if answer.tokens.is_empty() => {

@@ -6,7 +6,7 @@ use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, SequenceTokens, Steps};
-use kernmill_serve::{EndReason, Event, Finish, Request, RequestId, SchedulerConfig, Serving};
+use kernmill_serve::{EndReason, Finish, Request, RequestEvent, RequestId, SchedulerConfig, Serving};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -205,7 +205,7 @@ fn requests_whose_adapter_goes_end_and_others_go_on() {
             _ => {}
         }
         let on_event = &mut |id, event| {
-            if let Event::Done(answer) = event {
+            if let RequestEvent::Done(answer) = event {
                 ends.insert(id, *answer);
             }
         };

@@ -15,7 +15,7 @@ use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};
-use kernmill_serve::{Answer, Event, Request, RequestId, Serving};
+use kernmill_serve::{Answer, Request, RequestEvent, RequestId, Serving};
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub fn answers(serving: &mut Serving, requests: Vec<Request>) -> Vec<Answer> {
     let mut answers = BTreeMap::new();
     while !serving.is_empty() {
         let on_event = &mut |id, event| {
-            if let Event::Done(answer) = event {
+            if let RequestEvent::Done(answer) = event {
                 answers.insert(id, *answer);
             }
         };

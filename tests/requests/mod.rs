@@ -147,8 +147,8 @@ fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
     let mut ended = 0;
     while !serving.is_empty() {
         let on_event = &mut |id: RequestId, event| match event {
-            Event::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
-            Event::Done(answer) => {
+            RequestEvent::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
+            RequestEvent::Done(answer) => {
                 let expected = alone(&mut solo, ids[&id]);
                 assert_eq!((&answer.text, &answer.tokens), (&expected.text, &expected.tokens), "{id:?}");
                 assert_eq!(answer.finish, expected.finish);
@@ -204,7 +204,7 @@ fn a_second_turn_runs_only_what_is_new() {
         while !serving.is_empty() {
             serving
                 .tick(&mut |_, event| {
-                    if let Event::Done(answer) = event {
+                    if let RequestEvent::Done(answer) = event {
                         done = Some(*answer);
                     }
                 })
@@ -248,7 +248,7 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
         }
         serving
             .tick(&mut |id, event| {
-                if let Event::Done(answer) = event {
+                if let RequestEvent::Done(answer) = event {
                     done.insert(id, *answer);
                 }
             })
@@ -312,7 +312,7 @@ fn answers_in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Answer> {
         while !serving.is_empty() {
             serving
                 .tick(&mut |_, event| {
-                    if let Event::Done(answer) = event {
+                    if let RequestEvent::Done(answer) = event {
                         answers.push(*answer);
                     }
                 })
@@ -392,7 +392,7 @@ fn a_flag_ends_a_text() {
         for step in 0.. {
             flag.store(step == steps, Ordering::Relaxed);
             let on_event = &mut |_, event| {
-                if let Event::Done(answer) = event {
+                if let RequestEvent::Done(answer) = event {
                     done = Some(answer);
                 }
             };

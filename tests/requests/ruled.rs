@@ -130,7 +130,7 @@ fn tokens_without_a_choice_take_no_steps_of_their_own() {
     let mut seen = 0;
     serving.submit(request.clone()).unwrap();
     while !serving.is_empty() {
-        serving.tick(&mut |_, event| seen += u32::from(matches!(event, Event::Token(_)))).unwrap();
+        serving.tick(&mut |_, event| seen += u32::from(matches!(event, RequestEvent::Token(_)))).unwrap();
     }
     let stats = serving.stats();
     assert_eq!(u64::from(seen), stats.generated, "every token is told of");
@@ -190,7 +190,7 @@ fn crowd(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
     while !serving.is_empty() {
         serving
             .tick(&mut |id, event| {
-                if let Event::Done(answer) = event {
+                if let RequestEvent::Done(answer) = event {
                     ends.insert(id, answer.finish);
                 }
             })

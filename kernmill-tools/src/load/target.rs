@@ -3,7 +3,7 @@
 use kernmill::{Error, Result};
 use kernmill_runtime::AdapterUse;
 use kernmill_serve::EngineFigures;
-use kernmill_serve::{Event, Listener, Request, Serving, ServingThread, Ticket};
+use kernmill_serve::{Listener, Request, RequestEvent, Serving, ServingThread, Ticket};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -148,10 +148,10 @@ impl Listener for Reporter {
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         self.tell(match event {
-            Event::Token(_) => News::Token,
-            Event::Done(answer) => match answer.finish.error() {
+            RequestEvent::Token(_) => News::Token,
+            RequestEvent::Done(answer) => match answer.finish.error() {
                 None => News::Done { tokens: answer.tokens, cached: answer.cached_tokens },
                 Some(error) => News::Failed(error.to_string()),
             },

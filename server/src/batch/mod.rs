@@ -22,7 +22,7 @@ use draft::{Draft, Reader};
 use kernmill::{Loaded, Result};
 use kernmill_serve::EngineFigures;
 use kernmill_serve::{
-    self as serve, Answer, Event, Listener, SchedulerConfig, Serving, ServingThread, Ticket,
+    self as serve, Answer, Listener, RequestEvent, SchedulerConfig, Serving, ServingThread, Ticket,
 };
 use line::BatchLine;
 use output::{body_line, error_line};
@@ -152,10 +152,12 @@ impl Listener for Writer {
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         match event {
-            Event::Token(token) => self.draft.as_mut().is_some_and(|draft| draft.take(&self.facts, token)),
-            Event::Done(answer) => {
+            RequestEvent::Token(token) => {
+                self.draft.as_mut().is_some_and(|draft| draft.take(&self.facts, token))
+            }
+            RequestEvent::Done(answer) => {
                 self.end(|draft| Ok((draft, answer)));
                 true
             }

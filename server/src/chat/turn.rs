@@ -10,7 +10,7 @@ use kernmill_chat::{Conversation, ToolChoice, TurnError, TurnOptions};
 use kernmill_constrain::{Constraint, Rule};
 use kernmill_runtime::AdapterUse;
 use kernmill_runtime::SamplerParams;
-use kernmill_serve::{Answer, Class, Event, Finish, Request};
+use kernmill_serve::{Answer, Class, Finish, Request, RequestEvent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,7 +235,7 @@ impl Turn {
             }
             let running = self.running.as_mut()?;
             match running.next().await {
-                Some(Event::Token(token)) => {
+                Some(RequestEvent::Token(token)) => {
                     let had_ended = self.pieces.has_ended();
                     // The backend's tokenizer was read before the turn began.
                     if let Ok(tokenizer) = tokenizer(self.backend.facts()) {
@@ -247,7 +247,7 @@ impl Turn {
                     }
                     continue;
                 }
-                Some(Event::Done(answer)) => {
+                Some(RequestEvent::Done(answer)) => {
                     let reason = self.pieces.done(*answer);
                     running.finished(reason);
                 }

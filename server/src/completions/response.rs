@@ -12,7 +12,7 @@ use crate::state::State;
 use axum::response::Response;
 use kernmill_runtime::Logprobs;
 use kernmill_runtime::Tokenizer;
-use kernmill_serve::{Answer, EndReason, Event, Finish, Token};
+use kernmill_serve::{Answer, EndReason, Finish, RequestEvent, Token};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -194,8 +194,8 @@ async fn whole(
         let mut draft = Draft::default();
         let answer = loop {
             match running.next().await {
-                Some(Event::Token(token)) => draft.take(token),
-                Some(Event::Done(answer)) => break *answer,
+                Some(RequestEvent::Token(token)) => draft.take(token),
+                Some(RequestEvent::Done(answer)) => break *answer,
                 None => return Err(ApiError::internal("the engine has failed: the log says why")),
             }
         };
@@ -266,7 +266,7 @@ impl Part {
                 () = self.stream.closed() => return None,
             };
             match event {
-                Some(Event::Token(token)) => {
+                Some(RequestEvent::Token(token)) => {
                     let listed = token.logprobs.map_or(Value::Null, |logprobs| {
                         let mut listed = Listed::default();
                         listed.push(tokenizer, token.id, Some(&logprobs));
@@ -277,7 +277,7 @@ impl Part {
                         self.send(&token.text, listed, None)?;
                     }
                 }
-                Some(Event::Done(answer)) => match finish(&answer) {
+                Some(RequestEvent::Done(answer)) => match finish(&answer) {
                     Ok(reason) => {
                         self.send("", Value::Null, Some(reason))?;
                         self.state.metrics.ended(

@@ -4,7 +4,7 @@ use super::response::{Shows, check_size, finish};
 use crate::backend::{Running, SubmitError};
 use crate::error::ApiError;
 use crate::state::State;
-use kernmill_serve::{Answer, Event, Finish, RefusalReason};
+use kernmill_serve::{Answer, Finish, RefusalReason, RequestEvent};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
@@ -62,7 +62,7 @@ impl Part {
                 }
             };
             match event {
-                Some(Event::Token(token)) => {
+                Some(RequestEvent::Token(token)) => {
                     if !self.stop_ids.contains(&token.id) {
                         made += 1;
                         self.shows.add(&mut piece, token.id, token.logprobs.as_ref());
@@ -75,7 +75,7 @@ impl Part {
                         self.send(piece).await?;
                     }
                 }
-                Some(Event::Done(answer)) => return self.end(piece, *answer).await,
+                Some(RequestEvent::Done(answer)) => return self.end(piece, *answer).await,
                 // A backend that forgets what is cancelled says nothing more.
                 None if is_aborted => {
                     let mut info = FinishInfo { num_output_tokens: made, ..FinishInfo::default() };
@@ -150,7 +150,7 @@ pub async fn accepted(running: &mut Running) -> Result<(), ApiError> {
 }
 
 /// The next event of a request, when it is taken up.
-async fn next(running: &mut Running) -> Result<Option<Event>, ApiError> {
+async fn next(running: &mut Running) -> Result<Option<RequestEvent>, ApiError> {
     accepted(running).await?;
     Ok(running.next().await)
 }
