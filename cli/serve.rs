@@ -5,7 +5,7 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
-use kernmill::stage::{Place, Stage, address};
+use kernmill::stage::{Stage, StagePosition, address};
 use kernmill_tools::OF_THE_FIRST_STAGE;
 use kernmill_tools::serve::SchedulerConfig as Scheduling;
 use kernmill_tools::server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, Today, serve};
@@ -90,7 +90,7 @@ pub struct Serve {
     chat_template: Option<PathBuf>,
     /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
     #[arg(long, value_name = "K/N")]
-    stage: Option<Place>,
+    stage: Option<StagePosition>,
     /// Address of the next stage, HOST:PORT
     #[arg(long, value_name = "ADDRESS", requires = "stage")]
     peer: Option<String>,

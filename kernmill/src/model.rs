@@ -157,17 +157,17 @@ impl Opened {
         Ok(Prepared { kind, times, chat_templates })
     }
 
-    fn compiled(self, options: &Options) -> Result<(Kind, Times)> {
+    fn compiled(self, options: &Options) -> Result<(PreparedCode, Times)> {
         match self {
             Opened::Plan(plan) => {
                 let (compile, open) = plan.times();
-                Ok((Kind::Plan(plan), Times { compile, open, ..Times::default() }))
+                Ok((PreparedCode::Plan(plan), Times { compile, open, ..Times::default() }))
             }
             Opened::Source(source) => {
                 let (made, [choose, compile]) = source.compile(options)?;
                 let kind = match made {
-                    Made::Compiled(model) => Kind::Compiled(model),
-                    Made::Kept(plan) => Kind::Plan(plan),
+                    Made::Compiled(model) => PreparedCode::Compiled(model),
+                    Made::Kept(plan) => PreparedCode::Plan(plan),
                 };
                 Ok((kind, Times { choose, compile, ..Times::default() }))
             }
@@ -177,13 +177,13 @@ impl Opened {
 
 /// A model whose code has been generated or taken from a plan. Its weights have not been read.
 pub struct Prepared {
-    kind: Kind,
+    kind: PreparedCode,
     times: Times,
     /// The model's chat templates, or the user's one.
     chat_templates: ChatTemplates,
 }
 
-enum Kind {
+enum PreparedCode {
     Plan(Box<PlanModel>),
     Compiled(Box<CompiledModel>),
 }
@@ -213,8 +213,8 @@ impl Prepared {
     /// Where the model's code came from.
     pub fn origin(&self) -> Origin<'_> {
         match &self.kind {
-            Kind::Plan(plan) => Origin::Plan(plan),
-            Kind::Compiled(model) => {
+            PreparedCode::Plan(plan) => Origin::Plan(plan),
+            PreparedCode::Compiled(model) => {
                 let (source, compiled) = model.origin();
                 Origin::Compiled(source, compiled)
             }
@@ -224,8 +224,8 @@ impl Prepared {
     /// The program of the model: its kernels, steps and buffers.
     pub fn program(&self) -> &Program {
         match &self.kind {
-            Kind::Plan(plan) => plan.program(),
-            Kind::Compiled(model) => model.program(),
+            PreparedCode::Plan(plan) => plan.program(),
+            PreparedCode::Compiled(model) => model.program(),
         }
     }
 
@@ -245,16 +245,16 @@ impl Prepared {
         let (program, weights_in) = (self.program(), self.weights_in());
         let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
         let chunk = match &self.kind {
-            Kind::Plan(_) => {
+            PreparedCode::Plan(_) => {
                 let largest = program.classes.last().map_or(1, |class| class.max_tokens);
                 options.chunk.unwrap_or(largest).min(context).min(largest)
             }
-            Kind::Compiled(_) => options.chunk().min(context),
+            PreparedCode::Compiled(_) => options.chunk().min(context),
         };
         let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
         let shape = kv_shape(program, shape, threads, options, share.as_ref());
         check_share(program, shape, threads, options.max_memory, weights_in, share.as_ref())?;
-        if let (Kind::Plan(plan), None) = (&self.kind, &share)
+        if let (PreparedCode::Plan(plan), None) = (&self.kind, &share)
             && let Some(note) = plan.too_large_for_memory(shape, threads)
         {
             options.observer.note(&note);
@@ -274,17 +274,17 @@ impl Prepared {
     /// Where the weights are once they have been read.
     fn weights_in(&self) -> WeightsIn {
         match &self.kind {
-            Kind::Plan(_) => WeightsIn::File,
-            Kind::Compiled(_) => WeightsIn::Memory,
+            PreparedCode::Plan(_) => WeightsIn::File,
+            PreparedCode::Compiled(_) => WeightsIn::Memory,
         }
     }
 
     fn into_parts(self, options: &Options) -> Result<(PlanImage, Times)> {
         match self.kind {
-            Kind::Plan(plan) => {
+            PreparedCode::Plan(plan) => {
                 Ok((plan.image().clone().with_chat_templates(self.chat_templates), self.times))
             }
-            Kind::Compiled(model) => {
+            PreparedCode::Compiled(model) => {
                 let (image, pack) = model.into_image(self.chat_templates, options)?;
                 Ok((image, Times { pack, ..self.times }))
             }

@@ -3,7 +3,7 @@
 use kernmill_chat::{AnswerPart, Call, Conversation, Event, Item, Output};
 
 /// Items of an answer in the making.
-pub(super) struct Parts {
+pub(super) struct ReplyItems {
     items: Vec<Item>,
     open: Option<(AnswerPart, String)>,
     /// Names of the functions that the model may call.
@@ -12,10 +12,10 @@ pub(super) struct Parts {
     before: usize,
 }
 
-impl Parts {
+impl ReplyItems {
     /// An answer to a conversation.
-    pub(super) fn new(conversation: &Conversation) -> Parts {
-        Parts {
+    pub(super) fn new(conversation: &Conversation) -> ReplyItems {
+        ReplyItems {
             items: Vec::new(),
             open: None,
             declared: conversation.tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -93,7 +93,7 @@ mod tests {
         let mut conversation =
             Conversation { tools: tools.iter().map(tool).collect(), ..Conversation::default() };
         conversation.items.push(Item::User { name: None, text: "How warm is it?".to_owned() });
-        let mut parts = Parts::new(&conversation);
+        let mut parts = ReplyItems::new(&conversation);
         let part = AnswerPart::Call { name: name.to_owned(), is_builtin: false };
         for event in [Event::Begin(part), Event::Delta("{}".to_owned()), Event::End { is_complete: true }] {
             parts.push(event);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_text_is_an_empty_one() {
-        let mut parts = Parts::new(&Conversation::default());
+        let mut parts = ReplyItems::new(&Conversation::default());
         parts.push(Event::Begin(AnswerPart::Reasoning));
         parts.push(Event::End { is_complete: false });
         assert_eq!(parts.take_items(), [Item::Reasoning(String::new()), Item::Answer(String::new())]);

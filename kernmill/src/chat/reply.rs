@@ -1,7 +1,7 @@
 //! A reply of a model, as it comes.
 
-use super::history::History;
-use super::parts::Parts;
+use super::history::ConversationItems;
+use super::parts::ReplyItems;
 use crate::error::{Error, Result};
 use kernmill_chat::{AnswerPart, Call, Event, Item, Turn};
 use kernmill_runtime::TokenizerHandle;
@@ -44,9 +44,9 @@ pub struct Answered {
 }
 
 /// A turn that has begun.
-pub(super) struct Begun {
+pub(super) struct BegunTurn {
     pub(super) turn: Turn,
-    pub(super) parts: Parts,
+    pub(super) parts: ReplyItems,
     pub(super) text: Text,
     /// Seed of the choices.
     pub(super) seed: u64,
@@ -58,11 +58,11 @@ pub(super) struct Begun {
 /// A reply as it comes: an iterator of its pieces. It is made while the caller does something else; dropping
 /// it ends the reply, and what has come stays part of the conversation.
 pub struct Reply<'a> {
-    history: &'a mut History,
+    history: &'a mut ConversationItems,
     /// What was said before; it comes back where there is no answer.
-    before: Option<History>,
+    before: Option<ConversationItems>,
     turn: Turn,
-    parts: Parts,
+    parts: ReplyItems,
     /// `None` once it has ended.
     text: Option<Text>,
     seed: u64,
@@ -77,8 +77,12 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    pub(super) fn new(history: &'a mut History, before: History, begun: Begun) -> Reply<'a> {
-        let Begun { turn, parts, text, seed, tokenizer, is_plain } = begun;
+    pub(super) fn new(
+        history: &'a mut ConversationItems,
+        before: ConversationItems,
+        begun: BegunTurn,
+    ) -> Reply<'a> {
+        let BegunTurn { turn, parts, text, seed, tokenizer, is_plain } = begun;
         let (before, text) = (Some(before), Some(text));
         let (rest, open, answered) = (VecDeque::new(), None, None);
         Reply {
@@ -196,7 +200,7 @@ impl<'a> Reply<'a> {
     /// Makes the answer part of the conversation. Tokens with a stop string at the end do not stay.
     fn keep(&mut self, tokens: &[u32]) {
         let items: Vec<Item> = self.parts.take_items();
-        let History { conversation, answers } = &mut *self.history;
+        let ConversationItems { conversation, answers } = &mut *self.history;
         if self.is_plain && !self.turn.has_ended() {
             answers.insert(conversation.items.len(), tokens.to_vec());
         }

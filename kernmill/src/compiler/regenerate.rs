@@ -24,7 +24,7 @@ use std::time::Instant;
 const MAX_CHUNK: u32 = 4096;
 
 /// What a plan was compiled from, and with which options.
-pub struct Origin {
+pub struct PlanOrigin {
     /// The model spec and the fused-op specs, which the plan holds as texts.
     pub source: SpecSource,
     /// The graph that the plan computes. Where an adapter is baked in, its matrices are stored in other types
@@ -98,7 +98,7 @@ pub fn source(plan: &Plan) -> Result<SpecSource> {
 ///
 /// # Errors
 /// When the spec in the plan is wrong, or `level` fails.
-pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Origin> {
+pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<PlanOrigin> {
     let metadata = plan.metadata();
     let source = source(plan)?;
     let graph = source.graph()?;
@@ -130,7 +130,7 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
         fused: source.fused.clone(),
         ..CompilerOptions::new(level(preset)?)
     };
-    Ok(Origin { source, graph, options })
+    Ok(PlanOrigin { source, graph, options })
 }
 
 fn in_plan(plan: &Plan, source: FileError) -> Error {

@@ -3,7 +3,7 @@
 use kernmill::CompileOptions;
 use kernmill::Result;
 use kernmill::compiler::SpecSource;
-use kernmill::compiler::{Origin, origin};
+use kernmill::compiler::{PlanOrigin, origin};
 use kernmill::locate::SourceFiles;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::machine::Description;
@@ -57,7 +57,7 @@ impl Subject {
         options: &CompileOptions,
         level: &dyn Fn(Preset) -> Result<Level>,
     ) -> Result<Subject> {
-        let Origin { source, graph, options: own } = origin(&Plan::open(path)?, level)?;
+        let PlanOrigin { source, graph, options: own } = origin(&Plan::open(path)?, level)?;
         let machine = options.machine.as_ref().map_or(own.machine, Description::costs);
         let keep_clif = options.keep_clif;
         let own = CompilerOptions { tuning: options.tuning(), machine, keep_clif, ..own };
