@@ -10,7 +10,7 @@ use crate::version;
 use crate::{output, progress};
 use kernmill::adapters::together;
 use kernmill_tools::Detail;
-use kernmill_tools::bench::{Case, Cases, Fill, How, Paired, PairedReport, Report, UNITS};
+use kernmill_tools::bench::{Case, Cases, Fill, Paired, PairedReport, Report, Setup, UNITS};
 use std::path::PathBuf;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
@@ -106,7 +106,8 @@ impl Bench {
         let uses = together(&options.adapters);
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
         let (record, read) = (self.timeline.is_some(), self.read);
-        let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, record, vocab, read };
+        let how =
+            Setup { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, record, vocab, read };
         let ticks = if self.paired { self.units.into() } else { u64::from(self.repeat) + 1 };
         let bar = progress::count("measuring", cases.len() as u64 * ticks, self.model.compile.quiet);
         if self.paired {

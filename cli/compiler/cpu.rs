@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::Terminal;
 use crate::version;
 use kernmill_tools::MAX_THREADS;
-use kernmill_tools::cpu::{Measured, json, text};
+use kernmill_tools::cpu::{MeasuredMachine, json, text};
 use kernmill_tools::machine::SCHEMA;
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ impl Cpu {
     pub fn execute(self, _explicit: &Explicit) -> Result<()> {
         self.output.as_deref().map_or(Ok(()), output::check)?;
         let observer = Terminal::observer(false);
-        let all = || Measured::all(self.threads, self.read, &*observer);
+        let all = || MeasuredMachine::all(self.threads, self.read, &*observer);
         let measured = self.measure.then(all).transpose()?.unwrap_or_default();
         match &self.output {
             Some(path) => {

@@ -7,7 +7,7 @@ use crate::model::{self, ModelArgs};
 use crate::{output, progress, version};
 use kernmill_tools::interrupt::Interrupt;
 use kernmill_tools::load::{
-    DEFAULT_CLIENTS, EndpointTarget, Limits, Load, LoadOptions, LoadReport, Mix, Reached,
+    DEFAULT_CLIENTS, EndpointTarget, LatencyLimits, Load, LoadOptions, LoadReport, Mix, Reached,
 };
 use kernmill_tools::values::number;
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ impl LoadArgs {
         let (rate, trace) = (self.rate.map(f64::from), self.trace.as_deref());
         let LoadArgs { clients, requests, mix, .. } = self;
         let options = LoadOptions { rate, clients: *clients, requests: *requests, mix, trace };
-        let limits = Limits::new(self.slo_ttft, self.slo_itl);
+        let limits = LatencyLimits::new(self.slo_ttft, self.slo_itl);
         let seconds = self.seconds.map(Duration::from_secs_f32);
         let mut interrupt = Interrupt::default();
         interrupt.watch();

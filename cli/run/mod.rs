@@ -11,7 +11,7 @@ use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::{Model, Opened};
 use kernmill_tools::interrupt::Interrupt;
-use kernmill_tools::prompt::{Prompt, check_stops};
+use kernmill_tools::prompt::{GivenPrompt, check_stops};
 use kernmill_tools::run_figures::{Figures, ending};
 use kernmill_tools::serve::{Answer, Request, SavedText, SchedulerConfig, Token};
 use kernmill_tools::{EngineFigures, RuleSource, Tokenizer, TokenizerHandle, terminal, tokens};
@@ -157,7 +157,7 @@ impl Run {
     }
 
     /// Says what may not be meant, and refuses stop strings that no text can have.
-    fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
+    fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &GivenPrompt) -> Result<()> {
         let is_asked = self.prompt.is_text() && terminal::is_watched();
         model.tokenizer_note().iter().for_each(|note| self.note(note));
         model.chat_note().iter().filter(|_| is_asked).for_each(|note| self.note(note));
@@ -197,7 +197,7 @@ impl Run {
     fn generate(
         &self,
         model: &Model,
-        prompt: &Prompt,
+        prompt: &GivenPrompt,
         request: Request,
         interrupt: &Interrupt,
     ) -> Result<Answer> {

@@ -29,7 +29,7 @@ pub enum PromptSource {
 
 /// What is continued.
 #[derive(Clone, Debug)]
-pub struct Prompt {
+pub struct GivenPrompt {
     /// Tokens of the prompt.
     pub ids: Vec<u32>,
     /// The part of the prompt that is printed before the text.
@@ -47,11 +47,14 @@ impl PromptSource {
         tokenizer: Option<&TokenizerHandle>,
         known: &[u32],
         context: u32,
-    ) -> Result<Prompt> {
+    ) -> Result<GivenPrompt> {
         let behind = |ids: Vec<u32>| [known, &ids].concat();
         let given = match self {
             PromptSource::Ids(path) => {
-                return Ok(Prompt { ids: behind(tokens::read(path, model.vocab())?), shown: String::new() });
+                return Ok(GivenPrompt {
+                    ids: behind(tokens::read(path, model.vocab())?),
+                    shown: String::new(),
+                });
             }
             PromptSource::Text(text) => Some(text.clone()),
             PromptSource::File(path) => Some(read_text(path)?),
@@ -61,7 +64,7 @@ impl PromptSource {
         let text = match (given, model.example()) {
             (Some(text), _) => text,
             (None, _) if !known.is_empty() => {
-                return Ok(Prompt { ids: known.to_vec(), shown: String::new() });
+                return Ok(GivenPrompt { ids: known.to_vec(), shown: String::new() });
             }
             (None, Some(example)) => example.to_owned(),
             (None, None) => {
@@ -83,7 +86,7 @@ impl PromptSource {
             }
             other => other.into(),
         })?;
-        Ok(Prompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
+        Ok(GivenPrompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
     }
 }
 

@@ -13,7 +13,7 @@ use kernmill_compiler::pipeline;
 use kernmill_compiler::quant::Preset;
 use kernmill_os::output::NewFile;
 use kernmill_serve::read_session as read;
-use kernmill_tools::explain::{Explained, How, Subject};
+use kernmill_tools::explain::{ExplainOptions, Explained, Subject};
 use kernmill_tools::listing;
 use kernmill_tools::targets::Targets;
 use kernmill_tools::tensors::TensorList;
@@ -121,7 +121,8 @@ pub fn explain(
         let Subject { graph, options, assumed, .. } = subject;
         let Some(options) = options else { return Err(Failure::Defect("nothing to explain".to_owned())) };
         let compiled = pipeline::compile(&graph, &options).map_err(Error::from)?;
-        let explained = Explained::new(&graph, &compiled, How { machine: None, context, assumed })?;
+        let explained =
+            Explained::new(&graph, &compiled, ExplainOptions { machine: None, context, assumed })?;
         Ok(explained.json().to_string())
     })
 }

@@ -19,8 +19,8 @@ use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::{Located, SourceFiles};
 use kernmill::observe::Observer;
 use kernmill_tools::machine::Description;
-use kernmill_tools::merge::Merge;
-use kernmill_tools::stages::{Stages, fingerprints};
+use kernmill_tools::merge::AdapterMerge;
+use kernmill_tools::stages::{StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
 use kernmill_tools::{
     Compiled, FormatChoices, Graph, Level, MAX_THREADS, PlanParts, PlanWriter, compile, default_threads,
@@ -117,7 +117,7 @@ impl Compile {
         let observer = self.observer();
         model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| observer.note(&note));
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
+        let merge = AdapterMerge::new(&model, &self.merge_lora, &*self.observer())?;
         let weights = merge.weights(&model)?;
         let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
@@ -193,7 +193,7 @@ impl Compile {
             let hashes = json!({ "targets": fingerprints(&compiled) });
             output::print(version::report("kernmill.hashes/1", hashes))?;
         } else {
-            let stages = Stages { spec: &source.text, graph, compiled: &compiled };
+            let stages = StageSources { spec: &source.text, graph, compiled: &compiled };
             self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;
         }
         Ok(compiled)

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::output;
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::SourceFiles;
-use kernmill_tools::{Level, Preset, default_threads, merge::Merge, stages::Stage};
+use kernmill_tools::{Level, Preset, default_threads, merge::AdapterMerge, stages::Stage};
 
 impl Compile {
     /// Whether the stages are all that is wanted.
@@ -66,7 +66,7 @@ impl Compile {
         }
         let model = SourceModel::open(given, self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
+        let merge = AdapterMerge::new(&model, &self.merge_lora, &*self.observer())?;
         let weights = merge.weights(&model)?;
         let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
         self.targets(&model.source, &merge.graph, levels, choices.as_ref())?;

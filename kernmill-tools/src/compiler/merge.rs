@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Adapters that are added to a model's weights before these are packed, and the graph of the model that
 /// results.
-pub struct Merge {
+pub struct AdapterMerge {
     /// The model's graph. A matrix that an adapter changes counts as stored in f32.
     pub graph: Graph,
     names: Vec<String>,
@@ -34,13 +34,13 @@ impl Delta for Deltas {
     }
 }
 
-impl Merge {
+impl AdapterMerge {
     /// Reads the adapters. Without any, the model stays as it is.
     ///
     /// # Errors
     /// When an adapter cannot be read, or does not fit the model.
-    pub fn new(model: &SourceModel, args: &[AdapterSource], observer: &dyn Observer) -> Result<Merge> {
-        let mut merge = Merge {
+    pub fn new(model: &SourceModel, args: &[AdapterSource], observer: &dyn Observer) -> Result<AdapterMerge> {
+        let mut merge = AdapterMerge {
             graph: model.graph.clone(),
             names: args.iter().map(|arg| arg.name.clone()).collect(),
             deltas: Deltas(Vec::new()),

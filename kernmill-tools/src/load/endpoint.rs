@@ -3,7 +3,7 @@
 //! This is for `kernmill bench --serve --endpoint`: connections go to the address that is given, and nowhere
 //! else. Servers have no part in it.
 
-use super::target::{Ask, News, OnNews, Target, Totals};
+use super::target::{LoadRequest, LoadTarget, OnNews, RequestUpdate, Totals};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
@@ -221,8 +221,8 @@ pub struct EndpointTarget {
     handle: Handle,
     /// Ends the thread of the connections when it is dropped.
     _end: oneshot::Sender<()>,
-    sender: Sender<(u64, Duration, News)>,
-    news: Receiver<(u64, Duration, News)>,
+    sender: Sender<(u64, Duration, RequestUpdate)>,
+    news: Receiver<(u64, Duration, RequestUpdate)>,
     running: BTreeMap<u64, AbortHandle>,
     next: u64,
     start: Instant,
@@ -288,20 +288,20 @@ impl EndpointTarget {
         })
     }
 
-    fn tell(&mut self, (id, at, news): (u64, Duration, News), on_news: &mut OnNews<'_>) {
-        if !matches!(news, News::Token) {
+    fn tell(&mut self, (id, at, news): (u64, Duration, RequestUpdate), on_news: &mut OnNews<'_>) {
+        if !matches!(news, RequestUpdate::Token) {
             self.running.remove(&id);
         }
         on_news(id, at, news);
     }
 }
 
-impl Target for EndpointTarget {
+impl LoadTarget for EndpointTarget {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    fn submit(&mut self, ask: &Ask<'_>) -> Result<u64, String> {
+    fn submit(&mut self, ask: &LoadRequest<'_>) -> Result<u64, String> {
         let body = json!({
             "model": ask.adapter.unwrap_or(&self.model),
             "prompt": ask.prompt,
@@ -318,12 +318,12 @@ impl Target for EndpointTarget {
         let task = self.handle.spawn(async move {
             // Who gave the request up does not listen.
             let tell = |news| drop(sender.send((id, start.elapsed(), news)));
-            let news = match endpoint.stream(body, || tell(News::Token)).await {
+            let news = match endpoint.stream(body, || tell(RequestUpdate::Token)).await {
                 Ok([answer, cached]) => {
                     let tokens = prompt.iter().cycle().take(answer as usize).copied().collect();
-                    News::Done { tokens, cached }
+                    RequestUpdate::Done { tokens, cached }
                 }
-                Err(why) => News::Failed(why),
+                Err(why) => RequestUpdate::Failed(why),
             };
             tell(news);
         });

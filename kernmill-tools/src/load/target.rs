@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A request to a target.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct LoadRequest<'a> {
     /// Token ids of the prompt.
     pub prompt: &'a [u32],
     /// Tokens of the answer.
@@ -24,7 +24,7 @@ pub struct Ask<'a> {
 
 /// What a request has come to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum RequestUpdate {
     /// A token of the answer.
     Token,
     /// The whole answer.
@@ -50,10 +50,10 @@ pub struct Totals {
 }
 
 /// Receives what becomes of requests: the request's number, the time, and the news.
-pub type OnNews<'a> = dyn FnMut(u64, Duration, News) + 'a;
+pub type OnNews<'a> = dyn FnMut(u64, Duration, RequestUpdate) + 'a;
 
 /// Something that answers requests. Its clock is that of the load.
-pub trait Target {
+pub trait LoadTarget {
     /// Time since the target was made.
     fn now(&self) -> Duration;
 
@@ -61,7 +61,7 @@ pub trait Target {
     ///
     /// # Errors
     /// When the request is refused: why.
-    fn submit(&mut self, ask: &Ask<'_>) -> std::result::Result<u64, String>;
+    fn submit(&mut self, ask: &LoadRequest<'_>) -> std::result::Result<u64, String>;
 
     /// Goes on with the work for a short time, and tells the news. What has no work waits for a short time,
     /// and not longer than to `until`.
@@ -81,7 +81,7 @@ pub trait Target {
 }
 
 /// News of a request, and when it came.
-type Dated = (u64, Duration, News);
+type Dated = (u64, Duration, RequestUpdate);
 
 /// The engine of this process as a target.
 pub struct EngineTarget {
@@ -136,7 +136,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn tell(&self, news: News) -> bool {
+    fn tell(&self, news: RequestUpdate) -> bool {
         self.told.send((self.number, self.start.elapsed(), news)).is_ok()
     }
 }
@@ -144,27 +144,27 @@ impl Reporter {
 impl Listener for Reporter {
     fn taken(&mut self, taken: kernmill_serve::Result<()>) {
         if let Err(error) = taken {
-            self.tell(News::Failed(error.to_string()));
+            self.tell(RequestUpdate::Failed(error.to_string()));
         }
     }
 
     fn hear(&mut self, event: RequestEvent) -> bool {
         self.tell(match event {
-            RequestEvent::Token(_) => News::Token,
+            RequestEvent::Token(_) => RequestUpdate::Token,
             RequestEvent::Done(answer) => match answer.finish.error() {
-                None => News::Done { tokens: answer.tokens, cached: answer.cached_tokens },
-                Some(error) => News::Failed(error.to_string()),
+                None => RequestUpdate::Done { tokens: answer.tokens, cached: answer.cached_tokens },
+                Some(error) => RequestUpdate::Failed(error.to_string()),
             },
         })
     }
 }
 
-impl Target for EngineTarget {
+impl LoadTarget for EngineTarget {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    fn submit(&mut self, ask: &Ask<'_>) -> std::result::Result<u64, String> {
+    fn submit(&mut self, ask: &LoadRequest<'_>) -> std::result::Result<u64, String> {
         let request = Request {
             adapters: ask.adapter.map(AdapterUse::of).into_iter().collect(),
             tenant: ask.tenant,
@@ -185,7 +185,7 @@ impl Target for EngineTarget {
         let rest = until.map_or(NAP, |until| until.saturating_sub(self.now()).min(NAP));
         let mut next = self.news.1.recv_timeout(rest).ok();
         while let Some((number, time, news)) = next {
-            if news != News::Token {
+            if news != RequestUpdate::Token {
                 self.running.remove(&number);
             }
             on_news(number, time, news);

@@ -1,6 +1,6 @@
 //! One thing that is measured, and how.
 
-use super::machine::Machine;
+use super::machine::MachineLimits;
 use kernmill::adapters::AdapterSource;
 use kernmill::{Error, Result};
 use kernmill_runtime::measure::major_faults;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Prompt or decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CaseKind {
     /// All tokens at once.
     Prompt,
     /// One token of each sequence at a time.
@@ -46,7 +46,7 @@ impl FromStr for Fill {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Prompt or decoding.
-    pub kind: Kind,
+    pub kind: CaseKind,
     /// Tokens per sequence.
     pub tokens: u32,
     /// Tokens that the sequences have before.
@@ -79,12 +79,12 @@ impl Cases<'_> {
         let mut cases = Vec::new();
         for tokens in self.prompts.iter().copied().filter(|tokens| *tokens > 0) {
             let depths = self.prompt_depths.iter().copied();
-            cases.extend(depths.map(|depth| Case { kind: Kind::Prompt, tokens, depth, batch: 1 }));
+            cases.extend(depths.map(|depth| Case { kind: CaseKind::Prompt, tokens, depth, batch: 1 }));
         }
         let tokens = self.decoded;
         for depth in self.depths.iter().copied().filter(|_| tokens > 0) {
             let batches = self.batches.iter().copied();
-            cases.extend(batches.map(|batch| Case { kind: Kind::Decode, tokens, depth, batch }));
+            cases.extend(batches.map(|batch| Case { kind: CaseKind::Decode, tokens, depth, batch }));
         }
         cases.iter().try_for_each(|case| case.check(longest))?;
         if cases.is_empty() {
@@ -110,7 +110,7 @@ impl Cases<'_> {
 
 /// How cases are measured.
 #[derive(Clone, Copy, Debug)]
-pub struct How<'a> {
+pub struct Setup<'a> {
     /// The sequences' adapters, in turn.
     pub adapters: &'a [AdapterUse],
     /// Measured runs.
@@ -128,7 +128,7 @@ pub struct How<'a> {
 }
 
 /// What came of a case.
-pub struct Outcome {
+pub struct CaseOutcome {
     /// What was measured.
     pub case: Case,
     /// Seconds of each run.
@@ -152,8 +152,8 @@ const WARM_UP: usize = 8;
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Prompt => write!(f, "prompt {}", self.tokens)?,
-            Kind::Decode => write!(f, "decode {}", self.tokens)?,
+            CaseKind::Prompt => write!(f, "prompt {}", self.tokens)?,
+            CaseKind::Decode => write!(f, "decode {}", self.tokens)?,
         }
         f.write_str(&self.place())
     }
@@ -181,8 +181,8 @@ impl Case {
             return Ok(());
         }
         let (of_depth, of_tokens) = match self.kind {
-            Kind::Prompt => ("--pp-depth", "--pp"),
-            Kind::Decode => ("--depth", "--tg"),
+            CaseKind::Prompt => ("--pp-depth", "--pp"),
+            CaseKind::Decode => ("--depth", "--tg"),
         };
         Err(Error::bad_input(format!(
             "{of_depth} {depth} and {of_tokens} {tokens}: expected together at most {longest}, the model's longest context"
@@ -197,19 +197,19 @@ impl Case {
     pub fn measure(
         &self,
         engine: &mut Engine,
-        machine: &mut Machine,
-        how: &How<'_>,
+        machine: &mut MachineLimits,
+        how: &Setup<'_>,
         tick: &dyn Fn(),
-    ) -> Result<Outcome> {
-        let How { adapters, repeat, detail, vocab, .. } = *how;
+    ) -> Result<CaseOutcome> {
+        let Setup { adapters, repeat, detail, vocab, .. } = *how;
         let filled = self.fill(engine, how)?;
         let ids: Vec<Vec<u32>> =
             (0..self.batch).map(|n| random_ids(n + 1, self.tokens as usize, vocab)).collect();
         let short: Vec<Vec<u32>> = match self.kind {
-            Kind::Prompt => {
+            CaseKind::Prompt => {
                 ids.iter().map(|ids| ids[..ids.len().min(engine.chunk() as usize)].to_vec()).collect()
             }
-            Kind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
+            CaseKind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
         };
         let mut sequences = self.start(engine, adapters, &filled)?;
         self.run(engine, &sequences, &short)?;
@@ -238,15 +238,15 @@ impl Case {
             trace = self.record(engine, &sequences, &ids)?;
         }
         sequences.into_iter().chain(filled).for_each(|id| engine.drop_sequence(id));
-        Ok(Outcome { case: *self, seconds, replays, major_faults: faults, profile, trace })
+        Ok(CaseOutcome { case: *self, seconds, replays, major_faults: faults, profile, trace })
     }
 
     /// Records one chunk of a prompt, or some steps of decoding: no run that is measured, since recording
     /// takes a look at the clock more for every step and worker.
     fn record(&self, engine: &mut Engine, sequences: &[SeqId], ids: &[Vec<u32>]) -> Result<Option<Trace>> {
         let (tokens, batches) = match self.kind {
-            Kind::Prompt => (engine.chunk() as usize, 1),
-            Kind::Decode => (RECORDED, RECORDED),
+            CaseKind::Prompt => (engine.chunk() as usize, 1),
+            CaseKind::Decode => (RECORDED, RECORDED),
         };
         let ids: Vec<Vec<u32>> = ids.iter().map(|ids| ids[..ids.len().min(tokens)].to_vec()).collect();
         engine.start_trace(batches);
@@ -256,10 +256,10 @@ impl Case {
     }
 
     /// Seconds of a replay of the last step of decoding.
-    fn replay(&self, engine: &mut Engine, machine: &mut Machine) -> Result<Option<f64>> {
+    fn replay(&self, engine: &mut Engine, machine: &mut MachineLimits) -> Result<Option<f64>> {
         match self.kind {
-            Kind::Decode => machine.replay(engine).map(Some),
-            Kind::Prompt => Ok(None),
+            CaseKind::Decode => machine.replay(engine).map(Some),
+            CaseKind::Prompt => Ok(None),
         }
     }
 
@@ -267,7 +267,7 @@ impl Case {
     ///
     /// # Errors
     /// As those of [`Case::measure`].
-    pub(super) fn fill(&self, engine: &mut Engine, how: &How<'_>) -> Result<Vec<SeqId>> {
+    pub(super) fn fill(&self, engine: &mut Engine, how: &Setup<'_>) -> Result<Vec<SeqId>> {
         let mut filled = Vec::new();
         for n in (0..self.batch).filter(|_| self.depth > 0) {
             if how.fill == Fill::Random && !how.adapters.is_empty() {
@@ -304,8 +304,8 @@ impl Case {
     /// Seconds that these tokens take.
     fn run(&self, engine: &mut Engine, sequences: &[SeqId], ids: &[Vec<u32>]) -> Result<f64> {
         let at_once = match self.kind {
-            Kind::Prompt => ids[0].len(),
-            Kind::Decode => 1,
+            CaseKind::Prompt => ids[0].len(),
+            CaseKind::Decode => 1,
         };
         let mut work: Vec<SequenceTokens<'_>> = Vec::with_capacity(ids.len());
         let start = Instant::now();
@@ -325,7 +325,7 @@ fn turn(adapters: &[AdapterUse], n: usize) -> &[AdapterUse] {
     adapters.chunks(1).cycle().nth(n).unwrap_or_default()
 }
 
-impl Outcome {
+impl CaseOutcome {
     /// Tokens of one run, of all sequences.
     fn tokens(&self) -> f64 {
         f64::from(self.case.tokens) * f64::from(self.case.batch)
@@ -368,9 +368,9 @@ mod tests {
     #[test]
     fn cases_have_names() {
         let case = |kind, depth, batch| Case { kind, tokens: 128, depth, batch }.to_string();
-        assert_eq!(case(Kind::Prompt, 0, 1), "prompt 128");
-        assert_eq!(case(Kind::Prompt, 512, 1), "prompt 128 after 512");
-        assert_eq!(case(Kind::Decode, 0, 1), "decode 128");
-        assert_eq!(case(Kind::Decode, 4096, 8), "decode 128 after 4096, 8 sequences");
+        assert_eq!(case(CaseKind::Prompt, 0, 1), "prompt 128");
+        assert_eq!(case(CaseKind::Prompt, 512, 1), "prompt 128 after 512");
+        assert_eq!(case(CaseKind::Decode, 0, 1), "decode 128");
+        assert_eq!(case(CaseKind::Decode, 4096, 8), "decode 128 after 4096, 8 sequences");
     }
 }

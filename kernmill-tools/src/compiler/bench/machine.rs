@@ -15,7 +15,7 @@ use std::sync::Arc;
 const LOOKS: usize = 5;
 
 /// What the machine's limits have been found to be so far.
-pub struct Machine {
+pub struct MachineLimits {
     limits: MachineProbe,
     replays: Replays,
     memory: Arc<WeightRegion>,
@@ -31,13 +31,13 @@ pub struct Machine {
     resident_before: Option<u64>,
 }
 
-impl Machine {
+impl MachineLimits {
     /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as
     /// there is.
     ///
     /// # Errors
     /// When the probes cannot be made or run here, or the system refuses the memory.
-    pub fn new(loaded: &Loaded, bytes: u64) -> Result<Machine> {
+    pub fn new(loaded: &Loaded, bytes: u64) -> Result<MachineLimits> {
         let bytes = bytes.max(1 << 20);
         let resident_before = peak_resident();
         let weights = loaded.image.weights().len() as u64 >= bytes;
@@ -45,7 +45,7 @@ impl Machine {
         let mut limits = limits(loaded.image.program().level, loaded.engine.threads())?;
         limits.choose_read(&memory.as_slice()[..memory.len().min(bytes as usize)]);
         let replays = Replays::new(loaded)?;
-        Ok(Machine {
+        Ok(MachineLimits {
             limits,
             replays,
             memory,

@@ -1,7 +1,7 @@
 //! What measured cases amount to: speeds, and shares of what the machine allows.
 
-use super::case::{Case, How, Kind, Outcome};
-use super::machine::{Caches, Machine, caches};
+use super::case::{Case, CaseKind, CaseOutcome, Setup};
+use super::machine::{Caches, MachineLimits, caches};
 use super::timeline::timeline;
 use crate::compiler::cpu::model_name;
 use crate::run_figures::adapter_json;
@@ -18,15 +18,15 @@ use std::fmt::Write;
 pub struct Report<'a> {
     loaded: &'a Loaded,
     adapters: &'a [LoadedAdapter],
-    machine: Machine,
-    results: Vec<Measured>,
+    machine: MachineLimits,
+    results: Vec<MeasuredCase>,
     huge: Option<HugePages>,
     peak_resident: Option<u64>,
 }
 
 /// A case's figures.
-struct Measured {
-    outcome: Outcome,
+struct MeasuredCase {
+    outcome: CaseOutcome,
     rates: Vec<f64>,
     spread: Quartiles,
     /// Bytes that are read per token; `ops` are operations per token.
@@ -55,19 +55,20 @@ impl<'a> Report<'a> {
         loaded: &'a mut Loaded,
         adapters: &'a [LoadedAdapter],
         cases: &[Case],
-        how: &How<'_>,
+        how: &Setup<'_>,
         on_case: &dyn Fn(&Case),
         tick: &dyn Fn(),
     ) -> Result<Report<'a>> {
-        let mut machine = Machine::new(loaded, how.read)?;
+        let mut machine = MachineLimits::new(loaded, how.read)?;
         let mut measure = |case: &Case| {
             on_case(case);
             case.measure(&mut loaded.engine, &mut machine, how, tick)
         };
-        let outcomes = cases.iter().map(&mut measure).collect::<Result<Vec<Outcome>>>()?;
+        let outcomes = cases.iter().map(&mut measure).collect::<Result<Vec<CaseOutcome>>>()?;
         machine.finish();
         let caches = caches();
-        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, &machine, caches)).collect();
+        let results =
+            outcomes.into_iter().map(|outcome| MeasuredCase::new(outcome, &machine, caches)).collect();
         let huge = huge_pages(loaded.image.weights().as_slice());
         let peak_resident = machine.peak_resident();
         Ok(Report { loaded, adapters, machine, results, huge, peak_resident })
@@ -147,7 +148,7 @@ impl<'a> Report<'a> {
             let _ = writeln!(text, "adapter {}: {mb:.1} MB, loaded in {ms:.0} ms", adapter.name);
         }
         text.push('\n');
-        let name = |result: &Measured| result.outcome.case.to_string();
+        let name = |result: &MeasuredCase| result.outcome.case.to_string();
         let width = self.results.iter().map(|result| name(result).len()).max().unwrap_or(0).max(4);
         let _ = writeln!(
             text,
@@ -181,8 +182,8 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Measured {
-    fn new(outcome: Outcome, machine: &Machine, caches: Caches) -> Measured {
+impl MeasuredCase {
+    fn new(outcome: CaseOutcome, machine: &MachineLimits, caches: Caches) -> MeasuredCase {
         let rates = outcome.rates();
         let spread = Quartiles::of(&rates);
         let profile = &outcome.profile;
@@ -192,11 +193,11 @@ impl Measured {
         let bandwidth = bytes * spread.median;
         let void = void(profile, bandwidth, machine.most_bandwidth(), caches);
         let (of_bound, bound) = match (outcome.case.kind, memory_time >= integer_time) {
-            (Kind::Decode, _) => (Quartiles::of(&outcome.of_replays()).median, "replay"),
-            (Kind::Prompt, true) => (memory_time * spread.median, "memory"),
-            (Kind::Prompt, false) => (integer_time * spread.median, "integer"),
+            (CaseKind::Decode, _) => (Quartiles::of(&outcome.of_replays()).median, "replay"),
+            (CaseKind::Prompt, true) => (memory_time * spread.median, "memory"),
+            (CaseKind::Prompt, false) => (integer_time * spread.median, "integer"),
         };
-        Measured {
+        MeasuredCase {
             rates,
             spread,
             bytes,
@@ -220,10 +221,10 @@ impl Measured {
         self.seconds() - self.outcome.profile.steps.iter().map(|step| step.seconds).sum::<f64>()
     }
 
-    fn json(&self, machine: &Machine) -> Value {
+    fn json(&self, machine: &MachineLimits) -> Value {
         let case = self.outcome.case;
         let mut result = json!({
-            "kind": match case.kind { Kind::Prompt => "prompt", Kind::Decode => "decode" },
+            "kind": match case.kind { CaseKind::Prompt => "prompt", CaseKind::Decode => "decode" },
             "tokens": case.tokens,
             "depth": case.depth,
             "batch": case.batch,
@@ -259,7 +260,7 @@ impl Measured {
     }
 
     /// Figures of the case, as its line has them behind the name.
-    fn line(&self, machine: &Machine) -> String {
+    fn line(&self, machine: &MachineLimits) -> String {
         format!(
             "{:9.2} {:9.2} {:9.2} {:9.1} {:7.2} {:4.0}% {:8.1} {:4.0}% {:7.1}%",
             self.spread.median,

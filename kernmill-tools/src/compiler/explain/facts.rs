@@ -1,7 +1,7 @@
 //! What is shown of a compiled model, however it is shown.
 
-use super::kinds::{Batch, kind};
-use crate::compiler::estimate::Memory;
+use super::kinds::{BatchShape, kind};
+use crate::compiler::estimate::MemoryEstimate;
 use crate::compiler::machine::Description;
 use kernmill_compiler::fuse::{FusedGraph, Group, Missed};
 use kernmill_compiler::graph::{Graph, NodeId};
@@ -9,7 +9,7 @@ use kernmill_compiler::pipeline::Compiled;
 use std::collections::BTreeMap;
 
 /// Everything that is shown.
-pub struct Facts<'a> {
+pub struct PageContent<'a> {
     /// The graph that was compiled.
     pub graph: &'a Graph,
     /// What it was compiled to.
@@ -19,14 +19,14 @@ pub struct Facts<'a> {
     /// Whether preset `fast` has made its choices without weights.
     pub assumed: bool,
     /// What running takes.
-    pub memory: &'a Memory,
+    pub memory: &'a MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
-    pub batches: &'a [Batch; 3],
+    pub batches: &'a [BatchShape; 3],
     /// Near misses, what would save most first.
     pub missed: &'a [Missed],
 }
 
-impl Facts<'_> {
+impl PageContent<'_> {
     /// Bytes of the cache that a token of a long context takes: layers that see a window keep no more than
     /// that.
     pub fn kv_token_bytes(&self) -> u64 {

@@ -12,8 +12,8 @@ mod screen;
 mod subject;
 
 pub use everything::times;
-pub use explained::{Explained, How};
-pub use kinds::{Batch, Kind, Limit};
+pub use explained::{ExplainOptions, Explained};
+pub use kinds::{BatchShape, Limit, StepKind};
 pub use page::page;
 pub use subject::Subject;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a model takes without a fused-op spec and with it.
 #[derive(Serialize, Deserialize)]
-pub struct Costs {
+pub struct SpecCosts {
     /// Name of the model.
     pub model: String,
     /// Preset of the model.
@@ -44,7 +44,7 @@ pub struct Cost {
 
 const CHUNK: usize = 512;
 
-impl Costs {
+impl SpecCosts {
     /// Costs of the spec called `name`, on the described machine or for `level`; `None` when the model does
     /// not compile. What this CPU cannot run is not measured.
     pub fn of(
@@ -53,7 +53,7 @@ impl Costs {
         preset: Preset,
         set: &FusedSet,
         (level, machine): (Level, Option<&Description>),
-    ) -> Option<Costs> {
+    ) -> Option<SpecCosts> {
         let level = machine.map_or(level, |machine| machine.level(preset));
         let without = set.clone().without(name).ok()?;
         // What is there for adapters alone runs only with one: it counts where the spec is about nothing
@@ -81,7 +81,7 @@ impl Costs {
                 (cost.measured_1, cost.measured_512) = (Some(one), Some(many));
             }
         }
-        Some(Costs { model: graph.name.clone(), preset: preset.name().to_owned(), before, after })
+        Some(SpecCosts { model: graph.name.clone(), preset: preset.name().to_owned(), before, after })
     }
 }
 

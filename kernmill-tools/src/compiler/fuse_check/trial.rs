@@ -2,8 +2,8 @@
 //! and watches it.
 
 use super::child::{End, limit_memory, watch};
-use super::costs::Costs;
-use super::differ::{self, At, Outcome};
+use super::costs::SpecCosts;
+use super::differ::{self, CurrentTrial, DiffOutcome};
 use kernmill::{Error, Result};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, sample, sample_function};
 use kernmill_compiler::graph::Graph;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// What a process is to try.
 #[derive(Serialize, Deserialize)]
-pub struct Request {
+pub struct TrialRequest {
     /// Names and texts of the specs.
     pub specs: Vec<(String, String)>,
     /// Index of the spec that is tried.
@@ -39,24 +39,24 @@ pub struct Request {
 
 /// What came out of a trial.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Reply {
+pub struct TrialReply {
     /// What the comparisons gave.
-    pub outcome: Outcome,
+    pub outcome: DiffOutcome,
     /// What the spec saves, if that was asked for.
-    pub costs: Option<Costs>,
+    pub costs: Option<SpecCosts>,
 }
 
 /// A line that the process writes.
 #[derive(Serialize, Deserialize)]
-enum Line {
-    At(At),
-    Done(Box<Reply>),
+enum TrialLine {
+    At(CurrentTrial),
+    Done(Box<TrialReply>),
 }
 
 /// How the process ended, where that was not as it should be.
 pub struct Crash {
     /// What was being tried.
-    pub at: At,
+    pub at: CurrentTrial,
     /// What a message says of the end.
     pub verdict: String,
     /// Text of the model's graph.
@@ -69,16 +69,17 @@ pub struct Crash {
 /// When the process cannot be started.
 pub fn run(
     command: Command,
-    request: &Request,
+    request: &TrialRequest,
     spec: &FusedSpec,
     limit: Duration,
-) -> Result<std::result::Result<Reply, Crash>> {
+) -> Result<std::result::Result<TrialReply, Crash>> {
     let input = serde_json::json!(request).to_string();
-    let start = At { model: None, function: None, what: "the start".to_owned(), level: String::new() };
+    let start =
+        CurrentTrial { model: None, function: None, what: "the start".to_owned(), level: String::new() };
     let (mut at, mut reply) = (start, None);
     let end = watch(command, input.as_bytes(), limit, &mut |line| match serde_json::from_str(line) {
-        Ok(Line::At(now)) => at = now,
-        Ok(Line::Done(done)) => reply = Some(*done),
+        Ok(TrialLine::At(now)) => at = now,
+        Ok(TrialLine::Done(done)) => reply = Some(*done),
         Err(_) => {}
     })?;
     let verdict = match (end, reply) {
@@ -103,7 +104,7 @@ pub fn run(
 /// When the request is none.
 pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let bad = |error: &dyn std::fmt::Display| Error::bad_input(format!("the request: {error}"));
-    let request: Request = serde_json::from_str(text).map_err(|error| bad(&error))?;
+    let request: TrialRequest = serde_json::from_str(text).map_err(|error| bad(&error))?;
     limit_memory(request.memory);
     let parsed = request.specs.iter().map(|(name, text)| FusedSpec::parse(name, text));
     let specs = parsed.collect::<std::result::Result<Vec<_>, _>>()?;
@@ -114,10 +115,10 @@ pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let levels: Vec<Level> =
         supported.filter(|level| request.levels.iter().any(|name| name == level.name())).collect();
     let seeds = request.seed..request.seed.saturating_add(u64::from(request.samples));
-    let say = |line: &Line| say(&format!("{}\n", serde_json::json!(line)));
+    let say = |line: &TrialLine| say(&format!("{}\n", serde_json::json!(line)));
     // Nobody listens any more: there is nothing left to do.
-    let mut at = |at: At| {
-        if !say(&Line::At(at)) {
+    let mut at = |at: CurrentTrial| {
+        if !say(&TrialLine::At(at)) {
             std::process::exit(1);
         }
     };
@@ -132,11 +133,11 @@ pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let costs = match (of, levels.last()) {
         (Some((graph, preset)), Some(level)) if request.costs && spec.rule.is_some() => {
             let what = format!("costs in model {}", graph.name);
-            at(At { model: None, function: None, what, level: level.name().to_owned() });
-            Costs::of(&spec.name.value, &graph, preset, &set, (*level, request.machine.as_ref()))
+            at(CurrentTrial { model: None, function: None, what, level: level.name().to_owned() });
+            SpecCosts::of(&spec.name.value, &graph, preset, &set, (*level, request.machine.as_ref()))
         }
         _ => None,
     };
-    say(&Line::Done(Box::new(Reply { outcome, costs })));
+    say(&TrialLine::Done(Box::new(TrialReply { outcome, costs })));
     Ok(())
 }
