@@ -1,6 +1,6 @@
 //! What makes texts behind the API: an engine, or a script.
 
-use crate::pace::Pace;
+use crate::pace::StepHistograms;
 use kernmill::Error;
 use kernmill::chat::{format_of, named_tokens};
 use kernmill::lexicon;
@@ -27,7 +27,7 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Makes texts. Requests are taken up at any time, and their events come while they run.
 pub trait Backend: Send + Sync {
     /// What does not change while the server runs.
-    fn facts(&self) -> &Facts;
+    fn facts(&self) -> &BackendInfo;
 
     /// Names of the adapters that are loaded.
     fn adapters(&self) -> Vec<String>;
@@ -37,11 +37,11 @@ pub trait Backend: Send + Sync {
     fn submit(&self, request: Request) -> Running;
 
     /// What there is to do, and what was done.
-    fn load(&self) -> Load;
+    fn load(&self) -> BackendLoad;
 
     /// Histograms of its steps, which go on to be filled.
-    fn pace(&self) -> Pace {
-        Pace::default()
+    fn pace(&self) -> StepHistograms {
+        StepHistograms::default()
     }
 
     /// Loads an adapter from a directory, under a name of its own.
@@ -76,7 +76,7 @@ pub trait Backend: Send + Sync {
 const NO_SESSIONS: &str = "nothing is cached here that could be saved";
 
 /// What does not change while a server runs.
-pub struct Facts {
+pub struct BackendInfo {
     /// Name of the model, by which requests ask for it.
     pub model: String,
     /// Most tokens of a text, with its prompt.
@@ -105,7 +105,7 @@ pub struct Facts {
 /// What is said of texts for a model without a tokenizer.
 const NO_TOKENIZER: &str = "the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]";
 
-impl Facts {
+impl BackendInfo {
     /// The facts of a model that is called `model`, with a context of so many tokens and so many logits.
     /// `fingerprint` names weights and arithmetic.
     ///
@@ -118,14 +118,14 @@ impl Facts {
         templates: &ChatTemplates,
         end_tokens: &[u32],
         fingerprint: String,
-    ) -> Result<Facts, Error> {
+    ) -> Result<BackendInfo, Error> {
         let (format, named_tokens) = match tokenizer.as_ref().map(TokenizerHandle::get).transpose()? {
             None => (Format::Unusable(NO_TOKENIZER.to_owned()), BTreeMap::new()),
             Some(read) => {
                 (format_of(read, templates, end_tokens)?, named_tokens(read, templates, end_tokens)?)
             }
         };
-        Ok(Facts {
+        Ok(BackendInfo {
             model: model.to_owned(),
             context,
             vocab,
@@ -183,8 +183,8 @@ pub struct Running {
     first: Option<RequestEvent>,
     events: UnboundedReceiver<RequestEvent>,
     /// Cancels the request, once.
-    guard: Guard,
-    meter: Meter,
+    guard: OnDrop,
+    meter: AnswerMeter,
 }
 
 impl Running {
@@ -199,8 +199,8 @@ impl Running {
             accepted: Some(accepted),
             first: None,
             events,
-            guard: Guard(Some(Box::new(cancel))),
-            meter: Meter::default(),
+            guard: OnDrop(Some(Box::new(cancel))),
+            meter: AnswerMeter::default(),
         }
     }
 
@@ -277,14 +277,14 @@ impl Running {
 
     /// Has counted what comes: `tell` gets the figures when the request is dropped, whether it ended or its
     /// client left.
-    pub fn count(&mut self, tell: impl FnOnce(&Figures) + Send + 'static) {
+    pub fn count(&mut self, tell: impl FnOnce(&AnswerFigures) + Send + 'static) {
         self.meter.tell = Some(Box::new(tell));
     }
 }
 
 /// Figures of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct AnswerFigures {
     /// Tokens that have come.
     pub tokens: u64,
     /// Tokens of the prompt that were cached, if the answer has ended.
@@ -314,16 +314,16 @@ fn reason(finish: &Finish) -> &'static str {
 }
 
 /// Receives the figures of an answer at its end.
-type OnEnd = Box<dyn FnOnce(&Figures) + Send>;
+type OnEnd = Box<dyn FnOnce(&AnswerFigures) + Send>;
 
 /// What has come, and who is told of it.
 #[derive(Default)]
-struct Meter {
-    figures: Figures,
+struct AnswerMeter {
+    figures: AnswerFigures,
     tell: Option<OnEnd>,
 }
 
-impl Drop for Meter {
+impl Drop for AnswerMeter {
     fn drop(&mut self) {
         if let Some(tell) = self.tell.take() {
             tell(&self.figures);
@@ -335,9 +335,9 @@ impl Drop for Meter {
 pub type Accepted = tokio::sync::oneshot::Receiver<Result<(), SubmitError>>;
 
 /// Runs something when it is dropped.
-struct Guard(Option<Box<dyn FnOnce() + Send>>);
+struct OnDrop(Option<Box<dyn FnOnce() + Send>>);
 
-impl Guard {
+impl OnDrop {
     fn run(&mut self) {
         if let Some(cancel) = self.0.take() {
             cancel();
@@ -345,7 +345,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for OnDrop {
     fn drop(&mut self) {
         self.run();
     }
@@ -368,7 +368,7 @@ pub enum SubmitError {
 
 /// What there is to do, and what was done since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Load {
+pub struct BackendLoad {
     /// Requests that wait: interactive, batch, background.
     pub waiting: [u32; 3],
     /// Requests that run.
@@ -420,7 +420,7 @@ pub struct AdapterLoad {
     pub at: u64,
 }
 
-impl Load {
+impl BackendLoad {
     /// The load as an object of JSON.
     pub fn json(&self) -> Value {
         let classes = |counts: [u32; 3]| json!({ "interactive": counts[2], "batch": counts[1], "background": counts[0] });

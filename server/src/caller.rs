@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// A key of a keys file. The key itself is not kept, only its hash.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub struct ApiKey {
     /// Name of the key, for the log and the figures.
     pub name: String,
     hash: Hash,
@@ -28,7 +28,7 @@ pub struct Key {
 /// The keys of a server.
 #[derive(Debug, Default)]
 pub struct Keys {
-    keys: Vec<Key>,
+    keys: Vec<ApiKey>,
     used: Mutex<HashMap<usize, Bucket>>,
 }
 
@@ -61,7 +61,7 @@ impl Keys {
     /// When a line is none of these, a key is shorter than 16 characters, or a name or key occurs twice. The
     /// error names the line and no key.
     pub fn read(text: &str) -> Result<Keys, String> {
-        let mut keys: Vec<Key> = Vec::new();
+        let mut keys: Vec<ApiKey> = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let number = at + 1;
             let line = line.trim();
@@ -80,7 +80,7 @@ impl Keys {
                 }
                 None => blake3::hash(secret.as_bytes()),
             };
-            let mut key = Key { name: name.to_owned(), hash, is_admin: false, tokens_per_minute: None };
+            let mut key = ApiKey { name: name.to_owned(), hash, is_admin: false, tokens_per_minute: None };
             for word in words {
                 match word.strip_prefix("tokens-per-minute=").map(str::parse) {
                     Some(Ok(tokens)) if tokens > 0 => key.tokens_per_minute = Some(tokens),

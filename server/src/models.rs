@@ -2,13 +2,13 @@
 
 use crate::caller::Caller;
 use crate::chat::request::ChatRequest;
-use crate::chat::turn::Prepared;
+use crate::chat::turn::PreparedTurn;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
 use crate::prompt::{self, tokenizer};
 use crate::reply;
-use crate::state::State;
+use crate::state::ServerState;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The model, its adapters and their other names: `/v1/models`, in the form of Anthropic's API or of
 /// OpenAI's.
-pub fn list(state: &State, is_anthropic: bool) -> Response {
+pub fn list(state: &ServerState, is_anthropic: bool) -> Response {
     let adapters = state.backend.adapters();
     let own = std::iter::once(&state.backend.facts().model).chain(&adapters);
     let names = own.chain(state.config.aliases.keys());
@@ -37,7 +37,7 @@ pub fn list(state: &State, is_anthropic: bool) -> Response {
 ///
 /// # Errors
 /// When there is none of that name.
-pub fn one(state: &State, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
+pub fn one(state: &ServerState, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
     let adapters = state.backend.adapters();
     match model(state, &adapters, name) {
         Some(model) if is_anthropic => Ok(reply::json(&anthropic(&model))),
@@ -53,7 +53,7 @@ pub fn one(state: &State, name: &str, is_anthropic: bool) -> Result<Response, Ap
 
 /// What there is to say of a model; `None` if there is none of that name. An alias of an adapter that is not
 /// loaded is none.
-fn model(state: &State, adapters: &[String], name: &str) -> Option<Value> {
+fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> {
     let facts = state.backend.facts();
     let meant = state.config.aliases.get(name).map_or(name, String::as_str);
     let is_adapter = adapters.iter().any(|adapter| adapter == meant);
@@ -87,7 +87,7 @@ fn anthropic(model: &Value) -> Value {
 ///
 /// # Errors
 /// When the request is wrong.
-pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn tokenize(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let facts = state.backend.facts();
         let tokenizer = tokenizer(facts)?;
@@ -104,7 +104,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
                     request["model"] = json!(facts.model);
                 }
                 let request = ChatRequest::take(&state.scope(&caller), Fields::of(request, "")?)?;
-                Prepared::new(facts, request.ask)?.prompt().to_vec()
+                PreparedTurn::new(facts, request.ask)?.prompt().to_vec()
             }
             None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),
         };
@@ -127,7 +127,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
 ///
 /// # Errors
 /// When the request is wrong.
-pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn detokenize(state: Arc<ServerState>, body: Vec<u8>) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let facts = state.backend.facts();
         let mut fields = Fields::of_body(&body)?;
@@ -147,7 +147,7 @@ pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, Ap
 }
 
 /// What a client that counts tokens needs: `/tokenizer_info`.
-pub fn tokenizer_info(state: &State) -> Response {
+pub fn tokenizer_info(state: &ServerState) -> Response {
     let facts = state.backend.facts();
     // An empty text stands for a token that the model's files say there is not.
     let token = |name| facts.named_tokens.get(name).filter(|text| !text.is_empty());
@@ -166,7 +166,11 @@ pub fn tokenizer_info(state: &State) -> Response {
 ///
 /// # Errors
 /// When the caller may not, the path leads out of the directory of adapters, or it cannot be loaded.
-pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn load_adapter(
+    state: Arc<ServerState>,
+    caller: Caller,
+    body: Vec<u8>,
+) -> Result<Response, ApiError> {
     check_admin(&caller)?;
     let mut fields = Fields::of_body(&body)?;
     let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
@@ -179,7 +183,7 @@ pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> R
 ///
 /// # Errors
 /// As [`load_adapter`].
-pub async fn load(state: &State, caller: &Caller, name: &str, path: &str) -> Result<(), ApiError> {
+pub async fn load(state: &ServerState, caller: &Caller, name: &str, path: &str) -> Result<(), ApiError> {
     check_admin(caller)?;
     let forbidden =
         || ApiError::forbidden("adapters are not loaded by requests: the option --lora-dir permits it");
@@ -209,7 +213,11 @@ fn inside(root: &Path, path: &str) -> Result<std::path::PathBuf, ApiError> {
 ///
 /// # Errors
 /// When the caller may not, or there is none of that name.
-pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn unload_adapter(
+    state: Arc<ServerState>,
+    caller: Caller,
+    body: Vec<u8>,
+) -> Result<Response, ApiError> {
     check_admin(&caller)?;
     let mut fields = Fields::of_body(&body)?;
     let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
@@ -221,7 +229,7 @@ pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) ->
 ///
 /// # Errors
 /// As [`unload_adapter`].
-pub async fn unload(state: &State, caller: &Caller, name: &str) -> Result<(), ApiError> {
+pub async fn unload(state: &ServerState, caller: &Caller, name: &str) -> Result<(), ApiError> {
     check_admin(caller)?;
     if state.backend.unload_adapter(name.to_owned()).await {
         return Ok(());
@@ -233,7 +241,7 @@ pub async fn unload(state: &State, caller: &Caller, name: &str) -> Result<(), Ap
 ///
 /// # Errors
 /// When the caller may not.
-pub fn drain(state: &State, caller: &Caller) -> Result<Response, ApiError> {
+pub fn drain(state: &ServerState, caller: &Caller) -> Result<Response, ApiError> {
     check_admin(caller)?;
     tracing::info!(grace_seconds = state.config.grace.as_secs_f64(), "drain");
     state.backend.drain(state.config.grace);

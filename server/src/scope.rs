@@ -1,6 +1,6 @@
 //! What the reading of a request depends on besides its body.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::record::Record;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What a request is read with: for one of a client, and for a line of a batch.
-pub struct Scope<'a> {
+pub struct RequestScope<'a> {
     /// The model.
-    pub facts: &'a Facts,
+    pub facts: &'a BackendInfo,
     /// Other names of the model and of adapters.
     pub aliases: &'a BTreeMap<String, String>,
     /// Names of the adapters that are loaded.
@@ -36,7 +36,7 @@ pub struct Scope<'a> {
     pub grammars: bool,
 }
 
-impl Scope<'_> {
+impl RequestScope<'_> {
     /// The model that is asked for: its name as the request has it, and the adapters that it stands for.
     ///
     /// A gateway may know the name of the model alone. Behind it, `lora_path` names the adapter.
@@ -144,7 +144,7 @@ pub fn salt_of(text: &str) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scope, salt};
+    use super::{RequestScope, salt};
     use crate::backend::Backend;
     use crate::fields::Fields;
     use crate::scripted::Scripted;
@@ -155,7 +155,7 @@ mod tests {
     /// What a request with this body means, or what is wrong with it.
     fn meant(adapters: &[&str], body: Value) -> Result<(String, Vec<AdapterUse>), String> {
         let backend = Scripted::stops(&["Yes."]);
-        let scope = Scope {
+        let scope = RequestScope {
             facts: backend.facts(),
             aliases: &BTreeMap::from([("verse".to_owned(), "poet".to_owned())]),
             adapters: adapters.iter().map(|name| (*name).to_owned()).collect(),

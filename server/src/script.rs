@@ -5,7 +5,7 @@
 //! expression `match` is found in the last message answers, with `reasoning`, `answer` or `call` (`name`,
 //! `arguments`). What a request holds its text to is held to: a token that may not come is left out.
 
-use crate::backend::{Backend, Facts, Load, Pending, Running};
+use crate::backend::{Backend, BackendInfo, BackendLoad, Pending, Running};
 use crate::fields::Fields;
 use fancy_regex::Regex;
 use kernmill::Error;
@@ -28,16 +28,16 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// A model whose answers stand in a file.
 pub struct ScriptBackend {
-    facts: Arc<Facts>,
-    rules: Arc<[Rule]>,
+    facts: Arc<BackendInfo>,
+    rules: Arc<[ScriptRule]>,
     adapters: Mutex<Vec<String>>,
     token_time: Duration,
-    load: Arc<Mutex<Load>>,
+    load: Arc<Mutex<BackendLoad>>,
     start: Instant,
 }
 
 /// What is answered to a message.
-struct Rule {
+struct ScriptRule {
     pattern: Regex,
     ids: Vec<u32>,
 }
@@ -72,7 +72,7 @@ impl ScriptBackend {
             fields.list("rules", 10_000).map_err(say)?.unwrap_or_default().into_iter().enumerate()
         {
             let mut rule = Fields::of(rule, &format!("rules[{at}].")).map_err(say)?;
-            rules.push(Rule::read(&mut rule, tokenizer, &facts.format)?);
+            rules.push(ScriptRule::read(&mut rule, tokenizer, &facts.format)?);
         }
         let adapters = fields.list("adapters", 1000).map_err(say)?.unwrap_or_default();
         let adapters = adapters.iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -103,17 +103,17 @@ pub fn facts(
     model: &str,
     context: u32,
     fingerprint: String,
-) -> Result<Facts, String> {
+) -> Result<BackendInfo, String> {
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let tokenizer = Tokenizer::from_json(json, vocab).map_err(|error| say(&error))?;
     let end_tokens = tokenizer.end_tokens();
     let (templates, handle) = (ChatTemplates::default(), Some(TokenizerHandle::from(tokenizer)));
-    let facts = Facts::new(model, [context, vocab], handle, &templates, &end_tokens, fingerprint);
+    let facts = BackendInfo::new(model, [context, vocab], handle, &templates, &end_tokens, fingerprint);
     facts.map_err(|error| say(&error))
 }
 
-impl Rule {
-    fn read(fields: &mut Fields, tokenizer: &Tokenizer, format: &Format) -> Result<Rule, String> {
+impl ScriptRule {
+    fn read(fields: &mut Fields, tokenizer: &Tokenizer, format: &Format) -> Result<ScriptRule, String> {
         let say = |error: crate::error::ApiError| error.message().to_owned();
         let pattern = fields.text("match").map_err(say)?.unwrap_or_default();
         let pattern = Regex::new(&pattern).map_err(|error| format!("`{}`: {error}", fields.name("match")))?;
@@ -156,14 +156,14 @@ impl Rule {
             }
         }
         match wrong {
-            None => Ok(Rule { pattern, ids }),
+            None => Ok(ScriptRule { pattern, ids }),
             Some(wrong) => Err(wrong),
         }
     }
 }
 
 impl Backend for ScriptBackend {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &BackendInfo {
         &self.facts
     }
 
@@ -186,9 +186,9 @@ impl Backend for ScriptBackend {
         Running::new(answer, inbox, move || task.abort())
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> BackendLoad {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Load { uptime_seconds: self.start.elapsed().as_secs_f64(), ..load }
+        BackendLoad { uptime_seconds: self.start.elapsed().as_secs_f64(), ..load }
     }
 
     fn load_adapter(&self, name: String, _: PathBuf) -> Pending<'_, Result<(), String>> {
@@ -210,10 +210,10 @@ impl Backend for ScriptBackend {
 }
 
 /// A request that runs, for the figures.
-struct Counted(Arc<Mutex<Load>>);
+struct Counted(Arc<Mutex<BackendLoad>>);
 
 impl Counted {
-    fn new(load: Arc<Mutex<Load>>) -> Counted {
+    fn new(load: Arc<Mutex<BackendLoad>>) -> Counted {
         load.lock().unwrap_or_else(PoisonError::into_inner).running[2] += 1;
         Counted(load)
     }
@@ -227,12 +227,12 @@ impl Drop for Counted {
 
 /// Plays the answer to a request.
 async fn play(
-    facts: &Facts,
-    rules: &[Rule],
+    facts: &BackendInfo,
+    rules: &[ScriptRule],
     request: Request,
     token_time: Duration,
     events: &mpsc::UnboundedSender<RequestEvent>,
-    load: &Mutex<Load>,
+    load: &Mutex<BackendLoad>,
 ) {
     let start = Instant::now();
     let Ok(tokenizer) = facts.tokenizer() else { return };

@@ -1,9 +1,9 @@
 //! A backend that says what it is told to, for tests without an engine.
 
-use crate::backend::{Backend, Facts, Load, Pending, Running};
+use crate::backend::{Backend, BackendInfo, BackendLoad, Pending, Running};
 use crate::routes;
 use crate::script::{ScriptBackend, facts};
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 /// Says the same to every request.
 pub struct Scripted {
-    facts: Facts,
+    facts: BackendInfo,
     says: Vec<String>,
     finish: Finish,
     /// Texts of the prompts that came.
@@ -56,7 +56,7 @@ impl Scripted {
 
 /// Sends a request to a server; its status, headers and body.
 pub async fn send(
-    state: &Arc<State>,
+    state: &Arc<ServerState>,
     method: &str,
     path: &str,
     key: &str,
@@ -82,17 +82,20 @@ pub async fn send(
 }
 
 /// A server whose model writes Harmony, and answers by the rules of a script.
-pub fn harmony(rules: Value) -> Arc<State> {
+pub fn harmony(rules: Value) -> Arc<ServerState> {
     let script = serde_json::json!({
         "tokenizer": "tokenizer.json", "vocab": 3072, "model": "nano", "context": 1024, "rules": rules,
     });
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/script.json");
     let backend = ScriptBackend::read(script.to_string().as_bytes(), &path).unwrap();
-    Arc::new(State::new(Arc::new(backend), Config { grammars: true, ..Config::default() }).unwrap())
+    Arc::new(
+        ServerState::new(Arc::new(backend), ServerConfig { grammars: true, ..ServerConfig::default() })
+            .unwrap(),
+    )
 }
 
 /// The text of the prompt that a server makes of a request to `/v1/chat/completions`.
-pub async fn prompt(state: &Arc<State>, body: &Value) -> String {
+pub async fn prompt(state: &Arc<ServerState>, body: &Value) -> String {
     let mut body = body.clone();
     body["return_token_strs"] = true.into();
     let (status, _, text) = send(state, "POST", "/tokenize", "", &body).await;
@@ -102,8 +105,8 @@ pub async fn prompt(state: &Arc<State>, body: &Value) -> String {
 }
 
 /// A server with this backend.
-pub fn state(backend: Arc<Scripted>, config: Config) -> Arc<State> {
-    Arc::new(State::new(backend, config).unwrap())
+pub fn state(backend: Arc<Scripted>, config: ServerConfig) -> Arc<ServerState> {
+    Arc::new(ServerState::new(backend, config).unwrap())
 }
 
 /// Names and data of the events of a stream.
@@ -117,7 +120,7 @@ pub fn events(body: &str) -> Vec<(String, Value)> {
 }
 
 impl Backend for Scripted {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &BackendInfo {
         &self.facts
     }
 
@@ -150,8 +153,8 @@ impl Backend for Scripted {
         Running::new(answer, receiver, || {})
     }
 
-    fn load(&self) -> Load {
-        Load::default()
+    fn load(&self) -> BackendLoad {
+        BackendLoad::default()
     }
 
     fn load_adapter(&self, _: String, _: PathBuf) -> Pending<'_, Result<(), String>> {

@@ -4,13 +4,13 @@ use super::messages;
 use super::tools::{tool_choice, tools};
 use crate::caller::Caller;
 use crate::chat::request::class;
-use crate::chat::turn::Ask;
+use crate::chat::turn::TurnRequest;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Wanted;
+use crate::form::AnswerForm;
 use crate::sampling;
 use crate::scope::salt;
-use crate::state::State;
+use crate::state::ServerState;
 use kernmill_chat::{Conversation, Effort};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A request that was read.
 pub struct MessagesRequest {
     /// What is asked of the model.
-    pub ask: Ask,
+    pub ask: TurnRequest,
     /// Name of the model or adapter, as the answer repeats it.
     pub model: String,
     /// Whether the answer comes in pieces.
@@ -39,7 +39,7 @@ impl MessagesRequest {
     /// # Errors
     /// When the body is no JSON, or a field is wrong.
     pub fn read(
-        state: &State,
+        state: &ServerState,
         caller: &Caller,
         body: &[u8],
         counts_only: bool,
@@ -58,14 +58,14 @@ impl MessagesRequest {
         }
         let continues = messages::read(&mut fields, &mut conversation)?;
         conversation.tools = tools(&mut fields)?;
-        let mut wanted = Wanted::default();
+        let mut wanted = AnswerForm::default();
         conversation.effort = effort(&mut fields, &mut wanted)?;
         // The name that the field had before.
         wanted.take(&mut fields, "output_format")?;
         conversation.format = wanted.schema;
         let (choice, one_call) = tool_choice(&mut fields, &conversation)?;
         let streams = fields.flag("stream")?.unwrap_or(false);
-        let ask = Ask {
+        let ask = TurnRequest {
             known: BTreeMap::new(),
             customs: BTreeSet::new(),
             choice,
@@ -103,7 +103,7 @@ impl MessagesRequest {
 }
 
 /// How long the model is to reason. The form of the answer, which is beside it, goes to `wanted`.
-fn effort(fields: &mut Fields, wanted: &mut Wanted) -> Result<Effort, ApiError> {
+fn effort(fields: &mut Fields, wanted: &mut AnswerForm) -> Result<Effort, ApiError> {
     let mut effort = Effort::default();
     if let Some(mut output) = fields.object("output_config")? {
         wanted.take(&mut output, "format")?;

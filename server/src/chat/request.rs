@@ -2,13 +2,13 @@
 
 use super::messages;
 use super::tools::{self, Tools, tool_choice};
-use super::turn::Ask;
+use super::turn::TurnRequest;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Own;
+use crate::form::AnswerExtras;
 use crate::limits;
 use crate::sampling;
-use crate::scope::{Scope, salt};
+use crate::scope::{RequestScope, salt};
 use kernmill_chat::{Conversation, Effort, Item};
 use kernmill_serve::Class;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// A request that was read.
 pub struct ChatRequest {
     /// What is asked of the model.
-    pub ask: Ask,
+    pub ask: TurnRequest,
     /// Name of the model or adapter, as the answer repeats it.
     pub model: String,
     /// Number of answers.
@@ -37,7 +37,7 @@ impl ChatRequest {
     ///
     /// # Errors
     /// When the body is no JSON, or a field is wrong.
-    pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<ChatRequest, ApiError> {
+    pub fn read(scope: &RequestScope<'_>, body: &[u8]) -> Result<ChatRequest, ApiError> {
         ChatRequest::take(scope, Fields::of_body(body)?)
     }
 
@@ -45,7 +45,7 @@ impl ChatRequest {
     ///
     /// # Errors
     /// When a field is wrong.
-    pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<ChatRequest, ApiError> {
+    pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<ChatRequest, ApiError> {
         let (model, adapters) = scope.model(&mut fields)?;
         let messages =
             fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
@@ -61,7 +61,7 @@ impl ChatRequest {
         let is_older_choice = is_older || fields.look("tool_choice").is_none();
         let field = if is_older_choice { "function_call" } else { "tool_choice" };
         let (choice, allowed) = tool_choice(&mut fields, field, &conversation)?;
-        let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
+        let AnswerExtras { mut wanted, drafts } = AnswerExtras::take(scope, &mut fields)?;
         wanted.take(&mut fields, "response_format")?;
         conversation.format = wanted.schema;
         let max_tokens = fields.whole("max_completion_tokens", 1..=u64::from(u32::MAX))?;
@@ -73,7 +73,7 @@ impl ChatRequest {
         }
         let streams = fields.flag("stream")?.unwrap_or(false);
         let has_usage = has_usage(&mut fields)?;
-        let ask = Ask {
+        let ask = TurnRequest {
             known: BTreeMap::new(),
             customs,
             choice,

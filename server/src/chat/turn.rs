@@ -1,7 +1,7 @@
 //! A model's turn: from a conversation to the pieces of an answer. All APIs of conversations go through it.
 
-use super::pieces::{Piece, Pieces};
-use crate::backend::{Backend, Facts, Running};
+use super::pieces::{AnswerPiece, Pieces};
+use crate::backend::{Backend, BackendInfo, Running};
 use crate::error::ApiError;
 use crate::prompt;
 pub use crate::prompt::tokenizer;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// What is asked of a model.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct TurnRequest {
     /// The conversation so far.
     pub conversation: Conversation,
     /// Ids of messages that the model generated, by the place of their item, where they are known.
@@ -65,19 +65,19 @@ pub struct Ask {
 }
 
 /// A turn that is ready to be run.
-pub struct Prepared {
+pub struct PreparedTurn {
     request: Request,
     turn: chat::Turn,
     customs: BTreeSet<String>,
 }
 
-impl Prepared {
+impl PreparedTurn {
     /// Renders a conversation and checks what is asked. That takes time with the length of the conversation:
     /// callers do it on a thread that may wait.
     ///
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
-    pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
+    pub fn new(facts: &BackendInfo, ask: TurnRequest) -> Result<PreparedTurn, ApiError> {
         prompt::check(facts, "messages", &ask.conversation)?;
         let options = TurnOptions {
             choice: ask.choice.clone(),
@@ -90,7 +90,7 @@ impl Prepared {
         let (tokenizer, ends) = (tokenizer(facts)?, &facts.end_tokens);
         let turn = chat::Turn::new(tokenizer, &facts.format, &ask.conversation, &ask.known, options, ends);
         let turn = turn.map_err(|error| refused(&ask, &error))?;
-        Prepared::of(facts, ask, turn)
+        PreparedTurn::of(facts, ask, turn)
     }
 
     /// Makes ready a text that goes on from a prompt as it stands: the model's format is neither put around
@@ -98,7 +98,7 @@ impl Prepared {
     ///
     /// # Errors
     /// When the prompt has no tokens or does not fit the context, or a form cannot be held to.
-    pub fn raw(facts: &Facts, text: &str, ask: Ask) -> Result<Prepared, ApiError> {
+    pub fn raw(facts: &BackendInfo, text: &str, ask: TurnRequest) -> Result<PreparedTurn, ApiError> {
         let prompt = prompt::encode(facts, "prompt", text, true)?;
         if prompt.is_empty() {
             return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
@@ -106,10 +106,10 @@ impl Prepared {
         let schema = ask.conversation.format.as_ref().map(|format| Rule::JsonSchema(format.schema.clone()));
         let form = ask.form.clone().or(schema);
         let turn = chat::Turn::raw(tokenizer(facts)?, prompt, form, ask.stop.clone(), &facts.end_tokens);
-        Prepared::of(facts, ask, turn)
+        PreparedTurn::of(facts, ask, turn)
     }
 
-    fn of(facts: &Facts, ask: Ask, mut turn: chat::Turn) -> Result<Prepared, ApiError> {
+    fn of(facts: &BackendInfo, ask: TurnRequest, mut turn: chat::Turn) -> Result<PreparedTurn, ApiError> {
         turn.stop_tokens.extend(&ask.stop_tokens);
         let prompt = std::mem::take(&mut turn.prompt);
         let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
@@ -138,7 +138,7 @@ impl Prepared {
             constraint,
             ..Request::greedy(prompt, 1)
         };
-        Ok(Prepared { request, turn, customs: ask.customs })
+        Ok(PreparedTurn { request, turn, customs: ask.customs })
     }
 
     /// Tokens of the prompt.
@@ -152,10 +152,10 @@ impl Prepared {
     }
 
     /// A copy of the turn with another seed.
-    pub fn with_seed(&self, seed: u64) -> Prepared {
+    pub fn with_seed(&self, seed: u64) -> PreparedTurn {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);
-        Prepared { request, turn: self.turn.clone(), customs: self.customs.clone() }
+        PreparedTurn { request, turn: self.turn.clone(), customs: self.customs.clone() }
     }
 
     /// The seed of the choices.
@@ -170,14 +170,14 @@ impl Prepared {
     }
 
     /// Hands the turn to a backend by `submit`.
-    pub fn start(self, backend: Arc<dyn Backend>, submit: impl FnOnce(Request) -> Running) -> Turn {
+    pub fn start(self, backend: Arc<dyn Backend>, submit: impl FnOnce(Request) -> Running) -> RunningTurn {
         let (request, pieces) = self.parts();
-        Turn { running: Some(submit(request)), backend, pieces }
+        RunningTurn { running: Some(submit(request)), backend, pieces }
     }
 }
 
 /// The error of a request whose turn is refused: it names the field at fault.
-fn refused(ask: &Ask, error: &TurnError) -> ApiError {
+fn refused(ask: &TurnRequest, error: &TurnError) -> ApiError {
     let field = match error {
         TurnError::Conversation(_) => "messages",
         TurnError::Choice(_) => "tool_choice",
@@ -191,20 +191,20 @@ fn refused(ask: &Ask, error: &TurnError) -> ApiError {
 ///
 /// # Errors
 /// When the rule cannot be followed.
-pub fn held_to(facts: &Facts, rule: &Rule, param: &str) -> Result<Constraint, ApiError> {
+pub fn held_to(facts: &BackendInfo, rule: &Rule, param: &str) -> Result<Constraint, ApiError> {
     let lexicon = facts.lexicon().map_err(ApiError::internal)?;
     Constraint::new(lexicon, rule).map_err(|error| ApiError::field(param, error.to_string()))
 }
 
 /// An answer that is being made. Dropping it cancels it.
-pub struct Turn {
+pub struct RunningTurn {
     backend: Arc<dyn Backend>,
     /// Until it has ended.
     running: Option<Running>,
     pieces: Pieces,
 }
 
-impl Turn {
+impl RunningTurn {
     /// Waits until the turn is taken up, and before a stream until there is something to send.
     ///
     /// # Errors
@@ -221,8 +221,8 @@ impl Turn {
         self.pieces.tokens()
     }
 
-    /// The next piece; `None` after the last one, which is [`Piece::Done`].
-    pub async fn next(&mut self) -> Option<Piece> {
+    /// The next piece; `None` after the last one, which is [`AnswerPiece::Done`].
+    pub async fn next(&mut self) -> Option<AnswerPiece> {
         loop {
             if let Some(piece) = self.pieces.pop() {
                 return Some(piece);

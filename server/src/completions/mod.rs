@@ -4,4 +4,4 @@ mod request;
 mod response;
 
 pub use request::Completion;
-pub use response::{Draft, answer};
+pub use response::{PendingCompletion, answer};

@@ -4,8 +4,8 @@ use crate::chat::request::{PASSED_OVER, class, has_usage};
 use crate::chat::turn::held_to;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Own;
-use crate::scope::{Scope, salt};
+use crate::form::AnswerExtras;
+use crate::scope::{RequestScope, salt};
 use crate::{limits, prompt, sampling};
 use kernmill_serve::Request;
 use serde_json::Value;
@@ -42,7 +42,7 @@ impl Completion {
     ///
     /// # Errors
     /// When a field is wrong, or a prompt does not fit the context.
-    pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Completion, ApiError> {
+    pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<Completion, ApiError> {
         let facts = scope.facts;
         let (model, adapters) = scope.model(&mut fields)?;
         let prompts = prompts(scope, &mut fields)?;
@@ -93,7 +93,7 @@ impl Completion {
         stop_tokens.extend(sampling::stop_tokens(&mut fields, facts.vocab)?);
         let class = class(&mut fields)?;
         let salt = salt(&mut fields)?;
-        let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
+        let AnswerExtras { mut wanted, drafts } = AnswerExtras::take(scope, &mut fields)?;
         wanted.take(&mut fields, "response_format")?;
         sampling::refuse(&mut fields)?;
         fields.pass_over(&PASSED_OVER);
@@ -149,7 +149,7 @@ impl Completion {
 }
 
 /// Prompts: one or several, as texts or ids, behind what was said before them.
-fn prompts(scope: &Scope<'_>, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError> {
+fn prompts(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError> {
     let (facts, said) = (scope.facts, scope.said);
     let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
     let value = fields.take("prompt").ok_or_else(|| fields.missing("prompt"))?;

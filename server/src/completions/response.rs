@@ -1,14 +1,14 @@
 //! Answers of `/v1/completions`, whole or in pieces.
 
 use super::request::Completion;
-use crate::backend::{Facts, Running};
+use crate::backend::{BackendInfo, Running};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::head::Head;
+use crate::head::AnswerHead;
 use crate::prompt::tokenizer;
-use crate::reply::{self, Stream};
-use crate::state::State;
+use crate::reply::{self, ReplyStream};
+use crate::state::ServerState;
 use axum::response::Response;
 use kernmill_runtime::Logprobs;
 use kernmill_runtime::Tokenizer;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn answer(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let worker = state.clone();
     let mut completion = reply::blocking(move || {
@@ -38,7 +38,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         running.ready(completion.streams && at == 0).await?;
     }
     let unknown = std::mem::take(&mut completion.unknown);
-    let head = Head::new("cmpl-", &completion.model, state.backend.facts());
+    let head = AnswerHead::new("cmpl-", &completion.model, state.backend.facts());
     let response = if completion.streams {
         stream(state, completion, running, head)
     } else {
@@ -108,9 +108,9 @@ fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
 
 /// An answer in the making: what comes before its end.
 #[derive(Default)]
-pub struct Draft(Vec<(u32, Option<Logprobs>)>);
+pub struct PendingCompletion(Vec<(u32, Option<Logprobs>)>);
 
-impl Draft {
+impl PendingCompletion {
     /// Takes the next token.
     pub fn take(&mut self, token: Token) {
         self.0.push((token.id, token.logprobs));
@@ -122,7 +122,7 @@ impl Draft {
     /// When there is none.
     pub fn choice(
         self,
-        facts: &Facts,
+        facts: &BackendInfo,
         completion: &Completion,
         index: usize,
         answer: &Answer,
@@ -175,7 +175,7 @@ impl Completion {
     }
 
     /// The completion with its choices and figures.
-    pub fn object(&self, head: &Head, choices: Vec<Value>, answers: &[Answer]) -> Value {
+    pub fn object(&self, head: &AnswerHead, choices: Vec<Value>, answers: &[Answer]) -> Value {
         let mut object = head.object("text_completion", Value::Array(choices));
         object.insert("usage".to_owned(), self.usage(answers));
         Value::Object(object)
@@ -184,14 +184,14 @@ impl Completion {
 
 /// Waits for all answers.
 async fn whole(
-    state: &State,
+    state: &ServerState,
     completion: &Completion,
     running: Vec<Running>,
-    head: &Head,
+    head: &AnswerHead,
 ) -> Result<Response, ApiError> {
     let (mut choices, mut answers) = (Vec::new(), Vec::new());
     for (index, mut running) in running.into_iter().enumerate() {
-        let mut draft = Draft::default();
+        let mut draft = PendingCompletion::default();
         let answer = loop {
             match running.next().await {
                 Some(RequestEvent::Token(token)) => draft.take(token),
@@ -208,15 +208,20 @@ async fn whole(
 }
 
 /// Answers in pieces, as they come.
-fn stream(state: Arc<State>, completion: Completion, running: Vec<Running>, head: Head) -> Response {
-    let (stream, response) = Stream::new();
+fn stream(
+    state: Arc<ServerState>,
+    completion: Completion,
+    running: Vec<Running>,
+    head: AnswerHead,
+) -> Response {
+    let (stream, response) = ReplyStream::new();
     tokio::spawn(async move {
         let completion = Arc::new(completion);
         let tasks: Vec<_> = running
             .into_iter()
             .enumerate()
             .map(|(index, running)| {
-                let part = Part {
+                let part = StreamedChoice {
                     state: state.clone(),
                     completion: completion.clone(),
                     head: head.clone(),
@@ -241,15 +246,15 @@ fn stream(state: Arc<State>, completion: Completion, running: Vec<Running>, head
 }
 
 /// One of the answers of a stream.
-struct Part {
-    state: Arc<State>,
+struct StreamedChoice {
+    state: Arc<ServerState>,
     completion: Arc<Completion>,
-    head: Head,
-    stream: Stream,
+    head: AnswerHead,
+    stream: ReplyStream,
     index: usize,
 }
 
-impl Part {
+impl StreamedChoice {
     /// Passes on an answer. `None` if nobody listens any more, or it has failed.
     async fn run(self, mut running: Running) -> Option<Box<Answer>> {
         let tokenizer = tokenizer(self.state.backend.facts()).ok()?;
@@ -315,7 +320,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use crate::scripted::{Scripted, send, state};
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use kernmill_serve::{EndReason, Finish};
     use serde_json::json;
 
@@ -331,7 +336,7 @@ mod tests {
             ("/api/chat", json!({ "messages": messages })),
             ("/api/generate", json!({ "prompt": "Hi" })),
         ] {
-            let none = state(Scripted::new(&[], drained.clone()), Config::default());
+            let none = state(Scripted::new(&[], drained.clone()), ServerConfig::default());
             for streams in [false, true] {
                 let mut asked = body.clone();
                 asked["stream"] = json!(streams);
@@ -343,7 +348,7 @@ mod tests {
             let mut body = body;
             body["stream"] = json!(false);
             // What has begun is cut.
-            let some = state(Scripted::new(&["Hel"], drained.clone()), Config::default());
+            let some = state(Scripted::new(&["Hel"], drained.clone()), ServerConfig::default());
             let (status, _, text) = send(&some, "POST", path, "", &body).await;
             assert_eq!(status, 200, "{path}: {text}");
             assert!(text.contains("Hel"), "{path}: {text}");

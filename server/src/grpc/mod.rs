@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::guard;
 use crate::limits;
 use crate::record::Record;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::tls::Stream;
 use aborts::Aborts;
 use axum::Router;
@@ -73,7 +73,7 @@ const METHODS: [&str; 13] = [
 ///
 /// # Errors
 /// When reflection refuses the schema, which would be a defect.
-pub fn service(state: Arc<State>) -> io::Result<Service> {
+pub fn service(state: Arc<ServerState>) -> io::Result<Service> {
     let aborts = Arc::new(Aborts::default());
     let inference = Inference::new(state.clone(), aborts.clone());
     let control = Control::new(state.clone(), aborts);
@@ -112,7 +112,7 @@ pub async fn answer(stream: Box<dyn Stream>, service: Service, watcher: Watcher)
 }
 
 /// Answers a call, whatever it is.
-async fn respond(state: Arc<State>, routes: Router, request: Request) -> Response {
+async fn respond(state: Arc<ServerState>, routes: Router, request: Request) -> Response {
     let path = request.uri().path();
     let name = METHODS.into_iter().find(|method| *method == path).unwrap_or("other");
     // Monitors and clients that look around ask without a key, and again and again.
@@ -145,7 +145,7 @@ fn with_id(mut response: Response, record: &Record) -> Response {
 
 /// A call whose caller is known, and whose message has come, if it is but one.
 async fn prepare(
-    state: &State,
+    state: &ServerState,
     request: Request,
     record: &Arc<Record>,
     is_open: bool,

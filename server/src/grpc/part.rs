@@ -3,7 +3,7 @@
 use super::response::{Shows, check_size, finish};
 use crate::backend::{Running, SubmitError};
 use crate::error::ApiError;
-use crate::state::State;
+use crate::state::ServerState;
 use kernmill_serve::{Answer, Finish, RefusalReason, RequestEvent};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -12,12 +12,12 @@ use vllm_proto::finish_info::FinishReason;
 use vllm_proto::{FinishInfo, GenerateResponse, SequenceOutput};
 
 /// A response, or what is wrong.
-pub type Item = Result<GenerateResponse, ApiError>;
+pub type ResponseResult = Result<GenerateResponse, ApiError>;
 
 /// A sequence that is being made.
-pub struct Part {
+pub struct SequenceResponses {
     /// The server.
-    pub state: Arc<State>,
+    pub state: Arc<ServerState>,
     /// What responses have.
     pub shows: Arc<Shows>,
     /// Number of the sequence.
@@ -35,10 +35,10 @@ pub struct Part {
     /// Responses that wait until it was.
     pub held: Vec<GenerateResponse>,
     /// Where responses go.
-    pub sender: UnboundedSender<Item>,
+    pub sender: UnboundedSender<ResponseResult>,
 }
 
-impl Part {
+impl SequenceResponses {
     /// Makes responses of what comes, to the end.
     pub async fn run(mut self, running: Running) {
         if let Err(error) = self.answer(running).await {

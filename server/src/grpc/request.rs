@@ -2,7 +2,7 @@
 //! by the same code.
 
 use super::response::Shows;
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::caller::Caller;
 use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
@@ -10,8 +10,8 @@ use crate::fields::Fields;
 use crate::limits;
 use crate::prompt;
 use crate::sampling;
-use crate::scope::{Scope, salt_of};
-use crate::state::State;
+use crate::scope::{RequestScope, salt_of};
+use crate::state::ServerState;
 use kernmill_constrain::{Constraint, Rule};
 use kernmill_runtime::AdapterUse;
 use kernmill_runtime::SamplerParams;
@@ -28,7 +28,7 @@ use vllm_proto::{CandidateTokens, DecodingParameters, GenerateRequest, RandomSam
 const NEW_TOKENS: u32 = 20;
 
 /// A request that was read.
-pub struct Asked {
+pub struct GenerateCall {
     /// Ids of the prompt.
     pub prompt: Vec<u32>,
     /// For each sequence.
@@ -41,18 +41,18 @@ pub struct Asked {
     pub passed_over: Vec<&'static str>,
 }
 
-impl Asked {
+impl GenerateCall {
     /// Reads a request. What is left of the client's time is `within`.
     ///
     /// # Errors
     /// When a field is wrong, or asks for something that is not served.
     pub fn read(
-        state: &State,
+        state: &ServerState,
         caller: &Caller,
         request: GenerateRequest,
         streams: bool,
         within: Option<Duration>,
-    ) -> Result<Asked, ApiError> {
+    ) -> Result<GenerateCall, ApiError> {
         refuse(&request)?;
         let facts = state.backend.facts();
         let scope = state.scope(caller);
@@ -116,7 +116,7 @@ impl Asked {
         }
         let session = request.session_id.filter(|session| !session.is_empty());
         let passed_over = session.map(|_| "session_id").into_iter().collect();
-        Ok(Asked { prompt, requests, shows, stop_ids, passed_over })
+        Ok(GenerateCall { prompt, requests, shows, stop_ids, passed_over })
     }
 }
 
@@ -157,7 +157,7 @@ fn refuse(request: &GenerateRequest) -> Result<(), ApiError> {
 }
 
 /// The adapters that a request names. No name is that of the model.
-fn adapters(scope: &Scope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterUse>, ApiError> {
+fn adapters(scope: &RequestScope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterUse>, ApiError> {
     let named = Some(&request.model).filter(|name| !name.is_empty()).unwrap_or(&scope.facts.model);
     let adapter = &request.lora_name;
     if !adapter.is_empty() && scope.adapter(adapter).is_none() {
@@ -172,7 +172,7 @@ fn adapters(scope: &Scope<'_>, request: &GenerateRequest) -> Result<Vec<AdapterU
 }
 
 /// Ids of the prompt. If it is to be cut, its end is kept.
-fn prompt(facts: &Facts, request: &GenerateRequest) -> Result<Vec<u32>, ApiError> {
+fn prompt(facts: &BackendInfo, request: &GenerateRequest) -> Result<Vec<u32>, ApiError> {
     let mut ids = match &request.prompt {
         None => return Err(ApiError::field("prompt", "`prompt` is missing, expected `text` or `token_ids`")),
         // What is cut to fit may be longer than the context.
@@ -301,7 +301,7 @@ fn max_tokens(stopping: &StoppingCriteria, prompt: usize, context: u32) -> Resul
 }
 
 /// Tokens that end a sequence.
-fn stop_tokens(facts: &Facts, stopping: &StoppingCriteria) -> Result<Vec<u32>, ApiError> {
+fn stop_tokens(facts: &BackendInfo, stopping: &StoppingCriteria) -> Result<Vec<u32>, ApiError> {
     let field = "stopping.stop_token_ids";
     let own = &stopping.stop_token_ids;
     known(field, own, facts.vocab)?;
@@ -368,7 +368,7 @@ fn rule(grammars: bool, decoding: &DecodingParameters) -> Result<Option<Rule>, A
 /// What holds a sequence to its form, or to its least number of tokens: then no token that ends it comes
 /// before.
 fn constraint(
-    facts: &Facts,
+    facts: &BackendInfo,
     rule: Option<&Rule>,
     stopping: &StoppingCriteria,
     stop_tokens: &[u32],

@@ -1,6 +1,6 @@
 //! Responses of `vllm.Inference`: what a client asked to see of a prompt, of tokens, and of the end.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::error::ApiError;
 use crate::limits;
 use kernmill_runtime::Logprobs;
@@ -96,7 +96,7 @@ fn candidates(id: u32, found: &Logprobs, top: u32) -> CandidateTokenInfo {
 /// # Errors
 /// When the server is at fault, there was no room or no time, or the request leaves no way on.
 pub fn finish(
-    facts: &Facts,
+    facts: &BackendInfo,
     answer: &Answer,
     has_deadline: bool,
 ) -> Result<(FinishInfo, &'static str), ApiError> {

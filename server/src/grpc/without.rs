@@ -1,6 +1,6 @@
 //! What a build without the feature `grpc` has in its place: something that says so.
 
-use crate::state::State;
+use crate::state::ServerState;
 use crate::tls::Stream;
 use hyper_util::server::graceful::Watcher;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ pub struct Service(Infallible);
 ///
 /// # Errors
 /// Always.
-pub fn service(_: Arc<State>) -> io::Result<Service> {
+pub fn service(_: Arc<ServerState>) -> io::Result<Service> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "this kernmill is built without gRPC; build it with `--features grpc`",

@@ -3,13 +3,13 @@
 use super::messages::{self, no_images};
 use crate::chat::request::class;
 use crate::chat::tools::{Tools, tools};
-use crate::chat::turn::{Ask, Prepared};
+use crate::chat::turn::{PreparedTurn, TurnRequest};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::Wanted;
+use crate::form::AnswerForm;
 use crate::limits;
 use crate::sampling;
-use crate::scope::Scope;
+use crate::scope::RequestScope;
 use kernmill_chat::{Conversation, Effort, Item, ToolChoice};
 use kernmill_runtime::AdapterUse;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Which of the two routes a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum OllamaRoute {
     /// A conversation.
     Chat,
     /// One text of the user's.
@@ -27,7 +27,7 @@ pub enum Route {
 /// A request that was read.
 pub struct OllamaRequest {
     /// What is asked of the model; `None` asks whether it is loaded.
-    pub ask: Option<Ask>,
+    pub ask: Option<TurnRequest>,
     /// A prompt that goes to the model as it stands.
     pub raw: Option<String>,
     /// Name of the model or adapter, as the answer repeats it.
@@ -62,7 +62,11 @@ impl OllamaRequest {
     ///
     /// # Errors
     /// When the body is no JSON, or a field is wrong.
-    pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<OllamaRequest, ApiError> {
+    pub fn read(
+        scope: &RequestScope<'_>,
+        route: OllamaRoute,
+        body: &[u8],
+    ) -> Result<OllamaRequest, ApiError> {
         let mut fields = Fields::of_body(body)?;
         let name = fields.text("model")?;
         let (model, adapters) = model(scope, name)?;
@@ -70,7 +74,7 @@ impl OllamaRequest {
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         let mut continues = false;
         let (is_empty, raw) = match route {
-            Route::Chat => {
+            OllamaRoute::Chat => {
                 let list = fields.list("messages", limits::MESSAGES)?.unwrap_or_default();
                 let is_empty = list.is_empty();
                 continues = messages::read(&mut fields, list, &mut conversation)?;
@@ -84,7 +88,7 @@ impl OllamaRequest {
                 conversation.tools = tools;
                 (is_empty, None)
             }
-            Route::Generate => prompt(&mut fields, &mut conversation)?,
+            OllamaRoute::Generate => prompt(&mut fields, &mut conversation)?,
         };
         conversation.effort = effort(&mut fields)?;
         let wanted = format(&mut fields)?;
@@ -96,7 +100,7 @@ impl OllamaRequest {
         }
         let options = fields.take("options").unwrap_or_else(|| json!({}));
         let mut options = fields.within("options", options)?;
-        let ask = Ask {
+        let ask = TurnRequest {
             known: BTreeMap::new(),
             customs: BTreeSet::new(),
             choice: ToolChoice::Auto,
@@ -108,7 +112,7 @@ impl OllamaRequest {
             drafts: true,
             prediction: None,
             max_tokens: max_tokens(&mut options)?,
-            param: if route == Route::Chat { "messages" } else { "prompt" },
+            param: if route == OllamaRoute::Chat { "messages" } else { "prompt" },
             sampler: {
                 // By the API, -1 is a fresh seed.
                 options.pass_over_if("seed", |value| value.as_i64() == Some(-1));
@@ -134,13 +138,13 @@ impl OllamaRequest {
     /// The turn that is asked for, if one is.
     ///
     /// # Errors
-    /// As [`Prepared::new`].
-    pub fn prepare(&self, scope: &Scope<'_>) -> Result<Option<Prepared>, ApiError> {
+    /// As [`PreparedTurn::new`].
+    pub fn prepare(&self, scope: &RequestScope<'_>) -> Result<Option<PreparedTurn>, ApiError> {
         let Some(ask) = self.ask.clone() else { return Ok(None) };
         let param = ask.param;
         let prepared = match &self.raw {
-            Some(text) => Prepared::raw(scope.facts, text, ask),
-            None => Prepared::new(scope.facts, ask),
+            Some(text) => PreparedTurn::raw(scope.facts, text, ask),
+            None => PreparedTurn::new(scope.facts, ask),
         };
         prepared.map(Some).map_err(|error| error.renamed("messages", param))
     }
@@ -151,7 +155,7 @@ impl OllamaRequest {
 ///
 /// # Errors
 /// When none is named, or there is no such model.
-pub fn model(scope: &Scope<'_>, name: Option<String>) -> Result<(String, Vec<AdapterUse>), ApiError> {
+pub fn model(scope: &RequestScope<'_>, name: Option<String>) -> Result<(String, Vec<AdapterUse>), ApiError> {
     let meant = name.as_ref().and_then(|name| {
         let plain = name.strip_suffix(LATEST).map(str::to_owned);
         let names = [Some(name.clone()), plain, Some(format!("{name}{LATEST}"))];
@@ -221,8 +225,8 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
 }
 
 /// The form that the answer shall have.
-fn format(fields: &mut Fields) -> Result<Wanted, ApiError> {
-    let (mut wanted, field) = (Wanted::default(), "format");
+fn format(fields: &mut Fields) -> Result<AnswerForm, ApiError> {
+    let (mut wanted, field) = (AnswerForm::default(), "format");
     match fields.take(field) {
         None => {}
         Some(Value::String(name)) if name.is_empty() => {}

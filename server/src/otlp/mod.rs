@@ -8,7 +8,7 @@ mod tests;
 
 use crate::trace::Ended;
 use axum::http::{HeaderMap, Uri};
-use client::Client;
+use client::CollectorClient;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Tracer as _, TracerProvider};
 use opentelemetry::{Context, Key, KeyValue};
@@ -35,7 +35,7 @@ pub struct Tracer {
 
 /// The span of a request that has come. It is made when the request ends.
 #[derive(Debug)]
-pub struct Trace {
+pub struct RequestSpan {
     tracer: Tracer,
     operation: &'static str,
     parent: Context,
@@ -55,7 +55,7 @@ impl Tracer {
     fn to(endpoint: &str, model: &str) -> io::Result<Tracer> {
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Client::default())
+            .with_http_client(CollectorClient::default())
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(endpoint)
             .build();
@@ -67,11 +67,11 @@ impl Tracer {
     }
 
     /// The span of a request with these headers; `None` if its route makes no text.
-    pub fn begin(&self, route: &'static str, headers: &HeaderMap) -> Option<Trace> {
+    pub fn begin(&self, route: &'static str, headers: &HeaderMap) -> Option<RequestSpan> {
         let operation = names::operation(route)?;
         let parent =
             TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
-        Some(Trace { tracer: self.clone(), operation, parent })
+        Some(RequestSpan { tracer: self.clone(), operation, parent })
     }
 
     /// Sends what has not been sent, and takes no more spans. It waits for the collector, as long as `limit`.
@@ -82,7 +82,7 @@ impl Tracer {
     }
 }
 
-impl Trace {
+impl RequestSpan {
     /// Makes the span of a request that has ended; the id of its trace.
     pub fn end(&self, ended: &Ended<'_>) -> String {
         let Tracer { tracer, model, .. } = &self.tracer;

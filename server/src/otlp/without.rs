@@ -12,7 +12,7 @@ pub struct Tracer(Infallible);
 
 /// There is none.
 #[derive(Debug)]
-pub struct Trace(Infallible);
+pub struct RequestSpan(Infallible);
 
 impl Tracer {
     /// Says that this build has no traces, where a collector is named.
@@ -30,7 +30,7 @@ impl Tracer {
     }
 
     /// Cannot be called.
-    pub fn begin(&self, _: &'static str, _: &HeaderMap) -> Option<Trace> {
+    pub fn begin(&self, _: &'static str, _: &HeaderMap) -> Option<RequestSpan> {
         match self.0 {}
     }
 
@@ -40,7 +40,7 @@ impl Tracer {
     }
 }
 
-impl Trace {
+impl RequestSpan {
     /// Cannot be called.
     pub fn end(&self, _: &Ended<'_>) -> String {
         match self.0 {}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// An item that has begun.
-pub struct Open {
+pub struct OpenItem {
     /// What it is.
     pub part: AnswerPart,
     /// Name of the item.
@@ -20,21 +20,21 @@ pub struct Open {
     pub is_custom: bool,
 }
 
-impl Open {
+impl OpenItem {
     /// An item that begins.
-    pub fn new(part: AnswerPart) -> Open {
+    pub fn new(part: AnswerPart) -> OpenItem {
         let (prefix, call) = match &part {
             AnswerPart::Reasoning => ("rs_", String::new()),
             AnswerPart::Preamble | AnswerPart::Answer => ("msg_", String::new()),
             AnswerPart::Call { .. } => ("fc_", ids::new("call_")),
         };
-        Open { part, id: ids::new(prefix), call, text: String::new(), is_custom: false }
+        OpenItem { part, id: ids::new(prefix), call, text: String::new(), is_custom: false }
     }
 
     /// A call of the custom tool of a name that begins.
-    pub fn custom(name: String) -> Open {
-        let open = Open::new(AnswerPart::Call { name, is_builtin: false });
-        Open { id: ids::new("ctc_"), is_custom: true, ..open }
+    pub fn custom(name: String) -> OpenItem {
+        let open = OpenItem::new(AnswerPart::Call { name, is_builtin: false });
+        OpenItem { id: ids::new("ctc_"), is_custom: true, ..open }
     }
 
     /// The content of the item; `None` for a call, which has none.

@@ -1,22 +1,22 @@
 //! A request to `/v1/responses`.
 
 use super::calls;
-use super::store::Generated;
+use super::store::GeneratedIds;
 use super::tools::Declared;
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::caller::Caller;
 use crate::chat::messages;
 use crate::chat::request::class;
 use crate::chat::tools::tool_choice;
-use crate::chat::turn::{Ask, tokenizer};
+use crate::chat::turn::{TurnRequest, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::form::{Own, Wanted};
+use crate::form::{AnswerExtras, AnswerForm};
 use crate::ids;
 use crate::limits;
 use crate::sampling;
 use crate::scope::salt;
-use crate::state::State;
+use crate::state::ServerState;
 use kernmill_chat::{AnswerPart, Conversation, Effort, Item};
 use kernmill_runtime::SamplerParams;
 use kernmill_serve::Class;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// A request that was read.
 pub struct ResponsesRequest {
     /// What is asked of the model.
-    pub ask: Ask,
+    pub ask: TurnRequest,
     /// Fields that the response repeats.
     pub echo: Map<String, Value>,
     /// Items that the request brought along, each with an id.
@@ -34,7 +34,7 @@ pub struct ResponsesRequest {
     /// What was said so far, without the instructions of this request.
     pub said: Vec<Item>,
     /// Ids of what the model said of it, as far as they are known.
-    pub generated: Generated,
+    pub generated: GeneratedIds,
     /// Functions in namespaces by the names that the model is told: their namespaces and names.
     pub spaces: BTreeMap<String, [String; 2]>,
     /// Whether the answer comes in pieces.
@@ -63,21 +63,21 @@ impl ResponsesRequest {
     ///
     /// # Errors
     /// When the body is no JSON, a field is wrong, or the previous response is not there.
-    pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ResponsesRequest, ApiError> {
+    pub fn read(state: &ServerState, caller: &Caller, body: &[u8]) -> Result<ResponsesRequest, ApiError> {
         let scope = state.scope(caller);
         let mut fields = Fields::of_body(body)?;
         let (model, adapters) = scope.model(&mut fields)?;
         refuse(&mut fields)?;
         let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
         let previous = fields.text("previous_response_id")?;
-        let mut generated = Generated::new();
+        let mut generated = GeneratedIds::new();
         if let Some(id) = &previous {
             let stored = state.responses.get(caller.tenant, id);
             let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
             conversation.items.extend(stored.items.iter().cloned());
             generated.extend(stored.generated.iter().cloned());
         }
-        let (input, sealed) = Reading { state, caller }.items(&mut fields, &mut conversation)?;
+        let (input, sealed) = ItemReader { state, caller }.items(&mut fields, &mut conversation)?;
         generated.extend(sealed);
         let said = conversation.items.clone();
         let instructions = fields.text("instructions")?;
@@ -88,7 +88,7 @@ impl ResponsesRequest {
         conversation.tools = tools;
         let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
         let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
-        let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
+        let AnswerExtras { mut wanted, drafts } = AnswerExtras::take(&scope, &mut fields)?;
         let text = text(&mut fields, &mut wanted)?;
         sampling::refuse(&mut fields)?;
         conversation.format = wanted.schema;
@@ -128,7 +128,7 @@ impl ResponsesRequest {
         let seals = includes_seals(&mut fields)?;
         let known =
             known(scope.facts, &conversation, &generated, instructions.is_some_and(|text| !text.is_empty()))?;
-        let ask = Ask {
+        let ask = TurnRequest {
             known,
             customs,
             choice,
@@ -207,9 +207,9 @@ fn includes_seals(fields: &mut Fields) -> Result<bool, ApiError> {
 /// Ids of messages that the model generated, by the place of their item, as far as the items behind the
 /// reasoning are still those.
 fn known(
-    facts: &Facts,
+    facts: &BackendInfo,
     conversation: &Conversation,
-    generated: &Generated,
+    generated: &GeneratedIds,
     is_instructed: bool,
 ) -> Result<BTreeMap<usize, Vec<u32>>, ApiError> {
     let mut known = BTreeMap::new();
@@ -244,17 +244,17 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// What items are read with.
-struct Reading<'a> {
-    state: &'a State,
+struct ItemReader<'a> {
+    state: &'a ServerState,
     caller: &'a Caller,
 }
 
 /// Items as they are shown, and the places of reasoning whose ids came along.
-type Read = (Vec<Value>, Generated);
+type ReadItems = (Vec<Value>, GeneratedIds);
 
-impl Reading<'_> {
+impl ItemReader<'_> {
     /// Appends the items of `input` to a conversation, and gives them as they are shown.
-    fn items(&self, fields: &mut Fields, conversation: &mut Conversation) -> Result<Read, ApiError> {
+    fn items(&self, fields: &mut Fields, conversation: &mut Conversation) -> Result<ReadItems, ApiError> {
         let list = match fields.take("input") {
             None => return Err(fields.missing("input")),
             Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
@@ -424,7 +424,7 @@ fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
 }
 
 /// Reads the form that the answer shall have, and gives it as it is shown.
-fn text(fields: &mut Fields, wanted: &mut Wanted) -> Result<Value, ApiError> {
+fn text(fields: &mut Fields, wanted: &mut AnswerForm) -> Result<Value, ApiError> {
     let mut shown = json!({ "format": { "type": "text" }, "verbosity": "medium" });
     let Some(mut text) = fields.object("text")? else { return Ok(shown) };
     // No other length than this one can be asked for.
