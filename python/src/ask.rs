@@ -1,7 +1,7 @@
 //! From what Python asks for to a request of the scheduler.
 
 use crate::error::Failure;
-use crate::model::Facts;
+use crate::model::ModelInfo;
 use kernmill_chat::{AnswerPart, Conversation, Event, Format, Turn, TurnOptions};
 use kernmill_constrain::Rule;
 use kernmill_runtime::AdapterUse;
@@ -39,7 +39,7 @@ pub struct Params {
 }
 
 /// Where the request stands among others.
-pub struct Place {
+pub struct RequestPlacement {
     /// Weighted adapters of all tokens.
     pub adapters: Vec<AdapterUse>,
     /// Whether somebody looks on.
@@ -51,14 +51,14 @@ pub struct Place {
 /// A conversation's answer in the making.
 pub struct Reading {
     turn: Turn,
-    facts: Arc<Facts>,
+    facts: Arc<ModelInfo>,
     /// Tokens that have come.
     count: usize,
 }
 
 impl Reading {
     /// The answer to a turn that begins.
-    pub fn new(turn: Turn, facts: Arc<Facts>) -> Reading {
+    pub fn new(turn: Turn, facts: Arc<ModelInfo>) -> Reading {
         Reading { turn, facts, count: 0 }
     }
 
@@ -100,7 +100,12 @@ impl Reading {
 ///
 /// # Errors
 /// When a parameter is wrong.
-pub fn request(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Result<Request, Failure> {
+pub fn request(
+    facts: &ModelInfo,
+    prompt: Vec<u32>,
+    params: &Params,
+    place: RequestPlacement,
+) -> Result<Request, Failure> {
     let rule = form(params)?;
     let request = base(facts, prompt, params, place)?;
     let ends = if params.ignore_eos { Vec::new() } else { facts.end_tokens.clone() };
@@ -114,10 +119,10 @@ pub fn request(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -
 /// # Errors
 /// When a parameter is wrong, or the model's format refuses the conversation.
 pub fn answer(
-    facts: &Facts,
+    facts: &ModelInfo,
     conversation: &str,
     params: &Params,
-    place: Place,
+    place: RequestPlacement,
 ) -> Result<(Request, Turn), Failure> {
     let conversation = conversation_of(conversation)?;
     let (tokenizer, format) = (facts.tokenizer()?, facts.format()?);
@@ -142,7 +147,7 @@ pub fn answer(
 ///
 /// # Errors
 /// When the model's format refuses the conversation.
-pub fn prompt_of(facts: &Facts, conversation: &str) -> Result<Vec<u32>, Failure> {
+pub fn prompt_of(facts: &ModelInfo, conversation: &str) -> Result<Vec<u32>, Failure> {
     let conversation = conversation_of(conversation)?;
     facts.format()?.prompt(facts.tokenizer()?, &conversation, &BTreeMap::new()).map_err(Failure::input)
 }
@@ -152,7 +157,12 @@ fn conversation_of(json: &str) -> Result<Conversation, Failure> {
 }
 
 /// What both kinds of requests have.
-fn base(facts: &Facts, prompt: Vec<u32>, params: &Params, place: Place) -> Result<Request, Failure> {
+fn base(
+    facts: &ModelInfo,
+    prompt: Vec<u32>,
+    params: &Params,
+    place: RequestPlacement,
+) -> Result<Request, Failure> {
     let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
     if room == 0 && !prompt.is_empty() {
         let (length, context) = (prompt.len(), facts.context);

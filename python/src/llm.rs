@@ -1,11 +1,11 @@
 //! The engine as Python holds it.
 
-use crate::ask::{self, Params, Place};
+use crate::ask::{self, Params, RequestPlacement};
 use crate::error::Failure;
 use crate::figures;
 use crate::logits::logits;
 use crate::mailbox::{Mailbox, Sender as Mail};
-use crate::model::{Facts, Loading, load};
+use crate::model::{Loading, ModelInfo, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
 use kernmill_runtime::{AdapterUse, Tenant};
@@ -26,7 +26,7 @@ const GONE: &str = "the engine has ended";
 pub struct Engine {
     /// The engine, which a child of a fork leaves alone: it has no threads.
     thread: ManuallyDrop<ServingThread>,
-    facts: Arc<Facts>,
+    facts: Arc<ModelInfo>,
     /// The process that the thread is in.
     process: u32,
     next: AtomicU64,
@@ -195,7 +195,7 @@ impl Engine {
         bell: Option<&Bound<'_, PyBell>>,
     ) -> PyResult<Request> {
         self.check()?;
-        let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
+        let place = RequestPlacement { adapters: uses(adapters), is_interactive: interactive, priority };
         let request = py.detach(|| ask::request(&self.facts, prompt, &params, place))?;
         Ok(self.submitted(request, None, bell.map(Bound::get)))
     }
@@ -214,7 +214,7 @@ impl Engine {
         bell: Option<&Bound<'_, PyBell>>,
     ) -> PyResult<Request> {
         self.check()?;
-        let place = Place { adapters: uses(adapters), is_interactive: interactive, priority };
+        let place = RequestPlacement { adapters: uses(adapters), is_interactive: interactive, priority };
         let (request, turn) = py.detach(|| ask::answer(&self.facts, conversation, &params, place))?;
         let reading = ask::Reading::new(turn, self.facts.clone());
         Ok(self.submitted(request, Some(reading), bell.map(Bound::get)))

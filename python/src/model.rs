@@ -42,7 +42,7 @@ pub struct Loading {
 }
 
 /// What does not change while a model is loaded.
-pub struct Facts {
+pub struct ModelInfo {
     /// The model's own name.
     pub name: String,
     /// Most tokens of a text with its prompt.
@@ -63,7 +63,7 @@ pub struct Facts {
     lexicon: OnceLock<Lexicon>,
 }
 
-impl Facts {
+impl ModelInfo {
     /// The model's tokenizer.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Facts {
     /// The model's form of conversations.
     ///
     /// # Errors
-    /// As [`Facts::tokenizer`].
+    /// As [`ModelInfo::tokenizer`].
     pub fn format(&self) -> Result<&Format, Failure> {
         self.tokenizer()?;
         self.format
@@ -174,7 +174,7 @@ pub fn check_threads(threads: Option<usize>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When a file is wrong, memory is short, this CPU cannot run the model, or an option is out of its range.
-pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
+pub fn load(asked: Loading) -> Result<(Serving, ModelInfo), Failure> {
     check_threads(asked.threads)?;
     if !(1..=256).contains(&asked.max_sequences) {
         let found = asked.max_sequences;
@@ -227,7 +227,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
     };
     let (level, weight_bytes) = (loaded.image.program().level.name(), loaded.image.program().weight_bytes);
     let info = loaded.engine.model();
-    let facts = Facts {
+    let facts = ModelInfo {
         name: info.name.clone(),
         context,
         vocab: info.vocab,
