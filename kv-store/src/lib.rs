@@ -2,15 +2,17 @@
 //!
 //! A [`Store`] keeps blocks of up to 16 tokens in the segment files of a directory and gives them back by
 //! their keys. It knows neither engine nor model: keys, layouts and payloads are bytes that its caller makes.
-//! Every byte that comes back is checked; what is damaged is a miss and an [`StoreEvent`] for the log, never a
-//! wrong byte. A [`Session`] is a sequence of tokens with the keys of its blocks in one file, which may hold
-//! the blocks too.
+//! Every byte that comes back is checked; what is damaged is a miss and a [`StoreEvent`] for the log, never
+//! a wrong byte. A [`Session`] is a sequence of tokens with the keys of its blocks in one file, which may
+//! hold the blocks too.
 //!
 //! `docs/dev/kv-store.md` has the formats to the byte and says why a kill or a power cut does no harm.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use kernmill_kv_store::{Block, BlockId, StoreKey, PayloadLayout, StoreOptions, LayerPart, Store, BlockTokens};
+//! use kernmill_kv_store::{
+//!     Block, BlockId, BlockTokens, LayerPart, PayloadLayout, Store, StoreKey, StoreOptions,
+//! };
 //! # let base = std::env::temp_dir().join(format!("kernmill-kv-store-doc-{}", std::process::id()));
 //! # std::fs::create_dir(&base)?;
 //! # let dir = base.join("store");

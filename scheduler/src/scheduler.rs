@@ -109,8 +109,9 @@ impl Scheduler {
     }
 
     /// The next step. What it says is to be done in the order of its fields, and what the entries did to be
-    /// reported before the next plan; with [`SchedulerConfig::steps_in_flight`], before so many further plans. Of what
-    /// is not reported by then, the latest step has not run. A plan leaves alone what is on its way.
+    /// reported before the next plan; with [`SchedulerConfig::steps_in_flight`], before so many further
+    /// plans. Of what is not reported by then, the latest step has not run. A plan leaves alone what is on
+    /// its way.
     pub fn plan(&mut self, now: Duration, memory: &dyn Memory) -> PlannedStep {
         let now = self.state.at(now);
         self.settle();

@@ -2,6 +2,7 @@
 
 mod circles;
 mod comments;
+mod names;
 mod size;
 mod surface;
 mod texts;

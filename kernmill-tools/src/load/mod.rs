@@ -1,7 +1,8 @@
 //! Load on an engine as a server gets it: many requests, at times that nobody knows before.
 //!
-//! A load is made before it runs ([`Mix`], [`LoadTrace`], [`Load`]): the same seed gives the same one. [`drive`]
-//! puts it on a [`LoadTarget`] and notes what happens when. [`LoadReport`] makes figures of that, and a picture.
+//! A load is made before it runs ([`Mix`], [`LoadTrace`], [`Load`]): the same seed gives the same one.
+//! [`drive`] puts it on a [`LoadTarget`] and notes what happens when. [`LoadReport`] makes figures of that,
+//! and a picture.
 
 mod conversation;
 mod drive;

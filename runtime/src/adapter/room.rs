@@ -42,8 +42,8 @@ impl AdapterBudget {
         self.state().check(what, needed, (0, 0))
     }
 
-    /// Error as of [`AdapterBudget::check`], for something that has a reservation of this room already, if `own` is
-    /// one.
+    /// Error as of [`AdapterBudget::check`], for something that has a reservation of this room already, if
+    /// `own` is one.
     pub(super) fn check_reserved(
         &self,
         what: &str,

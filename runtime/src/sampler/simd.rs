@@ -205,8 +205,8 @@ impl Sums {
 
 pass! {
     /// Fills in the sum of those weights of every block that may be drawn, and adds up all blocks. Where
-    /// [`WantedWeights::all`] is asked for, the weights are kept in `list` for [`weigh_before`], but for blocks in
-    /// which all of them are 0.
+    /// [`WantedWeights::all`] is asked for, the weights are kept in `list` for [`weigh_before`], but for
+    /// blocks in which all of them are 0.
     weigh = weigh_body(
         row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, maxima: &[f32], list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
     ) -> Sums

@@ -130,7 +130,8 @@ fn lower_victim(state: &SchedulerState, sheet: &Sheet<'_>, number: u64, victims:
 }
 
 /// The newest request of the tenant that is most ahead of its share, if that is far enough ahead of the
-/// tenant of `number`: see [`Request::lag`](crate::request::ScheduledRequest::lag). A plan takes one place so.
+/// tenant of `number`: see [`lag`](crate::request::ScheduledRequest::lag). A plan takes one place
+/// so.
 fn share_victim(state: &SchedulerState, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
     let request = &state.requests[&number];
     if request.is_front || sheet.step.preempted.iter().any(|one| one.reason == PreemptReason::Share) {
