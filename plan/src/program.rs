@@ -33,7 +33,7 @@ pub struct Program {
 pub struct ModelInfo {
     /// Model name from the spec.
     pub name: String,
-    /// Preset the plan was made with: `exact`, `faithful`, `fast`.
+    /// Preset the plan was made with: `exact`, `faithful`, `bf16`, `fast`.
     pub preset: String,
     /// Vocabulary size: token ids are below it, a row of logits has it.
     pub vocab: u32,

@@ -1,6 +1,7 @@
 //! Documents that cannot rot: their paths exist, their commands work, and what they claim of the workspace
 //! holds.
 
+mod code_map;
 mod commands;
 mod commit;
 mod dependencies;
