@@ -136,7 +136,7 @@ fn named_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What a `tokenizer_config.json`, or a file with some of its keys, says of conversations.
+/// The keys of a `tokenizer_config.json`, or of a file like it, that concern conversations.
 #[derive(Default)]
 struct TokenizerConfig {
     templates: Vec<ChatTemplate>,
@@ -168,7 +168,7 @@ fn read_ids(path: &Path) -> Result<Vec<(&'static str, u32)>> {
     let Some(bytes) = read_json(path, limit::CONFIG_BYTES)? else { return Ok(Vec::new()) };
     let config: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|error| CheckpointError::corrupt(path, error.to_string()))?;
-    // What is no id names no token.
+    // A value that is no id names no token.
     let first = |key| end_tokens::ids(config.get(key)?, key).ok()?.first().copied();
     Ok(IDS.into_iter().filter_map(|(name, key)| Some((name, first(key)?))).collect())
 }
@@ -256,7 +256,7 @@ impl<'de> Visitor<'de> for ConfigVisitor {
                     }
                 }
                 name if name.ends_with("_token") => match map.next_value::<Option<SpecialToken>>()? {
-                    // The file says that there is none.
+                    // The file states that it has no such token.
                     None => config.tokens.extend([(key, TokenName::Text(String::new()))]),
                     Some(token) => {
                         config.tokens.extend(token.text().map(|text| (key, TokenName::Text(text))));

@@ -37,7 +37,7 @@ impl Encoding {
     /// arithmetic.
     ///
     /// # Panics
-    /// If `dtype` is none of bf16, f16 and f32.
+    /// If `dtype` is not bf16, f16 or f32.
     pub fn decode(self, dtype: Dtype, bytes: &[u8], out: &mut Vec<f32>) {
         match self {
             Encoding::Plain => widen(dtype, bytes, out),

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What to do about a checkpoint that lost bytes while it was mapped.
+/// Advice about a checkpoint that lost bytes while it was mapped.
 const ADVICE: &str = "nothing was written; start again when the checkpoint is whole and nothing writes to it";
 
 /// A file's contents; a copy of a mapping is the mapping.

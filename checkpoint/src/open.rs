@@ -35,7 +35,7 @@ impl Checkpoint {
     /// all that its index names.
     ///
     /// # Errors
-    /// If there is none, or a file of it is missing, corrupt or truncated.
+    /// If there is no checkpoint, or a file of it is missing, corrupt or truncated.
     pub fn open(path: &Path) -> Result<Checkpoint> {
         if path.is_dir() {
             let (single, index) = (path.join(SINGLE_FILE), path.join(INDEX_FILE));

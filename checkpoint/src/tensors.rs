@@ -147,8 +147,8 @@ impl Checkpoint {
         }
     }
 
-    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if they are in
-    /// memory or there are none.
+    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if the tensor is in
+    /// memory or the range is empty.
     fn mapped(&self, name: &str, range: Range<usize>) -> Option<(&Mmap, Range<usize>)> {
         let entry = self.tensors.get(name)?;
         let start = entry.range.start + range.start.min(entry.range.len());

@@ -1,6 +1,6 @@
-//! What a model's files say of its texts: its tokenizer, and the tokens that end them. Nothing is read before
-//! it is asked for, so that commands on token ids work beside a tokenizer that is broken or of a kind that is
-//! not supported.
+//! Text-related files of a model: its tokenizer, and the tokens that end them. Nothing is read before it is
+//! asked for, so that commands on token ids work beside a tokenizer that is broken or of a kind that is not
+//! supported.
 
 use crate::chat_files;
 use crate::end_tokens::{self, NAMES};
@@ -109,7 +109,7 @@ impl TokenizerFiles {
         }
     }
 
-    /// What a user should know about the tokenizer before its texts are trusted.
+    /// A note for the user before the tokenizer's texts are trusted.
     pub fn note(&self) -> Option<String> {
         match self {
             TokenizerFiles::Gguf(gguf) => gguf.tokenizer_note().ok()?,
@@ -187,7 +187,7 @@ fn named(json: &[u8]) -> Vec<u32> {
     added.map(|token| token.id).chain(file.model.vocab.0).collect()
 }
 
-/// What matters of a `tokenizer.json`.
+/// The parts of a `tokenizer.json` that are read here.
 #[derive(serde::Deserialize)]
 struct TokenizerJson {
     #[serde(default)]

@@ -7,7 +7,7 @@ use kernmill_plan::program::{CodeBlob, Program, Symbol, TokenClass};
 use serde::Serialize;
 use std::fmt::{Display, Formatter};
 
-/// What was generated for one target, by its hashes. The same input gives the same ones, on any machine.
+/// Hashes of the code that was generated for one target. The same input gives the same ones, on any machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fingerprint {
     /// Model, from the spec.

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 /// Schema of a description; the number grows when a field goes or changes its meaning.
 pub const SCHEMA: &str = "kernmill.cpu/2";
 
-/// What writes a description, for messages.
+/// The command that writes a description, for messages.
 const WRITER: &str = "`kernmill cpu --measure --json`";
 
 /// Threads that a machine may be measured with, and so the most entries.
@@ -54,11 +54,11 @@ pub struct Description {
     pub core_cache: u64,
     /// Bytes of the last level of cache; 0 where the system does not say.
     pub last_level_cache: u64,
-    /// What numbers of threads reach, ascending; the first is one thread.
+    /// The speeds of numbers of threads, ascending; the first is one thread.
     pub measured: Vec<ReachedSpeeds>,
 }
 
-/// What a number of threads reaches.
+/// The speeds that a number of threads reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReachedSpeeds {
     /// Threads.
@@ -84,7 +84,7 @@ impl Description {
     /// Reads a description.
     ///
     /// # Errors
-    /// When the text is none, of another version, or a field is missing or out of bounds.
+    /// When the text is no description, has another version, or a field is missing or out of bounds.
     pub fn parse(text: &str) -> Result<Description> {
         if text.len() as u64 > limit::MACHINE_BYTES {
             return bad(format!("it has {} bytes, expected at most {}", text.len(), limit::MACHINE_BYTES));
@@ -135,7 +135,7 @@ impl Description {
         Level::ALL.into_iter().rfind(runs).unwrap_or(Level::V3)
     }
 
-    /// What the most threads reach that were measured: they are the workers.
+    /// The speeds of the most threads that were measured: they are the workers.
     pub fn workers(&self) -> ReachedSpeeds {
         self.measured[self.measured.len() - 1]
     }
@@ -218,12 +218,12 @@ fn bad<T>(what: String) -> Result<T> {
 /// Fields of an object in a description.
 struct DescriptionFields<'a> {
     value: &'a Value,
-    /// What their names have before them in messages.
+    /// The prefix of their names in messages.
     place: String,
 }
 
 impl<'a> DescriptionFields<'a> {
-    /// What a field must be was not found there.
+    /// The error for a field that is not what it must be.
     fn wrong<T>(&self, name: &str, expected: &str) -> Result<T> {
         let place = &self.place;
         match self.value.get(name) {
@@ -327,7 +327,7 @@ mod tests {
         value["amx"]["permitted"] = json!(true);
         assert_eq!(level(&value, Preset::Bf16), Level::Amx);
         assert_eq!(level(&value, Preset::Faithful), Level::V4Vnni);
-        // What was measured tells whether prompts in vectors have to give way.
+        // The measured speeds decide whether prompts in vectors have to give way.
         for (bf16, int8, best) in [(0.5, 0.7, Level::Amx), (1.2, 0.5, Level::Amx), (0.6, 0.7, Level::V4Vnni)]
         {
             value["amx"]["tile_shares"] = json!({ "bf16": bf16, "int8": int8 });

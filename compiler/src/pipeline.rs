@@ -20,7 +20,7 @@ use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use std::time::{Duration, Instant};
 
-/// What to compile for.
+/// The target and settings of a compilation.
 #[derive(Clone, Debug)]
 pub struct CompilerOptions {
     /// Quantisation.
@@ -41,7 +41,7 @@ pub struct CompilerOptions {
     pub adapters: bool,
     /// Whether to fuse; off is for tests and for finding out what fusion brings.
     pub fuse: bool,
-    /// What is fused, if anything is.
+    /// The fused ops.
     pub fused: FusedSet,
     /// Keep the Cranelift IR for `--emit clif`.
     pub keep_clif: bool,
@@ -77,7 +77,7 @@ impl CompilerOptions {
 pub struct Compiled {
     /// The quantised graph, grouped.
     pub fused: FusedGraph,
-    /// What fusion did not do, and why.
+    /// The fusions that were not done, and the reasons.
     pub report: fuse::FusionReport,
     /// The cost model that picked kernels and micro-kernels.
     pub model: CostModel,

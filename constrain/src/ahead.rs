@@ -1,4 +1,4 @@
-//! What must come next in a text.
+//! Tokens that must come next in a text.
 //!
 //! The parser's own way there walks to the end of what is forced, however far that is. Here a walk ends after
 //! [`FORCED_BYTES`], and its work counts as that of a mask does.
@@ -10,7 +10,7 @@ use llguidance::earley::{BiasComputer, ParserRecognizer};
 use llguidance::toktrie::{Recognizer, SimpleVob, TokEnv, TokTrie, TokenId};
 use std::sync::Mutex;
 
-/// What must come next.
+/// The text that must come next.
 #[derive(Default)]
 pub(crate) struct ForcedTokens {
     /// Tokens that must come.
@@ -28,7 +28,7 @@ struct Walked {
     is_before_special: bool,
 }
 
-/// What must come next in a text that ends with the token `last`.
+/// The text that must come next behind the token `last`.
 pub(crate) fn forced(parser: &mut TokenParser, last: Option<TokenId>) -> ForcedTokens {
     if parser.is_accepting() {
         return ForcedTokens::default();
@@ -44,7 +44,7 @@ pub(crate) fn forced(parser: &mut TokenParser, last: Option<TokenId>) -> ForcedT
     }
     let env = parser.token_env.clone();
     let (mut ids, fixed) = spelled(&env, &bytes, last);
-    // What follows may be spelled together with the last tokens: the model chooses.
+    // Later text may be spelled together with the last tokens: the model chooses.
     let open = within_limits(parser, |text| {
         let is_there = bytes.iter().all(|byte| text.try_push_byte(*byte));
         let mut above = Above { text, bytes: 0 };

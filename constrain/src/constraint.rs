@@ -8,7 +8,7 @@ use crate::rule::Rule;
 use std::fmt;
 use std::sync::Arc;
 
-/// What may come next in one text.
+/// The tokens that may come next in one text.
 #[derive(Clone)]
 pub struct Constraint {
     parser: TokenMatcher,
@@ -49,7 +49,7 @@ impl Constraint {
             is_exact: lexicon.is_exact,
             forced: None,
         };
-        // What can never be begun is found here.
+        // A constraint that can never be begun is found here.
         match constraint.mask() {
             Err(Error::Stuck(reason)) => {
                 Err(Error::Rule { what: format!("{} cannot be followed", rule.name()), reason })

@@ -152,7 +152,7 @@ fn try_first_bytes(factory: &ParserFactory, mut lexemes: LexerSpec, watch: &Watc
     lexemes.add_extra_lexemes(&factory.extra_lexemes());
     let mut limits = factory.limits().clone();
     let mut lexer = lexemes.to_regex_vec(&mut limits).map_err(reason)?;
-    // What is left.
+    // The rest of the fuel.
     lexer.set_fuel(limits.initial_lexer_fuel);
     lexer.set_max_states(limits.max_lexer_states);
     let first = lexer.initial_state(&lexemes.all_lexemes());

@@ -67,7 +67,7 @@ pub fn regular(grammar: &str) -> Result<String, Error> {
     expression.map_err(|reason| Error::Rule { what: "the grammar".to_owned(), reason })
 }
 
-/// What a rule says, in alternatives of sequences.
+/// A rule's contents, in alternatives of sequences.
 type Alternatives = Vec<Vec<RepeatedTerm>>;
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ enum What {
 #[derive(Debug, Default)]
 struct Grammar {
     rules: HashMap<String, Alternatives>,
-    /// What may stand between the terminals of rules.
+    /// The rules that may stand between the terminals of others.
     ignored: Vec<Alternatives>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum GrammarWord {
 /// The words of a grammar, without comments.
 ///
 /// # Errors
-/// When a string or an expression has no end, or a character is none of the syntax.
+/// When a string or an expression has no end, or a character is not of the syntax.
 pub(crate) fn tokens(grammar: &str) -> Result<Vec<GrammarWord>, String> {
     let mut chars = grammar.chars().peekable();
     let mut tokens = Vec::new();

@@ -94,7 +94,7 @@ fn blocks() -> impl Iterator<Item = &'static MappingList> {
     std::iter::successors(Some(&FIRST), |block| block.next())
 }
 
-/// What handled the signal before; none if the handler could not be installed.
+/// The handler that the signal had before; `None` if this one could not be installed.
 static BEFORE: OnceLock<Option<libc::sigaction>> = OnceLock::new();
 
 /// Guards a mapping as long as it lives, once [`crate::signals::install`] was called.
@@ -182,7 +182,7 @@ fn message_at(address: usize, to: &mut [u8; MESSAGE_BYTES]) -> Option<usize> {
         }
         let length = slot.message_len.load(Ordering::Relaxed).min(MESSAGE_BYTES);
         to.iter_mut().zip(&slot.message).for_each(|(to, byte)| *to = byte.load(Ordering::Relaxed));
-        // What was read above is of one user if that is still the slot's.
+        // The values read above belong to one user if the slot still has that user.
         fence(Ordering::Acquire);
         if slot.state.load(Ordering::Relaxed) == state {
             return Some(length);

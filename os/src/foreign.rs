@@ -158,7 +158,7 @@ pub fn run<T: Send + 'static>(
     }
 }
 
-/// What a panic said, on one line.
+/// The message of a panic, on one line.
 fn message(panic: Box<dyn Any + Send>) -> String {
     let text = match panic.downcast::<String>() {
         Ok(text) => *text,

@@ -112,7 +112,7 @@ impl TensorType {
         (cols / self.elements).checked_mul(self.bytes).filter(|_| cols.is_multiple_of(self.elements))
     }
 
-    /// What elements are read as.
+    /// The type that the elements are read as.
     pub(crate) fn dtype(&self) -> Dtype {
         match self.stored {
             ElementDecoding::Plain(dtype) => dtype,

@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path, file: &[u8]) -> Result<(GgufMetadata, Vec<GgufTe
     Ok((metadata, tensors))
 }
 
-/// What a file is that is no GGUF file.
+/// The kind of a file that is no GGUF file.
 fn other_kind(file: &[u8]) -> &'static str {
     if OLDER.iter().any(|magic| file.starts_with(*magic)) {
         return "it is of a format before GGUF (GGML): take a GGUF file of the model";

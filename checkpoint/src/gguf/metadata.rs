@@ -50,7 +50,7 @@ impl Gguf {
         }
     }
 
-    /// What all elements of an array are.
+    /// The value that all elements of an array share.
     fn equal_wholes(&self, key: &str) -> Result<Option<u64>> {
         let numbers = self.wholes(key)?.unwrap_or_default();
         let Some(&first) = numbers.first() else { return Ok(None) };
@@ -156,7 +156,7 @@ impl Gguf {
         self.wrong(key, value, "an array of whole numbers")
     }
 
-    /// A token's id; `None` also for a negative or huge number, by which writers say that there is none.
+    /// A token's id; `None` also for a negative or huge number, which writers use for a missing token.
     pub fn token_id(&self, key: &str) -> Result<Option<u32>> {
         match self.metadata.values.get(key) {
             Some(MetadataValue::Signed(..0) | MetadataValue::Unsigned(0x8000_0000..)) => Ok(None),

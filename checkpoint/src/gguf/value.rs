@@ -1,4 +1,4 @@
-//! What a GGUF file describes: values by key, and tensors.
+//! The contents of a GGUF file: values by key, and tensors.
 
 use crate::blocks::TensorType;
 use std::collections::BTreeMap;

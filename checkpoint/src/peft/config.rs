@@ -123,7 +123,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
     }
 }
 
-/// What helps with an adapter that MLX wrote.
+/// Advice for an adapter that MLX wrote.
 pub(super) const OF_MLX: &str = "an MLX adapter, whose matrices are the other way round: of adapters only PEFT's are read, expected the directory \
      that its save_pretrained wrote";
 
@@ -234,7 +234,7 @@ impl PeftConfig {
         Ok(first(&self.ranks, name)?.unwrap_or(self.rank))
     }
 
-    /// What B A x is multiplied with, for a matrix of `rank` that PEFT calls `name`.
+    /// The factor of B A x, for a matrix of `rank` that PEFT calls `name`.
     pub(super) fn scaling(&self, name: &str, rank: usize) -> Result<f32, String> {
         let alpha = first(&self.alphas, name)?.unwrap_or(self.alpha);
         let rank = rank as f64;
@@ -356,7 +356,7 @@ fn layers(
     Ok(Some(Layers { indices, patterns }))
 }
 
-/// What kernmill lacks for this adapter.
+/// The feature that this adapter needs and kernmill lacks.
 fn refusal(raw: &Raw) -> Option<String> {
     let on = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,

@@ -1,4 +1,4 @@
-//! What PEFT calls the matrices of a program's LoRA targets.
+//! PEFT's names of the matrices of a program's LoRA targets.
 
 use super::error::PeftError;
 use kernmill_plan::adapter::{Adapters, Published, published};

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Bytes that all compiled patterns of a config may take together.
 const MAX_BYTES_OF_ALL: usize = 4 << 20;
 
-/// What a pattern of a config may take, so that all of them together stay within bounds.
+/// The budget that all patterns of a config share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternShare {
     bytes: usize,
@@ -108,7 +108,7 @@ impl NamePattern {
     }
 }
 
-/// What `re.match(rf"(.*\.)?({text})$", name)` says when `text` is plain.
+/// The answer of `re.match(rf"(.*\.)?({text})$", name)` when `text` is plain.
 fn ends_in(name: &str, text: &str) -> bool {
     let before_end = text.chars().count().checked_sub(1);
     let start = match before_end {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn keys_of_patterns_match_as_in_peft() {
-        // What Python 3.11 says of re.match(rf"(.*\.)?({key})$", Q).
+        // The answers of Python 3.11 for re.match(rf"(.*\.)?({key})$", Q).
         for (key, expected) in [
             ("q_proj", true),
             ("proj", false),

@@ -14,7 +14,7 @@ use kernmill_plan::limit;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What stands before the names of a base model's modules.
+/// The prefix of the names of a base model's modules.
 const PREFIX: &str = "base_model.model.";
 
 /// An adapter as PEFT saved it, checked against the LoRA targets of a program. Its tensors are still in the
@@ -25,7 +25,7 @@ pub struct PeftAdapter {
     pub file: TensorFile,
     /// The matrices that the adapter changes.
     pub parts: Vec<PeftPart>,
-    /// What the user should know about the adapter, though it can be used.
+    /// Notes for the user about an adapter that can be used.
     pub notes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct PeftPart {
     pub target: PeftTarget,
     /// Columns of B and rows of A.
     pub rank: usize,
-    /// What B A x is multiplied with.
+    /// The factor of B A x.
     pub scaling: f32,
     /// A, `[rank][inputs]`.
     pub a: TensorEntry,
@@ -196,7 +196,7 @@ impl AdapterReader<'_> {
         Err(PeftError::malformed(self.file.path(), what))
     }
 
-    /// What the file has for a dense matrix.
+    /// The file's tensors for a dense matrix.
     fn dense(
         &self,
         target: PeftTarget,
@@ -236,8 +236,8 @@ impl AdapterReader<'_> {
         Ok(Some(PeftPart { target, rank, scaling, a, b, magnitude, swapped: false }))
     }
 
-    /// What the file has for the matrices of a module with experts. Their tensors' names do not say which is
-    /// which; their shapes do.
+    /// The file's tensors for the matrices of a module with experts. Only their shapes tell them apart, not
+    /// their names.
     fn experts(
         &self,
         targets: Vec<PeftTarget>,
@@ -382,7 +382,7 @@ impl AdapterReader<'_> {
     }
 }
 
-/// What of an adapter a tensor is.
+/// The role of a tensor in an adapter.
 #[derive(Clone, Copy)]
 enum TensorRole {
     A,

@@ -16,7 +16,7 @@ pub struct ExprFunction {
     pub params: Vec<String>,
     /// The expression; variable i is parameter i.
     pub body: Expr,
-    /// What it computes, in words.
+    /// The computation, in words.
     pub doc: String,
 }
 

@@ -12,7 +12,7 @@ pub struct ExprError {
     pub offset: usize,
     /// Bytes from there that are wrong; 0 where something is missing.
     pub len: usize,
-    /// What was expected.
+    /// The expected text.
     pub message: String,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     Callee::names(&[])
 }
 
-/// What can be called.
+/// Something that can be called.
 #[derive(Clone, Copy)]
 enum Callee<'a> {
     Unary(Unary),
@@ -115,7 +115,7 @@ impl ExprParser<'_> {
         self.error_over(0, expected)
     }
 
-    /// What is wrong are the next `len` bytes.
+    /// The error covers the next `len` bytes.
     fn error_over(&self, len: usize, expected: &str) -> ExprError {
         ExprError { offset: self.pos, len, message: format!("expected {expected}") }
     }

@@ -1,4 +1,4 @@
-//! What a fused-op spec adds to the language: functions of expressions, and ops that stand for nodes.
+//! Additions of a fused-op spec to the language: functions of expressions, and ops that stand for nodes.
 
 use super::rule::{MemberRole, PatternNode};
 use crate::expr::{self, ExprFunction};

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 const ANCHOR_STEPS: usize = 1 << 13;
 const RULE_STEPS: usize = 1 << 18;
 
-/// What fusion did not do, and why.
+/// The fusions that were not done, and the reasons.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FusionReport {
     /// Matches that were refused and those that nearly were matches.

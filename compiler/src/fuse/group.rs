@@ -5,7 +5,7 @@ use super::rule::{Hints, KernelTemplate};
 use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
 use std::collections::BTreeMap;
 
-/// What kind of kernel a group is.
+/// The kind of kernel that a group becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupKind {
     /// One node by itself.

@@ -6,7 +6,7 @@ use kernmill_plan::format::WeightFormat;
 /// A condition with the reason for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
-    /// What is checked.
+    /// The check.
     pub check: GuardCheck,
     /// Checked only when this optional capture is present.
     pub when: Option<String>,
@@ -14,7 +14,7 @@ pub struct Guard {
     pub why: String,
 }
 
-/// What a guard checks; captures by name, absent optional ones stand for their input.
+/// The condition of a guard; captures by name, absent optional ones stand for their input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GuardCheck {
     /// The value is read by this one node only (and is not the graph's output).
@@ -98,7 +98,7 @@ impl Quantity {
     }
 }
 
-/// What a row of a value stands for.
+/// The meaning of a row of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// A token.

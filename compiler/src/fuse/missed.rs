@@ -1,4 +1,4 @@
-//! What near misses would save, so that a reader sees first what matters.
+//! Possible savings of near misses, so that a reader sees the important ones first.
 
 use super::engine::FusionReport;
 use super::explain::{per_token, ranges, split_layer};

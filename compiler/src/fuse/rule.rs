@@ -13,7 +13,7 @@ pub struct FusionRule {
     pub name: String,
     /// One line on what the fused kernel does.
     pub doc: String,
-    /// What kind of kernel a match becomes.
+    /// The kind of kernel that a match becomes.
     pub template: KernelTemplate,
     /// The ops to match, any order; connected through [`PatternNode::inputs`].
     pub pattern: Vec<PatternNode>,
@@ -23,7 +23,7 @@ pub struct FusionRule {
     pub kv_write: Vec<String>,
     /// Conditions on a structural match.
     pub guards: Vec<Guard>,
-    /// What the author knows better than the cost model.
+    /// Hints of the author, who may know better than the cost model.
     pub hints: Hints,
 }
 
@@ -81,11 +81,11 @@ pub struct PatternNode {
     /// copies follow each other. A later one may be absent with all behind it; then nothing stands for its
     /// value.
     pub copy: usize,
-    /// What it is to the kernel.
+    /// The member's role in the kernel.
     pub part: MemberRole,
 }
 
-/// What a member is to the fused kernel.
+/// The role of a member in the fused kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemberRole {
     /// Prepares the roots' input.

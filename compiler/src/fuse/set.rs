@@ -161,7 +161,7 @@ impl FusedSet {
     /// The set without the spec of that name.
     ///
     /// # Errors
-    /// When there is none, with the name that it has now or one that is near.
+    /// When no spec has the name; the message gives the new name, or one that is near.
     pub fn without(mut self, name: &str) -> std::result::Result<FusedSet, String> {
         match self.specs.iter().position(|entry| entry.spec.name.value == name) {
             Some(index) => {
@@ -195,7 +195,7 @@ impl FusedSet {
         self.specs.iter().map(|entry| &*entry.spec)
     }
 
-    /// What the specs add to the spec language.
+    /// The specs' additions to the spec language.
     pub fn language(&self) -> Language {
         let mut language = Language::default();
         for spec in self.specs() {

@@ -11,12 +11,12 @@ pub struct FusedSpec {
     pub source: SpecText,
     /// Name of the spec, unique in a set.
     pub name: Spanned<String>,
-    /// What it is for.
+    /// The purpose of the spec, in words.
     pub doc: String,
     /// Place of the spec in the order; `None` is that of the spec it replaces, or else
     /// [`super::USER_PRIORITY`].
     pub place: Option<RuleOrder>,
-    /// What is fused, if anything is.
+    /// The rule of fusion, if the spec has one.
     pub rule: Option<FusionRule>,
     /// Functions that it adds to expressions.
     pub functions: Vec<ExprFunction>,

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// What is said of a name that is none of `what`.
+/// The message about a name that is not one of the known `what`.
 pub fn unknown(what: &str, found: &str) -> String {
     format!("unknown {what} `{found}`")
 }

@@ -100,7 +100,7 @@ impl<'g> Pass<'g> {
             }
     }
 
-    /// What rounds an input of a product is no part of the adapter's.
+    /// A rounding of a product's input is no part of the adapter's.
     fn unrounded(&self, value: ValueId) -> ValueId {
         match self.producer(value) {
             Some(Node { op: Op::QuantizeQ8 | Op::Bf16Cast, inputs, .. }) => inputs[0],

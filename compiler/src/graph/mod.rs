@@ -115,7 +115,7 @@ pub struct Value {
     pub ty: Type,
 }
 
-/// What a tensor is, which decides how it is stored.
+/// The kind of a tensor, which decides how it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Matrix `[n, k]`, packed in tiles.

@@ -74,12 +74,12 @@ pub enum Op {
     LoraShrink {
         /// Index into [`super::Graph::lora_targets`].
         lora_target: u32,
-        /// What the elements of A and B are rounded to: bf16, or f32.
+        /// The format that the elements of A and B are rounded to: bf16, or f32.
         format: WeightFormat,
     },
 }
 
-/// What a preset may do with the input of a matrix product.
+/// The roundings that a preset may apply to the input of a matrix product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activations {
     /// The preset rounds the input as it rounds all.

@@ -1,10 +1,10 @@
-//! What kernels read and write, by the graph's names.
+//! Operands of kernels, by the graph's names.
 
 use super::{TensorId, ValueId};
 use kernmill_kernels_gen::kernel::{Epilogue, Mat, RowOp};
 use kernmill_plan::kv::LayerKind;
 
-/// What an operand address stands for.
+/// The meaning of an operand address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperandRef {
     /// A weight.

@@ -15,7 +15,7 @@ use std::str::FromStr;
 pub struct ParseError {
     /// Line, counted from 1.
     pub line: usize,
-    /// What was expected.
+    /// The expected text.
     pub message: String,
 }
 

@@ -9,7 +9,7 @@ const MAX_WHOLE: u64 = 1 << 31;
 /// A `config.json`.
 pub struct ModelConfig {
     map: Map<String, Value>,
-    /// What it is, for errors: empty, or such as `rope_scaling.`.
+    /// The place, for errors: empty, or such as `rope_scaling.`.
     prefix: String,
 }
 

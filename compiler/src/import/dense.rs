@@ -7,7 +7,7 @@ use super::rope::rope;
 use super::stored::StoredTensors;
 use super::writer::{Tensors, TomlWriter, per_layer, quote, when};
 
-/// What a dense model has besides what all have.
+/// The parts of a dense model that other models lack.
 pub(super) struct Dense {
     /// Name of its class, for the first line.
     pub(super) class: &'static str,
@@ -41,7 +41,8 @@ pub(super) enum Windows {
 }
 
 impl Windows {
-    /// Windows of `tokens` in the layers of which `slides` is true. A window as long as the context is none.
+    /// Windows of `tokens` in the layers of which `slides` is true. A window as long as the context counts as
+    /// no window.
     pub(super) fn new(slides: Vec<bool>, tokens: u64, max_context: u64) -> Windows {
         match (slides.contains(&true) && tokens < max_context, slides.contains(&false)) {
             (false, _) => Windows::None,

@@ -41,7 +41,7 @@ struct Architecture {
     model_type: &'static str,
     /// Keys that its importer reads, or its class does not, besides what all architectures have.
     keys: &'static [&'static str],
-    /// What its class takes for keys that are missing: an object.
+    /// The class's defaults for missing keys: an object.
     defaults: serde_json::Value,
     /// Writes the spec of the model called `name`.
     spec: fn(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String>,

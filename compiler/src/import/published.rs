@@ -42,7 +42,7 @@ pub fn published_config(graph: &Graph, checkpoint: &Checkpoint, end: Option<usiz
     variants(graph, &config).iter().find_map(proved)
 }
 
-/// What a model of the architectures that can be imported consists of.
+/// The contents of a model of the architectures that can be imported.
 struct PublishedModel<'a> {
     graph: &'a Graph,
     attention: Vec<&'a AttentionAttributes>,
@@ -141,7 +141,7 @@ impl<'a> PublishedModel<'a> {
         (window, self.attention.iter().map(kind).collect())
     }
 
-    /// What a mixture of experts has besides what all have.
+    /// The parts of a mixture of experts that other models lack.
     fn mixture(&self) -> Option<Value> {
         let (window, types) = self.windows();
         let top_k = self.graph.nodes.iter().find_map(|node| match node.op {

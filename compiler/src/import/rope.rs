@@ -9,11 +9,11 @@ pub(super) struct RopeConfig {
     pub(super) theta: f64,
     /// The text of `scaling = ...`, if any.
     pub(super) scaling: Option<String>,
-    /// What the scaling says of the longest context.
+    /// The effect of the scaling on the longest context.
     context: Context,
 }
 
-/// What a scaling says of the longest context, in tokens.
+/// The effect of a scaling on the longest context, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
     /// The longest context is the one that the config states.
@@ -43,7 +43,7 @@ impl RopeConfig {
     }
 }
 
-/// What a section says of scaling.
+/// The scaling that a section asks for.
 #[derive(Clone, Debug, PartialEq)]
 enum ScalingSection {
     /// The section says nothing of scaling.

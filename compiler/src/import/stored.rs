@@ -1,5 +1,5 @@
-//! What a checkpoint stores: the importer asks the tensors' own headers wherever it has them, and config.json
-//! where it has not.
+//! Element types in a checkpoint. The importer asks the tensors' own headers wherever it has them, and
+//! config.json elsewhere.
 
 use super::config::{ModelConfig, bad};
 use super::error::{ImportError, Result};
@@ -14,7 +14,7 @@ const MAX_LAYERS: u64 = 1024;
 pub(super) struct StoredTensors<'a> {
     checkpoint: Option<&'a Checkpoint>,
     layers: u64,
-    /// What a tensor is taken for that no header describes.
+    /// The element type of a tensor that no header describes.
     stated: &'static str,
 }
 

@@ -44,7 +44,7 @@ pub fn attend(
     heads.flat_map(|(h, q)| attend_head(a, kv, q, pos, h / group, sinks.map(|sinks| sinks[h]))).collect()
 }
 
-/// What one segment contributes.
+/// The contribution of one segment.
 struct SegmentResult {
     largest: f32,
     sum: f32,

@@ -35,7 +35,7 @@ pub enum InterpError {
     Weight {
         /// Tensor.
         name: String,
-        /// What was expected.
+        /// The expected input.
         message: String,
     },
     /// A batch that does not continue its sequences, or names what does not exist.
@@ -43,7 +43,7 @@ pub enum InterpError {
     Batch {
         /// Row of the batch (or of the wanted rows).
         row: usize,
-        /// What was expected.
+        /// The expected input.
         message: String,
     },
 }
@@ -161,7 +161,7 @@ impl Interpreter {
         self.state.adapters.extend(slots);
     }
 
-    /// Tokens of a sequence use that slot's adapter from now on; 0 is none.
+    /// Tokens of a sequence use that slot's adapter from now on; 0 is no adapter.
     pub fn use_adapter(&mut self, sequence: usize, slot: usize) {
         self.state.slots.insert(sequence, slot);
     }

@@ -1,5 +1,5 @@
-//! What ops find when they are interpreted: the graph, its weights, the sequences so far, and the values of
-//! the run at hand.
+//! The surroundings of an interpreted op: the graph, its weights, the sequences so far, and the values of the
+//! run at hand.
 
 use super::attention::LayerKv;
 use super::lora::LoraTargetAdapter;
@@ -56,7 +56,7 @@ pub struct Weight {
 /// One sequence's history, by attention layer.
 pub type SequenceKv = Vec<LayerKv>;
 
-/// What an op reads and, of keys and values, writes.
+/// The inputs of an op, and the keys and values that it writes.
 pub struct OpState {
     /// The graph.
     pub graph: Graph,
@@ -74,7 +74,7 @@ pub struct OpState {
     pub rope_tables: Vec<(Vec<f32>, f64)>,
     /// LoRA targets of the graph.
     pub lora_targets: Vec<LoraTargetNode>,
-    /// By slot and LoRA target; slot 0 is none.
+    /// By slot and LoRA target; slot 0 has no adapter.
     pub adapters: Vec<Vec<Option<LoraTargetAdapter>>>,
     /// Slot of each sequence that has one.
     pub slots: BTreeMap<usize, usize>,

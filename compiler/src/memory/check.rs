@@ -11,9 +11,9 @@ use thiserror::Error;
 pub struct MemoryCheckError {
     /// Index.
     pub index: usize,
-    /// What the plan has there, if anything.
+    /// The buffer that the plan has there, if any.
     pub planned: Option<Buffer>,
-    /// What was asked for, if anything.
+    /// The buffer that was asked for, if any.
     pub requested: Option<BufferRequest>,
 }
 

@@ -1,4 +1,4 @@
-//! What an op tells the passes. Each op of a graph has one definition, in a file of its own;
+//! Definitions of ops, for the passes. Each op of a graph has one, in a separate file;
 //! `compiler/src/ops/mod.rs` lists them.
 
 use super::form::{OpForm, Operands};
@@ -15,7 +15,7 @@ use kernmill_kernels_gen::kernel::{RowOp, ValId};
 /// An op's definition: everything that differs from op to op. Methods that are given an [`Op`], or a [`Node`]
 /// with one, are given one of the definition's own kind.
 pub trait OpDef: Sync {
-    /// What is the same for every op of the kind.
+    /// The properties that every op of the kind shares.
     fn outline(&self) -> &Outline;
 
     /// The output's type, for operands of the op's form.
@@ -56,12 +56,12 @@ pub trait OpDef: Sync {
         Some(RowOp::Elementwise { expr, inputs: node.inputs.clone(), out: node.output })
     }
 
-    /// What an op that is not elementwise does to results in an epilogue.
+    /// The effect of an op that is not elementwise on results in an epilogue.
     fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
         None
     }
 
-    /// What one of the op's row operations takes for one row, in ns. Rows have as many elements as `len`
+    /// The time of one of the op's row operations for one row, in ns. Rows have as many elements as `len`
     /// says.
     fn row_cost(&self, row_op: &RowOp, len: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {
         row_op.out().map_or(0.0, |out| of.element * len(*out) as f64)
@@ -73,7 +73,7 @@ pub trait OpDef: Sync {
         Vec::new()
     }
 
-    /// What the op demands of the values around it, for samples of fused ops. Elementwise ops keep rows and
+    /// The op's demands on the values around it, for samples of fused ops. Elementwise ops keep rows and
     /// columns.
     fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         for input in inputs {
@@ -89,7 +89,7 @@ pub trait OpDef: Sync {
     }
 }
 
-/// What a definition says of its op without one at hand.
+/// The properties of an op that its definition states without an op at hand.
 pub struct Outline {
     /// The name in graph text, specs and listings.
     pub name: &'static str,
@@ -152,7 +152,7 @@ impl KernelPosition {
 pub const ANYWHERE: &[KernelPosition] =
     &[KernelPosition::Rows, KernelPosition::Prologue, KernelPosition::Epilogue];
 
-/// What an op does to the results that an epilogue has at hand.
+/// The effect of an op on the results that an epilogue has at hand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InEpilogue {
     /// Changes them in place.
@@ -161,7 +161,7 @@ pub enum InEpilogue {
     Ends(GraphEpilogue),
 }
 
-/// What row operations ask of the pass that makes kernels.
+/// The interface of the pass that makes kernels, for row operations.
 pub trait Packed {
     /// The graph.
     fn graph(&self) -> &Graph;

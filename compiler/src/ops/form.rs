@@ -13,7 +13,7 @@ pub const MAX_INPUTS: usize = 16;
 /// Expressions of nodes nest at most this deep, so that their text parses back.
 const MAX_EXPR_DEPTH: usize = 60;
 
-/// What an op may be given.
+/// The inputs that an op may have.
 pub struct OpForm {
     /// Per input; the last entry also serves for further inputs when `variadic`.
     inputs: &'static [Input],
@@ -157,7 +157,7 @@ impl Input {
     }
 }
 
-/// What an op is given, after [`OpForm::check`].
+/// The inputs of an op, after [`OpForm::check`].
 pub struct Operands<'a> {
     /// Types of the inputs.
     pub inputs: &'a [Type],

@@ -129,7 +129,7 @@ pub fn infer(
     def.infer(op, &Operands { inputs, tensors, ropes })
 }
 
-/// Attributes of an op in graph text, with their parentheses; nothing where there are none.
+/// Attributes of an op in graph text, with their parentheses; nothing for an op without attributes.
 pub fn attributes(op: &Op) -> String {
     def(op.kind()).attributes(op)
 }
@@ -176,7 +176,7 @@ pub fn row_op_name(row_op: &RowOp) -> &'static str {
     }
 }
 
-/// What a row operation takes for one row, in ns.
+/// The time of a row operation for one row, in ns.
 pub fn row_cost(row_op: &RowOp, len: &dyn Fn(usize) -> usize, of: &RowCosts) -> f64 {
     def_of_row_op(row_op).row_cost(row_op, len, of)
 }

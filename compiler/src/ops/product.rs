@@ -1,4 +1,4 @@
-//! What matrix products have in common: shapes, and their meaning with bias and adapter branch.
+//! Properties of all matrix products: shapes, and their meaning with bias and adapter branch.
 
 use super::form::Operands;
 use crate::graph::{Node, Op, Role, RowSelect, Rows, Type, ValueId};

@@ -26,7 +26,7 @@ const OUTLINE: Outline = Outline {
     places: &[KernelPosition::Rows, KernelPosition::Prologue],
 };
 
-/// What is added to the mean square.
+/// The number that is added to the mean square.
 fn eps(op: &Op) -> f32 {
     let Op::RmsNorm { eps } = op else { unreachable!("{op:?}") };
     *eps

@@ -1,4 +1,4 @@
-//! What is known of the values of a fused-op sample before they are made.
+//! Facts about the values of a fused-op sample before they are made.
 
 use crate::expr;
 use crate::fuse::guard::RowKind;
@@ -22,7 +22,7 @@ pub struct Sizes {
     pub vocab: usize,
 }
 
-/// What is known of values, by their names in a pattern.
+/// Facts about values, by their names in a pattern.
 pub struct KnownValues<'s> {
     /// Sizes of the sample.
     pub sizes: &'s Sizes,
@@ -45,7 +45,7 @@ pub struct KnownValues<'s> {
 }
 
 impl<'s> KnownValues<'s> {
-    /// What is known of a sample with these sizes before anything is found out.
+    /// The facts about a sample of these sizes before anything is found out.
     pub fn new(sizes: &'s Sizes) -> KnownValues<'s> {
         KnownValues {
             sizes,

@@ -13,7 +13,7 @@ use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is added to weights.
+/// A sum that is added to weights.
 pub trait Delta: Sync {
     /// Adds it to rows of an expert (0 for a dense matrix) of a LoRA target: `weights` is `[rows][k]`, row i
     /// being row `first + i * step` of the checkpoint's tensor.
@@ -122,7 +122,7 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         out: &mut Vec<f32>,
     ) -> Result<bool, CheckpointError> {
         if self.changed.contains_key(&tensor.name) {
-            // What is added has no steps.
+            // The addition has no steps.
             out.clear();
             return Ok(false);
         }

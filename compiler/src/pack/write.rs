@@ -38,7 +38,7 @@ pub enum PackWeightsError<E: std::error::Error + 'static> {
         row: usize,
         /// Element along k.
         k: usize,
-        /// What is wrong with it.
+        /// The problem of the weight.
         problem: Problem,
     },
 }
@@ -167,7 +167,7 @@ fn tensor_of(graph: &Graph, id: TensorId) -> &Tensor {
     &graph.tensors[id.0 as usize]
 }
 
-/// What a thread works in.
+/// The working memory of a thread.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub rows: RowBuffers,

@@ -15,7 +15,7 @@ pub(super) struct SectionEntry {
     pub contents: Contents,
 }
 
-/// What a section will hold.
+/// The contents that a section will have.
 #[derive(Debug)]
 pub(super) enum Contents {
     /// Bytes that are there already.

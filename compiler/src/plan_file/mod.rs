@@ -31,14 +31,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-/// What goes into a plan.
+/// The parts of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanParts<'a> {
     /// Program and version that write the plan.
     pub producer: &'a str,
     /// One graph compiled for each target.
     pub compiled: &'a [Compiled],
-    /// What preset `fast` made of the weights.
+    /// The formats that preset `fast` chose for the weights.
     pub choices: Option<&'a FormatChoices>,
     /// Tokens per prefill chunk that was asked for.
     pub chunk: usize,
@@ -319,7 +319,7 @@ mod tests {
                     assert!(done.insert(start), "{start} is written back twice");
                 }
             }
-            // What is left is what pieces share.
+            // The rest is shared by pieces.
             let shared = |start: u64| {
                 all.iter().filter(|piece| piece.start < start + page && start < piece.end).count() > 1
             };

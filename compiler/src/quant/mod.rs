@@ -43,7 +43,7 @@ impl Preset {
         self == Preset::Bf16
     }
 
-    /// What adapters' elements are rounded to.
+    /// The format that adapters' elements are rounded to.
     pub fn adapter_format(self) -> WeightFormat {
         if self == Preset::Exact { WeightFormat::F32 } else { WeightFormat::Bf16 }
     }
@@ -161,7 +161,7 @@ pub fn verify_with(graph: &Graph, preset: Preset, kv: &KvFormats) -> Result<(), 
         if !legal {
             return Err(GraphError::new(at(), format!("not an op of preset {}", preset.name())));
         }
-        // What an attention reads is of the formats that it has: `Graph::verify` holds it to that.
+        // An attention reads values of the formats that it has: `Graph::verify` holds it to that.
         if let Op::Attention(attention) = &node.op
             && attention.kv != kv.of(attention.layer_kind())
         {
@@ -347,7 +347,7 @@ impl<'g> Quantiser<'g> {
         self.builder.node(&format!("{attention_name}.{what}_cast"), cast, &[input], &[])
     }
 
-    /// What the choices have for a matrix.
+    /// The choice for a matrix.
     fn chosen(&self, matrix: TensorId) -> Option<WeightFormat> {
         self.as_asked.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }

@@ -28,7 +28,7 @@ pub enum Prologue {
     Step,
 }
 
-/// What multiplies, where there is a choice.
+/// The kind of products, where there is a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Products {
     /// Dot micro-kernels.
@@ -39,7 +39,7 @@ pub(crate) enum Products {
     Tiles,
 }
 
-/// What a group could be, and what it is.
+/// A group's candidates, and the one that was picked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelChoice {
     /// The group's label.

@@ -37,7 +37,7 @@ pub fn select_classes(
     Ok(classes)
 }
 
-/// What a batch of `tokens` takes with a class's kernels.
+/// The time of a batch of `tokens` with a class's kernels.
 fn cost(model: &CostModel, selection: &Selection, tokens: usize) -> f64 {
     selection.uses.iter().map(|one| model.kernel(&one.kernel, tokens)).sum()
 }

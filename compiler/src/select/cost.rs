@@ -19,7 +19,7 @@ use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::{Features, Level, Tuning};
 
-/// What the model knows of a machine besides its micro-kernels.
+/// The model's numbers for a machine besides its micro-kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates
@@ -32,7 +32,7 @@ pub struct Machine {
     /// How much of the smaller of the two, waiting for memory and arithmetic, does not hide in the larger in
     /// dots, which prefetch.
     pub exposed: f64,
-    /// What one step more costs: the barrier, workers that do not come to it together, memory that waits for
+    /// The cost of one more step: the barrier, workers that do not come to it together, memory that waits for
     /// them.
     pub barrier: f64,
     /// An element of a row through a cheap stage (norm, quantisation, an expression).
@@ -67,8 +67,8 @@ pub struct Machine {
     pub attention_mac: f64,
 }
 
-/// What the model knows of a machine, at all levels: none of this is arithmetic on vectors of weights. Bytes:
-/// `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
+/// The model's numbers for a machine, at all levels. They do not concern arithmetic on vectors of weights.
+/// Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
 /// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages
 /// are those of `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us,
 /// and 32 rows of a norm and a quantisation of 2880 take 54.9 us, with a router of 32 rows besides 116.1.
@@ -116,7 +116,7 @@ impl Machine {
 /// that workers finish together).
 pub const TIE: f64 = 1.02;
 
-/// Place of the first of these costs that is as good as the least. `None` when there are none.
+/// Place of the first of these costs that is as good as the least. `None` without costs.
 pub fn cheapest(costs: &[f64]) -> Option<usize> {
     let least = costs.iter().copied().reduce(f64::min)?;
     costs.iter().position(|cost| *cost <= least * TIE)
@@ -342,8 +342,8 @@ impl CostModel {
         row_ops.iter().map(|row_op| row_cost(row_op, &len, &costs)).sum()
     }
 
-    /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters
-    /// have one candidate and are not modelled.
+    /// The time of a step for a batch of `tokens`, its barrier included. Attention and the shrinks of
+    /// adapters have one candidate and are not modelled.
     pub fn kernel(&self, kernel: &Kernel, tokens: usize) -> f64 {
         let rows = |domain: Domain| match domain {
             Domain::Tokens => tokens,
@@ -387,7 +387,7 @@ impl CostModel {
         self.machine.barrier + prologue + body
     }
 
-    /// What a step of attention takes that reads so many bytes of the cache and does so many multiply-adds,
+    /// The time of a step of attention that reads so many bytes of the cache and does so many multiply-adds,
     /// its barrier included. Vectors of 256 bits take twice as long as those of 512.
     pub fn attention(&self, bytes: f64, macs: f64) -> f64 {
         let wide = self.level.features().has(Features::AVX512F);

@@ -1,5 +1,5 @@
-//! What each kernel and micro-kernel could have been, what the model thinks it costs, and what was picked:
-//! for `kernmill explain`.
+//! The candidates for each kernel and micro-kernel, their modelled costs, and the picks, for `kernmill
+//! explain`.
 
 use super::cost::CostModel;
 use super::{KernelChoice, MicroKernelChoice, Prologue, Selection};
@@ -34,7 +34,7 @@ pub struct GroupReport {
     pub kind: String,
     /// How many there are.
     pub count: usize,
-    /// What they could be.
+    /// The candidates.
     pub candidates: Vec<CandidateReport>,
     /// Index of the pick.
     pub pick: usize,

@@ -69,11 +69,11 @@ pub enum SelectError {
     /// Kernels exist only for some shapes.
     #[error("unsupported shape: {what} is {found}; kernels need {needed}")]
     Shape {
-        /// What is measured, and where.
+        /// The measured quantity, and its place.
         what: String,
         /// Value that was measured.
         found: usize,
-        /// What kernels need.
+        /// The feature that kernels need.
         needed: String,
     },
     /// A graph that the passes before should not have let through.
@@ -81,7 +81,7 @@ pub enum SelectError {
     Bug {
         /// Output of the node.
         node: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
 }
@@ -135,7 +135,7 @@ fn last_writer(fused: &FusedGraph) -> Option<usize> {
     }
 }
 
-/// What selection of a group may look at.
+/// The inputs of a group's selection.
 struct Selector<'a> {
     fused: &'a FusedGraph,
     graph: &'a Graph,
@@ -153,7 +153,7 @@ struct Selector<'a> {
 #[derive(Clone, Copy)]
 struct CandidateTrial<'a> {
     prologue: Prologue,
-    /// What multiplies matrices where it can.
+    /// The kind of products, wherever matrices allow it.
     products: Products,
     /// Output rows per work item where they are free.
     rows_per_item: usize,

@@ -1,4 +1,4 @@
-//! What micro-kernels cost: the numbers of the cost model, which are data in `compiler/tables/`.
+//! Costs of micro-kernels: the numbers of the cost model, which are data in `compiler/tables/`.
 
 use kernmill_kernels_gen::asm::AsmKernel;
 use kernmill_kernels_gen::ukernel::MicroKernel;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// to.
 const UKERNELS: &str = include_str!("../../tables/ukernels.toml");
 
-/// What differs for a CPU family.
+/// The differences of a CPU family.
 fn family_text(tuning: Tuning) -> &'static str {
     match tuning {
         Tuning::Generic => include_str!("../../tables/generic.toml"),
@@ -26,11 +26,11 @@ fn family_text(tuning: Tuning) -> &'static str {
 const DOT_TOKENS: [usize; 5] = [1, 2, 3, 4, 8];
 /// A version of `gemm_q8_avx512vnni` that adds where that multiplies.
 const ADDS: &str = "gemm_q8_avx512vnni_adds";
-/// What versions of `DotQ8x4` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same
+/// The suffix of versions of `DotQ8x4` and `DotQ8` that fetch bytes as they lie, into L1, and are the same
 /// otherwise.
 const LINEAR: &str = "_linear";
 
-/// What micro-kernels cost on the CPUs of a family.
+/// The costs of micro-kernels on the CPUs of a family.
 #[derive(Clone, Debug)]
 pub struct Table {
     numbers: MicroKernelSpeeds,
@@ -104,7 +104,7 @@ impl Table {
             MicroKernel::Decode { format } => self.numbers.decode.get(version)?.get(format.name()).copied(),
             MicroKernel::DecodeWords { .. } => self.numbers.decode_words.get(version).copied(),
             MicroKernel::GemmQ8 { weights, tiles, tokens } => self.gemm(version, weights, tiles, tokens),
-            // What it decodes beside takes no time of its own; versions differ as they do without.
+            // Decoding beside the products takes no extra time; versions differ as they do without.
             MicroKernel::GemmDecode(Overlap { tokens, .. }) => {
                 self.gemm(version, Decoded::U8Max24Pow2, 2, tokens)
             }

@@ -26,7 +26,7 @@ fn fused_of(shape: &ModelShape, preset: Preset) -> (fuse::FusedGraph, WeightLayo
 fn the_pick_is_the_cheapest_and_the_first_of_equals() {
     assert_eq!(cheapest(&[]), None);
     assert_eq!(cheapest(&[3.0, 2.0, 2.0]), Some(1));
-    // A difference of a percent is none.
+    // A difference of a percent counts as none.
     assert_eq!(cheapest(&[3.0, 2.02, 2.0]), Some(1));
     for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
         let (fused, layout) = fused(preset);

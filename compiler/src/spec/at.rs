@@ -37,7 +37,7 @@ impl LoweredNode<'_, '_> {
         self.node.args.contains_key(key)
     }
 
-    /// What presets may do with the input of a product.
+    /// The roundings that presets may apply to the input of a product.
     pub fn activations(&self) -> Result<Activations> {
         if !self.has("activations") {
             return Ok(Activations::AsPreset);

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub struct ExpandedOp {
     /// Name of the op.
     pub name: Spanned<String>,
-    /// What it computes, in words.
+    /// The computation, in words.
     pub doc: String,
     /// Keys that name values, in order.
     pub inputs: Vec<String>,
@@ -19,11 +19,11 @@ pub struct ExpandedOp {
     pub tensors: Vec<String>,
     /// Keys that hold numbers.
     pub numbers: Vec<String>,
-    /// What it stands for; the last one computes its result.
+    /// The nodes that it stands for; the last one computes its result.
     pub nodes: Vec<NodeDef>,
 }
 
-/// What stands for a name of an op's nodes, and where the use of the op says so.
+/// The replacement of a name of an op's nodes, and the place where the use of the op gives it.
 enum Stands {
     Name(Spanned<String>),
     Number(Scalar),

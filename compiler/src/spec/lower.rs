@@ -107,8 +107,8 @@ fn rope(scope: &NameScope<'_>, def: &RopeDef) -> Result<RopeParameters> {
     Ok(RopeParameters { head_dim, theta, scaling })
 }
 
-/// Dynamic scaling is none up to the original context. Beyond it the frequencies would change with every
-/// token, and with them the keys that are in the cache already.
+/// Dynamic scaling changes nothing up to the original context. Beyond it the frequencies would change with
+/// every token, and with them the keys that are in the cache already.
 fn check_dynamic(scope: &NameScope<'_>, original_context: &Scalar) -> Result<()> {
     let original = scope.whole(original_context, "the original context", 1, MAX_EXTENT)?;
     let longest = scope.whole(&scope.spec.model.max_context, "the longest context", 1, MAX_EXTENT)?;

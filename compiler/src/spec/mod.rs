@@ -183,7 +183,7 @@ pub struct NodeDef {
     pub args: BTreeMap<&'static str, Spanned<NodeArg>>,
 }
 
-/// What fused-op specs add to the language.
+/// Additions of fused-op specs to the language.
 #[derive(Clone, Debug, Default)]
 pub struct Language {
     /// Functions of elementwise expressions.
@@ -192,7 +192,7 @@ pub struct Language {
     pub ops: Vec<ExpandedOp>,
 }
 
-/// What a node's key holds.
+/// The value of a node's key.
 #[derive(Clone, Debug)]
 pub enum NodeArg {
     /// A name (of a value, tensor or rope), or an elementwise expression.

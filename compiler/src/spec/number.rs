@@ -35,9 +35,9 @@ impl std::fmt::Display for Number {
 pub struct NumberError {
     /// Bytes of the expression.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What was expected.
+    /// The expected form.
     pub expected: String,
     /// The unknown name, if that is the trouble.
     pub unknown: Option<String>,

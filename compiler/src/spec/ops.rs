@@ -1,9 +1,9 @@
-//! What an operation of the spec language takes. The reader checks nodes against it. Each operation is in the
+//! Keys of the operations of the spec language. The reader checks nodes against it. Each operation is in the
 //! file of the graph op that it becomes, and `compiler/src/ops/mod.rs` lists them.
 
 use crate::graph::OpKind;
 
-/// What kind of thing a node's key holds.
+/// The kind of value that a node's key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// Name of a value.
@@ -20,16 +20,16 @@ pub enum ParamKind {
     Rope,
     /// An elementwise expression.
     Expr,
-    /// What presets may round a product's input to: one of [`ACTIVATIONS`].
+    /// The roundings that presets may apply to a product's input: one of [`ACTIVATIONS`].
     Activations,
 }
 
-/// What a product's input may be said to be: rounded as the preset rounds all, f32, or f32 in the last layer
-/// alone.
+/// Names for the treatment of a product's input: rounded as the preset rounds all, f32, or f32 in the last
+/// layer alone.
 pub const ACTIVATIONS: [&str; 3] = ["preset", "f32", "f32_in_last_layer"];
 
 impl ParamKind {
-    /// What a reader is told to write.
+    /// The advice to a reader on what to write.
     pub fn expected(self) -> &'static str {
         match self {
             Value => "the name of a value",
@@ -49,7 +49,7 @@ impl ParamKind {
 pub struct NodeKey {
     /// Name of the key.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: ParamKind,
     /// Whether it must be there.
     pub required: bool,

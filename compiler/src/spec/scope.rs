@@ -1,11 +1,11 @@
-//! What expressions and names of a spec mean, and where in the file they stand.
+//! The meaning of expressions and names in a spec, and their places in the file.
 
 use super::number::{self, Number};
 use super::{Result, Scalar, ScalarText, Spec, SpecError, SpecText};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What expressions and names mean at some place.
+/// The meaning of expressions and names at some place.
 pub(crate) struct NameScope<'a> {
     pub(crate) spec: &'a Spec,
     /// Layer number, inside the template.

@@ -13,7 +13,7 @@ pub(crate) struct SpecSection<'a> {
     pub(crate) source: &'a SpecText,
     table: &'a DeTable<'a>,
     span: Range<usize>,
-    /// What it is, for errors: `[model]`, `this tensor`.
+    /// The section's name, for errors: `[model]`, `this tensor`.
     what: String,
 }
 

@@ -18,7 +18,7 @@ const GAIN: f32 = 0.1;
 const CONFIG: &str = "adapter_config.json";
 const TENSORS: &str = "adapter_model.safetensors";
 
-/// What a random adapter is like.
+/// The shape of a random adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterShape {
     /// Rank, the same everywhere.

@@ -36,7 +36,7 @@ pub(super) fn scatters(graph: &Graph) -> Vec<Scatter> {
     let mut scatters = vec![Scatter { mean: 0.0, std: 1.0 }; graph.tensors.len()];
     let additions = graph.nodes.iter().filter(|n| n.op == Op::Add).count().max(1);
     for node in &graph.nodes {
-        // What is added to the residual stream is scaled so that all of it together has about its variance.
+        // Terms of the residual stream are scaled so that all of them together have about its variance.
         let reads_output =
             |op: &Op| graph.nodes.iter().any(|n| n.op == *op && n.inputs.contains(&node.output));
         let is_residual = reads_output(&Op::Add) || reads_output(&Op::ExpertSum);

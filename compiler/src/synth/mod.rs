@@ -71,7 +71,7 @@ pub enum SynthError {
     /// An adapter is asked for at what is no matrix.
     #[error("the model has no matrix `{target}`: expected some of {names}")]
     Target {
-        /// What was asked for.
+        /// The target that was asked for.
         target: String,
         /// Ends of the names of its modules.
         names: String,
@@ -96,7 +96,7 @@ pub enum SynthError {
         /// Tensor of the checkpoint to be.
         tensor: String,
     },
-    /// What was written cannot be read again.
+    /// The written checkpoint cannot be read again.
     #[error(transparent)]
     Checkpoint(Box<CheckpointError>),
     /// A format that checkpoints do not have.

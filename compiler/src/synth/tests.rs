@@ -63,7 +63,7 @@ fn published(class: &str, own: &str) -> Graph {
     spec::lower(&Spec::parse("small.toml", &spec).unwrap()).unwrap()
 }
 
-/// What `config.json` beside the tensors of a directory describes.
+/// The graph that `config.json` beside the tensors of a directory describes.
 fn read_back(dir: &Path) -> Graph {
     let text = crate::import::read_config(dir).unwrap();
     let spec = crate::import::from_checkpoint("small", &text, &Checkpoint::open(dir).unwrap()).unwrap();

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// A checkpoint bound to the graph whose weights it holds.
 ///
 /// Rows are counted after [`crate::graph::RowSelect`]. The rows of a matrix or table are its `n` rows of `k`
-/// elements; a vector counts as `n` rows of one element. `expert` is 0 where there are none.
+/// elements; a vector counts as `n` rows of one element. `expert` is 0 for tensors without experts.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointWeights<'a> {
     checkpoint: &'a Checkpoint,
@@ -268,7 +268,7 @@ impl TensorGeometry {
     }
 }
 
-/// Experts, 1 where there are none, and rows of each.
+/// Experts, 1 for a tensor without them, and rows of each.
 fn experts_and_rows(t: &Tensor) -> (usize, usize) {
     match t.role {
         Role::ExpertMatrix | Role::ExpertVector => (t.shape[0], t.shape[1]),

@@ -10,7 +10,7 @@ use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvPair};
 
-/// What a small model is made of.
+/// The shape of a small model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
     /// Layers.
@@ -47,7 +47,7 @@ pub struct ModelShape {
     /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none
     /// has has.
     pub f32_input_every: usize,
-    /// What is unlike any known model.
+    /// The difference to any known model.
     pub twist: Twist,
 }
 
@@ -216,7 +216,7 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
     model.b.finish(logits)
 }
 
-/// What the expert matrices of a layer share.
+/// Properties that the expert matrices of a layer share.
 struct Experts {
     layer: usize,
     format: WeightFormat,
@@ -349,7 +349,7 @@ impl Model<'_> {
         self.b.node(name, Op::Linear(activations), &[x], &tensors)
     }
 
-    /// What presets may do with the input of the next product.
+    /// The roundings that presets may apply to the input of the next product.
     fn activations(&mut self) -> Activations {
         self.products += 1;
         match self.shape.f32_input_every {

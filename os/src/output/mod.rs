@@ -16,7 +16,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// What is being written, and gets its name when it is finished. Dropped before, it leaves nothing behind.
+/// A file that is being written, and gets its name when it is finished. If it is dropped before, it leaves
+/// nothing behind.
 ///
 /// - A place where nothing is, or a regular file: the file has no name while it is written, and then replaces
 ///   the old one in one step. It takes over the permissions of the old file, and as far as the system allows,

@@ -1,4 +1,4 @@
-//! What is at the place of an output, and giving an open file a name.
+//! The kind of an output's path, and giving an open file a name.
 
 use crate::files::is_same_file;
 use std::ffi::CString;
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 /// Links that are followed at most, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// What an output's path leads to.
+/// The kind of file that an output's path leads to.
 #[derive(Debug)]
 pub(super) enum OutputPath {
     /// A place for a file, links followed; and the file that is there.
     File { path: PathBuf, old: Option<Metadata> },
-    /// What can only be written through.
+    /// A pipe or device, which can only be written through.
     Stream,
 }
 

@@ -43,7 +43,7 @@ pub const MAX_PIECE_BYTES: u64 = 64 << 20;
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
-/// What a section holds. Sections follow each other in this order; program and code alternate, target by
+/// The contents of a section. Sections follow each other in this order; program and code alternate, target by
 /// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -113,7 +113,7 @@ impl SectionKind {
     }
 }
 
-/// What a plan says about itself, serialised with postcard.
+/// The plan's description of itself, serialised with postcard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// Program that wrote the plan, with its version and commit.
@@ -135,13 +135,13 @@ pub struct Metadata {
     /// Tokens by which the tokenizer's texts end, so that it need not be read to know them.
     #[serde(deserialize_with = "bounded::list::<_, _, 4096>")]
     pub end_tokens: Vec<u32>,
-    /// What the code of each target needs.
+    /// The needs of each target's code.
     #[serde(deserialize_with = "bounded::list::<_, _, MAX_SECTIONS>")]
     pub targets: Vec<TargetInfo>,
 }
 
-/// What decides the bits that a model computes: the same for the same spec, weights, preset, formats and
-/// version, whatever the target, chunk and threads.
+/// The inputs that decide the bits of a model: equal for the same spec, weights, preset, formats and version,
+/// whatever the target, chunk and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// Program that generates the code ([`Metadata::producer`]).
@@ -208,7 +208,7 @@ pub struct TensorInfo {
     pub int4_error: Option<f64>,
 }
 
-/// What a target's code needs.
+/// The needs of a target's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInfo {
     /// Level, by [`crate::target::Level::name`].

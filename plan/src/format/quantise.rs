@@ -40,7 +40,7 @@ pub(super) fn quantise(
     Ok(QuantisedBlock { q, scale })
 }
 
-/// The smallest f16 not below `x >= 0`; infinity when there is none, NaN for NaN.
+/// The smallest f16 not below `x >= 0`; infinity when it is too large, NaN for NaN.
 pub(super) fn round_up(x: f32) -> f16 {
     let nearest = f16::from_f32(x);
     if nearest.to_f32() < x { f16::from_bits(nearest.to_bits() + 1) } else { nearest }

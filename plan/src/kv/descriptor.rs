@@ -1,4 +1,4 @@
-//! What there is to know about a format of cached keys and values, as data.
+//! The description of a format of cached keys and values, as data.
 
 /// A head's elements as the cache has them: each is `value * scale`.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub enum KeyLayout {
 pub struct Words {
     /// Integers in a word, 4 or 8.
     pub elements: usize,
-    /// What is added to every integer, so that none is negative.
+    /// The bias of every integer, so that none is negative.
     pub zero: i32,
     /// The word of so many integers.
     pub pack: fn(&[f32]) -> [u8; 4],
@@ -51,7 +51,7 @@ pub struct KvDescriptor {
     /// Whether keys, queries with them, and values go through a Hadamard transform before they are rounded.
     /// That of values is taken back in what attention makes of them.
     pub rotated: bool,
-    /// What `head_dim` is a multiple of, besides what kernels ask for.
+    /// A divisor of `head_dim`, besides those that kernels ask for.
     pub head_multiple: usize,
     /// Layout of keys; values always lie `[16 tokens][head_dim]`.
     pub keys: KeyLayout,

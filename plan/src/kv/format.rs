@@ -25,7 +25,7 @@ impl KvFormat {
     pub const ALL: [KvFormat; 5] =
         [KvFormat::F16, KvFormat::F32, KvFormat::Int8, KvFormat::Fp8, KvFormat::Int4];
 
-    /// What the format is.
+    /// The description of the format.
     pub fn descriptor(self) -> &'static KvDescriptor {
         match self {
             KvFormat::F16 => &f16::FORMAT,

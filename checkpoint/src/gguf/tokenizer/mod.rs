@@ -11,7 +11,7 @@ use kernmill_os::text::shortened;
 use pre::PreTokenizer;
 use serde_json::{Map, Value, json};
 
-/// What a file says of a token.
+/// The type of a token, as the file gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenType {
     Normal,
@@ -98,7 +98,7 @@ impl Gguf {
         Ok(Some(tokenizer.to_string().into_bytes()))
     }
 
-    /// What a user should know about the tokenizer: that the file does not say how it cuts texts into words.
+    /// A note for the user about the tokenizer: that the file does not say how it cuts texts into words.
     ///
     /// # Errors
     /// If the file's own statement is not text.
@@ -175,7 +175,7 @@ impl Gguf {
         }
     }
 
-    /// What the file says of each token; nothing, if it says nothing of any.
+    /// The type of each token; empty if the file gives no types.
     fn kinds(&self, tokens: &[&str]) -> Result<Vec<TokenType>> {
         let key = "tokenizer.ggml.token_type";
         let Some(numbers) = self.wholes(key)? else { return Ok(Vec::new()) };
@@ -216,7 +216,7 @@ impl Gguf {
         Ok(pairs)
     }
 
-    /// What puts the start token before a text and the end token behind it, as the file says; or nothing.
+    /// The start token before a text and the end token behind it, as the file asks for them; or nothing.
     fn around(
         &self,
         tokens: &[&str],

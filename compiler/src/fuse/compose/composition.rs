@@ -10,14 +10,14 @@ pub enum Composition {
     Rows(Vec<NodeId>),
     /// Dense matrices that read `input`.
     Matmul {
-        /// What they read.
+        /// The value that they read.
         input: ValueId,
         /// Matrices whose results meet, and what becomes of them.
         parts: Vec<ComposedPart>,
     },
     /// Matrices of the experts that `routing` chose.
     Experts {
-        /// What they read.
+        /// The value that they read.
         input: ValueId,
         /// Chosen experts.
         routing: ValueId,
@@ -44,7 +44,7 @@ pub enum Composition {
     },
     /// The A of adapters at matrices that read `input`.
     Shrink {
-        /// What they read.
+        /// The value that they read.
         input: ValueId,
         /// Chosen experts, whose matrices they are.
         routing: Option<ValueId>,
@@ -78,6 +78,6 @@ impl Composition {
 pub struct ComposedPart {
     /// The matrix products, in the rule's order.
     pub roots: Vec<NodeId>,
-    /// What becomes of their results, in order.
+    /// The steps that their results go through, in order.
     pub steps: Vec<GraphEpilogue>,
 }

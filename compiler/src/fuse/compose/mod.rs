@@ -1,5 +1,5 @@
-//! What kernel a group's members make: its prologue, its matrices, and the steps of its epilogues. A group
-//! that makes none is refused here, with the reason, whatever the rule's guards say.
+//! The kernel that a group's members make: its prologue, its matrices, and the steps of its epilogues. A
+//! group that makes none is refused here, with the reason, whatever the rule's guards say.
 
 mod composition;
 mod group;

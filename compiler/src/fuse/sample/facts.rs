@@ -9,7 +9,7 @@ use crate::ops::sample::{KnownValues, Sizes};
 use crate::testing::Rng;
 use std::collections::BTreeMap;
 
-/// What is known of the pattern's values before they are made.
+/// Facts about the pattern's values before they are made.
 pub(super) struct PatternValues {
     /// Class of equal columns, by name.
     class: BTreeMap<String, usize>,

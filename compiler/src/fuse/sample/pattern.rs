@@ -17,7 +17,7 @@ pub(super) const ODD: [usize; 6] = [16, 48, 80, 112, 144, 208];
 /// A pattern without roundings, and without the optional nodes and the copies that this sample leaves out.
 pub(super) struct SamplePattern<'r> {
     pub nodes: Vec<(&'r PatternNode, OpKind, Vec<&'r str>)>,
-    /// What a left-out node's name stands for.
+    /// The name that stands in for a left-out node.
     pub alias: BTreeMap<&'r str, &'r str>,
 }
 

@@ -20,7 +20,7 @@ const EMBEDDINGS: &str = "token_embd.weight";
 /// Missing where the embeddings serve as the unembedding too.
 const UNEMBEDDING: &str = "output.weight";
 const MAX_LAYERS: u64 = 1024;
-/// What the published model code fixes for the experts' activation.
+/// The limit that the published model code fixes for the experts' activation.
 const GPT_OSS_LIMIT: f64 = 7.0;
 
 /// The spec, as TOML text, of the model called `name` that `gguf` holds.
@@ -99,7 +99,7 @@ impl GgufImport<'_> {
         self.finish(gpt_oss::write, name, config, layer)
     }
 
-    /// What all architectures have, in a `config.json`'s words.
+    /// The keys that all architectures have, in a `config.json`'s words.
     fn common(&mut self) -> Result<Value> {
         keys::check(self.gguf, self.arch)?;
         self.layers = self.require("block_count")?;

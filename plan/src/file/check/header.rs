@@ -10,7 +10,7 @@ use kernmill_os::source::Source;
 /// An entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What the section holds.
+    /// The contents of the section.
     pub kind: SectionKind,
     /// Target that a program or code belongs to; 0 for the others.
     pub target: u32,
@@ -183,7 +183,7 @@ fn check_places(sections: &[Section], length: u64) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What lies between the sections is zero.
+/// The padding between the sections must be zero.
 fn check_padding<S: Source>(source: &S, sections: &[Section]) -> Result<(), FileError> {
     const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
     let mut buffer = ZEROS;

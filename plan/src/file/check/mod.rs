@@ -45,7 +45,7 @@ impl<S: Source> PlanFile<S> {
         Ok(plan)
     }
 
-    /// What is read from.
+    /// The source that is read.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -55,7 +55,7 @@ impl<S: Source> PlanFile<S> {
         &self.sections
     }
 
-    /// What the plan says about itself.
+    /// The plan's metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -150,7 +150,7 @@ impl<S: Source> PlanFile<S> {
         self.sections.iter().find(|section| section.kind == kind && section.target == target)
     }
 
-    /// What the metadata says must fit the sections.
+    /// The metadata must fit the sections.
     fn check_metadata(&self) -> Result<(), FileError> {
         let wrong = |what: String| Err(FileError::Content { section: "metadata".to_owned(), what });
         let programs = self.sections.iter().filter(|section| section.kind == SectionKind::Program).count();
@@ -195,7 +195,7 @@ fn read_section<S: Source>(source: &S, section: &Section) -> Result<Vec<u8>, Fil
 fn decode<T: DeserializeOwned>(section: &str, bytes: &[u8]) -> Result<T, FileError> {
     let wrong = |what: String| FileError::Content { section: section.to_owned(), what };
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| match error {
-        // What `bounded` refuses; postcard keeps no more of it.
+        // An error of `bounded`; postcard keeps no more of it.
         postcard::Error::SerdeDeCustom => {
             wrong("a list or text in it is longer than any plan has".to_owned())
         }

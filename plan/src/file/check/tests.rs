@@ -340,7 +340,7 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
         let message = message(change);
         assert!(message.contains("a list or text in it is longer than any plan has"), "{message}");
     }
-    // What is within the limits is read, and refused for what it says.
+    // Text within the limits is read, and refused for its contents.
     for routings in [1, 3000] {
         let message = message(&|p| p.classes[0].routings = vec![routing; routings]);
         assert!(!message.contains("longer than any plan has"), "{message}");
