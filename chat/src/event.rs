@@ -1,4 +1,4 @@
-//! What a generated text turns out to be, piece by piece.
+//! The parts of a generated text, piece by piece.
 
 /// A piece of what a model generates. Parts do not overlap: each begins, has deltas, and ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Event {
 pub enum AnswerPart {
     /// Reasoning, which is not part of the answer.
     Reasoning,
-    /// What the user is told before a call.
+    /// Words to the user before a call.
     Preamble,
     /// The answer.
     Answer,

@@ -29,7 +29,7 @@ use std::time::Instant;
 
 const K: usize = 2880;
 const STREAM: usize = 1 << 30;
-/// What is read, or gone through by a micro-kernel, in one turn.
+/// Bytes that are read, or gone through by a micro-kernel, in one turn.
 const PIECE: usize = 128 << 20;
 const PIECES: usize = STREAM / PIECE;
 const TURNS: usize = 60;
@@ -368,7 +368,7 @@ fn clamped_glu() -> Expr {
     binary(Binary::Mul, up, binary(Binary::Mul, gate, sigmoid))
 }
 
-/// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as
+/// The work on rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as
 /// many, and whole rows quantised and normed.
 fn row_wise(level: Level, wide: bool) {
     const UNIT: usize = 32;

@@ -26,7 +26,7 @@ pub fn ukernels(format: WeightFormat) -> impl Iterator<Item = MicroKernel> {
     TOKENS.into_iter().map(move |tokens| MicroKernel::AddDot { format, tokens })
 }
 
-/// What a token's adapter has at a LoRA target; `ranks` is 0 when nothing.
+/// A token's adapter at a LoRA target; `ranks` is 0 without one.
 pub struct AdapterEntry {
     at: Value,
     pub ranks: Value,
@@ -68,7 +68,7 @@ impl Cx<'_> {
         e.if_nonzero(table, then);
     }
 
-    /// What a token's adapter has at a LoRA target. Only when [`Cx::if_adapters`].
+    /// The adapter of a token at a LoRA target. Only when [`Cx::if_adapters`].
     pub fn adapter(&self, e: &mut Emit, lora_target: OperandId, token: Value) -> AdapterEntry {
         let table = e.load(I64, self.args, offset_of!(Args, adapter_table));
         let stride = e.load(I64, self.args, offset_of!(Args, adapter_stride));

@@ -1,5 +1,5 @@
-//! What a kernel is, as data. The compiler's selection makes these; equal kernels are one, so that layers of
-//! equal shapes share code.
+//! The description of a kernel, as data. The compiler's selection makes these; equal kernels are one, so that
+//! layers of equal shapes share code.
 //!
 //! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the
 //! worker's scratch. Operands are numbered in the order in which the step lists their addresses.
@@ -229,7 +229,7 @@ pub struct LoraInput<V = ValId, O = OperandId> {
 }
 
 #[allow(missing_docs)]
-/// What becomes of a work item's results for one row of a matmul, held as f32 in scratch.
+/// A step over a work item's results for one row of a matmul, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue<V = ValId, O = OperandId> {
     /// An expression of the results and the same columns of f32 values: variables are the results at hand (of

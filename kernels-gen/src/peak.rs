@@ -58,7 +58,7 @@ pub fn probe(level: Level) -> Result<Probe, GenerateError> {
     })
 }
 
-/// What `vpdpbusd` of 512 bits needs.
+/// The features that `vpdpbusd` of 512 bits needs.
 const VNNI_512: Features = Features::AVX512.and(Features::AVX512_VNNI);
 
 fn assemble(level: Level) -> Result<Probe, IcedError> {
@@ -235,7 +235,7 @@ mod tests {
             // Lines that steps of the chosen ways read, once for each distance, and those of `read`.
             let (ways, own): (usize, _) = (PLACES.into_iter().map(step_lines).sum(), step_lines(STREAMS));
             assert_eq!(probe.reads.len(), PLACES.len() * DISTANCES.len());
-            // One distance is none.
+            // One of the distances is no prefetch.
             let fetched = ways * (DISTANCES.len() - 1) + own;
             assert_eq!(count("prefetcht1"), fetched, "{text}");
             let loads = (ways * DISTANCES.len() + own) * if wide { 1 } else { 2 };

@@ -63,7 +63,7 @@ fn runs_of(part: &MatrixPart, run: usize) -> ItemReads {
     ItemReads { items: part.items() as u32, run: run as u32, operands }
 }
 
-/// What a row operation reads for a row, but for rows of tables, which are few bytes.
+/// The reads of a row operation for a row, but for rows of tables, which are few bytes.
 fn row_op_reads(kernel: &Kernel, op: &RowOp) -> Vec<OperandReads> {
     match op {
         RowOp::RmsNorm { x, weight, .. } => vec![whole(*weight, kernel.vals[*x].row.len() * 4)],

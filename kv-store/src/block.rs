@@ -38,7 +38,7 @@ impl LayerPart {
 /// The name by which a stored payload is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId {
-    /// What the payload's bytes mean.
+    /// The meaning of the payload's bytes.
     pub layout: PayloadLayout,
     /// The block.
     pub key: StoreKey,
@@ -58,7 +58,7 @@ impl BlockTokens {
     /// The tokens `ids`.
     ///
     /// # Errors
-    /// When there are none, or more than 16.
+    /// When there are no ids, or more than 16.
     pub fn new(ids: &[u32]) -> Result<BlockTokens, BlockError> {
         if !(1..=BLOCK_TOKENS).contains(&ids.len()) {
             return Err(BlockError::Tokens { found: ids.len() });
@@ -105,13 +105,13 @@ impl Block {
     }
 }
 
-/// The cost of a block as the order of eviction takes it: a number of seconds that is none counts as zero,
-/// and an hour is the most.
+/// The cost of a block as the order of eviction takes it: a number of seconds that is not a number counts as
+/// zero, and an hour is the most.
 pub(crate) fn bounded_seconds(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.clamp(0.0, MAX_SECONDS) } else { 0.0 }
 }
 
-/// What is known of a block whose payload was read.
+/// Facts about a block whose payload was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundBlock {
     /// The key of the block before it in its chain; zeros for the first one.

@@ -6,7 +6,7 @@ use crate::format::{
     checksum, record_at,
 };
 
-/// What is wrong with bytes of a segment or a session.
+/// The damage of a segment's or a session's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// A header does not begin as it should.
@@ -24,13 +24,13 @@ pub enum Damage {
     /// A field of a header has a value that it cannot have.
     #[error("the header says {what}")]
     Field {
-        /// What it says, and what was expected.
+        /// The damage, and what was expected.
         what: String,
     },
     /// The bytes of a payload are not those that were written.
     #[error("the payload's checksum does not fit")]
     PayloadChecksum,
-    /// There is none any more, or another one.
+    /// The record is gone, or another one is there.
     #[error("another record is there, or none")]
     OtherRecord,
     /// The file ends within it.
@@ -38,12 +38,12 @@ pub enum Damage {
     CutOff,
 }
 
-/// What the header of a record says.
+/// The fields of a record's header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordHeader {
     /// The name by which the payload is found.
     pub id: BlockId,
-    /// What else is known of the block.
+    /// Other facts about the block.
     pub found: FoundBlock,
     /// Bytes of the payload.
     pub payload_bytes: usize,

@@ -1,4 +1,4 @@
-//! What happened to a store's files, a line each for the caller's log.
+//! Events of a store's files, a line each for the caller's log.
 
 use crate::decode::Damage;
 use std::fmt;
@@ -15,21 +15,21 @@ pub enum StoreEvent {
         file: PathBuf,
         /// Where in the file the record's slot begins.
         offset: u64,
-        /// What is wrong with it.
+        /// The damage.
         what: Damage,
     },
     /// A segment file was damaged at its start, and has been removed.
     Removed {
         /// The file.
         file: PathBuf,
-        /// What was wrong with it.
+        /// The damage.
         what: Damage,
     },
     /// A file that has the name of a segment is not this store's to use, and is left alone.
     Foreign {
         /// The file.
         file: PathBuf,
-        /// What it is instead.
+        /// The kind of file that it is instead.
         what: String,
     },
     /// A file could not be read. It is kept.

@@ -1,4 +1,4 @@
-//! What lies where: segments, their slots, and the blocks in them. Nothing here touches the disk.
+//! The places of all data: segments, their slots, and the blocks in them. Nothing here touches the disk.
 
 use crate::block::{BlockId, bounded_seconds};
 use crate::decode::RecordHeader;

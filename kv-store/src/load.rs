@@ -88,7 +88,7 @@ pub(crate) fn load(directory: &Directory, disk: &dyn Disk) -> io::Result<(StoreI
     Ok((index, events))
 }
 
-/// What every one of these segments holds, on several threads.
+/// The contents of each of these segments, read on several threads.
 fn scan_all(
     directory: &Directory,
     disk: &dyn Disk,

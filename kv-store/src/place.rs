@@ -4,7 +4,7 @@ use crate::format::PAGE_BYTES;
 use crate::index::{SegmentSlot, SegmentSlots, StoreIndex};
 use crate::segment::Segment;
 
-/// What limits a store's files.
+/// The limits of a store's files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentRoom {
     /// Bytes that they may have.
@@ -34,7 +34,7 @@ pub(crate) enum SlotOrigin {
     NewFile,
 }
 
-/// What is to be done for a record, in this order.
+/// The actions for a record, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct PlacementPlan {
     /// Segments whose files are to be removed, with their bytes. The index has forgotten them.

@@ -67,7 +67,7 @@ impl Segment {
         slots.min(u64::from(self.slots)) as u32
     }
 
-    /// What the headers of all slots say, in order; none for a slot that is free.
+    /// The headers of all slots, in order; `None` for a slot that is free.
     ///
     /// # Errors
     /// When the file cannot be read. A damaged slot is no error of the file.
@@ -130,8 +130,8 @@ impl Segment {
     }
 }
 
-/// What is wrong with a file that is shorter than its header: if all that it has of the magic is right, it
-/// was not finished.
+/// The error of a file that is shorter than its header: if all that it has of the magic is right, it was not
+/// finished.
 fn short(source: &impl Source) -> SegmentError {
     let start = |bytes: u64| {
         let mut start = [0; SEGMENT_MAGIC.len()];

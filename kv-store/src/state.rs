@@ -1,4 +1,4 @@
-//! What the threads of a store share.
+//! State that the threads of a store share.
 
 use crate::block::{Block, BlockError};
 use crate::directory::Directory;
@@ -34,7 +34,7 @@ impl Default for StoreOptions {
     }
 }
 
-/// What became of a block that was given to a store.
+/// The result of giving a block to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
@@ -57,7 +57,7 @@ impl Put {
     }
 }
 
-/// What a store holds, and what happened since it was opened.
+/// The contents of a store, and counts of what happened since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// Blocks on disk.
@@ -118,7 +118,7 @@ impl StoreState {
     }
 }
 
-/// What the threads of a store share.
+/// State that the threads of a store share.
 pub(crate) struct StoreShared {
     pub directory: Directory,
     pub disk: Box<dyn Disk>,
@@ -146,7 +146,7 @@ impl StoreShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What limits the files now.
+    /// The present limits of the files.
     pub fn room(&self) -> io::Result<SegmentRoom> {
         let free = self.disk.free_space(self.directory.path())?;
         let StoreOptions { limit, reserve, segment_bytes, .. } = self.options;

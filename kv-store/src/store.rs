@@ -198,7 +198,7 @@ impl Store {
         segment.read(&file, entry.slot.slot, |header| header.id == *id, out)
     }
 
-    /// Forgets a block that is damaged. If the writer took its slot meanwhile, it is none.
+    /// Forgets a block that is damaged. If the writer took its slot meanwhile, the block is intact.
     fn drop_damaged(&self, digest: Digest, entry: &BlockEntry, segment: Segment, what: Damage) {
         let mut state = self.shared.lock();
         if state.index.find(digest).is_some_and(|now| now.sequence == entry.sequence) {
@@ -273,13 +273,13 @@ impl Store {
         outcome.and_then(|()| self.shared.disk.sync(&directory))
     }
 
-    /// What the store holds, and what happened since it was opened.
+    /// The contents of the store, and counts of what happened since it was opened.
     pub fn stats(&self) -> StoreStats {
         let state = self.shared.lock();
         StoreStats { blocks: state.index.len() as u64, bytes: state.index.bytes, ..state.stats }
     }
 
-    /// What happened to the files since this was last asked, for the log.
+    /// The events of the files since this was last called, for the log.
     pub fn take_events(&self) -> Vec<StoreEvent> {
         self.shared.lock().take_events()
     }

@@ -60,7 +60,7 @@ fn write(shared: &StoreShared, block: &Block) {
         }
         return;
     };
-    // What is left of a file that could not be removed still counts.
+    // The rest of a file that could not be removed still counts.
     if !is_removed {
         state.stats.refused += 1;
         return state.index.give_back(&target);

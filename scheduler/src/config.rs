@@ -1,4 +1,4 @@
-//! What a scheduler is made with. `docs/dev/scheduler.md` has the reason of every default.
+//! The configuration of a scheduler. `docs/dev/scheduler.md` has the reason of every default.
 
 use crate::facts::TenantId;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub struct ConfigError {
     pub option: &'static str,
     /// Value of the option.
     pub found: String,
-    /// What it must be.
+    /// The legal values.
     pub expected: &'static str,
 }
 
@@ -56,7 +56,7 @@ pub struct SchedulerConfig {
     pub share_lag: Duration,
     /// Tokens that are known already and run beside a sampled one in a step, at most, as part of decoding.
     pub max_forced: u32,
-    /// What steps take before any was measured: sizes in tokens, rising, and seconds. Sizes between are
+    /// The times of steps before any was measured: sizes in tokens, rising, and seconds. Sizes between are
     /// interpolated.
     pub start_costs: Vec<(u32, f64)>,
     /// Seconds per key that a token attends to, before any step was measured.

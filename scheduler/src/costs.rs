@@ -1,4 +1,4 @@
-//! What steps take: a model that follows the measurements.
+//! The times of steps: a model that follows the measurements.
 //!
 //! A step of `n` tokens that attend to `k` keys is predicted to take `a + b n + c k` seconds. Here `a` and
 //! `b` belong to the class of sizes that `n` is in. The classes lie between powers of two, and their lines
@@ -40,7 +40,7 @@ impl StepLoad {
 struct CostValue {
     /// Seconds on a machine of speed 1.
     seconds: f64,
-    /// What they were before anything was measured.
+    /// The values before anything was measured.
     start: f64,
     /// About how many measurements speak of it.
     evidence: f64,
@@ -61,10 +61,10 @@ const MEASURED: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Costs {
     sizes: Vec<u32>,
-    /// What a step of each size takes without attention.
+    /// The time of a step of each size without attention.
     values: Vec<CostValue>,
     key: CostValue,
-    /// What the machine takes for what takes a machine of speed 1 a second.
+    /// The time on this machine of work that takes a machine of speed 1 a second.
     slowness: f64,
     /// The usual size of an error's logarithm.
     deviation: f64,
@@ -191,7 +191,7 @@ impl Costs {
         self.step(StepLoad { tokens, keys: 0.0 })
     }
 
-    /// What the values contribute to a step: indices, the last of which is the cost per key, and seconds.
+    /// Contributions of the values to a step: indices, the last of which is the cost per key, and seconds.
     fn parts(&self, load: StepLoad) -> [(usize, f64); 3] {
         let key = (self.values.len(), self.slowness * self.key.seconds * load.keys);
         if load.tokens == 0 {
@@ -225,7 +225,7 @@ mod tests {
         Costs::new(512, &[(1, 0.085), (16, 0.35), (64, 0.5), (128, 1.0), (512, 3.9)], 1e-6)
     }
 
-    /// What steps truly take on some machine.
+    /// The true times of steps on some machine.
     fn truth(load: StepLoad, factor: f64) -> f64 {
         factor * (0.02 + 0.003 * f64::from(load.tokens) + 2e-7 * load.keys)
     }
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(one, costs.step(load(1)));
         assert!((four / one - (0.085 + 0.2 * 0.265) / 0.085).abs() < 1e-9, "{}", four / one);
         assert!(costs.step(load(4)) > 2.0 * four);
-        // What was measured is believed.
+        // The measurements are believed.
         for _ in 0..300 {
             costs.observe(load(4), 0.0003);
         }

@@ -1,4 +1,4 @@
-//! What the scheduler is told: requests that arrive, and what a step did.
+//! Facts for the scheduler: requests that arrive, and the outcome of a step.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct TenantId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u64);
 
-/// What kind of work a request is. The order is that of their claims, the least first.
+/// The kind of work that a request is, in the order of priority, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Runs only while no request of another class could.
@@ -58,7 +58,7 @@ pub struct Arrival {
     pub max_tokens: u32,
 }
 
-/// What became of one entry of a step.
+/// The outcome of one entry of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryOutcome {
     /// The request.
@@ -85,10 +85,10 @@ pub enum StepFault {
     Other,
 }
 
-/// What a step did.
+/// The outcome of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepReport {
-    /// What the step took, measured.
+    /// The measured time of the step.
     pub took: Duration,
     /// One for each entry that ran. An entry without an outcome has not run.
     pub outcomes: Vec<EntryOutcome>,

@@ -1,4 +1,4 @@
-//! What the scheduler asks of the KV cache.
+//! The scheduler's view of the KV cache.
 
 use crate::facts::RequestId;
 
@@ -15,7 +15,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// What must be there so that the entry fits, whichever entries come before it.
+    /// The blocks that must be there so that the entry fits, whichever entries come before it.
     pub fn net(&self) -> BlockCounts {
         minus(self.takes, self.frees)
     }
@@ -63,11 +63,11 @@ pub trait Memory {
         false
     }
 
-    /// What a request that does not run takes until it holds its first `tokens` tokens, appended in steps of
+    /// The blocks that a waiting request needs until it holds its first `tokens` tokens, appended in steps of
     /// at most the engine's largest.
     fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand;
 
-    /// What appending `tokens` tokens to a running request takes and gives back in one step.
+    /// The blocks that appending `tokens` tokens to a running request takes and gives back in one step.
     fn to_append(&self, id: RequestId, tokens: u32) -> Demand;
 
     /// Free and evictable blocks that a running request takes at most, beyond those it has, while `tokens`

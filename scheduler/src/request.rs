@@ -1,4 +1,4 @@
-//! What is known of a request.
+//! The state of a request.
 
 use crate::costs::{Costs, StepLoad};
 use crate::facts::{AdapterId, Arrival, Class, RequestId, TenantId, seconds};
@@ -139,7 +139,7 @@ impl ScheduledRequest {
         share_lag * f64::from(self.gave_way).exp2()
     }
 
-    /// What one more token of the answer costs in a step.
+    /// The cost of one more token of the answer in a step.
     pub fn token_load(&self) -> StepLoad {
         StepLoad::piece(1, self.computed)
     }

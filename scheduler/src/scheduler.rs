@@ -268,7 +268,7 @@ impl Scheduler {
         SchedulerStats::new(&self.state)
     }
 
-    /// What steps take, as far as they have been measured.
+    /// The times of steps, as far as they have been measured.
     pub fn costs(&self) -> &Costs {
         &self.state.costs
     }

@@ -1,4 +1,4 @@
-//! What the scheduler answers: the next step, and why it is so.
+//! The scheduler's answers: the next step, and its reasons.
 
 use crate::facts::{AdapterId, RequestId};
 use std::fmt;
@@ -189,7 +189,7 @@ pub struct HeldRequest {
     pub reason: HoldReason,
 }
 
-/// What to do next, in the order of the fields.
+/// The next actions, in the order of the fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlannedStep {
     /// Requests that end. They are forgotten.
@@ -203,7 +203,7 @@ pub struct PlannedStep {
     /// Sequences that have a place and are not in the step, and for each class the first request that could
     /// not start although the step had room.
     pub held: Vec<HeldRequest>,
-    /// What the step will take by the cost model; zero without entries.
+    /// The step's time by the cost model; zero without entries.
     pub predicted: Duration,
     /// Without entries: when to plan again if nothing happens before, or `None` if only a new fact can change
     /// anything.

@@ -1,4 +1,4 @@
-//! What logs and statistics show.
+//! Figures for logs and statistics.
 
 use crate::facts::{Class, TenantId, duration};
 use crate::request::ScheduledRequest;
@@ -23,7 +23,7 @@ pub struct RequestView {
     pub produced_tokens: u32,
     /// Time since its arrival in which its prompt was not worked on.
     pub waited: Duration,
-    /// What its whole prefill takes, by the cost model.
+    /// The time of its whole prefill, by the cost model.
     pub service: Duration,
     /// How strong its claim is within its class and tenant.
     pub claim: f64,

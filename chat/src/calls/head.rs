@@ -2,7 +2,7 @@
 
 use super::format::{CallFormat, NAME_BYTES};
 
-/// What a text is that begins with the name of a function.
+/// The result of reading a text that begins with the name of a function.
 #[derive(Debug, PartialEq)]
 pub(super) enum CallHead {
     /// Nothing certain yet.

@@ -47,7 +47,7 @@ mod tests {
         FORMATS.iter().find(|format| format.name == name).unwrap()
     }
 
-    /// What a text is that comes in pieces.
+    /// The meaning of a text that comes in pieces.
     fn read(name: &str, pieces: Vec<Vec<u8>>) -> String {
         let vocabulary = Pieces(pieces);
         let declared = ["f", "g"].map(|name| {

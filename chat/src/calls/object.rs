@@ -2,7 +2,7 @@
 
 use super::format::{ARGUMENTS, NAMES};
 
-/// What a character completes.
+/// The thing that a character completes.
 #[derive(Debug, PartialEq)]
 pub(super) enum ObjectStep {
     /// Nothing.
@@ -71,7 +71,7 @@ impl PartialObject {
                 ObjectStep::Inside
             }
             c if self.is_arguments() => {
-                // Space around the value is none of it.
+                // Space around the value does not belong to it.
                 let is_space = c.is_whitespace() && self.depth == 1 && !was_quoted;
                 if is_space { ObjectStep::Inside } else { ObjectStep::Argument(c) }
             }

@@ -4,7 +4,7 @@ use super::format::{NAME_BYTES, Pairs};
 use crate::conversation::Tool;
 use serde_json::Value;
 
-/// What a text is that begins with the mark before a key.
+/// The result of reading a text that begins with the mark before a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum KeyValuePair<'t> {
     /// Nothing certain yet; the key and the value so far, if that has begun.

@@ -4,7 +4,7 @@ use super::format::NAME_BYTES;
 use super::object::unquoted;
 use serde_json::Value;
 
-/// What a text is that begins where something of a call is expected.
+/// The result of reading a text where something of a call is expected.
 #[derive(Debug, PartialEq)]
 pub(super) enum PythonStep<T> {
     /// Nothing certain yet.
@@ -212,7 +212,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// What the escape is that a text begins with, and its bytes.
+/// The character of the escape that a text begins with, and its bytes.
 fn escape(text: &str) -> (Option<u32>, usize) {
     let Some(c) = text[1..].chars().next() else { return (Some(u32::from('\\')), 1) };
     let digits = |count: usize| {

@@ -6,7 +6,7 @@ use crate::conversation::Tool;
 use kernmill_constrain::Error;
 use serde_json::Value;
 
-/// Characters of the longest text that is counted. A longer limit is none.
+/// Characters of the longest text that is counted. A longer limit counts as none.
 const COUNTED: u64 = 4096;
 
 impl TextGrammar<'_> {
@@ -65,7 +65,7 @@ impl TextGrammar<'_> {
             self.grammar.rule(&pair, &format!("{} {value}", quoted(&format!("{key}="))));
             written.push((pair, must_be));
         }
-        // What may follow the pairs so far, and what may begin with each: only later ones have a comma.
+        // Texts that may follow the pairs so far, and the beginnings of each: only later ones have a comma.
         let (mut rest, mut all) = (String::new(), String::new());
         for (index, (pair, must_be)) in written.iter().enumerate().rev() {
             let others = if *must_be || all.is_empty() { String::new() } else { format!(" | {all}") };

@@ -50,7 +50,7 @@ pub(super) fn rule(
             text.answer(turn, format, !callable.is_empty());
             last.push("ANSWER");
             if !callable.is_empty() {
-                // What the model says before its calls, with the mark that opens them.
+                // The model's words before its calls, with the mark that opens them.
                 text.until("said", "ANSWER", format.opens.first().copied().unwrap_or_default());
                 last.push("said more");
             }

@@ -19,10 +19,10 @@ pub(super) struct PartialHeader {
     constraint: Option<Vec<u8>>,
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Debug)]
 pub(super) struct HeaderFields {
-    /// What the message is.
+    /// The kind of message.
     pub part: AnswerPart,
     /// Text at the end that is no part of a header.
     pub rest: String,
@@ -85,7 +85,7 @@ impl PartialHeader {
         }
     }
 
-    /// What the header says that a message token ended.
+    /// The fields of a header that a message token ended.
     pub fn read(&self, declared: &[String], anomalies: &mut Anomalies) -> AnswerPart {
         let said = self.said(declared, true, anomalies);
         if !said.rest.is_empty() {
@@ -94,7 +94,7 @@ impl PartialHeader {
         said.part
     }
 
-    /// What the header says that another token ended: what does not belong to a header is the content.
+    /// The fields of a header that another token ended: text that does not belong to a header is the content.
     pub fn recover(&self, declared: &[String], anomalies: &mut Anomalies) -> HeaderFields {
         self.said(declared, false, anomalies)
     }

@@ -3,7 +3,7 @@
 use super::sections::{SystemText, developer_text};
 use crate::conversation::{Call, Conversation, Item, Output};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Author {
     /// The host of the model.
@@ -52,9 +52,9 @@ pub enum ContentType {
 /// One message with its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarmonyMessage {
-    /// Who speaks.
+    /// The author.
     pub author: Author,
-    /// Who is spoken to, if that is not everybody.
+    /// The recipient, if the message is not for everybody.
     pub recipient: Option<String>,
     /// Whether the recipient stands after the channel, as models write it, not after the author.
     pub has_late_recipient: bool,
@@ -93,10 +93,10 @@ impl HarmonyMessage {
     }
 }
 
-/// What hosts may choose about prompts.
+/// Choices about prompts that hosts may make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptOptions {
-    /// Who the model is told to be.
+    /// The identity that the model is given.
     pub identity: String,
     /// Until when the model is told to know what happened.
     pub knowledge_cutoff: String,

@@ -19,7 +19,7 @@ pub enum HarmonyError {
         .name.chars().take(80).collect::<String>()
     )]
     Name {
-        /// What is named.
+        /// The kind of the name.
         what: &'static str,
         /// The name.
         name: String,
@@ -37,7 +37,7 @@ const NAME_BYTES: usize = 128;
 /// Contents are encoded as ordinary text: nothing that is written in them becomes a special token.
 ///
 /// # Errors
-/// When the vocabulary is another model's, a name is none, or a text cannot be encoded.
+/// When the vocabulary is another model's, a name is not valid, or a text cannot be encoded.
 pub fn prompt(
     vocabulary: &dyn Vocabulary,
     conversation: &Conversation,

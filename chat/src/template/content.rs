@@ -1,4 +1,4 @@
-//! What a message says, with who wrote it.
+//! The text of a message, and the origin of each of its pieces.
 
 use super::jinja::TemplateText;
 
@@ -6,7 +6,7 @@ use super::jinja::TemplateText;
 #[derive(Clone, Debug, Default)]
 pub(super) struct MessageText(Vec<(String, bool)>);
 
-/// What separates texts that become one.
+/// The separator of texts that become one.
 const BREAK: &str = "\n\n";
 
 impl MessageText {

@@ -93,7 +93,7 @@ fn taken<'c>(conversation: &'c Conversation, takes: &Takes) -> Vec<TemplateMessa
     messages
 }
 
-/// What a conversation has that some templates do not take.
+/// The features of a conversation that some templates do not take.
 pub(super) fn has(conversation: &Conversation, takes: &Takes) -> Has {
     let messages = taken(conversation, takes);
     let is_system = |message: &TemplateMessage| message.role == "system";
@@ -163,7 +163,7 @@ impl TemplateMessage<'_> {
     }
 }
 
-/// Arguments of a call: an object, which is empty where there are none; otherwise the text itself.
+/// Arguments of a call: an object, empty without arguments; otherwise the text itself.
 fn arguments(call: &Call) -> Result<Map<String, serde_json::Value>, &str> {
     match call.arguments.trim() {
         "" | "null" => Ok(Map::new()),
@@ -232,7 +232,8 @@ fn parameters(tool: &Tool) -> serde_json::Value {
     tool.parameters.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }
 
-/// What tells a model of functions whose template has no place for them, with the format of calls.
+/// The text that describes functions, and the format of calls, to a model whose template has no place for
+/// them.
 fn told(tools: &[Tool], format: &CallFormat) -> MessageText {
     let mut told = MessageText::of("You may call these functions. Each line describes one as JSON:\n");
     for tool in tools {

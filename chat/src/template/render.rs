@@ -56,7 +56,8 @@ impl Renderer {
         calls: Option<&'static CallFormat>,
     ) -> Result<Renderer, TemplateError> {
         let source = source.to_owned();
-        // What is asked depends on work alone, so that the same template always answers the same.
+        // The answers depend on work alone, not on time, so that the same template always gives the same
+        // ones.
         away(16 * TIME, move |watch| {
             let wrong = |(what, line): (String, u32)| TemplateError::Parse(format!("{what} in line {line}"));
             let program = TemplateProgram::parse(&source).map_err(wrong)?;
@@ -140,7 +141,7 @@ impl Renderer {
         for form in FORMS.into_iter().filter(|form| form.is_own(has)) {
             let text = self.render(conversation, takes, form, limits);
             let is_whole = text.is_ok() && form.is_kept(has, takes.drops);
-            // What the template says of the conversation as it is says most.
+            // The template's message about the conversation as it is tells most.
             if is_whole
                 || written.as_ref().is_none_or(|written: &Result<_, _>| written.is_err() && text.is_ok())
             {

@@ -106,7 +106,7 @@ impl TurnStart {
     }
 }
 
-/// What is said before an answer that is not finished, and its text. Only text can follow it.
+/// The items before an answer that is not finished, and its text. Only text can follow it.
 fn unfinished(
     conversation: &Conversation,
     grammar: &mut TurnGrammar,

@@ -48,7 +48,7 @@ const HARMONY: [&str; 7] =
 const TEMPLATE: &str =
     "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}<tool_call></tool_call>";
 
-/// What is said of an answer.
+/// The parts of an answer.
 #[derive(Clone, Debug, PartialEq)]
 struct Answer {
     parts: Vec<(AnswerPart, String, bool)>,

@@ -64,7 +64,7 @@ fn named(part: &AnswerPart) -> String {
     }
 }
 
-/// What a marked text is, in words, and the anomalies.
+/// The contents of a marked text, in words, and the anomalies.
 fn read(text: &str) -> (String, String) {
     let ids = VOCABULARY.encode_marked(text).unwrap();
     let (events, parser) = events_of(&ids, &declared());
@@ -125,7 +125,7 @@ fn deviations_are_read_as_they_were_meant() {
         ("<|channel|>commentary to=functions.f<|message|> null<|call|>", "call f: {}", ""),
         ("<|channel|>commentary to=functions.f<|message|>nul<|call|>", "call f: nul", ""),
         ("<|channel|>final<|end|>", "", "no_content 1"),
-        // What follows an end.
+        // Tokens behind an end.
         ("<|channel|>final<|message|>Hi<|end|><|return|>", "answer: Hi", "stray_end 1"),
         (
             "<|channel|>final<|message|>Hi<|end|>stray text<|return|>",
@@ -296,7 +296,7 @@ fn any_ids_are_read_and_no_content_is_lost() {
         for content in contents(&ids) {
             // A character may have begun in a text before the message token.
             let content = content.trim_start_matches('\u{fffd}');
-            // Arguments that are none are an object of none.
+            // Missing arguments are an empty object.
             let is_none = matches!(content.trim(), "" | "null");
             let is_it = |text: &str| text.ends_with(content) || (is_none && text == "{}");
             prop_assert!(rest.any(|(_, text, _)| is_it(text)), "{content:?} of {found:?}");

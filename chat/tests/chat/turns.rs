@@ -165,7 +165,7 @@ fn only_strict_functions_must_have_schemas_that_can_be_followed() {
         assert!(made(false, parameters.clone()).is_ok(), "{member}");
         assert!(matches!(made(true, parameters), Err(Error::Rule { .. })), "{member}");
     }
-    // What can be followed is.
+    // A schema that can be followed is followed.
     let number = of(json!({ "oneOf": [{ "type": "integer" }] }));
     let mut constraint = made(false, number).unwrap();
     let begun = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":";

@@ -38,7 +38,7 @@ pub const WIDE: AsmKernel = AsmKernel {
 const PLACE: i32 = 15;
 const MASK: u32 = 0xff << PLACE;
 const BASE: f32 = 256.0;
-/// What the base and the codes' bias add to q.
+/// The excess of q from the base and the codes' bias.
 const EXCESS: f32 = BASE + 128.0;
 /// `first & second | third` as a truth table.
 const AND_OR: u32 = 0xea;
@@ -51,7 +51,7 @@ struct DotInt8F32Avx512 {
     scales: AsmRegister64,
     /// Data plane, advancing.
     data: AsmRegister64,
-    /// What is prefetched, in front of the tile's bytes, scales and data alike.
+    /// The distance of the prefetch, in front of the tile's bytes, scales and data alike.
     ahead: AsmRegister64,
     rows: Vec<AsmRegister64>,
     /// Byte offset in the rows.
@@ -61,7 +61,7 @@ struct DotInt8F32Avx512 {
     mask: AsmRegisterZmm,
     base: AsmRegisterZmm,
     scale: AsmRegisterZmm,
-    /// What is to be taken off, and that times the scale.
+    /// The excess to be taken off, and that times the scale.
     excess: AsmRegisterZmm,
     offset: AsmRegisterZmm,
     /// `[token][k mod 4]`.

@@ -264,7 +264,7 @@ impl DotQ8Avx2 {
         (0..count).try_for_each(|token| self.scale(a, token, row_scales))
     }
 
-    /// What a block's sum of unsigned weights starts from with a token.
+    /// The start of a block's sum of unsigned weights for a token.
     fn correction(&self, a: &mut CodeAssembler, to: AsmRegisterYmm, token: usize) -> Result<(), IcedError> {
         a.vpbroadcastd(to, dword_ptr(self.rows[token] + self.block + Q8Row { k: self.k }.sums()))?;
         a.vpmulld(to, to, self.constants.correction())

@@ -122,7 +122,7 @@ struct DotQ8Avx512 {
     nibble_mask: AsmRegisterZmm,
     half: AsmRegisterZmm,
     smallest: AsmRegisterZmm,
-    /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
+    /// The factor of a block's sum of activations, as the low int16 of every lane.
     correction: AsmRegisterZmm,
     row_scale: AsmRegisterZmm,
     weights: [AsmRegisterZmm; 2],

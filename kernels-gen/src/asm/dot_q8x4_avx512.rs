@@ -89,7 +89,7 @@ struct DotQ8x4Avx512 {
     nibble_mask: AsmRegisterZmm,
     /// In every lane.
     anchor: AsmRegisterZmm,
-    /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
+    /// The factor of a block's sum of activations, as the low int16 of every lane.
     correction: AsmRegisterZmm,
     /// By tile at work; of mxfp4 the anchors.
     row_scales: Vec<AsmRegisterZmm>,

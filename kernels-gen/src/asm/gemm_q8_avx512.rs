@@ -178,7 +178,7 @@ enum DecodePiece {
 }
 
 impl Meanwhile {
-    /// What a block needs.
+    /// The pieces of work for a block.
     fn pieces() -> Vec<DecodePiece> {
         let lines = (0..data_lines(WeightFormat::Mxfp4)).flat_map(|line| {
             [DecodePiece::LoadLine(line), DecodePiece::Mask, DecodePiece::Look, DecodePiece::StoreLine(line)]

@@ -121,7 +121,7 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
     }
     a.vpmovzxbd(scale, xmmword_ptr(scales))?;
     a.vpmaxud(used, scale, least)?;
-    // What a row's exponents have less, in both words.
+    // The difference of a row's exponents to the largest, in both words.
     a.vpsubd(less, top, used)?;
     a.vpslld(less, less, EXPONENT_AT)?;
     a.vpslld(low, less, 16)?;
@@ -197,7 +197,7 @@ fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedE
     a.dd(&[u32::from_ne_bytes([bias(format) as u8; 4]), 0x0f0f_0f0f])
 }
 
-/// What vectors do to products before they add them.
+/// The scaling of products by vectors before they add them.
 #[derive(Clone, Copy, PartialEq)]
 enum ProductScaling {
     /// Nothing: products are `isum * w`.

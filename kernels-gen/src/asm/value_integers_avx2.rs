@@ -144,7 +144,7 @@ struct ValueTileAvx2 {
     /// Columns, each with the values of two tokens; and what they are made of.
     columns: Vec<AsmRegisterYmm>,
     other: AsmRegisterYmm,
-    /// What takes halves out of bytes, and 8 in every 16 bits.
+    /// Constants that take halves out of bytes, and 8 in every 16 bits.
     constants: [CodeLabel; 2],
 }
 

@@ -156,7 +156,7 @@ struct ValueTileAvx512 {
     /// Columns, each with the values of two tokens; and what they are made of.
     columns: Vec<AsmRegisterZmm>,
     other: AsmRegisterZmm,
-    /// What takes the first token's value out of 32 bits, or halves out of bytes.
+    /// The mask that takes the first token's value out of 32 bits, or halves out of bytes.
     bits: AsmRegisterZmm,
     /// 8 in every 16 bits.
     zero: AsmRegisterZmm,

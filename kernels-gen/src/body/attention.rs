@@ -113,7 +113,8 @@ struct TokenRun<'a> {
     results: [Value; 3],
 }
 
-/// What a token sees of a segment: positions `from..=to`, blocks `first..end`; none where `end <= first`.
+/// The part of a segment that a token sees: positions `from..=to`, blocks `first..end`; no block where `end
+/// <= first`.
 struct TokenView {
     from: Value,
     to: Value,
@@ -210,7 +211,7 @@ impl<'a> TokenRun<'a> {
         e.for_range(zero, self.tokens, 1, body);
     }
 
-    /// What a token sees of a segment.
+    /// The part of a segment that a token sees.
     fn view(&self, e: &mut Emit, segment: &ContextSegment, token: Value) -> TokenView {
         let position = e.add(self.position, token);
         let from = first_in_view(e, self.body, position);

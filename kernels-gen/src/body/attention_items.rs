@@ -136,7 +136,7 @@ pub(super) fn run_from(
         let limit = e.add(row, longest);
         let limit = e.min_u(limit, tokens);
         let last = e.add_imm(limit, -1);
-        // The row behind the last that follows: rows behind a break are none of the run's.
+        // The row behind the last that follows: rows behind a break do not belong to the run.
         let end = e.for_carry(row, last, 1, &[limit], |e, before, end| {
             let next = e.add_imm(before, 1);
             let ends = ends_run(e, cx, before, next);

@@ -1,4 +1,4 @@
-//! What attention keeps in scratch.
+//! Attention's areas in scratch.
 
 use super::attention_ukernels::{group, query_ukernel, weights_ukernel};
 use crate::kernel::AttentionBody;

@@ -123,8 +123,8 @@ impl TilePair<'_> {
         task
     }
 
-    /// What to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this pair or,
-    /// in the order of memory, in that behind.
+    /// The address to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this
+    /// pair or, in the order of memory, in that behind.
     pub fn ahead(&self, e: &mut Emit, part: &MatrixPart, chunk: Value, after: usize) -> DecodeAhead {
         let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
         let later = e.add_imm(chunk, after as i64);

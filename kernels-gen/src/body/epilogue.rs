@@ -1,4 +1,4 @@
-//! What becomes of a run's results: bias, then the part's epilogue in order.
+//! Steps over a run's results: bias, then the part's epilogue in order.
 //!
 //! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest
 //! goes row by row.
@@ -19,7 +19,7 @@ use kernmill_plan::kv::hadamard_block;
 /// A map over all rows of the results.
 struct MapCall {
     map: Map,
-    /// What its inputs are, in order.
+    /// The map's inputs, in order.
     inputs: Vec<MapSource>,
     /// Where it writes.
     out: MapTarget,
@@ -45,8 +45,8 @@ enum MapTarget {
     Columns(ValId),
 }
 
-/// What is done over all rows at once, and how many steps of the epilogue are done with it. Biases are
-/// always.
+/// The steps that run over all rows at once, and how many steps of the epilogue they cover. Biases are always
+/// among them.
 struct Start {
     calls: Vec<MapCall>,
     done: usize,

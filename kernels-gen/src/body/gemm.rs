@@ -239,7 +239,7 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &GemmScratch, part: &MatrixPart, weigh
     }
 }
 
-/// What all chunks of an item have in common.
+/// The values that all chunks of an item share.
 struct GemmItem<'a> {
     cx: &'a Cx<'a>,
     part: &'a MatrixPart,
@@ -260,7 +260,7 @@ struct Chunk<'a> {
     decoded: Value,
     /// The pair's results for the first row.
     out: Value,
-    /// What is decoded meanwhile.
+    /// The chunk that is decoded meanwhile.
     next: Option<NextChunk>,
 }
 
@@ -271,7 +271,7 @@ struct NextChunk {
 }
 
 impl GemmItem<'_> {
-    /// What a pair's tiles are, decoded.
+    /// The layout of a pair's decoded tiles.
     fn decoded(&self, pair: &TilePair) -> Decoded {
         self.products.decoded(pair.mat.format)
     }

@@ -42,7 +42,7 @@ pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, parts: &[MatrixPart])
     }
 }
 
-/// What tiles multiply for a matrix.
+/// The elements that tiles multiply for a matrix.
 fn element(mat: &Mat) -> TileElement {
     TileElement::of(mat.format)
 }

@@ -1,4 +1,4 @@
-//! What products of many rows share whatever their activations and whatever multiplies: panels of q8 or of
+//! Code that products of many rows share, whatever their activations and instructions: panels of q8 or of
 //! bf16 rows, and tiles around their products.
 
 use crate::body::{gemm, gemm_bf16, gemm_tiles};
@@ -58,7 +58,7 @@ impl Panels {
         }
     }
 
-    /// Fewer rows than this are left to dot micro-kernels. There are none for bf16.
+    /// Fewer rows than this are left to dot micro-kernels, which bf16 does not have.
     fn least_rows(self) -> Option<usize> {
         match self {
             Panels::Q8 { least_rows, .. } | Panels::Tiles { least_rows, .. } => Some(least_rows),

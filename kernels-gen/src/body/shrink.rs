@@ -18,7 +18,7 @@ use kernmill_plan::format::TILE_ROWS;
 /// Tokens of a work item when there are many.
 const GROUP: usize = TOKENS[0];
 
-/// What is shrunk.
+/// The matrix and the rows that are shrunk.
 struct Shrink<'k> {
     input: ValId,
     routed: Option<(ValId, usize, usize)>,
@@ -48,7 +48,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
     });
 }
 
-/// What comes before the shrinking, for rows `first..end`.
+/// The stages before the shrinking, for rows `first..end`.
 fn run_stages(e: &mut Emit, cx: &Cx, row_ops: &[RowOp], first: Value, end: Value) {
     e.for_range(first, end, 1, |e, token| {
         for row_op in row_ops {

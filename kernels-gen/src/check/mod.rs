@@ -19,13 +19,13 @@ use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::LINE;
 use kernmill_plan::limit;
 
-/// What is wrong with a description, and where.
+/// A problem of a description, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Violation {
     /// The part of the kernel, and the value or operand.
     pub place: String,
-    /// What is wrong and what was expected.
+    /// The problem, and what was expected.
     pub message: String,
 }
 
@@ -53,7 +53,7 @@ impl From<Domain> for CountedRows {
     }
 }
 
-/// What is done to a value's rows.
+/// The kind of access to a value's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowAccess {
     Read,
@@ -76,11 +76,11 @@ struct KernelChecker<'k> {
     kernel: &'k Kernel,
     /// Rows that scratch has room for, if any value is homed there.
     scratch_rows: Option<CountedRows>,
-    /// What is known of each operand.
+    /// The demands on each operand, as far as they are known.
     needs: Vec<Option<Need>>,
     max_tokens: usize,
     max_context: usize,
-    /// What is being checked.
+    /// The place that is being checked.
     place: String,
 }
 

@@ -15,7 +15,7 @@ pub enum ExprOperand {
     Input(usize),
     /// Every lane these bits.
     Constant(u32),
-    /// What step i gave.
+    /// The result of step i.
     Step(usize),
 }
 
@@ -44,7 +44,7 @@ pub enum Lanes {
     AddInt,
 }
 
-/// What holds of two f32 lanes; nothing does of a NaN.
+/// A condition on two f32 lanes; none holds for a NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// `x < y`.

@@ -1,4 +1,4 @@
-//! What each micro-kernel may do to memory, as data: which parameters it reads and writes, and exactly how
+//! The memory accesses of each micro-kernel, as data: which parameters it reads and writes, and exactly how
 //! far.
 //!
 //! The checker of assembled micro-kernels (`wide/check/`) takes the directions from here; the tests with

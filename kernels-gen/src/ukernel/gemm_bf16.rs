@@ -45,7 +45,7 @@ pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
 /// 2^-56 as bf16: a bf16 that is not below is a multiple of 2^-63.
 pub const SMALL: u16 = (127 - 56) << 7;
 
-/// What a gemm micro-kernel is made for.
+/// The shape that a gemm micro-kernel is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shape {
     /// Decoded tiles, 1 or 2.

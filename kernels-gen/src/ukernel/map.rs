@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// With the output and the number of rows, as many parameters as there are registers for.
 pub const MAX_INPUTS: usize = 4;
 
-/// What a map computes, over what.
+/// The computation of a map, and its inputs.
 #[derive(Debug)]
 pub struct MapDefinition {
     /// The expression; variable i is input i.

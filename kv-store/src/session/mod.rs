@@ -24,7 +24,7 @@ const MAX_STATE_BYTES: usize = 16 << 20;
 pub struct Session {
     /// Name of the session, at most 1024 bytes.
     pub name: String,
-    /// What the rows of its blocks mean. Another plan or KV format has another layout, and must compute them
+    /// The meaning of its blocks' rows. Another plan or KV format has another layout, and must compute them
     /// anew.
     pub layout: PayloadLayout,
     /// All of its tokens, at most 1,048,576.
@@ -62,7 +62,7 @@ pub enum SessionError {
     /// There is more of something than a session may have.
     #[error("{found} {what}, expected at most {most}")]
     TooMany {
-        /// What there is too much of.
+        /// The thing of which there is too much.
         what: &'static str,
         /// How many there are.
         found: usize,

@@ -1,4 +1,4 @@
-//! Who may see a store's files, and which files are its own.
+//! Permissions of a store's files, and which files belong to it.
 
 use super::{Place, SMALL, block, files, holds, open, options, place, put, segments};
 use crate::directory::OpenError;

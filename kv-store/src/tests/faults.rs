@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 struct PoorDisk {
     left: AtomicU64,
-    /// What it says to have; none for the truth.
+    /// The size that it claims; `None` for the true one.
     claims: Option<u64>,
     /// Zero for never.
     every: AtomicU64,
@@ -190,7 +190,7 @@ fn files_that_cannot_be_read_are_kept() {
         store.take_events()[..],
         [StoreEvent::Unreadable { .. }, StoreEvent::Unreadable { .. }]
     ));
-    // What cannot be read counts all the same.
+    // A file that cannot be read counts all the same.
     let bytes = files(&dir).iter().map(|(_, bytes)| bytes).sum::<u64>();
     assert_eq!((store.stats().blocks, store.stats().bytes), (0, bytes));
     drop(store);

@@ -1,4 +1,4 @@
-//! What waits to be written.
+//! The queue of blocks that wait to be written.
 
 use super::{Place, SMALL, block, holds, options, place};
 use crate::block::{BlockError, BlockTokens};

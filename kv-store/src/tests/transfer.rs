@@ -8,7 +8,7 @@ use kernmill_os::source::Source;
 use std::io;
 use std::path::Path;
 
-/// What [`export`] put in a file.
+/// The contents of a file that [`export`] wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Payloads.
@@ -17,7 +17,7 @@ pub struct Exported {
     pub missing: usize,
 }
 
-/// What [`import`] took from a file.
+/// The contents of a file that [`import`] read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Payloads that the store has now.

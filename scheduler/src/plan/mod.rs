@@ -16,7 +16,7 @@ use sheet::Sheet;
 
 /// Plans the step at `now`.
 pub fn plan(state: &mut SchedulerState, now: f64, memory: &dyn Memory) -> PlannedStep {
-    // What is not reported in time has not run.
+    // A step that is not reported in time has not run.
     state.planned.truncate(state.config.steps_in_flight as usize - 1);
     state.requests.values_mut().for_each(|request| request.hold = None);
     let mut sheet = Sheet::new(state, now, memory);
@@ -35,7 +35,7 @@ pub fn plan(state: &mut SchedulerState, now: f64, memory: &dyn Memory) -> Planne
 /// Where sequences that run are in each other's way, so that none fits: takes one away.
 fn make_way(state: &mut SchedulerState, sheet: &mut Sheet<'_>) -> bool {
     let is_held = |number: &u64| state.requests[number].hold == Some(HoldReason::Memory);
-    // What is on its way gives blocks back, or can be taken away, when it ends.
+    // Steps in flight give blocks back, or can be taken away, when they end.
     if !sheet.flying.is_empty() {
         return false;
     }
@@ -59,8 +59,8 @@ fn finish(state: &mut SchedulerState, sheet: Sheet<'_>) -> PlannedStep {
     }
     step.predicted = duration(state.costs.step(load));
     if step.entries.is_empty() && !state.requests.is_empty() {
-        // Who lost a place in this plan may start in the next one.
-        // Times are rounded: a little later, the end is there for sure.
+        // A request that was preempted in this plan may start in the next one. Times are rounded: a little
+        // later, the end is there for sure.
         let next = ends::next(state).map(|end| end + 1e-6);
         step.wake = if has_dropped { Some(now) } else { next }.map(duration);
     }

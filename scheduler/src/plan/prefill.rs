@@ -90,7 +90,8 @@ pub fn place(state: &mut SchedulerState, sheet: &mut Sheet<'_>) {
             Err(StartRefusal::Held(reason)) => {
                 let is_told = is_running || !std::mem::replace(&mut told[class.index()], true);
                 sheet.hold(state, number, reason, is_told);
-                // Who waits for memory or a place would wait forever if others took what becomes free.
+                // A request that waits for memory or a place would wait forever if others took what becomes
+                // free.
                 let is_for_all = matches!(reason, HoldReason::Memory | HoldReason::Sequences);
                 if !is_running && reason != HoldReason::Prefix {
                     blocked = blocked.max(Some(if is_for_all { Class::Interactive } else { class }));

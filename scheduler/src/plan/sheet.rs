@@ -21,7 +21,7 @@ pub struct Placed {
     reused: BlockCounts,
 }
 
-/// What has been decided so far.
+/// The decisions so far.
 pub struct Sheet<'m> {
     pub memory: &'m dyn Memory,
     pub now: f64,
@@ -48,7 +48,7 @@ pub struct Sheet<'m> {
     promises: Option<BTreeMap<u64, BlockCounts>>,
 }
 
-/// Who has the strongest claim to a place: the least first.
+/// The order of claims to a place: the weakest first.
 fn place_order(request: &ScheduledRequest) -> (Reverse<Class>, Reverse<i32>, u64) {
     (Reverse(request.class), Reverse(request.priority), request.start)
 }
@@ -242,7 +242,7 @@ impl<'m> Sheet<'m> {
     }
 }
 
-/// What an entry adds to a step.
+/// The load that an entry adds to a step.
 pub fn load_of(placed: &Placed) -> StepLoad {
     StepLoad::piece(placed.planned.entry.tokens(), placed.planned.entry.from)
 }

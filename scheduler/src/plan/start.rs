@@ -71,7 +71,7 @@ pub fn start(
     Ok(piece)
 }
 
-/// What is missing if `victims` lose their places; if nothing is, the blocks to promise.
+/// The shortage that remains when `victims` are preempted; without one, the blocks to promise.
 fn shortage(
     state: &SchedulerState,
     sheet: &mut Sheet<'_>,
@@ -84,12 +84,12 @@ fn shortage(
     if stay.len() >= state.config.max_sequences as usize {
         return Err(StartRefusal::Held(HoldReason::Sequences));
     }
-    // Who takes the place of one like it makes nothing slower.
+    // A request that takes the place of one like it makes nothing slower.
     let is_swap = victims.iter().any(|victim| state.requests[victim].class == request.class);
     if !is_swap && !is_narrow(state, number, &stay) {
         return Err(StartRefusal::Held(HoldReason::Width));
     }
-    // Who is alone has all there is: it may run until nothing is left.
+    // A lone request has the whole budget: it may run until nothing is left.
     let is_alone = stay.is_empty();
     let tokens = if is_alone { request.known + 1 } else { request.promised(state.config.growth) };
     let promise = sheet.memory.to_start(request.id, tokens);

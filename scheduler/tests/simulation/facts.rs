@@ -195,7 +195,7 @@ fn a_lone_prompt_takes_the_largest_steps() {
     assert!(tokens[..9].iter().all(|tokens| *tokens == 512), "{tokens:?}");
 }
 
-/// What a sequence that is dropped shares with one that starts is not free for a third.
+/// Blocks that a dropped sequence shares with one that starts are not free for a third.
 #[test]
 fn shared_blocks_of_a_dropped_sequence_count_once() {
     let mut jobs = [Job::chat(0, 0.0, 64, 100), Job::chat(1, 0.1, 60, 1), Job::chat(2, 0.2, 44, 1)];
@@ -264,7 +264,7 @@ impl Memory for Promises {
     }
 }
 
-/// What a start did not find in the cache is run by the plans that follow.
+/// Tokens that a start did not find in the cache are run by the plans that follow.
 #[test]
 fn a_start_that_finds_less_than_planned_goes_on_from_there() {
     let mut scheduler = Scheduler::new(SchedulerConfig::default()).expect("the default is in range");

@@ -76,10 +76,10 @@ struct Sequence {
     tables: [Table; 2],
 }
 
-/// What a cached prefix is found by.
+/// The key of a cached prefix.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Key {
-    /// What a request had when it lost its place.
+    /// The blocks that a request had when it was preempted.
     Own(RequestId),
     /// The beginning that prompts of a family share.
     Family(u32),
@@ -297,7 +297,7 @@ impl Memory for Pool {
     }
 
     fn evictable(&self) -> BlockCounts {
-        // What is pinned beyond the free blocks is pinned in the cache.
+        // Blocks pinned beyond the free ones are pinned in the cache.
         [0, 1].map(|kind: usize| {
             let more = self.pinned[kind].saturating_sub(self.free_of(kind));
             self.kinds[kind].evictable.saturating_sub(more)

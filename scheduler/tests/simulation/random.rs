@@ -94,7 +94,7 @@ fn run(script: &Script, seed: u64) -> World {
     world
 }
 
-/// What a request's end must have as its reason in the script.
+/// The reason that a request's end must have by the script.
 fn check_end(script: &Script, world: &World, id: RequestId) {
     let record = &world.records[&id];
     let arrival = record.job.arrival;

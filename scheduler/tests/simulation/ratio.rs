@@ -35,7 +35,7 @@ fn nobody_waits_for_longer_than_those_who_may_pass_take() {
             let may_pass =
                 |other: &&Job| other.at <= job.at || other.arrival.prompt_tokens <= job.arrival.prompt_tokens;
             let passing = jobs.iter().filter(|other| other.arrival.id != job.arrival.id).filter(may_pass);
-            // What had ended before does not count.
+            // A request that had ended before does not count.
             let still = passing.filter(|other| world.records[&other.arrival.id].end.unwrap().0 > job.at);
             let others: f64 = still.map(alone).sum();
             // One step may be under way, and its own prefill has its part.
@@ -73,7 +73,7 @@ fn pieces_go_to_the_highest_claim() {
         for (id, view) in views.iter().filter(prefilling).filter(|one| in_step(one.0)) {
             let is_started = step.started.iter().any(|started| started.id == *id);
             for (other, passed) in views.iter().filter(prefilling).filter(|one| !in_step(one.0)) {
-                // Who waits may be passed only by those that have places already.
+                // A waiting request may be passed only by those that have places already.
                 if passed.is_running || is_started {
                     assert!(passed.claim <= view.claim * 1.000_001, "{other:?} was passed by {id:?}");
                     compared += 1;

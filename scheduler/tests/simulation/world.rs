@@ -15,7 +15,7 @@ pub fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
 }
 
-/// What steps truly take.
+/// The true times of steps.
 #[derive(Clone, Copy)]
 pub struct Truth {
     pub factor: f64,
@@ -101,7 +101,7 @@ pub enum How {
     Ended(EndReason),
 }
 
-/// What happened to a request.
+/// The history of a request.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub job: Job,
@@ -117,7 +117,7 @@ pub struct Record {
     drafts: u32,
 }
 
-/// What is done besides the script.
+/// Disturbances besides the script.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Parts of a thousand steps that fail for want of memory, and for other reasons.
@@ -152,7 +152,7 @@ pub struct World {
     pub stop_at: Option<f64>,
 }
 
-/// What happens at a time.
+/// An event at a time.
 #[derive(Clone, Copy)]
 pub enum Event {
     Arrive(Job),
@@ -315,7 +315,7 @@ impl World {
         step
     }
 
-    /// What every plan keeps to.
+    /// The rules that every plan keeps to.
     fn check(&self, step: &PlannedStep) {
         assert!(step.tokens() <= self.config.max_batch_tokens);
         assert!(step.entries.is_sorted_by_key(|entry| entry.adapter));
@@ -390,7 +390,7 @@ impl World {
         self.ran += 1;
         self.busy += took;
         let end = self.now + took;
-        // What happens meanwhile is told meanwhile.
+        // Events of the meantime are reported in the meantime.
         while events.last().is_some_and(|(at, _)| *at <= end) {
             let (at, event) = events.pop().expect("there is one");
             self.happen(at, event);
@@ -403,7 +403,7 @@ impl World {
         }
     }
 
-    /// What becomes of an entry; `None` if it does not run because somebody else took the blocks.
+    /// The outcome of an entry; `None` if it does not run because somebody else took the blocks.
     fn outcome(&mut self, entry: &StepEntry) -> Option<EntryOutcome> {
         let has_room = self.pool.append(entry.id, entry.tokens());
         if !has_room {

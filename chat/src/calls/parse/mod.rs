@@ -15,7 +15,7 @@ use std::mem::take;
 
 /// A parser of generated texts: thoughts, calls of tools, and the answer.
 ///
-/// Any text has a meaning. What looks like a call and is none is part of the answer.
+/// Any text has a meaning. Text that only looks like a call is part of the answer.
 #[derive(Clone, Debug)]
 pub struct TextParser {
     format: Option<&'static CallFormat>,

@@ -9,7 +9,7 @@ use super::value::{SequenceKind, Value};
 /// Most items of a list that a product makes.
 const PRODUCT: usize = 1 << 20;
 
-/// What an operator makes of two values.
+/// The result of an operator with two values.
 pub(super) fn binary(
     budget: &Budget,
     operator: BinaryOperator,
@@ -106,7 +106,7 @@ fn repeated(budget: &Budget, whole: &Value, times: usize) -> Result<Value> {
     }
 }
 
-/// What an operator makes of two whole numbers; `None` if that is no whole number.
+/// The result of an operator with two whole numbers; `None` if that is no whole number.
 fn whole_numbers(operator: BinaryOperator, a: i64, b: i64) -> Result<Option<Value>> {
     if b == 0
         && matches!(operator, BinaryOperator::Divide | BinaryOperator::FloorDivide | BinaryOperator::Modulo)
@@ -137,7 +137,7 @@ fn whole_numbers(operator: BinaryOperator, a: i64, b: i64) -> Result<Option<Valu
     }
 }
 
-/// What an operator makes of a value.
+/// The result of an operator with one value.
 pub(super) fn unary(operator: UnaryOperator, value: &Value) -> Result<Value> {
     match (operator, value) {
         (UnaryOperator::Not, value) => Ok(Value::Bool(!value.is_true())),

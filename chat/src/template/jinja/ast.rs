@@ -65,7 +65,7 @@ pub(super) enum Comparison {
     NotIn,
 }
 
-/// What is done with an operand.
+/// An operation behind an operand.
 #[derive(Clone, Debug)]
 pub(super) enum Postfix {
     Attribute(Name),
@@ -88,7 +88,7 @@ pub(super) struct Arguments {
     pub more_named: Option<Box<TemplateExpr>>,
 }
 
-/// What a value is assigned to.
+/// The place that a value is assigned to.
 #[derive(Clone, Debug)]
 pub(super) enum AssignTarget {
     Name(Name),
@@ -127,7 +127,7 @@ pub(super) struct ForLoop {
     pub condition: Option<TemplateExpr>,
     pub is_recursive: bool,
     pub body: Vec<StatementLine>,
-    /// What there is without items.
+    /// The statements that run without items.
     pub otherwise: Vec<StatementLine>,
 }
 

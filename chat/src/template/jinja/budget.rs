@@ -1,4 +1,4 @@
-//! What a run of a template may use up, and how it fails.
+//! The budget of a template's run, and its failures.
 
 use kernmill_os::foreign::{Watch, WorkStopped};
 use std::cell::Cell;

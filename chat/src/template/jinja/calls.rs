@@ -9,7 +9,7 @@ use super::value::{Definition, Dict, Loop, Namespace, Scope, Value, deepest, equ
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What calls need of a run.
+/// Services of a run that calls need.
 pub(super) trait Runner {
     fn budget(&self) -> &Budget;
 
@@ -47,7 +47,7 @@ pub(super) fn function(name: &str) -> Option<Value> {
     FUNCTIONS.iter().find(|known| **known == name).map(|name| Value::Function(name))
 }
 
-/// What a call gives. `caller` is the block of a `call` statement.
+/// The result of a call. `caller` is the block of a `call` statement.
 pub(super) fn call(
     run: &dyn Runner,
     value: &Value,
@@ -177,7 +177,7 @@ fn entries(run: &dyn Runner, name: &str, given: GivenArguments) -> Result<Dict> 
     Dict::of(budget, entries)
 }
 
-/// What a macro writes.
+/// The text of a macro.
 fn expand(
     run: &dyn Runner,
     macro_: &Rc<Definition>,

@@ -235,7 +235,8 @@ impl TemplateParser {
         Ok(items)
     }
 
-    /// What is done with an operand. Behind the first filter or test there are neither attributes nor items.
+    /// The operations behind an operand. Behind the first filter or test there are neither attributes nor
+    /// items.
     fn steps(&mut self, value: TemplateExpr, has_filters: bool) -> Parsed<TemplateExpr> {
         let (mut steps, mut is_filtered) = (Vec::new(), false);
         loop {
@@ -290,7 +291,7 @@ impl TemplateParser {
         Ok(Postfix::Test(name, arguments, is_negated))
     }
 
-    /// What is between square brackets behind a value.
+    /// The subscript in square brackets behind a value.
     fn subscript(&mut self) -> Parsed<Postfix> {
         let mut parts: [Option<TemplateExpr>; 3] = [None, None, None];
         let (mut at, mut is_slice) = (0, false);

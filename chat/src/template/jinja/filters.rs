@@ -8,7 +8,7 @@ use super::value::{SequenceKind, Value};
 use super::write::{Json, text};
 use super::{format, methods, names};
 
-/// What a filter makes of a value.
+/// The result of a filter.
 pub(super) fn apply(budget: &Budget, name: &str, value: &Value, given: GivenArguments) -> Result<Value> {
     budget.steps(1)?;
     if let (Value::Undefined(what), "int" | "float") = (value, name) {

@@ -26,7 +26,7 @@ const SIGNS: [&str; 26] = [
     "=", ".", ":", "|", ",", ";",
 ];
 
-/// What is wrong with a template's source, and in which line from 1.
+/// The problem of a template's source, and its line from 1.
 pub(super) type Wrong = (String, u32);
 
 /// Tokens of a template, each with its line from 1. A newline at the end of the source is left out, and so

@@ -13,7 +13,7 @@ use super::{methods, operate, tests, write};
 /// Applies a filter of a name.
 type Apply<'a> = &'a dyn Fn(&str, &Value, GivenArguments) -> Result<Value>;
 
-/// What a filter makes of a value.
+/// The result of a filter.
 pub(super) fn apply(
     budget: &Budget,
     name: &str,

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What a method gives.
+/// The result of a method.
 pub(super) fn call(budget: &Budget, value: &Value, name: &Name, given: GivenArguments) -> Result<Value> {
     match value {
         Value::Text(text) => of_text(budget, text, name, given),

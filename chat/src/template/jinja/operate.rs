@@ -83,7 +83,7 @@ pub(super) fn item(budget: &Budget, value: &Value, key: &Value) -> Result<Value>
     };
     match (found, key) {
         (Some(found), _) => Ok(found),
-        // What a dictionary does not have may still be a method.
+        // A name that a dictionary does not have may still be a method.
         (None, Value::Text(name)) => attribute(budget, value, &name.as_str().into()),
         (None, key) => {
             let key = write::text(budget, key).map(|text| text.as_str().to_owned()).unwrap_or_default();

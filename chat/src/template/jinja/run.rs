@@ -21,7 +21,8 @@ pub(in crate::template) type TimeFormatter<'c> = &'c dyn Fn(&str) -> String;
 pub(in crate::template) struct TemplateRun<'r> {
     pub(super) budget: Budget,
     pub(super) clock: TimeFormatter<'r>,
-    /// What may hold itself. It is emptied at the end of the run, as nothing else would free it.
+    /// Values that may hold themselves. They are dropped at the end of the run, as nothing else would free
+    /// it.
     kept: RefCell<CyclicValues>,
 }
 
@@ -145,7 +146,7 @@ impl<'r> TemplateRun<'r> {
         Ok(BlockEnd::On)
     }
 
-    /// What a block writes, in a scope of its own.
+    /// The text of a block, which has a separate scope.
     fn captured(&self, body: &[StatementLine], scope: &Rc<Scope>) -> Result<TemplateText> {
         let mut out = TextBuilder::new(&self.budget);
         self.block(body, &Scope::new(Some(scope.clone())), &mut out)?;
@@ -287,7 +288,7 @@ impl<'r> TemplateRun<'r> {
             self.budget.spend(16)?;
             value = self.step(&value, step, scope)?;
             if let Value::Undefined(_) = value {
-                // What is missing is named as the template has it.
+                // A missing value is named as in the template.
                 let shown = shown(first, &steps[..=n]);
                 self.budget.spend(shown.len())?;
                 value = Value::undefined(format!("`{shown}` is undefined"));

@@ -43,14 +43,14 @@ pub(in crate::template) type Namespace = scope::Namespace<Value>;
 pub(in crate::template) type Definition = scope::Definition<Value>;
 pub(in crate::template) type Loop = scope::Loop<Value>;
 
-/// What a list of values is in Python.
+/// The Python type of a list of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SequenceKind {
     List,
     Tuple,
     /// A tuple with the names `grouper` and `list`.
     Group,
-    /// What a method of a dictionary gives, by its name.
+    /// The view that a method of a dictionary gives, by its name.
     View(&'static str),
 }
 

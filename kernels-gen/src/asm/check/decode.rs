@@ -8,8 +8,8 @@ use iced_x86::{
 use kernmill_plan::target::Features;
 use std::collections::BTreeSet;
 
-/// What every x86-64 CPU has and micro-kernels may use. (`SSE` is for the prefetches: its vector instructions
-/// are refused.)
+/// Features of every x86-64 CPU that micro-kernels may use. (`SSE` is for the prefetches: its vector
+/// instructions are refused.)
 const ALWAYS: &[CpuidFeature] = &[
     CpuidFeature::INTEL8086,
     CpuidFeature::INTEL186,
@@ -42,7 +42,7 @@ const GRANTED: &[(Features, &[CpuidFeature])] = &[
     (Features::AMX_INT8, &[CpuidFeature::AMX_INT8]),
 ];
 
-/// What code for these features may use.
+/// The features that code for these features may use.
 fn granted(features: Features) -> impl Iterator<Item = CpuidFeature> {
     let granted = GRANTED.iter().filter(move |(feature, _)| features.has(*feature));
     granted.flat_map(|(_, sets)| sets.iter()).copied()

@@ -26,11 +26,11 @@ pub struct AsmViolation {
     pub offset: u64,
     /// The instruction as text.
     pub instruction: String,
-    /// What it breaks.
+    /// The rule that it breaks.
     pub rule: SafetyRule,
 }
 
-/// What a micro-kernel may not do.
+/// A rule for micro-kernels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SafetyRule {
     /// Bytes that are no instruction.

@@ -1,4 +1,4 @@
-//! What is known of registers and the stack at a place of the code.
+//! Knowledge about registers and the stack at a place of the code.
 
 use super::SafetyRule;
 use crate::asm::regs::PARAMS;
@@ -9,7 +9,7 @@ use iced_x86::Register;
 pub const CALLEE_SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
-/// What is known of a general register or a place on the stack.
+/// Knowledge about a general register or a place on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownValue {
     /// Never written, or different things on different paths.
@@ -24,7 +24,7 @@ pub enum KnownValue {
     Target,
     /// An address at this offset in the micro-kernel.
     Constant(i64),
-    /// What the caller had in a callee-saved register.
+    /// The caller's value in a callee-saved register.
     Callers(Register),
 }
 
@@ -57,7 +57,7 @@ impl KnownValue {
     }
 }
 
-/// What is known at a place of the code.
+/// Knowledge at a place of the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineState {
     /// By register number.
@@ -94,7 +94,7 @@ impl MachineState {
         }
     }
 
-    /// What holds whichever way the place was reached.
+    /// The facts that hold whichever way the place was reached.
     pub fn meet(&self, other: &MachineState) -> Result<MachineState, SafetyRule> {
         if self.stack.len() != other.stack.len() {
             return Err(SafetyRule::StackMeet);

@@ -294,7 +294,7 @@ fn upper_halves_are_cleared() {
         a.set_label(&mut end)?;
         a.ret()
     });
-    // What vzeroupper cleared is no value.
+    // A register that vzeroupper cleared has no value.
     refused(SafetyRule::Undefined(Register::ZMM0), |a| {
         a.vmovups(zmm0, zmmword_ptr(rdi))?;
         a.vzeroupper()?;

@@ -1,4 +1,4 @@
-//! What an instruction reads and writes besides memory.
+//! Registers that an instruction reads and writes.
 
 use super::SafetyRule;
 use super::state::{KnownValue, MachineState};

@@ -1,4 +1,4 @@
-//! What fits and what does not.
+//! Expressions that fit into registers, and others.
 
 use super::*;
 use crate::asm;

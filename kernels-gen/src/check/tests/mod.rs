@@ -103,7 +103,7 @@ fn what_a_kernel_writes_first_it_does_not_need() {
     assert_eq!(check(&kernel).unwrap().operands, [both, buffer(2, 128, false)]);
 }
 
-/// What is said of a kernel after a change.
+/// The error of a kernel after a change.
 fn refused(mut kernel: Kernel, change: impl FnOnce(&mut Kernel)) -> String {
     change(&mut kernel);
     check(&kernel).expect_err("the change is a fault").to_string()
@@ -384,7 +384,7 @@ fn attention_has_heads_segments_and_a_window() {
     }
 }
 
-/// What is counted here is what the generator takes, but for the gaps between areas, which begin on lines.
+/// The count here is the generator's, but for the gaps between areas, which begin on lines.
 #[test]
 fn scratch_holds_what_bodies_keep_there() {
     let tiles = [gate_up(), down()].map(|kernel| Kernel { tiling: TILES, ..kernel });
