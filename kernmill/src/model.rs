@@ -113,7 +113,7 @@ impl Opened {
         }
     }
 
-    /// What a user should know about the tokenizer, in one sentence; `None` if there is nothing.
+    /// A note about the tokenizer for the user, in one sentence, if there is something to know.
     pub fn tokenizer_note(&self) -> Option<String> {
         match self {
             Opened::Plan(_) => None,
@@ -121,7 +121,7 @@ impl Opened {
         }
     }
 
-    /// What a user should know who gives the model a text, in one sentence, if it was trained to converse.
+    /// A note for a user who gives the model a text, in one sentence, if it was trained to converse.
     pub fn chat_note(&self) -> Option<&'static str> {
         let templates = match self {
             Opened::Plan(plan) => plan.image().chat_templates(),

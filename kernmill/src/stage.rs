@@ -82,13 +82,13 @@ impl Stage {
         Ok(Stage { place, peer, key })
     }
 
-    /// What the runtime must know of the stages behind the first one.
+    /// The settings of the stages behind the first one, for the runtime.
     pub(crate) fn config(&self) -> StagesConfig {
         let peer = self.peer.clone().unwrap_or_default();
         StagesConfig { stages: self.place.stages, peer, key: self.key.clone() }
     }
 
-    /// What the stage holds of a program.
+    /// The part of a program that the stage holds.
     ///
     /// # Errors
     /// When the program cannot be cut into so many stages.

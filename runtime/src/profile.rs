@@ -1,4 +1,4 @@
-//! What an engine's runs read, multiplied and took, for `kernmill bench` and its like.
+//! Reads, multiply-adds and times of an engine's runs, for `kernmill bench` and its like.
 
 use std::ops::AddAssign;
 
@@ -37,7 +37,7 @@ impl AddAssign for WorkDone {
     }
 }
 
-/// What was metered.
+/// The measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// Batches run.
@@ -46,9 +46,9 @@ pub struct Profile {
     pub tokens: u64,
     /// Work of all batches.
     pub total: WorkDone,
-    /// What each kind of step took, in order of appearance; empty unless [`Detail::Steps`].
+    /// The times of each kind of step, in order of appearance; empty unless [`Detail::Steps`].
     pub steps: Vec<StepProfile>,
-    /// What the steps of each layer took, whatever their kind, in order of appearance; empty unless
+    /// The times of each layer's steps, whatever their kind, in order of appearance; empty unless
     /// [`Detail::Steps`].
     pub layers: Vec<StepProfile>,
 }

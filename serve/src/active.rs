@@ -23,7 +23,7 @@ pub(crate) struct Active {
     pub prompt_logprobs: Vec<Option<Logprobs>>,
     pub guided: Option<Guided>,
     pub drafting: Option<Drafting>,
-    /// What may come next, for the scheduler to place.
+    /// The draft that may come next, for the scheduler to place.
     pub draft: Draft,
     /// How many of the known tokens the drafts have followed.
     followed: usize,
@@ -170,10 +170,10 @@ impl Active {
         Ok((piece, end))
     }
 
-    /// What there is to say when the request has ended.
+    /// The answer when the request has ended.
     pub(crate) fn answer(self, finish: Finish, now: Duration) -> Answer {
         let [cached_tokens, disk_tokens] = self.cached.unwrap_or_default();
-        // What a draft has right behind the end is not part of the text.
+        // Right tokens of a draft behind the end are not part of the text.
         let [steps, stepped] = [self.ran[0], self.ran[1].min(self.generated().len() as u32)];
         Answer {
             tokens: self.generated().to_vec(),

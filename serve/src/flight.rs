@@ -10,7 +10,7 @@ pub(crate) struct StepInFlight {
     pub start: Duration,
 }
 
-/// What an entry of the plan becomes.
+/// An entry of the plan in flight.
 pub(crate) struct EntryInFlight {
     pub id: RequestId,
     pub sequence: SeqId,

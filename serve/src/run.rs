@@ -207,7 +207,7 @@ impl Serving {
         Ok(choices.into_iter().map(|choice| choice.and_then(chosen)).collect())
     }
 
-    /// What became of a part: its tokens go to the request, which may end.
+    /// Takes the outcome of a part: its tokens go to the request, which may end.
     pub(crate) fn outcome(
         &mut self,
         part: &EntryInFlight,
@@ -267,7 +267,7 @@ impl Serving {
                 return Some(finish);
             }
         }
-        // What must follow comes with them, and runs in the next step together.
+        // Tokens that must follow come with them, and run in the next step together.
         while let Some(token) = self.active.get_mut(&part.id).and_then(Active::next_forced) {
             outcome.tokens += 1;
             if let Some(finish) = self.push(part.id, (token, None), now, on_event) {

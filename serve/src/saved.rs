@@ -23,7 +23,7 @@ const NAME_BYTES: usize = 200;
 #[derive(Debug, Default)]
 pub struct SavedText {
     path: Option<PathBuf>,
-    /// What was saved, and is replaced when the text is saved again.
+    /// The saved file, which is replaced when the text is saved again.
     file: Option<SessionFile>,
     state: SavedState,
     restored: Restored,
@@ -31,7 +31,7 @@ pub struct SavedText {
     adapters: Vec<String>,
 }
 
-/// What came back from a session.
+/// A text that came back from a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Restored {
     /// Tokens that were not computed again.
@@ -40,7 +40,7 @@ pub struct Restored {
     pub seconds: f64,
 }
 
-/// What goes on besides the tokens.
+/// The state that goes on besides the tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct SavedState {
     /// Seed of the choices; `None` in a new session.
@@ -86,7 +86,7 @@ impl SavedText {
         self.file.as_ref().map_or(&[], |file| &file.session().tokens)
     }
 
-    /// What was restored; `None` without a file.
+    /// The restored text; `None` without a file.
     pub fn restored(&self) -> Option<Restored> {
         self.path.is_some().then_some(self.restored)
     }
@@ -189,7 +189,7 @@ impl SavedState {
         bytes
     }
 
-    /// The state in these bytes; `None` if they are none.
+    /// The state in these bytes; `None` if they hold none.
     fn decode(bytes: &[u8]) -> Option<SavedState> {
         let (head, pairs) = bytes.split_first_chunk::<16>()?;
         let number = |bytes: &[u8]| bytes.try_into().map(u32::from_le_bytes).ok();

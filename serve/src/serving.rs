@@ -234,12 +234,12 @@ impl Serving {
         &mut self.engine
     }
 
-    /// What steps have done.
+    /// Counts of the steps.
     pub fn stats(&self) -> &ServeStats {
         &self.stats
     }
 
-    /// What the prefix cache has done.
+    /// Counts of the prefix cache.
     pub fn prefix_stats(&self) -> PrefixStats {
         self.engine.prefix_stats()
     }

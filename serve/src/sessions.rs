@@ -16,7 +16,7 @@ pub struct SavedTokens {
     pub adapters: Vec<AdapterUse>,
     /// Whose part of the prefix cache it belongs to.
     pub tenant: Tenant,
-    /// What its owner wants to know again, at most 16 MiB.
+    /// The owner's note, at most 16 MiB.
     pub note: String,
 }
 

@@ -12,11 +12,11 @@ pub struct Text {
     ticket: Ticket,
     events: Receiver<Heard>,
     answer: Option<Answer>,
-    /// Whether the end has been told, or why there is none.
+    /// Whether the end, or the error, has been reported.
     has_ended: bool,
 }
 
-/// What the engine's thread tells of a text.
+/// The messages of the engine's thread about a text.
 enum Heard {
     Taken(Result<()>),
     Event(RequestEvent),
@@ -74,7 +74,7 @@ impl Text {
         self.ticket.cancel();
     }
 
-    /// What was made, how long it took, and why it ended; ends the text if it has not ended.
+    /// The whole answer, with its times and the reason of its end; ends the text if it has not ended.
     ///
     /// # Errors
     /// When the text cannot be made any further.
@@ -83,7 +83,7 @@ impl Text {
         self.finished()
     }
 
-    /// What was made, once the text has ended by itself.
+    /// The whole answer, once the text has ended by itself.
     ///
     /// # Errors
     /// When the text cannot be made any further.

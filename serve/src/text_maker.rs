@@ -66,7 +66,7 @@ impl TextMaker {
         Ok(StoppedText { text: released.text, stop: released.stop })
     }
 
-    /// What was held back, unless a stop string has ended the text already.
+    /// The text that was held back, unless a stop string has ended the text already.
     ///
     /// # Errors
     /// When the tokenizer cannot decode the rest.

@@ -208,7 +208,7 @@ impl ThreadShared {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A job may hold the last handle.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != current().id()) {
-            // What it died of has been told.
+            // The cause of its death has been reported.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What the scheduler asks of the engine's KV cache.
+//! The scheduler's view of the engine's KV cache.
 
 use crate::active::Active;
 use kernmill_plan::kv::BLOCK_TOKENS;

@@ -44,7 +44,7 @@ pub struct Chat {
     history: ConversationItems,
     /// How answers are made.
     request: Request,
-    /// What answers must be.
+    /// The form that answers must have.
     form: Option<Rule>,
     /// Answers that the last message had before this one.
     retries: u64,
@@ -207,7 +207,7 @@ impl Chat {
         &self.format
     }
 
-    /// What was said.
+    /// The conversation so far.
     pub fn conversation(&self) -> &Conversation {
         &self.history.conversation
     }

@@ -1,4 +1,4 @@
-//! What was said in a conversation.
+//! The items of a conversation.
 
 use kernmill_chat::Conversation;
 use std::collections::BTreeMap;

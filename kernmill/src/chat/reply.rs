@@ -59,7 +59,7 @@ pub(super) struct BegunTurn {
 /// it ends the reply, and what has come stays part of the conversation.
 pub struct Reply<'a> {
     history: &'a mut ConversationItems,
-    /// What was said before; it comes back where there is no answer.
+    /// The items before the reply; they come back when no answer is made.
     before: Option<ConversationItems>,
     turn: Turn,
     parts: ReplyItems,
@@ -174,7 +174,7 @@ impl<'a> Reply<'a> {
         if self.turn.has_ended() {
             answer.finish = Finish::Complete;
         }
-        // What was on its way is not part of the answer.
+        // Tokens in flight are not part of the answer.
         answer.tokens.truncate(self.taken);
         self.gather();
         self.turn.finish(answer.finish.is_complete());
@@ -207,7 +207,7 @@ impl<'a> Reply<'a> {
         conversation.items.extend(items);
     }
 
-    /// What an event says, once a whole piece of it is there.
+    /// The piece of an event, once a whole piece of it is there.
     fn said(&mut self, event: Event) -> Option<Said> {
         match event {
             Event::Begin(part) => {

@@ -57,7 +57,7 @@ pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Res
     Ok(Some(dir.join(format!("{}-{}.plan", name.trim_start_matches('.'), &key[..24]))))
 }
 
-/// What tells a file from others, and from what it was before it changed.
+/// The identity of a file: it differs between files, and after a change.
 fn identity(path: &Path) -> std::io::Result<String> {
     let path = fs::canonicalize(path)?;
     let data = fs::metadata(&path)?;

@@ -31,13 +31,13 @@ pub struct OpenedSource {
     tokenizer: Option<TokenizerHandle>,
 }
 
-/// What was found in a model's files: a model to compile, or one that was compiled before and kept.
+/// The result of looking into a model's files: a model to compile, or one that was compiled before and kept.
 pub(crate) enum Found {
     Source(Box<OpenedSource>),
     Kept(Box<PlanModel>),
 }
 
-/// What the compiler made: a program in memory, or a plan that was kept.
+/// The compiler's result: a program in memory, or a plan that was kept.
 pub(crate) enum Made {
     Compiled(Box<CompiledModel>),
     Kept(Box<PlanModel>),

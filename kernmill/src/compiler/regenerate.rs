@@ -23,7 +23,7 @@ use std::time::Instant;
 /// Tokens per prefill chunk at most, as of a model that is compiled here.
 const MAX_CHUNK: u32 = 4096;
 
-/// What a plan was compiled from, and with which options.
+/// The files and options that a plan was compiled from.
 pub struct PlanOrigin {
     /// The model spec and the fused-op specs, which the plan holds as texts.
     pub source: SpecSource,
@@ -93,8 +93,8 @@ pub fn source(plan: &Plan) -> Result<SpecSource> {
     Ok(SpecSource { name, text, fused: fused_set(plan, plan.metadata())? })
 }
 
-/// What `plan` was compiled from, with the options that compile it again for the level that `level` gives for
-/// the plan's preset.
+/// The files that `plan` was compiled from, with the options that compile it again for the level that `level`
+/// gives for the plan's preset.
 ///
 /// # Errors
 /// When the spec in the plan is wrong, or `level` fails.
@@ -161,7 +161,7 @@ fn is_merged(tensor: &Tensor, packed: &HashMap<&str, &TensorInfo>) -> bool {
     is_matrix && tensor.stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name()
 }
 
-/// What preset `fast` had made of the weights.
+/// The formats that preset `fast` had chosen for the weights.
 fn choices(graph: &Graph, packed: &HashMap<&str, &TensorInfo>) -> FormatChoices {
     let mut choices = FormatChoices::assumed(graph);
     for choice in &mut choices.list {

@@ -171,7 +171,7 @@ impl HubClient {
         Ok(url)
     }
 
-    /// What a status means that is no answer.
+    /// The error of a status other than success.
     fn refused(&self, response: &Response<Body>, url: &str, is_own: bool, has_token: bool) -> HubFault {
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let (endpoint, model) = (&self.place.endpoint, &self.model);

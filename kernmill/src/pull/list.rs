@@ -1,4 +1,4 @@
-//! What a hub has of a model, and which of it a model needs.
+//! The files of a model on a hub, and those that the model needs.
 
 use super::client::HubClient;
 use super::sum::{Sum, is_hex};
@@ -39,11 +39,11 @@ pub(super) struct HubFile {
     pub(super) path: String,
     /// The number of bytes.
     pub(super) bytes: u64,
-    /// What its contents sum up to.
+    /// The hash of its contents.
     pub(super) sum: Sum,
 }
 
-/// What is fetched of a model.
+/// The files that are fetched of a model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WantedFiles {
     /// A checkpoint's files; where there is an index, without the shards that it names.
@@ -98,7 +98,7 @@ impl FileList {
                     file.rfilename
                 )));
             }
-            // What has neither size nor sum cannot be checked; it may be nothing that is needed.
+            // A file without size and sum cannot be checked; it may not be needed.
             let (bytes, sum) = match file.lfs {
                 Some(lfs) => (lfs.size, Sum::sha256(&lfs.sha256)?),
                 None => (file.size?, Sum::git(&file.blob_id?)?),
@@ -112,7 +112,7 @@ impl FileList {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// What a model of that name is: the GGUF file that it names, a checkpoint, or the only GGUF file.
+    /// The files of the model of that name: the GGUF file that it names, a checkpoint, or the only GGUF file.
     pub(super) fn wanted(&self, name: &HubName) -> Result<WantedFiles> {
         let types = self.gguf_files();
         let refuse = |what: String| Err(Error::bad_input(format!("{name}: {what}")));

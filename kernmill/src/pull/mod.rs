@@ -26,9 +26,9 @@ use transfer::Transfer;
 /// A model that is in the cache.
 #[derive(Clone, Debug)]
 pub struct Pulled {
-    /// What to give as a model: the directory of a checkpoint, or a GGUF file.
+    /// The path to give as a model: the directory of a checkpoint, or a GGUF file.
     pub path: PathBuf,
-    /// What was done, and what to do next, as one line.
+    /// The work that was done, and the next step, as one line.
     pub closing: String,
 }
 

@@ -20,7 +20,8 @@ pub(super) struct HubAccess {
 }
 
 impl HubAccess {
-    /// What HF_ENDPOINT and HF_TOKEN say, or the file in which Hugging Face's tools keep a token.
+    /// The hub of HF_ENDPOINT and the token of HF_TOKEN, or of the file in which Hugging Face's tools keep
+    /// one.
     pub(super) fn of_user() -> Result<HubAccess> {
         if is_offline() {
             return Err(Error::bad_input("HF_HUB_OFFLINE is set: no hub is asked".to_owned()));

@@ -4,7 +4,7 @@
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use std::fmt::Write;
 
-/// What a hub's list says of a file's contents, in hexadecimal digits.
+/// The hash of a file's contents in a hub's list, in hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     /// The SHA-256 of the contents.
@@ -30,7 +30,7 @@ impl Sum {
         digits
     }
 
-    /// What it is called.
+    /// The name of the hash.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Sum::Sha256(_) => "SHA-256",

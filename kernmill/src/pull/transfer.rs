@@ -86,7 +86,7 @@ impl Transfer<'_> {
                 return Ok(());
             }
             fs::remove_file(&path).map_err(Error::write(&path))?;
-            // What lay there may have been of another file, or damaged.
+            // The old part may have been of another file, or damaged.
             if !std::mem::take(&mut is_old) {
                 return Err(Error::failed(self.client.says(format!(
                     "{}: its {} is {found}, expected {}: what came is not the file of the hub's list, and is not kept",

@@ -36,7 +36,7 @@ pub struct Loading {
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
     magnitudes: Vec<Option<Vec<f32>>>,
-    /// What a combination is made of, with weights; empty for an adapter from files.
+    /// The adapters of a combination, with weights; empty for an adapter from files.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
     /// Place of the adapter in the store's budget.

@@ -28,7 +28,7 @@ pub struct Adapter {
     pub(super) scales: Vec<Vec<f32>>,
     /// By LoRA target, DoRA's magnitudes, rows in the checkpoint's order.
     pub(super) magnitudes: Vec<Option<Vec<f32>>>,
-    /// What a combination was made of, with weights; empty for an adapter from files.
+    /// The adapters of a combination, with weights; empty for an adapter from files.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     pub(super) notes: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl Adapter {
         self.packed.bytes() as u64
     }
 
-    /// What the user should know about the adapter.
+    /// Notes for the user about the adapter.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

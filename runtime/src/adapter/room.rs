@@ -1,4 +1,4 @@
-//! What a store has room for, as its loaders see it: they may run on other threads.
+//! The budget of a store, as its loaders see it: they may run on other threads.
 
 use super::error::AdapterError;
 use kernmill_plan::limit;

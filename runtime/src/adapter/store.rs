@@ -47,7 +47,7 @@ pub struct AdapterStore {
     /// How many of `loaded` are combinations.
     combinations: usize,
     tally: Tally,
-    /// What its loaders see of it.
+    /// The budget, which its loaders share.
     room: Arc<AdapterBudget>,
     budget: u64,
     /// Counts uses, so that the least recent one is known.
@@ -56,13 +56,13 @@ pub struct AdapterStore {
 
 #[derive(Clone, Debug, Default)]
 struct AdapterSlot {
-    /// What the table has there.
+    /// The adapter that the table has there.
     adapter: Option<Arc<PackedAdapter>>,
     /// Sequences, and the one who placed it.
     users: u32,
 }
 
-/// What a loaded adapter is found by.
+/// The key of a loaded adapter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AdapterKey {
     Name(String),
@@ -95,7 +95,7 @@ impl AdapterStore {
         }
     }
 
-    /// What reads adapters for this engine.
+    /// The reader of adapters for this engine.
     ///
     /// # Errors
     /// When its plan takes none.
@@ -180,7 +180,7 @@ impl AdapterStore {
     }
 
     /// The work that is left before sequences can use these adapters together, to be done and given to
-    /// [`AdapterStore::insert_combination`]; `None` when there is none.
+    /// [`AdapterStore::insert_combination`]; `None` when nothing is left to do.
     ///
     /// # Errors
     /// When one is not loaded, or they cannot be combined.
@@ -331,7 +331,7 @@ impl AdapterStore {
         }
     }
 
-    /// What is loaded under the key, used last from now on.
+    /// The adapter that is loaded under the key; it counts as used last from now on.
     fn use_now(&mut self, key: &AdapterKey) -> Option<&StoredAdapter> {
         let loaded = self.loaded.get_mut(key)?;
         self.clock += 1;

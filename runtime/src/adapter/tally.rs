@@ -1,4 +1,4 @@
-//! What a store's adapters take, kept up to date by every change rather than added up anew.
+//! The memory of a store's adapters, kept up to date by every change rather than added up anew.
 
 use super::packed::PackedAdapter;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What steps take, by the number of their tokens.
+//! The times of steps, by the number of their tokens.
 
 /// Widths that are told apart: each measurement counts for the nearest.
 const WIDTHS: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
@@ -7,8 +7,8 @@ const LATEST: f64 = 0.25;
 /// Steps after which a width that was not seen again is not known any more: the memory's speed, the depth of
 /// the texts and the neighbours have changed.
 const FORGOTTEN: u64 = 256;
-/// What a measurement loses with every step after it. A width that looked slow is so tried again, as it may
-/// have met with a page fault or a busy neighbour.
+/// The weight that a measurement keeps with every step after it. A width that looked slow is thus tried
+/// again: it may have met with a page fault or a busy neighbour.
 const AGEING: f64 = 0.995;
 /// How the time of a step grows beyond the widest that was measured, as a power of its tokens. Steps of a
 /// mixture of experts grow by less, so that a wider step is tried where a draft is likely to be right.
@@ -22,7 +22,7 @@ pub struct StepCosts {
     steps: u64,
 }
 
-/// What is known of steps of about one width.
+/// The measured cost of steps of about one width.
 #[derive(Clone, Copy, Debug, Default)]
 struct WidthCost {
     tokens: f64,

@@ -110,7 +110,7 @@ fn checking_a_draft_chooses_what_is_chosen_one_by_one() {
             sampler.resume(&[(5, 2), (6, 1)]);
             sampler
         };
-        // What comes, and the same with one wrong token.
+        // The right continuation, and the same with one wrong token.
         let mut plain = sampler();
         let mut tokens: Vec<u32> = (position..)
             .zip(&rows[..5])

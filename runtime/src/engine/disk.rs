@@ -63,7 +63,7 @@ impl Engine {
         flushed
     }
 
-    /// What the store on disk holds, and what happened since it was opened; nothing without a store.
+    /// The contents of the store on disk, and counts since it was opened; nothing without a store.
     pub fn disk_stats(&self) -> Option<StoreStats> {
         self.disk.as_ref().map(|disk| disk.store.stats())
     }

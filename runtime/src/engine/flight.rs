@@ -58,7 +58,7 @@ impl Engine {
         let Some(flight) = self.flights.pop_front() else { return Err(EngineError::NoFlight) };
         let other = std::mem::replace(&mut self.run, flight);
         let ended = self.execute(rows);
-        // What the step was about stays, to be looked at.
+        // The step's buffers stay, to be looked at.
         self.spare.push(other);
         let stats = stats(&self.run);
         self.note_lost(ended).map(|()| stats)

@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an engine is made with.
+/// The configuration of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineConfig {
     /// Workers and their pinning.
@@ -313,7 +313,8 @@ impl Engine {
         self.number_of(id).map(|number| self.tables.length(number))
     }
 
-    /// What appending `tokens` tokens to a sequence takes from the free KV blocks, and gives back to them.
+    /// The KV blocks that appending `tokens` tokens to a sequence takes from the free ones, and gives back to
+    /// them.
     ///
     /// # Errors
     /// When there is no such sequence, or it would be longer than the context.

@@ -100,7 +100,7 @@ impl Engine {
         Ok(self.tables.checkpoint(number, self.tables.length(number))?)
     }
 
-    /// What the prefix cache has done since the engine was made.
+    /// Counts of the prefix cache since the engine was made.
     pub fn prefix_stats(&self) -> PrefixStats {
         self.tables.prefix_stats()
     }

@@ -1,4 +1,4 @@
-//! What a step is given, and the rows of logits that it hands out.
+//! The tokens that a step is given, and the rows of logits that it hands out.
 
 use super::SeqId;
 
@@ -103,7 +103,7 @@ impl<F: Fn(usize, LogitRow<'_>) + Sync> RowSink for F {
     }
 }
 
-/// What a step did.
+/// Counts of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepStats {
     /// Tokens that were run.

@@ -9,7 +9,7 @@ use kernmill_kv_store::{
 };
 use std::path::Path;
 
-/// What a saved session has.
+/// The contents of a saved session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SavedSession {
     /// Tokens whose rows are in the file. The others are run when the session goes on.

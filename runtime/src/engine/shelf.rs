@@ -25,7 +25,7 @@ pub(super) struct EngineStore {
     pub has_warned: bool,
 }
 
-/// What rows are read from.
+/// A place that rows are read from.
 pub(super) trait Shelf {
     /// The bytes of a block's rows, if they are there.
     fn payload_bytes(&self, id: &BlockId) -> Option<usize>;
@@ -87,7 +87,7 @@ impl EngineStore {
     }
 
     /// Gives the store a block whose rows are in memory, unless it has them. Waits for room in its queue if
-    /// `waits`; or else drops the block when there is none.
+    /// `waits`; or else drops the block when the queue is full.
     pub(super) fn put(&self, executor: &Executor, of: &CachedBlock, waits: bool) {
         let id = block_id(self.layout, of.kind, &of.key);
         if self.store.is_read_only() {

@@ -151,7 +151,7 @@ impl Engine {
     }
 }
 
-/// What a run is about.
+/// The counts of a run: rows, logits and sequences.
 pub(super) fn stats(run: &RunBuffers) -> StepStats {
     StepStats { tokens: run.batch.len() as u32, rows: run.wanted.len() as u32 }
 }

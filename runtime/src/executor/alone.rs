@@ -123,7 +123,7 @@ impl Alone {
         (self.together, self.alone) = (BatchPace::default(), BatchPace::default());
     }
 
-    /// What is known of batches of other sizes is forgotten.
+    /// Forgets the times of batches of other sizes.
     fn only_of(&mut self, tokens: usize) {
         if self.tokens != tokens {
             (self.tokens, self.together, self.alone) = (tokens, BatchPace::default(), BatchPace::default());

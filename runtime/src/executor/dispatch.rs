@@ -29,7 +29,7 @@ pub(super) struct TimedRun<'a> {
     pub lanes: &'a [Lane],
 }
 
-/// What is done in a turn of a dispatch.
+/// The work of a turn of a dispatch.
 #[derive(Clone, Copy)]
 enum TurnWork {
     /// Moving a stage's wanted rows together.
@@ -40,7 +40,7 @@ enum TurnWork {
     Rows,
 }
 
-/// What a dispatch needs from one to the next: memory, so that it allocates none.
+/// Buffers that dispatches reuse, so that none allocates.
 pub(super) struct DispatchState {
     /// The turns of the present one.
     parts: Vec<TurnWork>,
@@ -70,7 +70,7 @@ struct Timing {
     done: Instant,
 }
 
-/// What is timed: a part, by its step's number in the class.
+/// The thing that is timed: a part, by its step's number in the class.
 #[derive(Clone, Copy)]
 enum Timed {
     Gather,
@@ -141,7 +141,7 @@ pub(super) struct DispatchStage<'a> {
     pub gather: Option<(&'a WantedOnlyAt, &'a [u32])>,
 }
 
-/// What workers share for one dispatch.
+/// The state that workers share for one dispatch.
 struct DispatchShared<'a> {
     stages: &'a [DispatchStage<'a>],
     /// By stage, its arguments without adapters.
@@ -216,7 +216,7 @@ pub(super) fn dispatch(
     }
 }
 
-/// What the turns of a dispatch are.
+/// The turns of a dispatch.
 fn list_parts(
     parts: &mut Vec<TurnWork>,
     stages: &[DispatchStage<'_>],
@@ -291,7 +291,7 @@ impl DispatchShared<'_> {
         }
     }
 
-    /// What a worker is to fetch while it waits for a turn's beginning.
+    /// The bytes that a worker is to fetch while it waits for a turn's beginning.
     fn fetch(&self, turn: usize, seat: u32) -> Option<Fetch<'static>> {
         let Some(TurnWork::Step(at, n)) = self.parts.get(turn).copied() else { return None };
         let stage = &self.stages[at];

@@ -9,7 +9,7 @@ use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use std::ops::Range;
 
-/// What an executor owns besides weights and code.
+/// The memory that an executor owns besides weights and code.
 pub(super) struct ExecutorMemory {
     pub arena: RegionMut,
     pub scratch: RegionMut,

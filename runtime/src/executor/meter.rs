@@ -78,7 +78,7 @@ impl StepClock {
     }
 }
 
-/// What has been metered so far.
+/// The measurements so far.
 pub(super) struct StepMeter {
     runs: u64,
     tokens: u64,
@@ -202,8 +202,8 @@ fn add_step(steps: &mut Vec<StepProfile>, name: &str, done: StepDone, clock: &St
     step.busy.iter_mut().zip(&clock.busy).for_each(|(sum, busy)| *sum += seconds(busy));
 }
 
-/// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may
-/// overflow.
+/// The reads and multiply-adds of a step over `rows` rows. The plan's figures are not checked: nothing here
+/// may overflow.
 fn step_work(
     step: &StepWork,
     batch: &Batch,

@@ -20,7 +20,7 @@ pub(crate) struct Portion {
     pub to: Option<u32>,
 }
 
-/// What a portion takes up where it begins.
+/// The rows that a portion begins with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowsIn<'a> {
     /// The batch alone: the portion is the program's first.

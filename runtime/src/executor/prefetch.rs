@@ -20,7 +20,7 @@ const FEW_ROUTES: usize = 64;
 /// Where a step's workers begin to read, as addresses.
 #[derive(Default)]
 pub(super) struct NextStepPrefetch {
-    /// What every worker reads whole.
+    /// The bytes that every worker reads whole.
     whole: Box<[(u64, u64)]>,
     /// By worker, what it streams from there on.
     streams: Box<[WeightStream]>,
@@ -87,7 +87,7 @@ impl NextStepPrefetch {
         }
     }
 
-    /// What `worker` is to fetch for a batch of `tokens` tokens.
+    /// The bytes that `worker` is to fetch for a batch of `tokens` tokens.
     pub(super) fn fetch(&self, worker: u32, tokens: usize) -> Fetch<'_> {
         let stream = self.streams.get(worker as usize).copied().unwrap_or_default();
         Fetch {
@@ -102,7 +102,7 @@ impl NextStepPrefetch {
         }
     }
 
-    /// What `worker` is to fetch where `expert` is the lowest that is chosen.
+    /// The bytes that `worker` is to fetch where `expert` is the lowest that is chosen.
     pub(super) fn fetch_of(&self, worker: u32, expert: u64) -> Fetch<'_> {
         Fetch { expert: Some(expert), ..self.fetch(worker, 1) }
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 const GATHER: u64 = u64::MAX;
 const ROWS: u64 = u64::MAX - 1;
 
-/// What is recorded of one worker, who alone adds to it. It has its cache lines to itself.
+/// The record of one worker, who alone adds to it. It has its cache lines to itself.
 #[repr(align(64))]
 pub(super) struct Lane {
     began: Instant,
@@ -59,7 +59,7 @@ impl Lane {
     }
 }
 
-/// What has been recorded so far.
+/// The records so far.
 pub(super) struct Recorder {
     began: Instant,
     lanes: Box<[Lane]>,

@@ -21,7 +21,7 @@ const SEGMENT_BLOCKS: u64 = 64;
 /// Blocks that are fetched ahead, as attention does.
 const BLOCKS_AHEAD: usize = 8;
 
-/// What the steps of a program read of its weights.
+/// The weights that the steps of a program read.
 pub struct Replay {
     /// By token class.
     classes: Vec<ClassReads>,
@@ -43,7 +43,7 @@ struct StepReads {
     own_items: bool,
     /// Layer whose keys and values are read.
     cache: Option<usize>,
-    /// What is left of the items.
+    /// The counter of the items that are left.
     counter: Counter,
 }
 
@@ -59,7 +59,7 @@ struct PartReads {
     operands: Vec<PieceReads>,
 }
 
-/// What items read of an operand.
+/// The reads of items, of one operand.
 struct PieceReads {
     /// Address of the first item.
     start: u64,

@@ -83,9 +83,9 @@ pub(super) struct StepCall {
     pub lora_targets: Box<[u32]>,
     /// LoRA targets whose entries it looks at.
     pub looks_at: Box<[u32]>,
-    /// What it reads and multiplies, for profiles.
+    /// Its reads and multiply-adds, for profiles.
     pub work: StepWork,
-    /// What its workers read first.
+    /// The bytes that its workers read first.
     pub heads: NextStepPrefetch,
 }
 

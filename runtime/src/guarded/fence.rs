@@ -11,7 +11,7 @@ pub enum Flush {
     End,
 }
 
-/// What may be done with the memory.
+/// The permitted access to the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageAccess {
     /// No access: reads and writes fault.
@@ -87,7 +87,7 @@ impl Fenced {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether the memory has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

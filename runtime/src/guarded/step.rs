@@ -71,7 +71,7 @@ impl Guarded<'_> {
         }
     }
 
-    /// What is not needed any more is gone.
+    /// Drops the values that no later step reads.
     fn drop_dead(&mut self, at: usize, step: u32) {
         let class = &self.program.classes[at];
         for (buffer, memory) in class.buffers.iter().zip(&mut self.classes[at].buffers) {
@@ -135,7 +135,7 @@ impl Guarded<'_> {
         }
     }
 
-    /// What is on the pages of the memory that the step could write, and is not its own, is as it was.
+    /// Bytes beside the step's own, on the pages of the memory that it could write, are as they were.
     fn untouched(&self, at: usize, step: &Step) -> Result<(), String> {
         let class = &self.program.classes[at];
         let buffers = step.writes.iter().map(|id| {

@@ -56,7 +56,7 @@ impl KvTables {
         }
         let prompt = &prompt[..prompt.len().min(self.context as usize)];
         let blocks = if self.kinds[0].used { self.pools[0].count() } else { usize::MAX };
-        // What has just left the cache is kept elsewhere before anything is looked for.
+        // Blocks that have just left the cache are kept elsewhere before anything is looked for.
         let is_elsewhere =
             &mut |kind, key: &[u8; 32]| self.prefixes.is_leaving(kind, key) || is_elsewhere(kind, key);
         cached.max(self.prefixes.places(scope, prompt, (most, blocks), is_elsewhere).1)
@@ -165,7 +165,7 @@ fn bring_window(
         return Ok(());
     }
     let needed = &places[window.start as usize..window.end as usize];
-    // What is in memory must not make way for the rest.
+    // Blocks in memory must not make way for the rest.
     let in_memory =
         |place: &PromptBlock| prefixes.node_of(&place.of.key).and_then(|id| prefixes.sliding_block(id));
     let mut blocks: Vec<Option<u32>> = needed.iter().map(in_memory).collect();

@@ -59,7 +59,7 @@ const PERMISSIONS: u32 = 0o7777;
 /// `/proc/sys/kernel/overflowuid`, unless it was changed.
 const OVERFLOW: u32 = 65534;
 
-/// What speaks for and against a file.
+/// The facts that speak for and against a file.
 #[derive(Clone, Copy, Debug)]
 struct FileOwnership {
     owner: u32,
@@ -72,7 +72,7 @@ struct FileOwnership {
     no_exec: bool,
 }
 
-/// What speaks against the code of an open file.
+/// The reason to distrust the code of an open file.
 pub(super) fn distrust(file: &File, status: &Metadata) -> Option<UntrustedReason> {
     let owner = status.uid();
     rule(FileOwnership {
@@ -108,12 +108,12 @@ fn is_anybody(owner: u32, overflow: &str, map: &str) -> bool {
     owner == overflow.trim().parse().unwrap_or(OVERFLOW) && !knows_all
 }
 
-/// The text of a file of /proc; nothing where there is none.
+/// The text of a file of /proc; empty where it is missing.
 fn text(name: &str) -> String {
     proc::text(name).unwrap_or_default()
 }
 
-/// What cannot be asked is not held against the file.
+/// An unanswered question is not held against the file.
 fn is_no_exec(file: &File) -> bool {
     // SAFETY: statvfs is plain data, for which all zeros is a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -150,7 +150,7 @@ mod tests {
                 Some(UntrustedReason::NoExec)
             );
         }
-        // What the system says of each file system that has a file to ask about.
+        // The system's answers for each file system that has a file to ask about.
         for path in ["/proc/self/stat", "/proc/version", "/sys/kernel/notes", "/etc/passwd", "/bin/sh"] {
             let Ok(file) = File::open(path) else { continue };
             let mounts = text("self/mounts");
@@ -170,7 +170,7 @@ mod tests {
             (65534, "65534\n", "         0     100000      65536\n", true),
             (65534, "", "", true),
             (1000, "", "", false),
-            // What makes no sense is taken for what is not there.
+            // A value that makes no sense counts as missing.
             (65534, "nobody\n", "0 0 many", true),
             (65534, "-2", "0 0 4294967295 1000 0 1", true),
             (1000, "\u{fffd}", "\u{fffd}", false),

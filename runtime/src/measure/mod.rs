@@ -1,4 +1,4 @@
-//! What the machine can do and what it did: memory bandwidth, integer peak, page faults, huge pages.
+//! Measurements of the machine: memory bandwidth, integer peak, page faults, huge pages.
 
 mod reader;
 mod system;

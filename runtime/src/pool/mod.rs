@@ -99,7 +99,7 @@ pub fn default_threads_on(cpus: &CpuSet) -> Result<usize, PoolError> {
     Ok(usable_on(Some(cpus))?.own_cores().min(MAX_THREADS))
 }
 
-/// What workers may use, on these CPUs if some are named.
+/// The CPUs that workers may use, of these if some are named.
 fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
     let usable = usable();
     let Some(cpus) = cpus else { return Ok(usable) };

@@ -33,7 +33,7 @@ pub(crate) struct PoolTurn<'a> {
     pub barrier: &'a Barrier,
 }
 
-/// What is done in every seat of every turn; returns what the thread may do while it waits for the next turn.
+/// The work in every seat of every turn; returns what the thread may do while it waits for the next turn.
 pub(crate) type SeatJob<'a, A> = dyn Fn(PoolTurn<'_>) -> Option<A> + Sync + 'a;
 
 /// A round that lasts.
@@ -58,8 +58,8 @@ unsafe impl<A> Send for Round<A> {}
 #[repr(align(64))]
 struct CacheLine<T>(T);
 
-/// What the signal says: the number of a turn, whether it has begun, and whether every worker keeps to
-/// its seat.
+/// The value of the signal: the number of a turn, whether it has begun, and whether every worker keeps to its
+/// seat.
 #[derive(Clone, Copy)]
 struct Note(u64);
 
@@ -81,7 +81,7 @@ impl Note {
     }
 }
 
-/// What a pool's threads share.
+/// The state that a pool's threads share.
 pub(super) struct Rounds<A: IdleWork> {
     /// Changes when a turn begins, when a round ends, and when the workers are to stop.
     signal: Signal,

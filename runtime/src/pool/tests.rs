@@ -43,7 +43,7 @@ fn counts_are_checked_and_pinning_works() {
     assert_eq!(ran.into_inner() as usize, pool.count());
 }
 
-/// What oversubscription costs is measured in `benches/engines.rs`; here every worker of every pool gets
+/// The cost of oversubscription is measured in `benches/engines.rs`; here every worker of every pool gets
 /// through.
 #[test]
 fn four_pools_of_four_workers_all_finish() {

@@ -165,7 +165,7 @@ fn first_nan(row: &Row<'_>) -> u32 {
     (0..row.blocks()).find_map(place).unwrap_or(0)
 }
 
-/// What a pass adds up.
+/// The sums of a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     /// Weights that may be drawn.

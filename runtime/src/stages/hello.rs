@@ -20,7 +20,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a wish, or of a reason, at most.
 const MOST: usize = 1 << 16;
 
-/// What the caller wants of a stage.
+/// The caller's wishes for a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     /// The model, as [`crate::PlanImage::identity`] names it.

@@ -23,7 +23,7 @@ pub struct StageLost {
     pub stage: u32,
     /// Address of the stage.
     pub peer: String,
-    /// What happened.
+    /// The reason of the loss.
     pub why: String,
 }
 
@@ -105,13 +105,13 @@ impl Link {
     /// The number of the present connection.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no connection.
     pub(super) fn epoch(&self) -> Result<u64, StageLost> {
         let state = self.shared.lock();
         if state.up.is_some() { Ok(state.epoch) } else { Err(self.shared.lost(&state.why)) }
     }
 
-    /// What is said of a stage that was lost and is there again, with nothing in its cache.
+    /// The error for a stage that was lost and is there again, with nothing in its cache.
     pub(super) fn renewed(&self) -> StageLost {
         self.shared.lost("it was lost, and has begun anew")
     }
@@ -173,7 +173,7 @@ impl Drop for Link {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct LinkThread {
     shared: Arc<LinkShared>,
     key: StageKey,

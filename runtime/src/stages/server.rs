@@ -32,7 +32,7 @@ const NEXT: Duration = Duration::from_secs(2);
 /// Why a stage cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// The number is none of a stage that waits for another.
+    /// The number is not that of a stage that waits for another.
     #[error("stage {number} of {stages}: expected 2 to {stages}")]
     Number {
         /// The number.
@@ -60,7 +60,7 @@ pub struct StageServerConfig {
     pub stages: u32,
     /// Address of the next stage, `HOST:PORT`, for all but the last one.
     pub peer: Option<String>,
-    /// What all stages must know.
+    /// The key that all stages must know.
     pub key: StageKey,
     /// Threads that run the layers.
     pub pool: PoolConfig,
@@ -75,7 +75,7 @@ pub struct StageServer {
 /// The next stage, and the number of the connection to it.
 type NextStage = (Arc<Link>, u64);
 
-/// What happens, in order.
+/// An event, in order.
 enum StageEvent {
     /// Somebody who knows the key wants this stage.
     Caller(TcpStream, Agreeing, Wish),
@@ -94,7 +94,7 @@ struct PreviousStage {
     at_work: StageWork,
 }
 
-/// What runs a caller's batches.
+/// The engine that runs a caller's batches.
 struct StageWork {
     executor: Executor,
     tables: TablesCopy,
@@ -214,7 +214,7 @@ impl StageServer {
         Ok(())
     }
 
-    /// What a caller's wish takes, or why it is not granted.
+    /// The work that a caller's wish asks for, or the reason why it is not granted.
     fn ready(&self, wish: Wish) -> Result<(StageWork, Option<NextStage>), String> {
         if Some(wish.identity) != self.image.identity() {
             return Err("it has another model, preset or version of kernmill".to_owned());
@@ -276,7 +276,7 @@ impl StageServer {
         })
     }
 
-    /// What the stage holds when the first one cuts evenly.
+    /// The part that the stage holds when the first one cuts evenly.
     ///
     /// # Errors
     /// When the program cannot be cut so.
@@ -301,7 +301,7 @@ fn take_calls(listener: &TcpListener, key: &StageKey, events: &SyncSender<StageE
             continue;
         };
         if Arc::strong_count(&open) > CALLERS {
-            // Who is dropped tries again.
+            // A dropped caller tries again.
             continue;
         }
         let (key, events, open) = (key.clone(), events.clone(), open.clone());

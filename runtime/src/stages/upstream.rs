@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The next stage, and what it knows of the block tables.
 pub(crate) struct Upstream {
     stages: u32,
-    /// What the first stage itself holds.
+    /// The part that the first stage itself holds.
     share: StageShare,
     link: Link,
     /// Number of the connection whose stages hold the KV cache's other layers.
@@ -27,7 +27,7 @@ pub(crate) struct Upstream {
     pub rows: Vec<u8>,
 }
 
-/// What has become of the other stages since the last look.
+/// The state of the other stages since the last look.
 pub(crate) enum StagesChange {
     /// No stage has changed.
     Same,
@@ -75,7 +75,7 @@ impl Upstream {
         self.stages
     }
 
-    /// What this process holds.
+    /// The part that this process holds.
     pub(crate) fn first_share(&self) -> &StageShare {
         &self.share
     }

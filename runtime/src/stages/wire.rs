@@ -1,5 +1,5 @@
-//! What goes over a connection once both sides have agreed: frames of a length, a kind and contents. All
-//! numbers are little-endian.
+//! Messages of a connection once both sides have agreed: frames of a length, a kind and contents. All numbers
+//! are little-endian.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) const ALIVE: u8 = 0;
 /// A batch for the next stage.
 pub(super) const STEP: u8 = 1;
-/// What has become of a batch.
+/// The outcome of a batch.
 pub(super) const ROWS: u8 = 2;
 /// Why there is nothing more to come.
 pub(super) const LOST: u8 = 3;
@@ -81,7 +81,7 @@ pub(super) fn attend(
     let (mut heard, mut said) = (Instant::now(), Instant::now());
     loop {
         if said.elapsed() >= PULSE {
-            // Who holds it is sending something.
+            // The holder of the lock is sending something.
             if let Ok(mut writer) = writer.try_lock() {
                 send(&mut writer, ALIVE, &[])?;
             }
@@ -173,7 +173,7 @@ impl BatchHeader {
     pub(super) fn read(bytes: &[u8]) -> Option<(BatchHeader, &[u8])> {
         let mut rest = NumberReader(bytes);
         let [tokens, wanted, copies, updates] = rest.fixed()?.map(|n| n as usize);
-        // What a count promises must be there before memory is taken for it.
+        // The bytes that a count promises must be there before memory is taken for it.
         let mut order = BatchHeader::default();
         for _ in 0..copies {
             order.copies.push(rest.fixed()?);

@@ -56,7 +56,7 @@ pub enum TokenizerError {
     /// `tokenizer.json` is not one, or has what is not accepted.
     #[error("tokenizer.json: {message}")]
     Parse {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
     /// The tokenizer's file cannot be read.
@@ -85,19 +85,19 @@ pub enum TokenizerError {
     TooLong {
         /// Bytes of the text.
         bytes: usize,
-        /// What would be accepted.
+        /// The components that would be accepted.
         expected: String,
     },
     /// Text could not be encoded.
     #[error("encoding text: {message}")]
     Encode {
-        /// What the library says.
+        /// The library's message.
         message: String,
     },
     /// Ids could not be decoded.
     #[error("decoding tokens: {message}")]
     Decode {
-        /// What the library says.
+        /// The library's message.
         message: String,
     },
 }

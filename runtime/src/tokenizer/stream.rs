@@ -49,7 +49,7 @@ impl TextStream {
         decode::push(steps, token).map_err(|message| TokenizerError::Decode { message })
     }
 
-    /// What is left at the end, unfinished characters replaced.
+    /// The rest at the end, unfinished characters replaced.
     ///
     /// # Errors
     /// When the library fails.

@@ -75,7 +75,7 @@ fn every_cut_comes_back_from_disk() {
             assert!(n == 3 || cached == in_memory, "{kept} tokens were kept, prompt {n}: {cached}");
             left_inside += usize::from(n == 3 && cached > 0);
             assert_eq!(second.prefix_stats().disk_tokens, u64::from(from_disk));
-            // What was brought is cached now.
+            // The blocks that were brought are cached now.
             assert_eq!(second.begin(prompt, &[], [1; 32]).unwrap().disk_tokens, 0);
         }
     }
@@ -95,7 +95,7 @@ fn others_find_nothing() {
         let mut engine = on_disk(&store, KvBudget::WorstCase, identity);
         assert_eq!(run(&mut engine, &all, tenant), (cached, cached), "{identity} {tenant}");
     }
-    // What belongs to everybody is found by all.
+    // Blocks that belong to everybody are found by all.
     let mut first = on_disk(&store, KvBudget::WorstCase, 3);
     run(&mut first, &all, 0);
     first.save_cache().unwrap();
@@ -260,7 +260,7 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-/// What happens to a store under an engine that runs.
+/// A disturbance of a store under an engine that runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
@@ -313,7 +313,7 @@ fn a_disk_that_fails_costs_recomputation_only() {
             assert_eq!(all(&mut engine), 0);
             let before = all(&mut engine);
             assert!(before > 800, "{before} tokens came from the disk");
-            // What is queued is written first.
+            // Queued blocks are written first.
             engine.save_cache().unwrap();
             fault.strike(&store);
             let after = all(&mut engine);

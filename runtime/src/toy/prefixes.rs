@@ -37,7 +37,7 @@ pub(super) fn text(most: usize) -> Vec<u32> {
     (0..fastrand::usize(1..=most)).map(|_| token()).collect()
 }
 
-/// What a step gives after the last token of each entry.
+/// The rows of a step after the last token of each entry.
 pub(super) fn step(engine: &mut Engine, batch: &[SequenceTokens<'_>]) -> Result<Vec<Vec<f32>>, EngineError> {
     let rows = Mutex::new(vec![Vec::new(); batch.len()]);
     engine
@@ -164,7 +164,7 @@ fn random_schedules_give_what_fresh_runs_give() {
     let mut checkpoints = 0;
     for (seed, eviction) in policies.into_iter().enumerate() {
         fastrand::seed(27 + seed as u64);
-        // What the sequences want at once does not fit.
+        // The sequences want more at once than fits.
         let (stats, refused) = random_schedules(eviction, worst_case() * 2 / 5, STEPS);
         assert!(stats.evicted_blocks > 100 && refused > 20, "{stats:?} {refused}");
         // There is room for some of what has ended.

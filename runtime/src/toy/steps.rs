@@ -22,7 +22,7 @@ fn engine(threads: usize, kv: KvBudget) -> Engine {
 /// Rows by entry and token.
 type Rows = Vec<(usize, usize, Vec<f32>)>;
 
-/// What a step hands out, in order.
+/// The rows that a step hands out, in order.
 fn step(engine: &mut Engine, batch: &[SequenceTokens<'_>]) -> Result<Rows, EngineError> {
     let rows = Mutex::new(Vec::new());
     let take = |_: usize, row: LogitRow<'_>| {

@@ -143,7 +143,7 @@ fn a_step_allocates_nothing() {
     let text = tokens(60, 0);
     let sum = AtomicU64::new(0);
     CALLER.set(true);
-    // What the pool's own thread had allocated at its first row and at its last. A worker's number does not
+    // The allocations of the pool's own thread at its first row and at its last. A worker's number does not
     // tell its thread: the caller plays worker 1 when that comes late.
     let (first, last, rows) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let take = |_: usize, row: LogitRow<'_>| {

@@ -1,4 +1,4 @@
-//! What Intel's VTune is told by its ITT and JIT interfaces: the names of kernels, and a task for each step.
+//! Reports to Intel's VTune by its ITT and JIT interfaces: the names of kernels, and a task for each step.
 //! VTune puts collectors into the environment of the processes that it starts. Without one nothing happens.
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What a collector is told. It is a library in C, which the interfaces' loaders find as they find VTune's.
+//! Tests of the reports to a collector. It is a library in C, which the interfaces' loaders find as they find
+//! VTune's.
 
 use super::announce;
 use crate::engine::{Engine, EngineConfig, SequenceTokens, Steps};

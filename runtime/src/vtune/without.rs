@@ -1,4 +1,4 @@
-//! What a build without the feature `vtune` has in its place: nothing is told.
+//! The stand-in for a build without the feature `vtune`: nothing is reported.
 
 use kernmill_plan::program::Symbol;
 

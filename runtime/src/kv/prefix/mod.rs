@@ -66,7 +66,7 @@ pub struct CacheScope {
 /// The tenant whose cached blocks everybody may use.
 pub const EVERYBODY: [u8; 32] = [0; 32];
 
-/// What the prefix cache has done since the engine was made.
+/// Counts of the prefix cache since the engine was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefixStats {
     /// Prompts that were looked up.
@@ -281,7 +281,7 @@ impl PrefixCache {
         self.nodes[self.path[index as usize]].blocks
     }
 
-    /// The root for sequences of this scope, which is made if there is none; `None` when there is no room.
+    /// The root for sequences of this scope, which is made if it is missing; `None` when there is no room.
     pub(super) fn root(&mut self, scope: &CacheScope, pools: &mut [BlockPool; 2]) -> Option<u32> {
         let key = root_key(scope);
         if let Some(root) = self.by_key.get(&key) {

@@ -17,7 +17,7 @@ pub(super) struct PrefixNode {
     pub parent: u32,
     /// Index of its block in a sequence: position / 16.
     pub index: u32,
-    /// Who may use it.
+    /// The tenant that may use it.
     pub tenant: [u8; 32],
     /// The first `len` of them count.
     pub tokens: [u32; BLOCK as usize],

@@ -13,9 +13,9 @@ pub(in crate::kv) type IsElsewhere<'a> = dyn FnMut(LayerKind, &BlockKey) -> bool
 /// A block of a prompt that is cached, here or elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::kv) struct PromptBlock {
-    /// What the block is, without the number of a block.
+    /// The block's identity, without the number of a block.
     pub of: CachedBlock,
-    /// Who may use it.
+    /// The tenant that may use it.
     pub tenant: [u8; 32],
 }
 
@@ -234,7 +234,7 @@ impl PrefixCache {
     }
 
     /// Holds the node of the last of `places` that is in memory, from the first one on, or the root, which is
-    /// made if there is none. Returns the node, and how many of the places are in memory.
+    /// made if it is missing. Returns the node, and how many of the places are in memory.
     pub(in crate::kv) fn hold_known(
         &mut self,
         scope: &CacheScope,
