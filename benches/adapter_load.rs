@@ -1,4 +1,4 @@
-//! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load --
+//! The cost of loading an adapter, and its effect on running sequences: `cargo bench --bench adapter_load --
 //! PLAN DIR [--threads N]`.
 //!
 //! Prints one line of JSON, in milliseconds: a loading; a decode step; the longest step beside a thread that

@@ -1,4 +1,4 @@
-//! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N]
+//! The cost of adapters: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N]
 //! [--all-lora_targets] [--profile]`.
 //!
 //! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with

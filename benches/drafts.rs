@@ -1,4 +1,4 @@
-//! What drafts gain and cost: `cargo bench --bench drafts -- PLAN [ROUNDS]`.
+//! The gain and the cost of drafts: `cargo bench --bench drafts -- PLAN [ROUNDS]`.
 //!
 //! Two engines over the same weights make a text, one with drafts and one without, in turns of a tenth of a
 //! second: a shared machine's memory changes within seconds, and so both see the same. `copy` has a passage
@@ -136,7 +136,7 @@ fn main() {
             }
             request.prompt = text;
             let with = Request { drafter: Some(SuffixDrafter::boxed()), ..request.clone() };
-            // Who begins has the other's prompt behind its own.
+            // The sequence that begins has the other's prompt behind its own.
             let turns = Turns { state: Mutex::new((round as usize % 2, [false; 2])), ..Turns::default() };
             let ((a, plain_rate), (b, drafted_rate)) = std::thread::scope(|scope| {
                 let (turns, one) = (&turns, &mut one);

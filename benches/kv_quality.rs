@@ -1,4 +1,4 @@
-//! What formats of keys and values cost in quality: `cargo bench --bench kv_quality -- [MODEL|nano] [CHUNK]
+//! The cost in quality of formats of keys and values: `cargo bench --bench kv_quality -- [MODEL|nano] [CHUNK]
 //! [CHUNKS] [FORMAT..]`.
 //!
 //! The held-out text of the nano model is cut into chunks of CHUNK tokens (1024, or what the context holds),
@@ -14,7 +14,7 @@ use kernmill_plan::kv::KvFormat;
 use kernmill_runtime::{Engine, SequenceTokens, Steps, Tokenizer};
 use std::path::Path;
 
-/// What is hidden, and what is asked for it.
+/// The hidden sentence, and the question about it.
 const NEEDLE: &str = " The number of the lighthouse is 4 8 2 1 3.";
 const QUESTION: &str = " The number of the lighthouse is";
 const ANSWER: &str = " 4 8 2 1 3.";

@@ -1,4 +1,4 @@
-//! What the rows save that the last layer leaves out: `cargo bench --bench last_layer -- PLAN [ROUNDS]
+//! The savings by rows that the last layer leaves out: `cargo bench --bench last_layer -- PLAN [ROUNDS]
 //! [TOKENS..]`.
 //!
 //! One engine runs prompts with one wanted row, in turns with all rows of the last layer and with the wanted

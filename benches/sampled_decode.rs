@@ -1,5 +1,5 @@
-//! What choosing tokens and making text adds to decoding: `cargo bench --bench sampled_decode -- PLAN
-//! [ROUNDS]`.
+//! The time that choosing tokens and making text adds to decoding: `cargo bench --bench sampled_decode --
+//! PLAN [ROUNDS]`.
 //!
 //! One engine decodes the same tokens twice in turn: by steps whose logits nobody takes, as `kernmill bench`
 //! does, and by generating text with the sampling that `kernmill run` has by default. Prints one line of JSON

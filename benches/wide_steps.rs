@@ -1,5 +1,5 @@
-//! What several tokens of one sequence cost, as the check of a draft has them:
-//! `cargo bench --bench wide_steps -- PLAN [ROUNDS] [TOKENS] [DEPTH]`.
+//! The cost of several tokens of one sequence, as in the check of a draft: `cargo bench --bench wide_steps --
+//! PLAN [ROUNDS] [TOKENS] [DEPTH]`.
 //!
 //! One engine runs, in turns, steps of as many tokens: of one sequence behind DEPTH others, of one sequence
 //! at its start, and of as many sequences at theirs; every row of logits is wanted. Prints a line of JSON:

@@ -1,4 +1,4 @@
-//! What commands write: results to standard output, notes and errors to standard error, and files that are
+//! Output of commands: results to standard output, notes and errors to standard error, and files that are
 //! there whole or not at all.
 //!
 //! Nothing else in the command line writes to either stream, but for progress bars and what is traced (`-v`).

@@ -30,8 +30,8 @@ pub struct Bench {
     /// Tokens already in the context when a prompt starts
     #[arg(long, value_name = "N,..", default_value = "0", value_delimiter = ',')]
     pp_depth: Vec<u32>,
-    /// What contexts are filled with. tokens: they are run, which takes as long as a prompt. random: random
-    /// keys and values, which are there at once
+    /// Filling of contexts. tokens: they are run, which takes as long as a prompt. random: random keys and
+    /// values, which are there at once
     #[arg(long, value_name = "WHAT", default_value = "tokens")]
     fill: Fill,
     /// Different sequences that decode together

@@ -13,7 +13,7 @@ use kernmill_tools::values::number;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What comes, and what is measured of it.
+/// The load, and its measurements.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub struct LoadArgs {
@@ -35,7 +35,7 @@ pub struct LoadArgs {
     /// Sequences that run at once; by default --clients, or 8
     #[arg(long, value_name = "N", requires = "serve", value_parser = clap::value_parser!(u32).range(1..=512))]
     parallel: Option<u32>,
-    /// What requests are like: tokens of prompt and answer (64, 32-128, or ~64 for around it), turns of a
+    /// Properties of the requests: tokens of prompt and answer (64, 32-128, or ~64 for around it), turns of a
     /// chat, seconds to think between them, share of the prompt that is common to all (prefix), exponent of
     /// the distribution over adapters (zipf), tenants, seed
     #[arg(long, value_name = "MIX", requires = "serve", default_value_t)]

@@ -1,4 +1,4 @@
-//! What a text continues: a prompt from the command line, a file, or standard input.
+//! The beginning of a text: a prompt from the command line, a file, or standard input.
 
 use crate::tokens;
 use kernmill::Opened;
@@ -22,12 +22,12 @@ pub enum PromptSource {
     File(PathBuf),
     /// A file with token ids: a JSON list.
     Ids(PathBuf),
-    /// What is piped to standard input. If nothing is, the session's text goes on, or the model's own example
-    /// is the prompt.
+    /// The text that is piped to standard input. If nothing is, the session's text goes on, or the model's
+    /// own example is the prompt.
     Piped,
 }
 
-/// What is continued.
+/// The prompt that is continued.
 #[derive(Clone, Debug)]
 pub struct GivenPrompt {
     /// Tokens of the prompt.
@@ -147,7 +147,7 @@ fn read_stdin(stdin: Stdin) -> Result<String> {
         .map_err(|error| Error::bad_input(format!("standard input: {error}")))
 }
 
-/// What a pipe or a file brings on standard input; nothing when that is a terminal or a device such as
+/// The text of a pipe or a file on standard input; nothing when that is a terminal or a device such as
 /// /dev/null, or empty. A last line end is left out: `echo` adds one that nobody means.
 fn piped() -> Result<Option<String>> {
     let stdin = std::io::stdin();

@@ -156,7 +156,7 @@ fn conversation_of(json: &str) -> Result<Conversation, Failure> {
     serde_json::from_str(json).map_err(|error| Failure::Input(format!("the conversation is none: {error}")))
 }
 
-/// What both kinds of requests have.
+/// The fields that both kinds of requests have.
 fn base(
     facts: &ModelInfo,
     prompt: Vec<u32>,

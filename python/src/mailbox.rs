@@ -1,4 +1,4 @@
-//! What has come of a request: the engine's thread puts it in, any other takes it out.
+//! Results of a request: the engine's thread puts them in, any other takes them out.
 
 use crate::ask::Reading;
 use crate::bell::Bell;
@@ -90,7 +90,7 @@ impl Mailbox {
         (inner.tokens.get(seen..).unwrap_or_default().to_vec(), inner.end.is_some())
     }
 
-    /// The answer or why there is none; `None` before the end.
+    /// The answer or its failure; `None` before the end.
     pub fn answer(&self) -> Option<Result<Answer, Failure>> {
         self.lock().end.clone()
     }

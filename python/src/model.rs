@@ -41,7 +41,7 @@ pub struct Loading {
     chat_template: Option<PathBuf>,
 }
 
-/// What does not change while a model is loaded.
+/// Facts that do not change while a model is loaded.
 pub struct ModelInfo {
     /// The model's own name.
     pub name: String,
@@ -55,7 +55,7 @@ pub struct ModelInfo {
     pub level: &'static str,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
-    /// What the user may not have meant: sentences without their full stops.
+    /// Notes on what the user may not have meant: sentences without their full stops.
     pub notes: Vec<String>,
     tokenizer: Option<TokenizerHandle>,
     format: Option<Format>,
@@ -83,7 +83,7 @@ impl ModelInfo {
             .ok_or_else(|| Failure::Input("the model has no format of conversations".to_owned()))
     }
 
-    /// What holds a text to a rule.
+    /// The constraint that holds a text to a rule.
     ///
     /// # Errors
     /// When the rule has a mistake, or the model has no tokenizer.
@@ -139,7 +139,7 @@ pub fn find(path: Option<&Path>, spec: Option<&Path>) -> Result<Located, Failure
 /// The preset of that name.
 ///
 /// # Errors
-/// When there is none.
+/// When no preset has the name.
 pub fn preset(name: &str) -> Result<Preset, Failure> {
     let all = || Preset::ALL.map(Preset::name).join(", ");
     Preset::from_name(name).ok_or_else(|| Failure::Input(format!("preset is \"{name}\", expected {}", all())))
@@ -148,7 +148,7 @@ pub fn preset(name: &str) -> Result<Preset, Failure> {
 /// The target of that name.
 ///
 /// # Errors
-/// When there is none.
+/// When no target has the name.
 pub fn target(name: &str) -> Result<Target, Failure> {
     let all = || Level::ALL.map(Level::name).join(", ");
     match Level::from_name(name) {
@@ -161,7 +161,7 @@ pub fn target(name: &str) -> Result<Target, Failure> {
 /// Checks a number of threads.
 ///
 /// # Errors
-/// When there are none or too many.
+/// When the number is 0 or too large.
 pub fn check_threads(threads: Option<usize>) -> Result<(), Failure> {
     let most = kernmill_runtime::pool::MAX_THREADS;
     match threads.filter(|threads| !(1..=most).contains(threads)) {

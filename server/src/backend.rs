@@ -1,4 +1,4 @@
-//! What makes texts behind the API: an engine, or a script.
+//! Backends, which make texts behind the API: an engine, or a script.
 
 use crate::pace::StepHistograms;
 use kernmill::Error;
@@ -26,7 +26,7 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes texts. Requests are taken up at any time, and their events come while they run.
 pub trait Backend: Send + Sync {
-    /// What does not change while the server runs.
+    /// Facts that do not change while the server runs.
     fn facts(&self) -> &BackendInfo;
 
     /// Names of the adapters that are loaded.
@@ -36,7 +36,7 @@ pub trait Backend: Send + Sync {
     /// returned is dropped.
     fn submit(&self, request: Request) -> Running;
 
-    /// What there is to do, and what was done.
+    /// The work that waits, and the work done.
     fn load(&self) -> BackendLoad;
 
     /// Histograms of its steps, which go on to be filled.
@@ -72,10 +72,10 @@ pub trait Backend: Send + Sync {
     fn drain(&self, limit: Duration);
 }
 
-/// What a backend without a KV cache says of sessions.
+/// The message about sessions of a backend without a KV cache.
 const NO_SESSIONS: &str = "nothing is cached here that could be saved";
 
-/// What does not change while a server runs.
+/// Facts that do not change while a server runs.
 pub struct BackendInfo {
     /// Name of the model, by which requests ask for it.
     pub model: String,
@@ -94,7 +94,7 @@ pub struct BackendInfo {
     lexicon: OnceLock<Result<Lexicon, String>>,
     /// Name of the weights and of the arithmetic: with the same one, equal requests have equal answers.
     pub fingerprint: String,
-    /// Preset that the model was compiled with; empty where there is none.
+    /// Preset that the model was compiled with; empty for a backend without one.
     pub preset: String,
     /// Bytes of the weights; 0 where they are not known.
     pub weight_bytes: u64,
@@ -102,7 +102,7 @@ pub struct BackendInfo {
     pub cache: Option<CacheFacts>,
 }
 
-/// What is said of texts for a model without a tokenizer.
+/// The message about texts for a model without a tokenizer.
 const NO_TOKENIZER: &str = "the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]";
 
 impl BackendInfo {
@@ -316,7 +316,7 @@ fn reason(finish: &Finish) -> &'static str {
 /// Receives the figures of an answer at its end.
 type OnEnd = Box<dyn FnOnce(&AnswerFigures) + Send>;
 
-/// What has come, and who is told of it.
+/// The tokens so far, and the receiver who is told of them.
 #[derive(Default)]
 struct AnswerMeter {
     figures: AnswerFigures,
@@ -366,7 +366,7 @@ pub enum SubmitError {
     Gone,
 }
 
-/// What there is to do, and what was done since the start.
+/// The work that waits, and the work done since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BackendLoad {
     /// Requests that wait: interactive, batch, background.
@@ -389,7 +389,7 @@ pub struct BackendLoad {
     pub checked_drafts: u64,
     /// Drafts whose token at this place was right, by the place.
     pub accepted_at: Vec<u64>,
-    /// What is told of adapters, while some are loaded.
+    /// Figures of adapters, while some are loaded.
     pub adapters: Option<AdapterLoad>,
     /// Sequences that lost their place for a while.
     pub preemptions: u64,
@@ -409,7 +409,7 @@ pub struct BackendLoad {
     pub stage_lost: Option<String>,
 }
 
-/// What requests use of the adapters that are loaded.
+/// The use that requests make of the loaded adapters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdapterLoad {
     /// Requests that run at once at most, each with adapters of its own.

@@ -1,4 +1,4 @@
-//! Who asks: keys, what they may, and how much.
+//! Callers: their keys, what these may do, and how much.
 
 use crate::error::ApiError;
 use crate::record::Record;
@@ -39,7 +39,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// Number of the key; `None` where no keys are needed.
@@ -48,7 +48,7 @@ pub struct Caller {
     pub tenant: u64,
     /// Whether adapters may be loaded and the server drained.
     pub is_admin: bool,
-    /// What the log says of the request.
+    /// The log's record of the request.
     pub record: Option<Arc<Record>>,
 }
 
@@ -58,7 +58,7 @@ impl Keys {
     /// ones mean nothing.
     ///
     /// # Errors
-    /// When a line is none of these, a key is shorter than 16 characters, or a name or key occurs twice. The
+    /// When a line has another form, a key is shorter than 16 characters, or a name or key occurs twice. The
     /// error names the line and no key.
     pub fn read(text: &str) -> Result<Keys, String> {
         let mut keys: Vec<ApiKey> = Vec::new();
@@ -114,7 +114,7 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// Who sent a request with these headers.
+    /// The sender of a request with these headers.
     ///
     /// # Errors
     /// When keys are needed and none of them is there.

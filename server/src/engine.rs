@@ -42,7 +42,7 @@ impl BackendInfo {
 
 /// Name of a model's weights and arithmetic.
 fn fingerprint(loaded: &Loaded) -> String {
-    // What was compiled in this process has no name of its contents.
+    // A model that was compiled in this process has no name of its contents.
     let identity = loaded.image.identity();
     identity.map_or_else(
         || format!("kernmill-{}", env!("CARGO_PKG_VERSION")),
@@ -50,10 +50,10 @@ fn fingerprint(loaded: &Loaded) -> String {
     )
 }
 
-/// What is said where the engine's thread has ended.
+/// The message where the engine's thread has ended.
 const GONE: &str = "the engine has ended";
 
-/// What other threads may read at any time.
+/// State that other threads may read at any time.
 #[derive(Default)]
 struct EngineShared {
     load: BackendLoad,

@@ -13,7 +13,7 @@ pub struct Fields {
     path: String,
 }
 
-/// What of an object was not taken yet.
+/// The fields of an object that were not taken yet.
 struct Rest {
     members: Map<String, Value>,
     /// Objects in it that were taken, to be read on their own.
@@ -213,7 +213,8 @@ impl Fields {
         }
     }
 
-    /// Names of the fields that nobody took, of the objects in this one, too. Without a value they are none.
+    /// Names of the fields that nobody took, of the objects in this one, too. Fields without a value do not
+    /// count.
     pub fn rest(&self) -> Vec<String> {
         let left = self.left();
         let own =
@@ -222,7 +223,7 @@ impl Fields {
     }
 }
 
-/// What a value is, in a word.
+/// The kind of a value, in a word.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

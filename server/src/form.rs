@@ -19,7 +19,7 @@ pub struct AnswerForm {
     pub text: Option<Rule>,
 }
 
-/// What OpenAI's routes take besides messages and tools: the form of the answer, and whether steps may check
+/// Extras of OpenAI's routes besides messages and tools: the form of the answer, and whether steps may check
 /// guesses of how it goes on.
 pub struct AnswerExtras {
     /// The form of the answer.

@@ -1,4 +1,4 @@
-//! What a request must be like before anything is done for it.
+//! Checks of a request before anything is done for it.
 
 use crate::error::ApiError;
 use crate::ollama;

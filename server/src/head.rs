@@ -1,10 +1,10 @@
-//! What all objects of an answer have in OpenAI's APIs of completions and conversations.
+//! Fields of all objects of an answer in OpenAI's APIs of completions and conversations.
 
 use crate::backend::BackendInfo;
 use crate::ids;
 use serde_json::{Map, Value, json};
 
-/// What all objects of an answer have.
+/// The fields of all objects of an answer.
 #[derive(Clone)]
 pub struct AnswerHead {
     id: String,

@@ -167,7 +167,7 @@ async fn answer(stream: Box<dyn Stream>, router: Router, watcher: Watcher) {
         .header_read_timeout(Duration::from_secs(limits::HEAD_SECONDS))
         .max_buf_size(limits::HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // What a client does to its connection is its own affair.
+    // A client may do to its connection as it likes.
     let _ = watcher.watch(connection).await;
 }
 
@@ -216,7 +216,7 @@ pub fn serve(backend: Arc<dyn Backend>, config: ServerConfig, on_ready: impl FnO
         tokio::select! { () = served => {}, () = signals => {} }
         Ok(())
     });
-    // What is still being read or compiled for nobody does not hold up the end.
+    // Work for a client that is gone does not hold up the end.
     runtime.shutdown_background();
     served
 }

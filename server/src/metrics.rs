@@ -406,6 +406,6 @@ mod tests {
         assert!(!metrics.text(&drafts).contains("lora_requests_info{"), "no adapter is loaded");
     }
 
-    /// What follows the name of a histogram of one request.
+    /// The text behind the name of a histogram of one request.
     const COUNT: &str = r#"_count{model_name="nano",engine="0"} 1"#;
 }

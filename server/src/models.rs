@@ -36,7 +36,7 @@ pub fn list(state: &ServerState, is_anthropic: bool) -> Response {
 /// One of them: `/v1/models/NAME`.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no model has the name.
 pub fn one(state: &ServerState, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
     let adapters = state.backend.adapters();
     match model(state, &adapters, name) {
@@ -51,8 +51,8 @@ pub fn one(state: &ServerState, name: &str, is_anthropic: bool) -> Result<Respon
     }
 }
 
-/// What there is to say of a model; `None` if there is none of that name. An alias of an adapter that is not
-/// loaded is none.
+/// The description of a model; `None` if no model has the name. An alias of an adapter that is not loaded
+/// names no model.
 fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> {
     let facts = state.backend.facts();
     let meant = state.config.aliases.get(name).map_or(name, String::as_str);
@@ -146,7 +146,7 @@ pub async fn detokenize(state: Arc<ServerState>, body: Vec<u8>) -> Result<Respon
     .await
 }
 
-/// What a client that counts tokens needs: `/tokenizer_info`.
+/// The answer of `/tokenizer_info`, for clients that count tokens.
 pub fn tokenizer_info(state: &ServerState) -> Response {
     let facts = state.backend.facts();
     // An empty text stands for a token that the model's files say there is not.
@@ -212,7 +212,7 @@ fn inside(root: &Path, path: &str) -> Result<std::path::PathBuf, ApiError> {
 /// Forgets an adapter: `/v1/unload_lora_adapter`.
 ///
 /// # Errors
-/// When the caller may not, or there is none of that name.
+/// When the caller may not, or no adapter has the name.
 pub async fn unload_adapter(
     state: Arc<ServerState>,
     caller: Caller,

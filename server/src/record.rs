@@ -1,5 +1,5 @@
-//! What is said of a request when its answer has ended: a line of the log, a span of a trace, and figures.
-//! Texts are never in it.
+//! Records of a request when its answer has ended: a line of the log, a span of a trace, and figures. Texts
+//! are never in it.
 
 use crate::backend::AnswerFigures;
 use crate::ids;
@@ -24,7 +24,7 @@ pub struct Record {
     noted: Mutex<Noted>,
 }
 
-/// What is known so far.
+/// The notes so far.
 #[derive(Debug, Default)]
 struct Noted {
     key: Option<String>,

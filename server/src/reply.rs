@@ -97,7 +97,7 @@ impl ReplyStream {
 
     /// Sends the end as OpenAI's API has it.
     pub fn done(&self) {
-        // Who is gone needs no end.
+        // A client that is gone needs no end.
         let _ = self.0.send(Bytes::from_static(b"data: [DONE]\n\n"));
     }
 

@@ -1,4 +1,4 @@
-//! What the reading of a request depends on besides its body.
+//! The context of a request's reading, besides its body.
 
 use crate::backend::BackendInfo;
 use crate::error::ApiError;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a request is read with: for one of a client, and for a line of a batch.
+/// The context in which a request is read: one of a client, or a line of a batch.
 pub struct RequestScope<'a> {
     /// The model.
     pub facts: &'a BackendInfo,
@@ -21,7 +21,7 @@ pub struct RequestScope<'a> {
     pub adapters: Vec<String>,
     /// Whose share of the machine is used.
     pub tenant: u64,
-    /// What the log says of the request, if it is one of a client.
+    /// The log's record of the request, if it is one of a client.
     pub record: Option<Arc<Record>>,
     /// The day that conversations are told.
     pub date: Option<Date>,
@@ -86,7 +86,7 @@ impl RequestScope<'_> {
         Ok((name, adapter))
     }
 
-    /// What a request runs with, by names that are known.
+    /// The model and adapters of a request, by names that are known.
     fn meant(&self, name: String, adapter: Option<&String>) -> (String, Vec<AdapterUse>) {
         // Names of models alone go into the log: any other may be a client's text.
         if let Some(record) = &self.record {
@@ -152,7 +152,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 
-    /// What a request with this body means, or what is wrong with it.
+    /// The meaning of a request with this body, or its error.
     fn meant(adapters: &[&str], body: Value) -> Result<(String, Vec<AdapterUse>), String> {
         let backend = Scripted::stops(&["Yes."]);
         let scope = RequestScope {
@@ -191,7 +191,7 @@ mod tests {
         };
         let unknown = wrong(&adapters, "nano", json!("prose"));
         assert!(unknown.contains("`lora_path`") && unknown.contains("one of: poet, terse"), "{unknown}");
-        // The model's own name is none of an adapter.
+        // The model's own name does not name an adapter.
         assert!(wrong(&adapters, "nano", json!("nano")).contains("one of: poet, terse"));
         assert!(wrong(&[], "nano", json!("poet")).contains("none is loaded"));
         let two = wrong(&adapters, "poet", json!("terse"));

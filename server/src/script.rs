@@ -36,7 +36,7 @@ pub struct ScriptBackend {
     start: Instant,
 }
 
-/// What is answered to a message.
+/// The answer to a message.
 struct ScriptRule {
     pattern: Regex,
     ids: Vec<u32>,
@@ -174,7 +174,7 @@ impl Backend for ScriptBackend {
     fn submit(&self, request: Request) -> Running {
         let (events, inbox) = mpsc::unbounded_channel();
         let (accepted, answer) = oneshot::channel();
-        // Who asks listens.
+        // The sender of a request listens.
         let _ = accepted.send(Ok(()));
         let (facts, rules, load) = (self.facts.clone(), self.rules.clone(), self.load.clone());
         let token_time = self.token_time;

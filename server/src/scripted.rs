@@ -22,7 +22,7 @@ pub struct Scripted {
     finish: Finish,
     /// Texts of the prompts that came.
     pub prompts: Mutex<Vec<String>>,
-    /// What was asked for.
+    /// The requests so far.
     pub requests: Mutex<Vec<Request>>,
 }
 
@@ -31,7 +31,7 @@ impl Scripted {
     pub fn new(says: &[&str], finish: Finish) -> Arc<Scripted> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/tokenizer.json");
         let mut tokenizer: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        // What is said is no Harmony, so that the tokenizer has no tokens of it.
+        // The answers are no Harmony, so that the tokenizer has no tokens of it.
         for token in tokenizer["added_tokens"].as_array_mut().unwrap() {
             if token["content"] != "<|endoftext|>" {
                 token["content"] = format!("<|spare_{}|>", token["id"]).into();

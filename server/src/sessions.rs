@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// What names of files end with.
+/// The ending of files' names.
 const ENDING: &str = ".session";
 
 /// Directory of a caller's sessions, which may not be there yet.
@@ -58,7 +58,7 @@ fn all(directory: &Path) -> Vec<(String, PathBuf, fs::Metadata)> {
     found
 }
 
-/// What a file notes of a session: the model, and in a line of its own the salt, if it has one.
+/// The note of a session in its file: the model, and in a separate line the salt, if it has one.
 fn note(model: &str, salt: [u8; 16]) -> String {
     let salt = u128::from_le_bytes(salt);
     if salt == 0 { model.to_owned() } else { format!("{model}\n{salt:032x}") }
@@ -72,7 +72,7 @@ fn noted(note: &str) -> Option<(&str, [u8; 16])> {
 
 /// A session as it was saved.
 struct SessionRecord {
-    /// What the API shows.
+    /// The object that the API shows.
     shown: Value,
     tokens: Vec<u32>,
     salt: [u8; 16],
@@ -113,7 +113,7 @@ pub async fn list(state: Arc<ServerState>, caller: Caller) -> Result<Response, A
 /// A session with its token ids: `GET /v1/sessions/NAME`.
 ///
 /// # Errors
-/// When there is none of that name, or no sessions are kept.
+/// When no session has the name, or no sessions are kept.
 pub async fn one(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let (_, SessionRecord { mut shown, tokens, .. }) = found(&state, &caller, &name)?;
@@ -126,7 +126,7 @@ pub async fn one(state: Arc<ServerState>, caller: Caller, name: String) -> Resul
 /// Deletes a session: `DELETE /v1/sessions/NAME`.
 ///
 /// # Errors
-/// When there is none of that name, or no sessions are kept.
+/// When no session has the name, or no sessions are kept.
 pub async fn delete(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let none = || ApiError::session(&name);
@@ -146,7 +146,7 @@ fn found(state: &ServerState, caller: &Caller, name: &str) -> Result<(PathBuf, S
     Ok((path, kept))
 }
 
-/// What is saved, and where.
+/// The session to save, and its place.
 struct SaveRequest {
     name: String,
     path: PathBuf,
@@ -274,7 +274,7 @@ pub async fn save(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Res
 /// Brings what a session has into the prefix cache: `POST /v1/sessions/NAME/restore`.
 ///
 /// # Errors
-/// When there is none of that name, or its model is not there any more.
+/// When no session has the name, or its model is not there any more.
 pub async fn restore(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
     let worker = state.clone();
     let (mut session, path, adapters, tenant) = reply::blocking(move || {

@@ -1,4 +1,4 @@
-//! What every request sees: the backend, the configuration, the figures.
+//! State that every request sees: the backend, the configuration, the figures.
 
 use crate::backend::{Backend, Running};
 use crate::caller::{Caller, Keys};
@@ -45,7 +45,7 @@ pub struct ServerConfig {
     pub body_time: Duration,
     /// Time after which an answer is cut.
     pub longest_answer: Option<Duration>,
-    /// What conversations say of the day.
+    /// The date of conversations.
     pub date: Today,
     /// Directory below which adapters may be loaded by requests; `None` for none.
     pub adapters: Option<std::path::PathBuf>,
@@ -60,7 +60,7 @@ pub struct ServerConfig {
     pub otlp: Option<String>,
 }
 
-/// What conversations say of the day.
+/// The date of conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Today {
     /// Nothing: the same prompt has the same ids on every day.
@@ -101,7 +101,7 @@ impl ServerConfig {
     /// Reads `NAME=MODEL`, another name of the model or of an adapter.
     ///
     /// # Errors
-    /// When it is none, or a name is longer than 200 characters.
+    /// When it is no alias, or a name is longer than 200 characters.
     pub fn alias(text: &str) -> Result<(String, String), String> {
         let is_name =
             |name: &str| (1..=200).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
@@ -171,9 +171,9 @@ impl Default for ServerConfig {
     }
 }
 
-/// What every request sees.
+/// The state that every request sees.
 pub struct ServerState {
-    /// What makes texts.
+    /// The backend that makes texts.
     pub backend: Arc<dyn Backend>,
     /// How the server behaves.
     pub config: ServerConfig,
@@ -221,7 +221,7 @@ impl ServerState {
         Arc::new(record)
     }
 
-    /// What the requests of a caller are read with.
+    /// The scope in which the requests of a caller are read.
     pub fn scope(&self, caller: &Caller) -> RequestScope<'_> {
         RequestScope {
             facts: self.backend.facts(),

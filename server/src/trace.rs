@@ -1,4 +1,4 @@
-//! What a trace tells of a request. No text of a client is in it.
+//! The trace of a request. No text of a client is in it.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub struct Ended<'a> {
     pub began: SystemTime,
     /// How long it took.
     pub total: Duration,
-    /// What it asked the backend for, if it did.
+    /// The request to the backend, if there was one.
     pub asked: Option<TracedRequest>,
     /// Tokens of prompts; each prompt counts once.
     pub tokens_in: u64,
@@ -33,11 +33,11 @@ pub struct Ended<'a> {
     pub parts: RequestTimes,
     /// Why its answers ended.
     pub finish: &'a [&'static str],
-    /// What happened on the way, each as time after `began`.
+    /// The moments on the way, each as time after `began`.
     pub moments: Moments,
 }
 
-/// What a request asks for. Of several answers, each is asked for the same.
+/// The parameters of a request. Of several answers, each is asked for the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TracedRequest {
     /// Answers, to all prompts.

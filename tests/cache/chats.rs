@@ -200,7 +200,7 @@ fn agents_and_repeated_prompts_hit() {
             for (text, answer) in agents.iter_mut().zip(together(&mut serving, requests)) {
                 assert_eq!(answer.tokens.len(), 24);
                 text.extend(answer.tokens);
-                // What a tool says.
+                // The output of a tool.
                 let result = rng.usize(40..200);
                 text.extend(words(&mut rng, result));
             }

@@ -128,7 +128,7 @@ fn with_spec(plan: &[u8], spec: &str) -> Vec<u8> {
     file
 }
 
-/// What is written in place of what in the spec of a plan, and what the message must say.
+/// The texts that replace others in the spec of a plan, and the words of the message.
 type Bomb = (&'static [[&'static str; 2]], &'static str);
 
 const BOMBS: [Bomb; 7] = [

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// An adapter's data by LoRA target.
 pub type Data = Vec<Option<LoraTargetAdapter>>;
 
-/// What a random adapter is like.
+/// The shape of a random adapter.
 #[derive(Clone, Copy)]
 struct Kind {
     ranks: &'static [usize],

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What cranelift-jit made of a model's functions, in the order of the blob's symbols.
+/// The code that cranelift-jit made of a model's functions, in the order of the blob's symbols.
 struct Linked {
     module: JITModule,
     functions: Vec<(FuncId, usize)>,
@@ -201,7 +201,7 @@ fn small_models_kernels_are_those_of_another_linker() {
     }
 }
 
-/// What this CPU cannot run is compared as bytes.
+/// Code that this CPU cannot run is compared as bytes.
 #[test]
 fn every_levels_kernels_are_those_of_another_linker() {
     for (_, shape) in shapes().into_iter().take(2) {

@@ -84,7 +84,7 @@ fn replays_read_the_bytes_of_steps() {
                 let mut after = Vec::new();
                 engine.append(ids[0], &case.tokens[DEPTH + 1..], &mut after).unwrap();
                 assert_eq!(after, expected(&image, &case.tokens), "{what}");
-                // What is replayed must still be there.
+                // A sequence that is replayed must still be there.
                 engine.drop_sequence(ids[0]);
                 let gone = engine.replay(&replay, &readers[0], &experts);
                 assert!(matches!(gone, Err(EngineError::NoSequence)), "{what}");

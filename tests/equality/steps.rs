@@ -10,8 +10,8 @@ use std::sync::Mutex;
 /// Logits of rows, by entry and token.
 type Rows = BTreeMap<(usize, usize), Vec<f32>>;
 
-/// What an entry appends: tokens of the text, then wrong ones of a draft, which are taken back after the
-/// step.
+/// The tokens that an entry appends: tokens of the text, then wrong ones of a draft, which are taken back
+/// after the step.
 #[derive(Clone)]
 struct Turn {
     text: Range<usize>,
@@ -23,8 +23,8 @@ fn turn(text: Range<usize>, wrong: usize, logits: LogitRows) -> Turn {
     Turn { text, wrong, logits }
 }
 
-/// What four sequences do in each step: one is prefilled in silence and then decodes, one is prefilled with
-/// every row, two have drafts of some tokens, of which the first are right.
+/// The actions of four sequences in each step: one is prefilled in silence and then decodes, one is prefilled
+/// with every row, two have drafts of some tokens, of which the first are right.
 fn script() -> Vec<[Turn; 4]> {
     let (none, last, all) = (LogitRows::None, LogitRows::Last, LogitRows::All);
     vec![

@@ -38,7 +38,7 @@ static CALLS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Where micro-kernels lie in the interpreter's memory, outside of what the process has.
 const CODE: u64 = 0x1000;
 
-/// What a micro-kernel's place jumps to, its arguments as they were and itself as the sixth.
+/// The function in place of a micro-kernel, with its arguments as they were and itself as the sixth.
 unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: *const Interpreted) {
     // SAFETY: `divert` gives a micro-kernel that lives as long as the process.
     let Interpreted { ukernel, code } = unsafe { &*ukernel };

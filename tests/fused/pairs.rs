@@ -26,7 +26,7 @@ const FOUND: [u64; 4] = [3253, 7276, 7478, 3842];
 /// Tokens of a run.
 const TOKENS: usize = 26;
 
-/// What became of a pair.
+/// The fate of a pair.
 #[derive(Debug, PartialEq)]
 enum Fate {
     /// The rule applied; the bits are right.
@@ -139,7 +139,7 @@ fn is_refusal(error: &CompileError) -> bool {
     !matches!(error, CompileError::Graph(_) | CompileError::MemoryCheck(_) | CompileError::Program(_))
 }
 
-/// What differs from the interpreter, if anything does: fused and unfused, each in its own way.
+/// The difference to the interpreter, if there is one: fused and unfused, each in its own way.
 fn differs(pair: &Pair, graph: &Graph, both: [&Compiled; 2], rng: &mut Rng) -> Option<String> {
     let weights = random_weights(&pair.graph, pair.seed);
     let tokens: Vec<u32> = (0..TOKENS).map(|_| rng.below(pair.graph.vocab) as u32).collect();

@@ -1,5 +1,5 @@
-//! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out
-//! of oracle files.
+//! Helpers of several test modules: the built program, a checkpoint directory made into an engine, tensors
+//! out of oracle files.
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
@@ -108,7 +108,7 @@ impl Model {
         build_weights(compiled, &weights, 2, &|_| {}).unwrap()
     }
 
-    /// What preset `fast` makes of its weights.
+    /// The formats that preset `fast` chooses for its weights.
     pub fn choices(&self) -> FormatChoices {
         let weights = CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap();
         FormatChoices::measured(&self.graph, &weights, 2, &|_| {}).unwrap()

@@ -187,7 +187,7 @@ fn texts_of_graphs_and_expressions() {
     }
 }
 
-/// What a GGUF file is made of, before its data.
+/// The parts of a GGUF file before its data.
 #[derive(Clone)]
 struct Parts {
     keys: Vec<(String, u32, Payload)>,

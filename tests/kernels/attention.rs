@@ -210,7 +210,7 @@ fn check_integer_value(
             add(list.as_ptr(), row.as_ptr(), sums.as_mut_ptr(), blocks as u64);
         }
         let what = format!("{what} {blocks} blocks, exponentials times {size}");
-        // What a factor of NaN is multiplied with does not matter.
+        // The number that a factor of NaN is multiplied with does not matter.
         let numbers = |g: &usize| !expected_factors[*g].is_nan();
         for g in (0..group).filter(numbers) {
             let (row, own) = (&row[g * STRIDE..], &weights[g * tokens..][..tokens]);
@@ -262,7 +262,7 @@ fn softmax_matches_the_definition_bit_for_bit() {
         {
             for spread in [0.0, 1.0, 30.0, 200.0] {
                 let blocks = usize::div_ceil(end, BLOCK_TOKENS);
-                // What is out of view may be anything; a NaN in view is no maximum.
+                // A score out of view may be anything; a NaN in view is no maximum.
                 let mut row: Vec<f32> =
                     (0..blocks * BLOCK_TOKENS).map(|_| normal(&mut rng) * spread).collect();
                 for (column, score) in row.iter_mut().enumerate() {

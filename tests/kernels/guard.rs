@@ -20,7 +20,7 @@ use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
 
-/// What is done around a call.
+/// The work around a call.
 type Around<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// Runs a micro-kernel in every placement; `numbers` are the arguments that are no pointers, in order.

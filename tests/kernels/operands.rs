@@ -4,7 +4,7 @@ use super::fence::{Fenced, Flush};
 use fastrand::Rng;
 use kernmill_kernels_gen::ukernel::param::{Param, Region, RowPointers};
 
-/// What weights, activations and the rest are made of.
+/// The source of weights, activations and the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contents {
     Random,
@@ -19,7 +19,7 @@ pub struct Operand {
     pub value: u64,
     /// With the pieces that the micro-kernel may touch.
     pub region: Option<(Fenced, Vec<(usize, usize)>)>,
-    /// What the list points to.
+    /// The memory that the list points to.
     pub rows: Vec<Fenced>,
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 struct Dialogue {
     kind: String,
     conversation: Conversation,
-    /// What the model is to make.
+    /// The items that the model is to make.
     made: Vec<Item>,
     /// Checksum of the prompt's ids that tools/nano/harmony.py makes.
     prompt: u32,

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::NamedTempFile;
 
-/// What the loader reads before a first token, and what it may read after.
+/// The loader's reads before a first token, and those that it may do later.
 fn read(file: &[u8]) -> Result<(), FileError> {
     let plan = PlanFile::open(file)?;
     plan.spec()?;

@@ -42,6 +42,6 @@ fn predictions_and_earlier_answers_of_the_tenant_make_texts_come_faster() {
     assert!(accepted(&first) < 20, "{:?}", first.drafts);
     assert!(accepted(&answers[0]) > 80, "by a prediction: {:?}", answers[0].drafts);
     assert!(accepted(&answers[2]) > 80, "by an answer before: {:?}", answers[2].drafts);
-    // What others were told makes nothing faster: the time would tell it.
+    // Drafts from other tenants' texts make nothing faster: the time would tell it.
     assert_eq!(answers[3].drafts, first.drafts);
 }

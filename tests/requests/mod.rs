@@ -51,7 +51,7 @@ fn serve_on(engine: Engine, config: SchedulerConfig) -> Serving {
     Serving::with_clock(engine, config, clock).unwrap().with_tokenizer(Some(tokenizer().clone()))
 }
 
-/// What a request makes.
+/// The result of a request.
 struct Alone {
     text: String,
     tokens: Vec<u32>,
@@ -263,8 +263,8 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
     assert!(!serving.cancel(long));
 }
 
-/// What the disk has is cached for the plan too. Where it fails in between, the prompts are run by the plans
-/// that follow.
+/// Blocks on the disk count as cached for the plan too. Where the disk fails in between, the prompts are run
+/// by the plans that follow.
 #[test]
 fn prompts_on_disk_are_planned_as_cached_ones() {
     let dir = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ fn a_salt_parts_the_cached_prompts_of_a_tenant() {
         salt: [salt; 16],
         ..Request::greedy((1..50).collect(), 2)
     };
-    // What tenant 0 caches without a salt is found by other tenants, but with no salt.
+    // Blocks that tenant 0 caches without a salt are found by other tenants, but with no salt.
     let requests = [(0, 0), (0, 0), (0, 1), (0, 1), (7, 0), (7, 1), (7, 1), (0, 2)];
     let answers = answers_in_turn(&mut serving, &requests.map(request));
     let cached: Vec<u32> = answers.iter().map(|answer| answer.cached_tokens).collect();

@@ -52,7 +52,7 @@ fn ruled(n: u64) -> Ruled {
     }
 }
 
-/// What holds texts of nano to rules.
+/// The lexicon that holds texts of nano to rules.
 fn lexicon() -> &'static Lexicon {
     static LEXICON: LazyLock<Lexicon> =
         LazyLock::new(|| kernmill::lexicon(Some(tokenizer()), 3072, &[]).unwrap());

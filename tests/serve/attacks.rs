@@ -1,5 +1,4 @@
-//! What an attacker would send. `docs/user/serve.md` lists each attack with its test; `guards.rs` has the
-//! others.
+//! Requests of an attacker. `docs/user/serve.md` lists each attack with its test; `guards.rs` has the others.
 
 use super::Served;
 use super::client::{Reply, get, get_with, post, post_bytes, post_with, raw};
@@ -449,7 +448,7 @@ fn wrong_keys_are_all_told_the_same() {
             assert_eq!((reply.status, unnamed(&reply)), (401, unnamed(&first)), "{header}");
         }
     }
-    // A key in the address would be in logs: it is none.
+    // A key in the address would be in logs: it does not count.
     assert_eq!(get(served.address, &format!("/v1/models?api_key={right}")).status, 401);
     assert_eq!(get_with(served.address, "/v1/models", &[ANN]).status, 200);
 }

@@ -134,7 +134,7 @@ fn completions_in_a_batch_get_the_answers_of_the_server() {
         assert_eq!(reply.status, 200, "{}", reply.body);
         check(&found[&at.to_string()]["response"]["body"], &reply.json(), body);
     }
-    // What is usual in a batch, said to the server.
+    // The usual request of a batch, sent to the server.
     let body = json!({ "model": "nano", "prompt": "A slice is", "max_tokens": 200, "temperature": 0.6, "top_p": 0.9, "seed": 0 });
     let usual = &found["usual"]["response"]["body"];
     check(usual, &post(served.address, "/v1/completions", &body).json(), &body);

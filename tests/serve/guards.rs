@@ -1,4 +1,4 @@
-//! What is refused, and how: by its field, its key, its host, its size.
+//! Refusals: of a request by its field, its key, its host, its size.
 
 use super::client::{Reply, get, get_with, post, post_bytes, post_with, raw};
 use super::{Served, VOCAB};
@@ -184,7 +184,7 @@ fn keys_are_needed_where_there_are_some() {
         assert_eq!(reply.status, 200, "{}", reply.body);
         reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap()
     };
-    // What one key has sent is not found by another: neither by its time nor by what it is told.
+    // Text that one key has sent is not found by another: neither by its time nor by the answer.
     assert_eq!(cached(&[ann]), 0);
     assert!(cached(&[ann]) > 10);
     assert_eq!(cached(&[bob]), 0);

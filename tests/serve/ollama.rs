@@ -11,7 +11,7 @@ fn with(mut body: Value, more: &Value) -> Value {
     body
 }
 
-/// What the lines of a stream say: text, thinking and calls; and the last line.
+/// The contents of a stream's lines: text, thinking and calls; and the last line.
 fn joined(reply: &Reply) -> ([String; 2], Vec<Value>, Value) {
     let mut lines = reply.lines();
     let last = lines.pop().unwrap();
@@ -106,7 +106,7 @@ fn a_raw_prompt_is_gone_on_with_as_in_completions() {
         assert_eq!((&*text, &*thinking, &*said(&whole)[0]), (expected, "", expected));
         assert!(!text.is_empty());
     }
-    // What the model is held to is kept here, too.
+    // The form of the model's text is kept here, too.
     let schema = json!({
         "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"], "additionalProperties": false
     });

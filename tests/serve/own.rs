@@ -1,5 +1,5 @@
-//! What only this server has: forms by grammars, other names of models, reasoning that comes back with its
-//! ids, summaries, sessions, the log.
+//! Features of this server alone: forms by grammars, other names of models, reasoning that comes back with
+//! its ids, summaries, sessions, the log.
 
 use super::client::{Reply, get, get_with, post, post_with, raw};
 use super::harmony::random;
@@ -152,7 +152,7 @@ fn reasoning_comes_back_with_its_ids() {
         usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap()
     };
     let cached = |items: &[Value]| {
-        // What has ended is in the cache now.
+        // A text that has ended is in the cache now.
         served.settle();
         let reply = go_on(served.address, items, &[]);
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -199,7 +199,7 @@ fn reasoning_comes_back_with_its_ids() {
         + usage["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
     assert!(cached(&streamed) >= reasoning, "{streamed:?}");
     assert!(cached(last["output"].as_array().unwrap()) >= run);
-    // What the client has changed counts as it is now.
+    // Items that the client has changed count as they are now.
     let mut changed = sealed.clone();
     changed[0]["content"][0]["text"] = json!("Something else.");
     assert!(cached(&changed) < reasoning);
@@ -437,7 +437,7 @@ fn sessions_are_bounded_and_permitted() {
     assert!(full.status == 400 && full.body.contains("which is the most"), "{}", full.body);
     // One that is there may be saved anew.
     assert_eq!(save(json!({ "name": "a", "prompt": "Two" })).status, 200);
-    // A file of another kind is none, and a large one counts.
+    // A file of another kind is no session, and a large one counts.
     std::fs::remove_file(file.with_file_name("b1.session")).unwrap();
     let large = std::fs::File::create(file.with_file_name("b2.session")).unwrap();
     large.set_len(limits::SESSION_BYTES).unwrap();

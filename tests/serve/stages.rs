@@ -39,7 +39,7 @@ fn request(n: usize) -> Value {
     })
 }
 
-/// What all requests get when they are sent at once.
+/// The answers to all requests when they are sent at once.
 fn all(address: SocketAddr) -> Vec<Reply> {
     std::thread::scope(|scope| {
         let asks: Vec<_> = (0..20).map(|n| scope.spawn(move || post(address, PATH, &request(n)))).collect();

@@ -15,7 +15,7 @@ fn expecting() -> Serving {
     Serving::new(engine(), Scheduling::default()).unwrap().with_tokenizer(tokenizer)
 }
 
-/// What the engine makes of a prompt by itself.
+/// The engine's own text for a prompt.
 fn alone(serving: &mut Serving, prompt: &[u32], tokens: u32, seed: u64, temperature: f32) -> Answer {
     let sampler = SamplerParams { temperature, top_p: 1.0, seed: Some(seed), ..SamplerParams::default() };
     let stop_tokens = tokenizer().get().unwrap().end_tokens();
@@ -77,7 +77,7 @@ fn log_softmax(logits: &[f32]) -> Vec<f64> {
     logits.iter().map(|logit| f64::from(logit - most) - sum.ln()).collect()
 }
 
-/// What evaluations read: the logarithm of every token of a prompt, and the likeliest beside it.
+/// The figures for evaluations: the logarithm of every token of a prompt, and the likeliest beside it.
 #[test]
 fn echoed_prompts_have_the_logarithms_of_the_logits() {
     let served = Served::new(ServerConfig::default());

@@ -34,7 +34,7 @@ pub fn model(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// What transformers gives for each position.
+/// The results of transformers for each position.
 struct Expected {
     tokens: Vec<u32>,
     /// The likeliest tokens and their logits.

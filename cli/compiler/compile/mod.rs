@@ -64,7 +64,7 @@ pub struct Compile {
     chat_template: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
-    /// What `machine` says, once it is read.
+    /// The description in `machine`, once it is read.
     #[arg(skip)]
     described: Option<Description>,
     /// Threads that pack; by default one for each physical core that this process may use
@@ -109,7 +109,7 @@ impl Compile {
         if self.dry_run && given.need_weights().is_err() {
             return self.dry_run_of_spec(&levels, &given);
         }
-        // What is wrong with the place is found before the work.
+        // A problem of the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
@@ -155,7 +155,7 @@ impl Compile {
         }
     }
 
-    /// What a plan is made of besides a tokenizer and what belongs to it.
+    /// The parts of a plan besides a tokenizer and what belongs to it.
     fn parts<'a>(
         &self,
         compiled: &'a [Compiled],

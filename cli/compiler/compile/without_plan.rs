@@ -56,7 +56,7 @@ impl Compile {
 
     /// Compiles and emits. The weights are looked at only where the code depends on them.
     pub(super) fn emit_only(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
-        // What is wrong with the place is found before the work.
+        // A problem of the place is found before the work.
         self.output.as_deref().filter(|_| self.writes_object()).map_or(Ok(()), output::check)?;
         if given.need_weights().is_err() && self.merge_lora.is_empty() {
             let source = SpecSource::of(given, self.compile.fusions.set()?)?;

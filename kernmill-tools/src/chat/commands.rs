@@ -5,7 +5,7 @@ use kernmill_chat::Effort;
 use kernmill_os::text::shortened;
 use std::path::PathBuf;
 
-/// What there is to type, for people.
+/// The commands, for people.
 pub const HELP: &str = "\
 /help            this list
 /system TEXT     instructions; - takes them away; without TEXT, shows them

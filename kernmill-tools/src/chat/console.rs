@@ -1,4 +1,4 @@
-//! What is typed: lines, and messages and commands out of them.
+//! Input of a user: lines, and messages and commands out of them.
 
 use kernmill::{Error, Result};
 use kernmill_plan::limit;
@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 /// Begins and ends a message of several lines.
 const BLOCK: &str = "\"\"\"";
 
-/// What a user typed.
+/// The input of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypedLine {
     /// A line, without its end.
@@ -58,7 +58,7 @@ pub trait Console {
     fn can_edit(&self) -> bool;
 }
 
-/// What was typed, lines put together.
+/// The input, lines put together.
 pub(super) enum Typed {
     Command(String),
     Message(String),
@@ -93,7 +93,7 @@ pub(super) fn typed(console: &mut dyn Console) -> Result<Typed> {
     Ok(if text.starts_with('/') { Typed::Command(text) } else { Typed::Message(text.trim().to_owned()) })
 }
 
-/// A text that is asked for: a line, or a block of lines. `None` if there is none.
+/// A text that is asked for: a line, or a block of lines. `None` if none is given.
 pub(super) fn asked(console: &mut dyn Console, prompt: &str) -> Result<Option<String>> {
     let TypedLine::Text(text) = console.read(prompt, "").map_err(unread)? else { return Ok(None) };
     match text.trim().strip_prefix(BLOCK) {

@@ -51,7 +51,7 @@ impl AnswerDisplay {
         AnswerDisplay { look, folds, folded: None, is_answer: true, at_start: true, markdown }
     }
 
-    /// What an event adds to the output.
+    /// The output that an event adds.
     pub fn event(&mut self, event: &Event) -> String {
         if self.look == AnswerStyle::Json {
             return line(&json_of(event));
@@ -95,7 +95,7 @@ impl AnswerDisplay {
         }
     }
 
-    /// What an event of reasoning shows where that is folded; `None` of others.
+    /// The text for an event of reasoning where that is folded; `None` for others.
     fn fold(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::Begin(AnswerPart::Reasoning) if self.folds => self.folded = Some(0),

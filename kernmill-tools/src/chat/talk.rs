@@ -37,7 +37,7 @@ pub struct Talk {
     refused: usize,
 }
 
-/// What follows a line.
+/// The action that follows a line.
 enum NextAction {
     GoOn,
     Leave,
@@ -107,7 +107,7 @@ impl Talk {
         self.lacks_format(what)
     }
 
-    /// What is noted of a setting that a model without a format does not heed.
+    /// The note about a setting that a model without a format does not heed.
     fn lacks_format(&self, note: &'static str) -> Option<&'static str> {
         matches!(self.chat.format(), Format::Plain { .. }).then_some(note)
     }
@@ -411,7 +411,7 @@ impl Talk {
         Ok(ControlFlow::Continue(Some(results)))
     }
 
-    /// What a user should know of how an answer ended.
+    /// A note for the user about the end of an answer.
     fn about(&self, turn: &Answered) -> Option<String> {
         let (written, context) = (turn.tokens.len(), self.model.about().context);
         match &turn.finish {

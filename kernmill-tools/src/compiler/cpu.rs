@@ -1,4 +1,4 @@
-//! What this machine offers: targets, features, cores, memory, and the limits that speeds are compared with.
+//! Abilities of this machine: targets, features, cores, memory, and the limits that speeds are compared with.
 
 use super::bench::{best, buffer, caches, limits};
 use kernmill::Result;
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What was measured of this machine; nothing by default.
+/// The measurements of this machine; empty by default.
 #[derive(Default)]
 pub struct MeasuredMachine {
-    /// What numbers of threads reach, ascending.
+    /// The speeds of numbers of threads, ascending.
     pub reached: Vec<ThreadSpeeds>,
     /// A row's products on AMX tiles as a share of what vectors take for them: of bf16, and of int8. `None`
     /// without tiles.
@@ -50,8 +50,8 @@ const STEPS: usize = 256;
 const STRETCH: usize = 256 << 20;
 
 impl MeasuredMachine {
-    /// What numbers of threads reach: one, all, and some between. All is by default one for each physical
-    /// core that this process may use. Reads are of `bytes` bytes.
+    /// Measures the speeds of numbers of threads: one, all, and some between. All is by default one for each
+    /// physical core that this process may use. Reads are of `bytes` bytes.
     ///
     /// # Errors
     /// When this CPU runs no kernels, or the system refuses memory or threads.
@@ -250,7 +250,7 @@ mod tests {
     fn cores_that_may_be_none_are_told() {
         assert_eq!(threads_text(4, 8, false), "threads: 4 by default, 8 CPUs");
         assert!(threads_text(8, 8, true).starts_with("threads: 8 by default, 8 CPUs; a virtual machine may"));
-        // What the system shows of its CPU says the same of a hypervisor.
+        // The system's description of its CPU agrees about a hypervisor.
         let flags = proc::text("cpuinfo").unwrap();
         let has_flag = flags.split_whitespace().any(|flag| flag == "hypervisor");
         assert_eq!(host_has("hypervisor"), has_flag);

@@ -1,4 +1,4 @@
-//! What a compilation would write, and how its result would run here.
+//! Estimates of what a compilation would write, and how its result would run here.
 
 use super::bench::{best, buffer, limits};
 use kernmill::Result;
@@ -65,7 +65,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// What is known of a plan's size, memory and speed before it is written.
+/// The size, memory and speed of a plan before it is written.
 pub struct PlanEstimate {
     model: String,
     preset: String,
@@ -101,9 +101,9 @@ pub(super) struct MemoryEstimate {
 }
 
 impl PlanEstimate {
-    /// What the plan of `writer` takes, with a context of so many tokens or the default one; `compiled` is
-    /// what it is made of, the target that is looked at last. The memory's bandwidth is measured if `host` is
-    /// this machine.
+    /// The estimate for the plan of `writer`, with a context of so many tokens or the default one; `compiled`
+    /// is what it is made of, the target that is looked at last. The memory's bandwidth is measured if `host`
+    /// is this machine.
     ///
     /// # Errors
     /// When the context is longer than the model's longest, or the system refuses memory or threads.

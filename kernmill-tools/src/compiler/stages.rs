@@ -14,7 +14,7 @@ use std::fmt::{Display, Write};
 /// The stages that a plan still has, for messages.
 pub const OF_PLANS: &str = "spec, asm, plan and obj";
 
-/// What the stages are made from.
+/// The sources of the stages.
 pub struct StageSources<'a> {
     /// Text of the spec.
     pub spec: &'a str,
@@ -105,7 +105,7 @@ pub fn of_compiled(model: &SourceModel, compiled: &Compiled, stage: Stage) -> Re
 /// Text of the functions whose names contain `part`.
 ///
 /// # Errors
-/// When there is none.
+/// When no part has the name.
 pub fn disassembly(program: &Program, part: &str) -> Result<String> {
     let symbols = program.code.symbols.iter().filter(|symbol| symbol.name.contains(part));
     let functions: Vec<String> = symbols.map(|symbol| disasm::function(&program.code, symbol)).collect();

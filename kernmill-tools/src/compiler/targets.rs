@@ -19,8 +19,7 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// What is asked for: `asked` if the user chose it, or else what is best on `machine`, if it is
-    /// described.
+    /// The level: `asked` if the user chose it, or else what is best on `machine`, if it is described.
     pub fn on(
         asked: Vec<Targets>,
         chosen: bool,
@@ -33,7 +32,7 @@ impl Targets {
         }
     }
 
-    /// What is asked for together, ascending, each once.
+    /// The levels that are asked for together, ascending, each once.
     ///
     /// # Errors
     /// When this CPU has none of the levels, and the native one is asked for.
@@ -54,8 +53,7 @@ impl Targets {
     }
 }
 
-/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds: one line without
-/// its end.
+/// The closing line about a plan of `bytes` bytes that was written in `seconds` seconds, without its end.
 pub fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
     let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
     let gb = bytes as f64 / 1e9;

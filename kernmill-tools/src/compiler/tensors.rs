@@ -1,4 +1,4 @@
-//! What a preset makes of a model's weights: format, size and error of every tensor.
+//! A model's weights under a preset: format, size and error of every tensor.
 
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::SourceFiles;

@@ -25,7 +25,7 @@ pub struct Served {
     pub took: f64,
 }
 
-/// What an answer must keep to be good.
+/// The latencies that an answer must keep to be good.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyLimits {
     /// Seconds to the first token.
@@ -37,7 +37,7 @@ pub struct LatencyLimits {
 impl LatencyLimits {
     /// Limits in seconds, as options have them.
     pub fn new(first: f32, pace: f32) -> LatencyLimits {
-        // What was typed, and not the nearest number of 32 bits.
+        // The typed number, and not the nearest one of 32 bits.
         let typed = |seconds: f32| (f64::from(seconds) * 1e6).round() / 1e6;
         LatencyLimits { first: typed(first), pace: typed(pace) }
     }
@@ -54,7 +54,7 @@ pub struct LoadSample {
     pub waiting: u32,
 }
 
-/// What came of a load.
+/// The outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadOutcome {
     /// Requests that were answered, in the order of their ends.
@@ -69,7 +69,7 @@ pub struct LoadOutcome {
     pub unfinished: u64,
     /// Seconds in all.
     pub seconds: f64,
-    /// What the target did in this time.
+    /// The target's totals in this time.
     pub totals: Totals,
     /// The queue over time, in even steps.
     pub timeline: Vec<LoadSample>,

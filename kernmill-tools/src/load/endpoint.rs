@@ -42,7 +42,7 @@ pub struct Endpoint {
     key: Option<String>,
 }
 
-/// What an endpoint serves.
+/// Facts about an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointFacts {
     /// Name of the model.
@@ -57,7 +57,7 @@ impl Endpoint {
     /// Reads an address such as `http://127.0.0.1:8080/v1`, with a key for the server if it wants one.
     ///
     /// # Errors
-    /// When it is none: a sentence that says what was expected.
+    /// When it is no address: a sentence that names what was expected.
     pub fn new(url: &str, key: Option<String>) -> Result<Endpoint, String> {
         let expected = "expected http://HOST:PORT/v1";
         let rest = match url.split_once("://") {
@@ -230,7 +230,7 @@ pub struct EndpointTarget {
 
 /// A model of an endpoint that has answered.
 pub struct Reached {
-    /// What puts a load on it.
+    /// The target that puts a load on it.
     pub target: EndpointTarget,
     /// The endpoint's address, and the model's name.
     pub at: (String, String),
@@ -245,8 +245,8 @@ impl EndpointTarget {
     /// tokens where it does not tell.
     ///
     /// # Errors
-    /// When the address is none, the endpoint does not answer or has no such model, or nobody says how many
-    /// tokens there are.
+    /// When the address is not valid, the endpoint does not answer or has no such model, or nobody says how
+    /// many tokens there are.
     pub fn reach(
         url: &str,
         key: Option<String>,
@@ -316,7 +316,7 @@ impl LoadTarget for EndpointTarget {
         self.next += 1;
         let (endpoint, prompt) = (self.endpoint.clone(), ask.prompt.to_vec());
         let task = self.handle.spawn(async move {
-            // Who gave the request up does not listen.
+            // A caller that gave the request up does not listen.
             let tell = |news| drop(sender.send((id, start.elapsed(), news)));
             let news = match endpoint.stream(body, || tell(RequestUpdate::Token)).await {
                 Ok([answer, cached]) => {

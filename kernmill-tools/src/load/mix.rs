@@ -1,4 +1,4 @@
-//! What requests are like: lengths, beginnings in common, turns of conversations, adapters and tenants, drawn
+//! The mix of requests: lengths, beginnings in common, turns of conversations, adapters and tenants, drawn
 //! from a seed.
 
 use super::conversation::{ConversationRequest, LoadConversation};
@@ -18,7 +18,7 @@ pub enum Length {
     Around(u32),
 }
 
-/// What requests are like.
+/// The mix of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
     /// Tokens of what is new in a turn: of the whole prompt in the first.
@@ -55,7 +55,7 @@ impl Default for Mix {
     }
 }
 
-/// What [`Mix`] is written like.
+/// The notation of a [`Mix`].
 const EXPECTED: &str =
     "expected parts such as prompt=64-192,answer=~32,turns=4,prefix=0.5,think=2,zipf=1,tenants=4,seed=7";
 

@@ -23,15 +23,15 @@ pub enum Arrivals {
 /// Conversations, and when they come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// What comes, in this order.
+    /// The conversations, in this order.
     pub conversations: Vec<LoadConversation>,
     /// When it comes.
     pub arrivals: Arrivals,
-    /// What requests are like, in words.
+    /// The requests, in words.
     pub about: String,
 }
 
-/// What a load is to be.
+/// The options of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions<'a> {
     /// Requests per second that come at random times.
@@ -41,7 +41,7 @@ pub struct LoadOptions<'a> {
     pub clients: Option<u32>,
     /// Requests; without it all of a trace, or 64.
     pub requests: Option<u32>,
-    /// What requests are like.
+    /// The mix of requests.
     pub mix: &'a Mix,
     /// File of requests that come instead.
     pub trace: Option<&'a Path>,

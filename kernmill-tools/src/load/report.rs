@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct LoadReport {
     /// The load.
     pub load: Load,
-    /// What came of it.
+    /// The outcome.
     pub outcome: LoadOutcome,
     /// When an answer is good.
     pub limits: LatencyLimits,

@@ -1,4 +1,4 @@
-//! What a load is put on.
+//! Targets of a load.
 
 use kernmill::{Error, Result};
 use kernmill_runtime::AdapterUse;
@@ -22,7 +22,7 @@ pub struct LoadRequest<'a> {
     pub tenant: u64,
 }
 
-/// What a request has come to.
+/// News of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestUpdate {
     /// A token of the answer.
@@ -38,7 +38,7 @@ pub enum RequestUpdate {
     Failed(String),
 }
 
-/// What a target has done since it was made.
+/// Totals of a target since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Steps of the engine.
@@ -76,7 +76,7 @@ pub trait LoadTarget {
     /// Requests that run, and that wait.
     fn queue(&self) -> [u32; 2];
 
-    /// What was done so far.
+    /// The totals so far.
     fn totals(&self) -> Totals;
 }
 

@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a trace asks for.
+/// The requests of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadTrace {
     /// The conversations, in the order of their first turns.

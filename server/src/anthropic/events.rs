@@ -36,7 +36,7 @@ impl OpenBlock {
         }
     }
 
-    /// The arguments of a call as an object. Those that were cut are none: their text is in `partial_json`.
+    /// The arguments of a call as an object. Cut ones give an empty object: their text is in `partial_json`.
     fn input(&self) -> Value {
         let text = match self.text.trim() {
             "" | "null" => "{}",
@@ -53,14 +53,14 @@ impl MessageEvents {
         MessageEvents { id: ids::new("msg_"), model, prompt_tokens, content: Vec::new(), open: None }
     }
 
-    /// What is sent before the first piece.
+    /// The events before the first piece.
     pub fn begin(&self) -> Vec<Value> {
         // How many tokens were cached is known at the end, and said there.
         let usage = figures([self.prompt_tokens, 0, 0, 0]);
         vec![json!({ "type": "message_start", "message": self.object(Value::Null, Value::Null, usage) })]
     }
 
-    /// What a piece of the answer comes to.
+    /// The events of a piece of the answer.
     pub fn take(&mut self, piece: AnswerPiece) -> Vec<Value> {
         let mut events = Vec::new();
         match piece {

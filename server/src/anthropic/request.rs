@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A request that was read.
 pub struct MessagesRequest {
-    /// What is asked of the model.
+    /// The turn that is asked of the model.
     pub ask: TurnRequest,
     /// Name of the model or adapter, as the answer repeats it.
     pub model: String,

@@ -128,7 +128,7 @@ async fn neighbours_of_one_role_are_one_turn_and_instructions_may_come_late() {
     ]);
     let [apart, merged] = [apart, merged].map(|messages| json!({ "messages": messages, "tools": tools }));
     assert_eq!(count(&state, apart).await, count(&state, merged).await);
-    // What the operator says later is told, too.
+    // Later words of the operator reach the model, too.
     let late = |content: Value| json!({ "messages": [message("user", json!("Hi")), message("system", content), message("user", json!("Go on."))] });
     let none = json!({ "messages": [message("user", json!("Hi")), message("user", json!("Go on."))] });
     let (plain, blocks) = (
@@ -205,7 +205,7 @@ async fn names_have_the_length_that_the_api_permits() {
     }
 }
 
-/// What a path has for a client of Anthropic's API.
+/// The answer at a path for a client of Anthropic's API.
 async fn get(state: &Arc<ServerState>, path: &str, has_version: bool) -> (u16, Value) {
     let mut request = Request::builder().uri(path).header("host", "localhost");
     if has_version {

@@ -1,4 +1,4 @@
-//! What the routes make of a line: their readers read its body, and their writers write its answer.
+//! Lines in the routes' hands: their readers read its body, and their writers write its answer.
 
 use super::line::{BatchLine, LineRoute};
 use super::options::BatchOptions;
@@ -53,7 +53,7 @@ impl LineReader {
         })
     }
 
-    /// What does not change while the batch runs.
+    /// The facts that do not change while the batch runs.
     pub fn facts(&self) -> &Arc<BackendInfo> {
         &self.facts
     }
@@ -96,7 +96,7 @@ impl LineReader {
             within: None,
             said,
             max_tokens,
-            // Who writes the file runs the program.
+            // The author of the file runs the program.
             grammars: true,
         }
     }
@@ -166,7 +166,7 @@ pub struct PendingAnswer {
     kind: AnswerKind,
 }
 
-/// What a route makes an answer of.
+/// The kind of answer that a route makes.
 enum AnswerKind {
     Completion(Box<Completion>, completions::PendingCompletion),
     /// With the effort of the conversation.
@@ -204,7 +204,7 @@ impl PendingAnswer {
     /// The body of the answer, which has ended; `session` is the one that it is a turn of.
     ///
     /// # Errors
-    /// When there is none, for this reason.
+    /// When the text has no answer, with the reason.
     pub fn finish(
         self,
         facts: &BackendInfo,

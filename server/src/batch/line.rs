@@ -36,7 +36,7 @@ const URLS: [(&str, LineRoute); 2] =
 pub struct LineError {
     /// Name of the request, as far as it could be read.
     pub custom_id: String,
-    /// What is wrong, where, and what was expected.
+    /// The problem, its place, and what was expected.
     pub message: String,
     /// The session that the line would have been a turn of, as far as it could be read.
     pub session: Option<String>,

@@ -124,7 +124,7 @@ struct BatchRun<'a> {
     held: usize,
 }
 
-/// A request that has ended: its number, and the answer, or why there is none.
+/// A request that has ended: its number, and the answer, or the reason for its failure.
 struct EndedLine(u64, std::result::Result<(PendingAnswer, Box<Answer>), String>);
 
 /// Makes an answer of what it hears.
@@ -218,7 +218,7 @@ impl BatchRun<'_> {
         self.output.write(&error_line(custom_id, why))
     }
 
-    /// Submits a request behind what was said before it; why there is none, if so, which is written.
+    /// Submits a request behind the tokens before it. Returns the reason if it is refused, which is written.
     fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
         match self.reader.read(&line, said) {
             Ok((request, draft)) => {

@@ -65,7 +65,7 @@ pub fn wrapped(input: &str) -> String {
 /// Takes the input out of a call's arguments, as these come. Arguments of another form are the input.
 #[derive(Debug, Default)]
 pub struct Unwrapping {
-    /// What has come and is not given out.
+    /// Text that has come and is not given out.
     held: String,
     place: InputPosition,
 }

@@ -34,7 +34,7 @@ pub struct Scored {
     pub logprobs: Logprobs,
 }
 
-/// What a turn came to.
+/// The outcome of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
     /// Why it ended, as OpenAI's chat API names it: `stop`, `tool_calls`, `length` or `error`.
@@ -111,7 +111,7 @@ impl Pieces {
         if let (chat::Event::Delta(text), Some(custom)) = (&mut event, &mut self.custom) {
             *text = custom.push(text);
             if text.is_empty() {
-                // What is around the input is no text of it.
+                // Text around the input does not belong to it.
                 return self.pop();
             }
         }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// A request that was read.
 pub struct ChatRequest {
-    /// What is asked of the model.
+    /// The turn that is asked of the model.
     pub ask: TurnRequest,
     /// Name of the model or adapter, as the answer repeats it.
     pub model: String,

@@ -213,7 +213,7 @@ impl Choices {
             let mut object = self.head.object("chat.completion.chunk", json!([]));
             object.insert("usage".to_owned(), usage(outcomes));
             object.insert("kernmill".to_owned(), own_figures(outcomes, self.effort));
-            // Who is gone needs no figures.
+            // A client that is gone needs no figures.
             let _ = self.stream.send(&Value::Object(object));
         }
         self.stream.done();

@@ -437,7 +437,7 @@ async fn a_call_of_a_custom_tool_has_an_input() {
 #[tokio::test]
 async fn the_input_of_a_custom_tool_is_held_to_its_format() {
     let format = |syntax: &str, definition: &str| json!({ "type": "grammar", "grammar": { "syntax": syntax, "definition": definition } });
-    // What may not come is left out of a scripted answer.
+    // Text that may not come is left out of a scripted answer.
     for (format, said, held) in [
         (json!({ "type": "text" }), "any \"text\"", "any \"text\""),
         (Value::Null, "any", "any"),

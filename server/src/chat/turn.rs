@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked of a model.
+/// A request for a turn of a model.
 #[derive(Clone, Debug)]
 pub struct TurnRequest {
     /// The conversation so far.
@@ -119,7 +119,7 @@ impl PreparedTurn {
         let constraint =
             turn.constraint(facts.lexicon().map_err(ApiError::internal)?, &ask.conversation.tools);
         let constraint = constraint.map_err(|error| refused(&ask, &error))?;
-        // A prediction that cannot be read is none: it changes nothing of the answer.
+        // A prediction that cannot be read is dropped: it changes nothing of the answer.
         let prediction = ask.prediction.filter(|_| ask.drafts);
         let tokenizer = tokenizer(facts)?;
         let prediction = prediction.and_then(|text| tokenizer.encode_ordinary(&text).ok());
@@ -187,7 +187,7 @@ fn refused(ask: &TurnRequest, error: &TurnError) -> ApiError {
     ApiError::field(field, error.to_string())
 }
 
-/// What holds a text to a rule, which the field `param` gives.
+/// The constraint that holds a text to a rule, which the field `param` gives.
 ///
 /// # Errors
 /// When the rule cannot be followed.

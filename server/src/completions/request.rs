@@ -156,7 +156,7 @@ fn prompts(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<Vec<Vec<u32>
     let wrong = |value: &Value| fields.wrong("prompt", value, expected);
     let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
         let ids: Vec<u32> = match value {
-            // What a tokenizer puts before a text belongs before the first turn alone.
+            // Tokens that a tokenizer puts before a text belong before the first turn alone.
             Value::String(text) => prompt::encode(facts, "prompt", text, said.is_empty())?,
             Value::Array(ids) => {
                 let id =

@@ -119,7 +119,7 @@ impl PendingCompletion {
     /// The choice `index` of a completion, whose answer has ended.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the text has no answer.
     pub fn choice(
         self,
         facts: &BackendInfo,
@@ -237,7 +237,7 @@ fn stream(
             answers.push(*answer);
         }
         if completion.has_usage {
-            // Who is gone needs no figures.
+            // A client that is gone needs no figures.
             let _ = stream.send(&completion.object(&head, Vec::new(), &answers));
         }
         stream.done();
@@ -347,7 +347,7 @@ mod tests {
             }
             let mut body = body;
             body["stream"] = json!(false);
-            // What has begun is cut.
+            // An answer that has begun is cut.
             let some = state(Scripted::new(&["Hel"], drained.clone()), ServerConfig::default());
             let (status, _, text) = send(&some, "POST", path, "", &body).await;
             assert_eq!(status, 200, "{path}: {text}");

@@ -37,8 +37,8 @@ impl Aborts {
         Ok(CallEntry { aborted, _sender: None, place: Some((self.clone(), key)) })
     }
 
-    /// Aborts the calls of these names, as far as the caller may: its own, and an `admin` those of others.
-    /// What does not run is none.
+    /// Aborts the calls of these names, as far as the caller may: its own, and an `admin` those of others. A
+    /// call that does not run is passed over.
     pub fn abort(&self, caller: &Caller, wanted: &[String]) {
         for ((tenant, name), sender) in self.names().iter() {
             if (caller.is_admin || *tenant == caller.tenant) && wanted.contains(name) {

@@ -34,7 +34,7 @@ pub struct Control {
     paths: Mutex<BTreeMap<String, String>>,
 }
 
-/// What a method answers.
+/// The result of a method.
 type MethodResult<T> = Result<Response<T>, Status>;
 
 impl Control {
@@ -43,7 +43,7 @@ impl Control {
         Control { state, aborts, instance: ids::new("kernmill-"), paths: Mutex::default() }
     }
 
-    /// What there is to say of an adapter. Its number follows from its name, so that it stays.
+    /// The description of an adapter. Its number follows from its name, so that it stays.
     fn adapter(&self, name: &str) -> LoraAdapter {
         let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = blake3::hash(name.as_bytes());
@@ -56,7 +56,7 @@ impl Control {
     }
 }
 
-/// Who calls.
+/// The caller.
 ///
 /// # Errors
 /// When nobody has found out, which would be a defect.
@@ -64,7 +64,7 @@ pub fn caller<T>(request: &Request<T>) -> Result<Caller, ApiError> {
     request.extensions().get().cloned().ok_or_else(|| ApiError::internal("the caller is not known"))
 }
 
-/// What is said of a method that there is not.
+/// The error of a method that is not served.
 fn unserved<T>(method: &str, why: &str) -> MethodResult<T> {
     Err(Status::unimplemented(format!("kernmill has no {method}: {why}")))
 }

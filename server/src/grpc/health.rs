@@ -78,7 +78,7 @@ impl Stream for HealthWatch {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            // What does not serve any more never will: the end of the stream lets the server end.
+            // A server that has stopped serving never resumes: the end of the stream lets the server end.
             if self.last == Some(ServingStatus::NotServing) {
                 return Poll::Ready(None);
             }

@@ -43,7 +43,7 @@ use tower::ServiceExt;
 use vllm_proto::control_server::ControlServer;
 use vllm_proto::inference_server::InferenceServer;
 
-/// What answers calls.
+/// The service that answers calls.
 pub type Service = Router;
 
 /// Bytes before a message: whether it is compressed, and its length.
@@ -82,7 +82,7 @@ pub fn service(state: Arc<ServerState>) -> io::Result<Service> {
             .register_file_descriptor_set(schema::descriptors())
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    // What comes has been limited before it is read here, and what goes out is checked where it is made.
+    // Requests have been limited before they are read here, and answers are checked where they are made.
     let routes =
         Routes::new(InferenceServer::new(inference).max_decoding_message_size(limits::MESSAGE_BYTES))
             .add_service(ControlServer::new(control).max_decoding_message_size(limits::MESSAGE_BYTES))
@@ -107,7 +107,7 @@ pub async fn answer(stream: Box<dyn Stream>, service: Service, watcher: Watcher)
         .keep_alive_interval(interval)
         .keep_alive_timeout(patience)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-    // What a client does to its connection is its own affair.
+    // A client may do to its connection as it likes.
     let _ = watcher.watch(connection).await;
 }
 

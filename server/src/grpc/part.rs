@@ -18,7 +18,7 @@ pub type ResponseResult = Result<GenerateResponse, ApiError>;
 pub struct SequenceResponses {
     /// The server.
     pub state: Arc<ServerState>,
-    /// What responses have.
+    /// The parts that responses show.
     pub shows: Arc<Shows>,
     /// Number of the sequence.
     pub index: u32,

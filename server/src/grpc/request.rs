@@ -33,7 +33,7 @@ pub struct GenerateCall {
     pub prompt: Vec<u32>,
     /// For each sequence.
     pub requests: Vec<Request>,
-    /// What the responses have.
+    /// The parts that the responses show.
     pub shows: Shows,
     /// Tokens that end a sequence and are no part of it.
     pub stop_ids: Vec<u32>,
@@ -175,7 +175,7 @@ fn adapters(scope: &RequestScope<'_>, request: &GenerateRequest) -> Result<Vec<A
 fn prompt(facts: &BackendInfo, request: &GenerateRequest) -> Result<Vec<u32>, ApiError> {
     let mut ids = match &request.prompt {
         None => return Err(ApiError::field("prompt", "`prompt` is missing, expected `text` or `token_ids`")),
-        // What is cut to fit may be longer than the context.
+        // A text that is cut to fit may be longer than the context.
         Some(Prompt::Text(text)) if request.truncate_prompt_tokens > 0 => tokenizer(facts)?
             .encode(text, true)
             .map_err(|error| ApiError::field("text", error.to_string()))?,
@@ -328,7 +328,7 @@ fn top(field: &str, candidates: Option<CandidateTokens>) -> Result<Option<u32>, 
     }
 }
 
-/// What the text is to be.
+/// The rule of the text.
 fn rule(grammars: bool, decoding: &DecodingParameters) -> Result<Option<Rule>, ApiError> {
     let Some(output) = &decoding.structured_output else { return Ok(None) };
     let permitted = |field: &str, rule: Rule| {
@@ -365,7 +365,7 @@ fn rule(grammars: bool, decoding: &DecodingParameters) -> Result<Option<Rule>, A
     }
 }
 
-/// What holds a sequence to its form, or to its least number of tokens: then no token that ends it comes
+/// The constraint of a sequence's form, or of its least number of tokens: then no token that ends it comes
 /// before.
 fn constraint(
     facts: &BackendInfo,

@@ -105,7 +105,7 @@ fn enumeration(name: &str, lines: &[&str]) -> EnumDescriptorProto {
     }
 }
 
-/// What names of types are read with.
+/// The scope in which names of types are read.
 struct SchemaScope<'a> {
     package: &'a str,
     /// Paths of all enums.

@@ -1,4 +1,4 @@
-//! What a build without the feature `grpc` has in its place: something that says so.
+//! The stand-in for a build without the feature `grpc`: it reports that.
 
 use crate::state::ServerState;
 use crate::tls::Stream;
@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
-/// There is none.
+/// A service that cannot exist.
 #[derive(Clone)]
 pub struct Service(Infallible);
 

@@ -70,7 +70,7 @@ impl AnswerEvents {
             AnswerPiece::End(_) => match self.part.take() {
                 Some(AnswerPart::Call { name, .. }) => {
                     let text = std::mem::take(&mut self.arguments);
-                    // Arguments that were cut are none: their text is in `partial_json`.
+                    // Arguments that were cut become an empty object: their text is in `partial_json`.
                     let whole = if matches!(text.trim(), "" | "null") { "{}" } else { &text };
                     let read = serde_json::from_str(whole).ok().filter(Value::is_object);
                     let arguments = read.unwrap_or_else(|| json!({ "partial_json": text }));
@@ -105,7 +105,7 @@ impl AnswerEvents {
         Value::Object(object)
     }
 
-    /// What is answered where nothing is asked: the model is there.
+    /// The answer to a request that asks nothing: the model is there.
     pub fn loaded(&self) -> Value {
         let mut object = self.object("", []);
         object.insert("done".to_owned(), json!(true));

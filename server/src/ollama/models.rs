@@ -1,4 +1,4 @@
-//! What Ollama's clients ask of a server first: its version, its models, and what they can do.
+//! First requests of Ollama's clients: a server's version, its models, and their abilities.
 
 use super::request::{model, tagged};
 use crate::error::ApiError;
@@ -42,7 +42,7 @@ pub fn running(state: &ServerState, scope: &RequestScope<'_>) -> Response {
     reply::json(&json!({ "models": models }))
 }
 
-/// What a model is and can do: `/api/show`.
+/// The description and the abilities of a model: `/api/show`.
 ///
 /// # Errors
 /// When the request is wrong, or there is no such model.
@@ -96,7 +96,7 @@ fn entry(state: &ServerState, name: &str) -> Value {
     })
 }
 
-/// What a model is made of, as far as it is known.
+/// The details of a model, as far as they are known.
 fn details(preset: &str) -> Value {
     json!({
         "parent_model": "",

@@ -26,7 +26,7 @@ pub enum OllamaRoute {
 
 /// A request that was read.
 pub struct OllamaRequest {
-    /// What is asked of the model; `None` asks whether it is loaded.
+    /// The turn that is asked of the model; `None` asks whether it is loaded.
     pub ask: Option<TurnRequest>,
     /// A prompt that goes to the model as it stands.
     pub raw: Option<String>,
@@ -170,7 +170,8 @@ pub fn tagged(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { format!("{name}{LATEST}") }
 }
 
-/// Reads the prompt of `/api/generate`: whether there is none, and what of it goes to the model as it stands.
+/// Reads the prompt of `/api/generate`: whether it is empty, and the part that goes to the model as it
+/// stands.
 fn prompt(fields: &mut Fields, conversation: &mut Conversation) -> Result<(bool, Option<String>), ApiError> {
     let text = fields.text("prompt")?.unwrap_or_default();
     let system = fields.text("system")?.filter(|text| !text.is_empty());

@@ -245,7 +245,7 @@ async fn clients_find_the_model_and_what_it_can_do() {
     }
     for name in ["nano", "nano:latest", "gpt-oss:20b"] {
         for field in ["model", "name"] {
-            // `send` puts the model's name where there is none.
+            // `send` puts the model's name where it is missing.
             let (status, _, lines) = post(&state, "/api/show", &json!({ "model": name, field: name })).await;
             assert_eq!((status, &lines[0]["capabilities"]), (200, &json!(["completion"])));
             let info = &lines[0]["model_info"];

@@ -14,7 +14,7 @@ use requests::requests;
 use responses::responses;
 use serde_json::{Map, Value, json};
 
-/// What clients are told of a route.
+/// The description of a route for clients.
 pub(crate) struct Operation {
     pub path: &'static str,
     pub method: Method,

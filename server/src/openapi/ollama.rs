@@ -77,7 +77,7 @@ fn message() -> Value {
     )
 }
 
-/// What an answer has at its end, and a line of a stream that is the last one.
+/// The figures at the end of an answer, and in the last line of a stream.
 fn figures() -> Vec<(&'static str, Value)> {
     let counts = [
         "total_duration",

@@ -26,7 +26,7 @@ pub struct CollectorClient {
     is_down: AtomicBool,
 }
 
-/// What becomes of a batch.
+/// The outcome of sending a batch.
 type Sent = Result<Response<Bytes>, HttpError>;
 
 impl CollectorClient {

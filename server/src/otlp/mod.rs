@@ -43,10 +43,10 @@ pub struct RequestSpan {
 
 impl Tracer {
     /// Sends spans of the model `model` to the collector at `endpoint`, or where that is `None`, to the one
-    /// that the environment names; `None` if there is none either.
+    /// that the environment names; `None` if that names none.
     ///
     /// # Errors
-    /// When the address is none, or the environment asks for what there is not.
+    /// When the address is not valid, or the environment asks for something that is not supported.
     pub fn new(endpoint: Option<&str>, model: &str) -> io::Result<Option<Tracer>> {
         let Some(endpoint) = named(endpoint, |name| std::env::var(name).ok())? else { return Ok(None) };
         Tracer::to(&endpoint, model).map(Some)
@@ -131,7 +131,8 @@ fn check(source: &str, address: &str) -> io::Result<()> {
     }
 }
 
-/// What spans say of this process: what the environment says, and the name of the program where it says none.
+/// The attributes of this process in spans: those of the environment, and the program's name if these have no
+/// name.
 fn resource() -> Resource {
     let builder = || {
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));

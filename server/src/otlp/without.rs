@@ -1,4 +1,4 @@
-//! What a build without the feature `otlp` has in its place: something that says so.
+//! The stand-in for a build without the feature `otlp`: it reports that.
 
 use crate::trace::Ended;
 use axum::http::HeaderMap;
@@ -6,11 +6,11 @@ use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
-/// There is none.
+/// A tracer that cannot exist.
 #[derive(Clone, Debug)]
 pub struct Tracer(Infallible);
 
-/// There is none.
+/// A span that cannot exist.
 #[derive(Debug)]
 pub struct RequestSpan(Infallible);
 

@@ -21,13 +21,13 @@ pub struct ResponseEvents {
     sequence: u64,
     /// Items that have ended.
     output: Vec<Value>,
-    /// What was said, as items of a conversation.
+    /// The answer so far, as items of a conversation.
     said: Vec<Item>,
     /// The item that has begun.
     open: Option<OpenItem>,
     /// The response as the last event has it.
     last: Value,
-    /// What events of reasoning are called.
+    /// The name of events of reasoning.
     reasoning_events: &'static str,
     /// Functions in namespaces by the names that the model is told.
     spaces: BTreeMap<String, [String; 2]>,
@@ -95,7 +95,7 @@ impl ResponseEvents {
         (self.last, self.said, self.generated)
     }
 
-    /// What is sent before the first piece.
+    /// The events before the first piece.
     pub fn begin(&mut self) -> Vec<Value> {
         self.last = self.response("in_progress", None);
         let response = self.last.clone();
@@ -105,7 +105,7 @@ impl ResponseEvents {
         ]
     }
 
-    /// What a piece of the answer comes to.
+    /// The events of a piece of the answer.
     pub fn take(&mut self, piece: AnswerPiece) -> Vec<Value> {
         let mut events = Vec::new();
         match piece {
@@ -209,7 +209,7 @@ impl ResponseEvents {
     }
 
     fn done(&mut self, outcome: &TurnOutcome, events: &mut Vec<Value>) {
-        // What follows the reasoning is known now: its call, too, comes back as it was.
+        // The item behind the reasoning is known now: its call, too, comes back as it was.
         for (index, begun) in &self.reasoning {
             let ids = outcome.tokens.get(*begun..).unwrap_or_default();
             if let Some((state, tenant)) = &self.sealed {

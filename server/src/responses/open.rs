@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// An item that has begun.
 pub struct OpenItem {
-    /// What it is.
+    /// The kind of item.
     pub part: AnswerPart,
     /// Name of the item.
     pub id: String,
@@ -90,7 +90,7 @@ impl OpenItem {
         }
     }
 
-    /// What was said, as an item of a conversation.
+    /// The item of a conversation that it becomes.
     pub fn said(self) -> Item {
         match self.part {
             AnswerPart::Reasoning => Item::Reasoning(self.text),

@@ -25,13 +25,13 @@ use std::collections::BTreeMap;
 
 /// A request that was read.
 pub struct ResponsesRequest {
-    /// What is asked of the model.
+    /// The turn that is asked of the model.
     pub ask: TurnRequest,
     /// Fields that the response repeats.
     pub echo: Map<String, Value>,
     /// Items that the request brought along, each with an id.
     pub input: Vec<Value>,
-    /// What was said so far, without the instructions of this request.
+    /// The conversation so far, without the instructions of this request.
     pub said: Vec<Item>,
     /// Ids of what the model said of it, as far as they are known.
     pub generated: GeneratedIds,
@@ -243,7 +243,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || read(one).is_some_and(|value| read(other) == Some(value))
 }
 
-/// What items are read with.
+/// The context in which items are read.
 struct ItemReader<'a> {
     state: &'a ServerState,
     caller: &'a Caller,

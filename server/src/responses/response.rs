@@ -68,7 +68,7 @@ pub async fn count(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Re
     Ok(reply::json(&json!({ "object": "response.input_tokens", "input_tokens": count })))
 }
 
-/// What a model is asked for in place of a conversation that is too long to go on with.
+/// The request that replaces a conversation that is too long to go on with.
 const COMPACT: &str = "Summarise the conversation so far, so that it can go on from the summary alone: what the user \
 wants, what was decided and found out, names, numbers and code that matter, and what is still to do. Write the summary \
 only.";
@@ -134,7 +134,7 @@ fn prepare(state: &ServerState, ask: TurnRequest) -> Result<PreparedTurn, ApiErr
     prepared.map_err(|error| error.renamed("messages", "input"))
 }
 
-/// What is stored besides the answer.
+/// The parts that are stored besides the answer.
 struct PendingResponse {
     tenant: u64,
     input: Vec<Value>,
@@ -220,7 +220,7 @@ async fn run(
         if let Some(kept) = kept {
             kept.store(&state, events);
         }
-        // Who is gone needs no end.
+        // A client that is gone needs no end.
         let _ = send(last);
         return;
     }

@@ -8,7 +8,7 @@ use blake3::Hash;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// What is in a content.
+/// The kind of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedKind {
     /// Ids that the model generated.

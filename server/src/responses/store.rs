@@ -98,7 +98,7 @@ impl ResponseStore {
         let Some(at) = output.iter().position(|item| item["id"] == id) else {
             return Some((stored.input.iter().find(|item| item["id"] == id)?.clone(), None));
         };
-        // What was answered stands last among all that was said.
+        // The answer stands last among all items.
         let place = (stored.items.len() + at).checked_sub(output.len())?;
         let ids = stored.generated.iter().find(|(begin, _)| *begin == place).map(|(_, ids)| ids.clone());
         Some((output[at].clone(), ids))

@@ -15,7 +15,7 @@ const PAGE: [usize; 2] = [20, 100];
 /// The stored response `id`.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no response has the name.
 pub fn stored(state: &ServerState, caller: &Caller, id: &str) -> Result<Response, ApiError> {
     Ok(reply::json(&found(state, caller, id)?.response))
 }
@@ -23,7 +23,7 @@ pub fn stored(state: &ServerState, caller: &Caller, id: &str) -> Result<Response
 /// Forgets the stored response `id`.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no response has the name.
 pub fn delete(state: &ServerState, caller: &Caller, id: &str) -> Result<Response, ApiError> {
     if !state.responses.remove(caller.tenant, id) {
         return Err(ApiError::response(id, None));
@@ -45,7 +45,7 @@ pub fn cancel(state: &ServerState, caller: &Caller, id: &str) -> Result<Response
 /// The items of the request that the stored response `id` answers, by the page that the query asks for.
 ///
 /// # Errors
-/// When there is none of that name, or the query is wrong.
+/// When no response has the name, or the query is wrong.
 pub fn items(state: &ServerState, caller: &Caller, id: &str, query: &str) -> Result<Response, ApiError> {
     Ok(reply::json(&input_items(&found(state, caller, id)?.input, query)?))
 }

@@ -49,7 +49,7 @@ async fn items_of_stored_responses_can_be_named() {
     let (status, header, second) = post(&state, named).await;
     assert_eq!((status, header.as_str()), (200, ""), "{second}");
     assert_eq!(second["output"][0]["content"][0]["text"], "It rains.");
-    // What a request brought along can be named as well, and is shown as itself.
+    // Items that a request brought along can be named as well, and are shown as they are.
     let path = format!("{PATH}/{}/input_items?order=asc", second["id"].as_str().unwrap());
     let (_, _, text) = send(&state, "GET", &path, "", &json!({})).await;
     let items = serde_json::from_str::<Value>(&text).unwrap()["data"].clone();

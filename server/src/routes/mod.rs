@@ -19,7 +19,7 @@ use table::{ROUTES, RouteAccess, RouteCall};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// What clients are told of each route.
+/// The descriptions of all routes, for clients.
 #[cfg(test)]
 pub(crate) fn operations() -> impl Iterator<Item = &'static crate::openapi::Operation> {
     ROUTES.iter().map(|route| &route.operation)
@@ -76,7 +76,7 @@ pub(crate) async fn respond(state: Arc<ServerState>, request: Request) -> Respon
     response
 }
 
-/// A route's name in figures: paths of clients' own are none.
+/// A route's name in figures. Other paths that clients make up have none.
 fn name(path: &str) -> &'static str {
     table::pattern_of(path).map_or("other", |(pattern, _)| pattern)
 }
@@ -115,7 +115,7 @@ async fn route(state: Arc<ServerState>, request: Request, record: Arc<Record>) -
     (route.answer)(RouteCall { state, caller, headers: parts.headers, query, name, body }).await
 }
 
-/// What is answered where there is nothing; `pattern` is that of the path, if it is one of a route.
+/// The answer where nothing is found; `pattern` is that of the path, if it is one of a route.
 fn missing(method: &Method, path: &str, pattern: &'static str) -> ApiError {
     let methods: Vec<&str> =
         table::of_pattern(pattern).map(|route| route.operation.method.as_str()).collect();

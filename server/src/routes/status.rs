@@ -1,4 +1,4 @@
-//! What operators ask a server about itself.
+//! Status routes for operators.
 
 use crate::error::ApiError;
 use crate::reply;

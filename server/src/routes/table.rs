@@ -19,7 +19,7 @@ pub(super) struct RouteCall {
     pub caller: Caller,
     pub headers: HeaderMap,
     pub query: String,
-    /// What the path has in the place of `{name}` or `{id}`.
+    /// The text of the path in the place of `{name}` or `{id}`.
     pub name: String,
     /// The body of a POST.
     pub body: Vec<u8>,
@@ -31,7 +31,7 @@ impl RouteCall {
     }
 }
 
-/// Who asks for a route, and how often.
+/// The callers that may use a route, and how often.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RouteAccess {
     /// Operators and browsers, again and again, without a key.
@@ -53,7 +53,7 @@ pub(super) struct Route {
 pub(super) type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
 impl Route {
-    /// What a path has in the place of the pattern's `{...}`, if it fits the pattern.
+    /// The text of a path in the place of the pattern's `{...}`, if it fits the pattern.
     fn name_in<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (before, rest) = self.operation.path.split_once('{')?;
         let (_, after) = rest.split_once('}')?;

@@ -100,7 +100,7 @@ impl Cut<'_> {
         self.members.extend(roots.into_iter().map(|id| (id, MemberRole::Root)));
     }
 
-    /// What comes before the roots, as far back as luck will have it.
+    /// Makes the steps before the roots, as far back as luck will have it.
     fn before(&mut self, root: NodeId) {
         let mut waiting: Vec<ValueId> = self.node(root).base_inputs().to_vec();
         while let Some(value) = waiting.pop() {
@@ -112,7 +112,7 @@ impl Cut<'_> {
         }
     }
 
-    /// What becomes of the results, as far on as luck will have it.
+    /// Makes the steps over the results, as far on as luck will have it.
     fn after(&mut self) {
         let stop = self.rng.pick(&[2, 6, 30]);
         for (id, node) in self.graph.nodes() {

@@ -104,7 +104,7 @@ impl Making<'_> {
         }
     }
 
-    /// What matrices read: the stream, normed or not.
+    /// The input of matrices: the stream, normed or not.
     fn prologue(&mut self, x: ValueId) -> Made {
         match self.rng.below(8) {
             0 => Ok(x),
@@ -196,7 +196,7 @@ impl Making<'_> {
         Ok(x)
     }
 
-    /// What becomes of results of the same columns; perhaps the stream joins them.
+    /// Joins results of the same columns; perhaps the stream joins them.
     fn meeting(&mut self, units: &[ValueId], x: ValueId) -> Made {
         let mut value = match units {
             [one] => *one,

@@ -75,7 +75,7 @@ fn check(events: &[Event]) {
     assert!(!is_open);
 }
 
-/// What a model generates: a byte is itself, those from 0xC0 on may be special tokens.
+/// Output of a model: a byte is itself, those from 0xC0 on may be special tokens.
 pub fn generated(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else { return };
     let ids = bytes.iter().map(|byte| if *byte >= 0xF0 { u32::from(*byte) + 16 } else { u32::from(*byte) });

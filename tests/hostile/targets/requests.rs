@@ -127,7 +127,7 @@ fn step(served: &mut Served, sequences: &mut [Sequence], &Edit { part, how, at, 
     let result = if how & 0x40 == 0 { engine.step(&work, &take) } else { engine.extend(&work, &take) };
     let rows = rows.into_inner().expect("no panic");
     if let Err(error) = result {
-        // What is wrong is found before anything runs.
+        // Errors are found before anything runs.
         assert!(error.kind() == ErrorKind::BadInput && rows.is_empty(), "{error}");
         return;
     }

@@ -1,4 +1,4 @@
-//! What is damaged: a small compiled model, its plan file, its image in memory.
+//! The victims of damage: a small compiled model, its plan file, its image in memory.
 
 use super::small_model::{ModelShape, build};
 use kernmill_compiler::fuse::FusedSet;

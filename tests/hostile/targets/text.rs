@@ -29,7 +29,7 @@ pub fn spec(data: &[u8]) {
     }
 }
 
-/// What a spec becomes is legal, and its text is read back to it.
+/// The graph of a spec is legal, and its text is read back to it.
 pub(super) fn assert_legal(graph: &Graph) {
     graph.verify().unwrap_or_else(|error| panic!("lowered to an illegal graph: {error}"));
     assert_round_trip(graph);
@@ -94,7 +94,7 @@ pub fn expr(data: &[u8]) {
     match expr::parse(text, &vars) {
         Ok(expr) => {
             let again = expr::parse(&expr.text(&vars), &vars);
-            // What is near the limit of nesting can pass it in the text, which writes every parenthesis.
+            // A spec near the limit of nesting can pass it in the text, which writes every parenthesis.
             if let Ok(again) = again {
                 assert!(expr == again, "{} is another expression", expr.text(&vars));
             }

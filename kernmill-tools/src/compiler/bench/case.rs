@@ -20,7 +20,7 @@ pub enum CaseKind {
     Decode,
 }
 
-/// What a context is filled with before something is measured behind it.
+/// The filling of a context before something is measured behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
     /// Tokens, which are run: it takes as long as a prompt.
@@ -42,7 +42,7 @@ impl FromStr for Fill {
     }
 }
 
-/// What is measured.
+/// The work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Prompt or decoding.
@@ -71,7 +71,7 @@ pub struct Cases<'a> {
 }
 
 impl Cases<'_> {
-    /// What is measured, if it fits a context of `longest` tokens.
+    /// The case, if it fits a context of `longest` tokens.
     ///
     /// # Errors
     /// When a case does not fit, or nothing is to be measured.
@@ -115,9 +115,9 @@ pub struct Setup<'a> {
     pub adapters: &'a [AdapterUse],
     /// Measured runs.
     pub repeat: u16,
-    /// What contexts are filled with.
+    /// The filling of contexts.
     pub fill: Fill,
-    /// What is timed.
+    /// The detail of the times.
     pub detail: Detail,
     /// Whether some batches are recorded behind the measured runs.
     pub record: bool,
@@ -127,9 +127,9 @@ pub struct Setup<'a> {
     pub read: u64,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 pub struct CaseOutcome {
-    /// What was measured.
+    /// The case.
     pub case: Case,
     /// Seconds of each run.
     pub seconds: Vec<f64>,
@@ -138,9 +138,9 @@ pub struct CaseOutcome {
     pub replays: Vec<f64>,
     /// Page faults of each run that waited for a disk.
     pub major_faults: Vec<u64>,
-    /// What the executor metered in all runs together.
+    /// The executor's measurements of all runs together.
     pub profile: Profile,
-    /// What every worker did in some batches, if that was to be recorded.
+    /// The record of every worker in some batches, if that was asked for.
     pub trace: Option<Trace>,
 }
 

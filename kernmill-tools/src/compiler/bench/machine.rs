@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Least looks at the limits.
 const LOOKS: usize = 5;
 
-/// What the machine's limits have been found to be so far.
+/// The machine's limits as they have been found so far.
 pub struct MachineLimits {
     limits: MachineProbe,
     replays: Replays,

@@ -13,7 +13,7 @@ const ROUNDS: usize = 3;
 /// Replays that are timed; their median counts.
 const REPLAYS: usize = 5;
 
-/// What reads as an engine's steps do.
+/// Replays, which read as an engine's steps do.
 pub struct Replays {
     pub replay: Replay,
     pub readers: Vec<MemoryReader>,

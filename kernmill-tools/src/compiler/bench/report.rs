@@ -1,4 +1,4 @@
-//! What measured cases amount to: speeds, and shares of what the machine allows.
+//! Figures of measured cases: speeds, and shares of what the machine allows.
 
 use super::case::{Case, CaseKind, CaseOutcome, Setup};
 use super::machine::{Caches, MachineLimits, caches};
@@ -41,7 +41,7 @@ struct MeasuredCase {
     of_bound: f64,
     /// Name of the slower limit, or of the replay.
     bound: &'static str,
-    /// What reports more than the bandwidth though it cannot come from a cache.
+    /// Figures above the bandwidth though they cannot come from a cache.
     void: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Report<'a> {
         Ok(Report { loaded, adapters, machine, results, huge, peak_resident })
     }
 
-    /// What was recorded, as JSON that Perfetto reads.
+    /// The record, as JSON that Perfetto reads.
     pub fn timeline(&self) -> String {
         let outcomes = self.results.iter().map(|result| &result.outcome);
         timeline(outcomes, self.loaded.image.program())
@@ -313,9 +313,9 @@ impl MeasuredCase {
     }
 }
 
-/// What reports more than the memory's bandwidth, in bytes per second. Nothing is held against a model that
-/// the last level cache may hold from one batch to the next; and a step may find in its cores' own caches as
-/// much as they hold, if waiting workers fetched it ahead.
+/// The figures above the memory's bandwidth, in bytes per second. Nothing is held against a model that the
+/// last level cache may hold from one batch to the next; and a step may find in its cores' own caches as much
+/// as they hold, if waiting workers fetched it ahead.
 fn void(profile: &Profile, rate: f64, bandwidth: f64, caches: Caches) -> Vec<String> {
     if profile.total.bytes() / profile.runs.max(1) <= caches.last {
         return Vec::new();

@@ -58,7 +58,7 @@ impl Process<'_> {
         }
     }
 
-    /// What a worker did, and its waiting behind it.
+    /// Adds a call of a worker, and its waiting behind it.
     fn add_call(&self, tid: usize, call: &TracedCall, events: &mut Vec<Value>) {
         let Some(batch) = self.trace.batches.get(call.batch) else { return };
         let (category, name, args) = match call.activity {

@@ -1,4 +1,4 @@
-//! What is found out about a compiled model.
+//! Findings about a compiled model.
 
 use super::everything::everything;
 use super::facts::PageContent;
@@ -13,7 +13,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
 use serde_json::Value;
 
-/// What is asked about a model beside the model itself.
+/// The questions about a model beside the model itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExplainOptions<'a> {
     /// The machine that it is explained for; `None` is the compiler's own idea of one.

@@ -1,4 +1,4 @@
-//! What is shown of a compiled model, however it is shown.
+//! The contents of reports about a compiled model, in any form.
 
 use super::kinds::{BatchShape, kind};
 use crate::compiler::estimate::MemoryEstimate;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 pub struct PageContent<'a> {
     /// The graph that was compiled.
     pub graph: &'a Graph,
-    /// What it was compiled to.
+    /// The result of its compilation.
     pub compiled: &'a Compiled,
     /// The machine that it is explained for, if it is described.
     pub machine: Option<&'a Description>,
     /// Whether preset `fast` has made its choices without weights.
     pub assumed: bool,
-    /// What running takes.
+    /// The memory that running takes.
     pub memory: &'a MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
     pub batches: &'a [BatchShape; 3],
@@ -34,7 +34,7 @@ impl PageContent<'_> {
         kv.layers.iter().map(|layer| kv.geometry(layer.kind).token_bytes() as u64).sum()
     }
 
-    /// What a kind of step computes.
+    /// The computation of a kind of step.
     pub fn members(&self, name: &str) -> String {
         let group = self.compiled.fused.groups.iter().find(|group| is_of(&self.compiled.fused, group, name));
         group.map_or_else(String::new, |group| members(&self.compiled.fused, group))

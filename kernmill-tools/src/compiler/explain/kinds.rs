@@ -1,4 +1,4 @@
-//! What batches take, by kinds of steps.
+//! The costs of batches, by kinds of steps.
 
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_kernels_gen::generate;
@@ -19,13 +19,13 @@ pub struct StepKind {
     pub cache_bytes: f64,
     /// Multiply-adds of matrices and attention.
     pub macs: f64,
-    /// What takes most of the time.
+    /// The limit that takes most of the time.
     pub limit: Limit,
     /// The version of the micro-kernel that does most of the arithmetic; none for plain rows.
     pub ukernel: Option<&'static str>,
 }
 
-/// What limits steps.
+/// A limit of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Bytes from memory.
@@ -164,7 +164,7 @@ impl BatchShape {
         self.tokens as f64 / (2.0 * self.macs() / ops)
     }
 
-    /// What takes most of the time.
+    /// The limit that takes most of the time.
     pub fn limit(&self) -> Limit {
         let time = |limit| self.kinds.iter().filter(|kind| kind.limit == limit).map(|kind| kind.ns).sum();
         let times: [(f64, Limit); 3] =

@@ -1,4 +1,4 @@
-//! What a model compiles to, and why: on one screen, in full, as JSON, and as a page.
+//! Explanations of a compiled model: on one screen, in full, as JSON, and as a page.
 
 mod code;
 mod everything;

@@ -61,7 +61,7 @@ impl SpecChecker<'_> {
         Ok(report)
     }
 
-    /// What is to be said of spec `number`, whose trials run in the process that `command` starts.
+    /// The report on spec `number`, whose trials run in the process that `command` starts.
     fn one(&self, number: usize, command: Command) -> Result<SpecReport> {
         let (spec, set, levels) = (&self.specs[number], self.set, self.levels);
         let model = self.model.map(|(graph, _)| graph);

@@ -1,4 +1,4 @@
-//! What a fused-op spec saves, by the cost model and measured.
+//! The savings of a fused-op spec, by the cost model and measured.
 
 use super::measure::medians;
 use kernmill_compiler::fuse::{FusedSet, KernelTemplate, value_bytes};
@@ -11,7 +11,7 @@ use kernmill_compiler::select::cost::MACHINE;
 use kernmill_plan::target::{Level, Tuning};
 use serde::{Deserialize, Serialize};
 
-/// What a model takes without a fused-op spec and with it.
+/// The costs of a model without a fused-op spec and with it.
 #[derive(Serialize, Deserialize)]
 pub struct SpecCosts {
     /// Name of the model.
@@ -24,7 +24,7 @@ pub struct SpecCosts {
     pub after: Cost,
 }
 
-/// What running a model takes.
+/// The cost of running a model.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Cost {
     /// Barriers of a run over one token.
@@ -56,8 +56,7 @@ impl SpecCosts {
     ) -> Option<SpecCosts> {
         let level = machine.map_or(level, |machine| machine.level(preset));
         let without = set.clone().without(name).ok()?;
-        // What is there for adapters alone runs only with one: it counts where the spec is about nothing
-        // else.
+        // Steps for adapters alone run only with one: they count where the spec is about nothing else.
         let adapters = set.rules().any(|rule| rule.name == name && rule.template == KernelTemplate::Shrink);
         let cost = |fused: &FusedSet| {
             let choices = Some(FormatChoices::assumed(graph));

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is being tried: to be said before it, for the case that it ends the process.
+/// The trial that runs. It is reported beforehand, for the case that it ends the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CurrentTrial {
     /// Number of the random model; `None` while costs are measured.
@@ -34,7 +34,7 @@ pub struct CurrentTrial {
     pub level: String,
 }
 
-/// What came out of the random models of a spec.
+/// The outcome of the random models of a spec.
 #[derive(Default, Serialize, Deserialize)]
 pub struct DiffOutcome {
     /// Random models in which the spec applied.
@@ -44,7 +44,7 @@ pub struct DiffOutcome {
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
-    /// What differed from the interpreter, a message for each comparison.
+    /// The differences to the interpreter, a message for each comparison.
     pub mismatches: Vec<String>,
     /// Why models were of no use: the distinct reasons, each with the presets that it was met in.
     pub reasons: BTreeMap<String, BTreeSet<String>>,
@@ -61,7 +61,7 @@ impl DiffOutcome {
 /// Reasons that are kept.
 const REASONS: usize = 8;
 
-/// What trials are about, and what came of them so far.
+/// The subject of trials, and their outcome so far.
 struct Trials<'a> {
     set: &'a FusedSet,
     levels: &'a [Level],
@@ -72,7 +72,7 @@ struct Trials<'a> {
     example: Option<(Graph, Preset)>,
 }
 
-/// What a model is compared on.
+/// The model and the inputs that are compared.
 struct ComparedModel<'a> {
     graph: &'a Graph,
     weights: &'a RandomWeights,
@@ -127,7 +127,7 @@ pub fn run(
     (trials.outcome, trials.example)
 }
 
-/// What a random model was made for.
+/// The purpose of a random model.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     Rule(&'a str),

@@ -1,4 +1,4 @@
-//! What a check of fused-op specs found.
+//! The findings of a check of fused-op specs.
 
 use super::costs::SpecCosts;
 use serde::Serialize;
@@ -34,11 +34,11 @@ pub struct SpecReport {
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
-    /// What differed from the interpreter, a message for each comparison.
+    /// The differences to the interpreter, a message for each comparison.
     pub mismatches: Vec<String>,
     /// Why the spec did not apply in other random models.
     pub reasons: Vec<String>,
-    /// What ended the process that ran the random models.
+    /// The crash that ended the process of the random models.
     pub crash: Option<CrashReport>,
     /// How often the rule applies in the model of `--spec`.
     pub matches: Option<usize>,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::time::Duration;
 
-/// What a process is to try.
+/// The trial that a process is to run.
 #[derive(Serialize, Deserialize)]
 pub struct TrialRequest {
     /// Names and texts of the specs.
@@ -37,12 +37,12 @@ pub struct TrialRequest {
     pub machine: Option<Description>,
 }
 
-/// What came out of a trial.
+/// The outcome of a trial.
 #[derive(Default, Serialize, Deserialize)]
 pub struct TrialReply {
-    /// What the comparisons gave.
+    /// The outcome of the comparisons.
     pub outcome: DiffOutcome,
-    /// What the spec saves, if that was asked for.
+    /// The spec's savings, if they were asked for.
     pub costs: Option<SpecCosts>,
 }
 
@@ -55,9 +55,9 @@ enum TrialLine {
 
 /// How the process ended, where that was not as it should be.
 pub struct Crash {
-    /// What was being tried.
+    /// The trial that ran.
     pub at: CurrentTrial,
-    /// What a message says of the end.
+    /// The message about the end.
     pub verdict: String,
     /// Text of the model's graph.
     pub graph: Option<String>,
@@ -101,7 +101,7 @@ pub fn run(
 /// whether that is still there; if not, the process ends.
 ///
 /// # Errors
-/// When the request is none.
+/// When the request cannot be read.
 pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let bad = |error: &dyn std::fmt::Display| Error::bad_input(format!("the request: {error}"));
     let request: TrialRequest = serde_json::from_str(text).map_err(|error| bad(&error))?;

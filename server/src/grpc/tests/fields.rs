@@ -1,4 +1,4 @@
-//! What fields mean: the backend is asked for what HTTP asks it for.
+//! The meaning of fields: the backend gets the same requests as by HTTP.
 
 use super::{Served, ask};
 use crate::backend::Backend;

@@ -46,10 +46,10 @@ const MORE: u64 = 20;
 /// Seed of the order, of tokens, and of the choices that are replayed.
 const SEED: u64 = 7;
 
-/// What is measured of a plan in memory.
+/// The replays of a plan in memory that are measured.
 pub struct Paired(Replays);
 
-/// What came of a case.
+/// The outcome of a case.
 pub struct PairedOutcome {
     case: Case,
     series: Series,
@@ -115,12 +115,12 @@ struct PairedRun<'a> {
     engine: &'a mut Engine,
     how: &'a Setup<'a>,
     case: Case,
-    /// What sequences are forked from; none for an empty context.
+    /// The sequences that others are forked from; none for an empty context.
     filled: Vec<SeqId>,
     sequences: Vec<SeqId>,
     /// Tokens until sequences begin anew.
     left: u32,
-    /// What earlier steps chose.
+    /// The choices of earlier steps.
     choices: VecDeque<Vec<Vec<u32>>>,
     /// Indices of the ways to read: of replays, of sequential reads.
     ways: [usize; 2],
@@ -228,7 +228,7 @@ impl PairedRun<'_> {
     }
 }
 
-/// What disturbs a process, so far.
+/// The disturbances of a process so far.
 struct Noise {
     /// Seconds that the machine's CPUs were others'; 0 where the system does not tell.
     stolen: f64,

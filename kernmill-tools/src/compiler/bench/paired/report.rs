@@ -1,4 +1,4 @@
-//! What paired measurements amount to.
+//! Summaries of paired measurements.
 
 use super::super::case::{Case, Setup};
 use super::estimate::MedianEstimate;

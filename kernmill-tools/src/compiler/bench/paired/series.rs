@@ -4,7 +4,7 @@ use super::estimate::{MedianEstimate, estimate};
 use crate::stats::{Quartiles, sorted};
 use fastrand::Rng;
 
-/// What is timed.
+/// The kind of work that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
     /// R: a replay.
