@@ -11,7 +11,9 @@ fn rows(text: &str) -> Vec<[Vec<&str>; 2]> {
     let section = text.split("## Code map\n").nth(1).expect("the section").split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.filter_map(|row| row.split_once(" | "))
-        .map(|(places, about)| [paths(places.split('`').step_by(2)), paths(about.split('`').skip(1).step_by(2))])
+        .map(|(places, about)| {
+            [paths(places.split('`').step_by(2)), paths(about.split('`').skip(1).step_by(2))]
+        })
         .collect()
 }
 
