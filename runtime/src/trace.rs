@@ -39,7 +39,7 @@ pub struct TracedBatch {
 pub struct TracedStep {
     /// Index among the class's steps, those of the logits behind the others.
     pub step: usize,
-    /// Its reads and multiply-adds.
+    /// Reads and multiply-adds of the step.
     pub work: WorkDone,
 }
 

@@ -17,7 +17,7 @@ fn rows(text: &str) -> Vec<[Vec<&str>; 2]> {
         .collect()
 }
 
-/// Those of some words that are paths: a folder ends with `/`, a file has a kind.
+/// Paths among some words: a folder ends with `/`, a file has a kind.
 fn paths<'t>(words: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     let is_path = |word: &&str| (word.ends_with('/') || word.ends_with(".rs")) && !word.starts_with('/');
     words.filter(is_path).collect()

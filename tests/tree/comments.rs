@@ -1,5 +1,5 @@
-//! Comments are narrow enough to be read beside each other, doc comments can be read alone, and no comment is a
-//! question in place of a sentence.
+//! Comments are narrow enough to be read beside each other, doc comments can be read alone, and no comment is
+//! a question in place of a sentence.
 
 use super::size::{named, rust};
 
@@ -102,7 +102,7 @@ fn whole(lines: &[String]) -> Vec<(usize, String)> {
     comments
 }
 
-/// Whether a comment begins with a question, or says of something that it "is none".
+/// Whether a comment begins with a question, or has a stilted form: the thing that "is" and then "none".
 fn is_riddle(comment: &str) -> bool {
     let words: Vec<&str> = comment.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     let is_none = |pair: &[&str]| ["is", "are"].contains(&pair[0]) && pair[1] == "none";

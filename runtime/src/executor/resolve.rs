@@ -83,7 +83,7 @@ pub(super) struct StepCall {
     pub lora_targets: Box<[u32]>,
     /// LoRA targets whose entries it looks at.
     pub looks_at: Box<[u32]>,
-    /// Its reads and multiply-adds, for profiles.
+    /// Reads and multiply-adds of the step, for profiles.
     pub work: StepWork,
     /// The bytes that its workers read first.
     pub heads: NextStepPrefetch,
