@@ -1,4 +1,4 @@
-//! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load --
+//! The cost of loading an adapter, and its effect on running sequences: `cargo bench --bench adapter_load --
 //! PLAN DIR [--threads N]`.
 //!
 //! Prints one line of JSON, in milliseconds: a loading; a decode step; the longest step beside a thread that
@@ -7,7 +7,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Plan, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Plan, SeqId, SequenceTokens, Steps};
 use std::path::Path;
 use std::time::Instant;
 
@@ -65,7 +65,7 @@ fn main() {
 
 /// Milliseconds of one token of a sequence.
 fn step(engine: &mut Engine, id: SeqId) -> f64 {
-    timed(|| engine.extend(&[Entry::last(id, &[1])], &()).expect("room in the context")).1
+    timed(|| engine.extend(&[SequenceTokens::last(id, &[1])], &()).expect("room in the context")).1
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {

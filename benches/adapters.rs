@@ -1,4 +1,4 @@
-//! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N]
+//! The cost of adapters: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N]
 //! [--all-lora_targets] [--profile]`.
 //!
 //! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with
@@ -14,7 +14,7 @@
 #![allow(clippy::print_stdout)]
 
 use fastrand::Rng;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::adapter::{Adapters, LoraTargetShape};
@@ -23,7 +23,7 @@ use kernmill_plan::target::Tuning;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, PlanImage, SeqId, Steps};
+use kernmill_runtime::{Engine, EngineConfig, Plan, PlanImage, SeqId, SequenceTokens, Steps};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -133,12 +133,12 @@ fn without_support(plan: &Plan, image: &PlanImage) -> Program {
     let graph = lower(&Spec::parse("the plan's spec", &spec).expect("a good spec")).expect("a good spec");
     let preset = Preset::from_name(&metadata.model.preset).expect("a known preset");
     assert!(preset != Preset::Fast, "preset fast decides by weights");
-    let options = Options {
+    let options = CompilerOptions {
         preset,
         adapters: false,
         chunk: metadata.chunk as usize,
         tuning: Tuning::native(),
-        ..Options::new(image.program().level)
+        ..CompilerOptions::new(image.program().level)
     };
     let compiled = compile(&graph, &options).expect("it compiles");
     assert_eq!(compiled.layout.bytes, metadata.weight_bytes, "weights lie elsewhere");
@@ -179,7 +179,7 @@ impl Decoding {
         let ids: Vec<SeqId> = slots.iter().map(|slot| sequence(engine, *slot)).collect();
         for (n, id) in ids.iter().enumerate() {
             let prompt: Vec<u32> = (0..PROMPT).map(|i| token(n * PROMPT + i)).collect();
-            engine.extend(&[Entry::silent(*id, &prompt)], &()).expect("there is room");
+            engine.extend(&[SequenceTokens::silent(*id, &prompt)], &()).expect("there is room");
         }
         Decoding { ids, decoded: 0 }
     }
@@ -188,8 +188,8 @@ impl Decoding {
     fn step(&mut self, engine: &mut Engine) -> f64 {
         let tokens: Vec<[u32; 1]> =
             (0..self.ids.len()).map(|i| [token(1000 + self.decoded * 4 + i)]).collect();
-        let work: Vec<Entry<'_>> =
-            self.ids.iter().zip(&tokens).map(|(id, token)| Entry::last(*id, &token[..])).collect();
+        let work: Vec<SequenceTokens<'_>> =
+            self.ids.iter().zip(&tokens).map(|(id, token)| SequenceTokens::last(*id, &token[..])).collect();
         let start = Instant::now();
         engine.step(&work, &()).expect("there is room");
         self.decoded += 1;
@@ -257,7 +257,7 @@ fn prefill(engine: &mut Engine, slot: u32) -> f64 {
     let id = sequence(engine, slot);
     let prompt: Vec<u32> = (0..PREFILL).map(token).collect();
     let start = Instant::now();
-    engine.extend(&[Entry::last(id, &prompt)], &()).expect("there is room");
+    engine.extend(&[SequenceTokens::last(id, &prompt)], &()).expect("there is room");
     let seconds = start.elapsed().as_secs_f64();
     engine.drop_sequence(id);
     seconds

@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use kernmill_compiler::graph::{Graph, Role};
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::select::{KernelChoice, Pick};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_os::region::WeightRegion;
@@ -18,7 +18,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRows, PlanImage, Steps};
+use kernmill_runtime::{Engine, EngineConfig, LogitRows, PlanImage, SequenceTokens, Steps};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn main() {
         }
     }
     let graph = one_layer();
-    let base = compiled(&graph, Options::new(level));
+    let base = compiled(&graph, CompilerOptions::new(level));
     let weights = fill(&base);
     for tokens in tokens {
         measure(&graph, level, &base, &weights, tokens);
@@ -62,7 +62,7 @@ fn one_layer() -> Graph {
     lower(&Spec::parse("gpt-oss-20b.toml", &small).expect("a good spec")).expect("a good spec")
 }
 
-fn compiled(graph: &Graph, options: Options) -> Compiled {
+fn compiled(graph: &Graph, options: CompilerOptions) -> Compiled {
     compile(graph, &options).expect("the spec compiles")
 }
 
@@ -133,7 +133,7 @@ impl Runner {
             (true, false) => LogitRows::Last,
         };
         self.engine.start_meter(Detail::Steps);
-        self.engine.extend(&[Entry { sequence: id, tokens: ids, logits }], &()).expect("a step");
+        self.engine.extend(&[SequenceTokens { sequence: id, tokens: ids, logits }], &()).expect("a step");
         let profile = self.engine.stop_meter();
         self.engine.drop_sequence(id);
         let mut seconds: BTreeMap<&'static str, f64> = BTreeMap::new();
@@ -167,7 +167,7 @@ fn measure(graph: &Graph, level: Level, base: &Compiled, weights: &Arc<WeightReg
     let ids: Vec<u32> = (0..tokens).map(|_| rng.u32(0..IDS)).collect();
     let mut picked = Runner::new(base, weights, tokens);
     let forced = |n| {
-        let options = Options { chunk: tokens, kernels: Pick::Nth(n), ..Options::new(level) };
+        let options = CompilerOptions { chunk: tokens, kernels: Pick::Nth(n), ..CompilerOptions::new(level) };
         Runner::new(&compiled(graph, options), weights, tokens)
     };
     let mut all = vec![forced(0)];

@@ -1,4 +1,4 @@
-//! What drafts gain and cost: `cargo bench --bench drafts -- PLAN [ROUNDS]`.
+//! The gain and the cost of drafts: `cargo bench --bench drafts -- PLAN [ROUNDS]`.
 //!
 //! Two engines over the same weights make a text, one with drafts and one without, in turns of a tenth of a
 //! second: a shared machine's memory changes within seconds, and so both see the same. `copy` has a passage
@@ -12,7 +12,7 @@
 use kernmill_runtime::draft::SuffixDrafter;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Guide, GuideError, Plan, SamplerParams, TokenMask};
-use kernmill_serve::{Answer, Config, Event, Request, Serving};
+use kernmill_serve::{Answer, Request, RequestEvent, SchedulerConfig, Serving};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,8 +83,8 @@ fn make(turns: &Turns, own: usize, serving: &mut Serving, request: Request) -> (
     let (mut spent, mut begun, mut answer) = (Duration::ZERO, None, None);
     while answer.is_none() {
         let on_event = &mut |_, event| match event {
-            Event::Token(_) => drop(begun.get_or_insert_with(Instant::now)),
-            Event::Done(done) => answer = Some(*done),
+            RequestEvent::Token(_) => drop(begun.get_or_insert_with(Instant::now)),
+            RequestEvent::Done(done) => answer = Some(*done),
         };
         serving.tick(on_event).expect("a step");
         if let Some(start) = begun.filter(|start| start.elapsed() >= TURN && answer.is_none()) {
@@ -113,7 +113,7 @@ fn main() {
     let pool = PoolConfig { pin: true, ..PoolConfig::default() };
     let [mut one, mut other] = [(); 2].map(|()| {
         let engine = Engine::new(&image, EngineConfig { pool, ..EngineConfig::default() });
-        Serving::new(engine.expect("an engine"), Config::default()).expect("a configuration")
+        Serving::new(engine.expect("an engine"), SchedulerConfig::default()).expect("a configuration")
     });
     let vocab = one.engine().model().vocab;
     for name in ["copy", "free"] {
@@ -136,7 +136,7 @@ fn main() {
             }
             request.prompt = text;
             let with = Request { drafter: Some(SuffixDrafter::boxed()), ..request.clone() };
-            // Who begins has the other's prompt behind its own.
+            // The sequence that begins has the other's prompt behind its own.
             let turns = Turns { state: Mutex::new((round as usize % 2, [false; 2])), ..Turns::default() };
             let ((a, plain_rate), (b, drafted_rate)) = std::thread::scope(|scope| {
                 let (turns, one) = (&turns, &mut one);

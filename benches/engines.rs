@@ -8,9 +8,9 @@
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, Steps};
@@ -29,8 +29,8 @@ fn image() -> PlanImage {
     let graph = lower(&Spec::parse("nano.toml", &text).expect("a good spec")).expect("a good spec");
     let checkpoint = Checkpoint::open(&directory).expect("the nano checkpoint is in the repository");
     let level = *Level::supported().last().expect("x86-64-v3 or better");
-    let compiled = compile(&graph, &Options::new(level)).expect("nano compiles");
-    let weights = Weights::new(&graph, &checkpoint).expect("the checkpoint fits the spec");
+    let compiled = compile(&graph, &CompilerOptions::new(level)).expect("nano compiles");
+    let weights = CheckpointWeights::new(&graph, &checkpoint).expect("the checkpoint fits the spec");
     let packed = build_weights(&compiled, &weights, 2, &|_| {}).expect("nano packs");
     // SAFETY: the compiler of this process made the program.
     unsafe { PlanImage::generated(compiled.program, packed) }

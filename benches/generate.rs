@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::target::Level;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn main() {
         lower(&Spec::parse(&path.display().to_string(), &text).expect("a good spec")).expect("a good spec");
     for level in Level::ALL {
         let mut runs: Vec<_> = (0..REPETITIONS)
-            .map(|_| compile(&graph, &Options::new(level)).expect("it compiles"))
+            .map(|_| compile(&graph, &CompilerOptions::new(level)).expect("it compiles"))
             .map(|compiled| {
                 (compiled.times.iter().map(|(_, time)| time.as_secs_f64()).sum::<f64>(), compiled)
             })

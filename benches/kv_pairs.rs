@@ -13,9 +13,9 @@
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, SeqId, Steps};
@@ -74,11 +74,11 @@ fn engines(directory: &Path, formats: [&str; 2], context: u32) -> [Engine; 2] {
     let text = std::fs::read_to_string(directory.join("kernmill.toml")).expect("a checkpoint of synth");
     let graph = lower(&Spec::parse("kernmill.toml", &text).expect("a good spec")).expect("a good spec");
     let checkpoint = Checkpoint::open(directory).expect("a checkpoint");
-    let weights = Weights::new(&graph, &checkpoint).expect("the checkpoint fits the spec");
+    let weights = CheckpointWeights::new(&graph, &checkpoint).expect("the checkpoint fits the spec");
     let level = *Level::supported().last().expect("x86-64-v3 or better");
     let mut packed = None;
     formats.map(|format| {
-        let mut options = Options::new(level);
+        let mut options = CompilerOptions::new(level);
         let request: KvRequest = format.parse().expect("a format of --kv-format");
         options.kv = Some(request.of(options.preset.kv_formats()));
         let compiled = compile(&graph, &options).expect("the model compiles");

@@ -1,4 +1,4 @@
-//! What formats of keys and values cost in quality: `cargo bench --bench kv_quality -- [MODEL|nano] [CHUNK]
+//! The cost in quality of formats of keys and values: `cargo bench --bench kv_quality -- [MODEL|nano] [CHUNK]
 //! [CHUNKS] [FORMAT..]`.
 //!
 //! The held-out text of the nano model is cut into chunks of CHUNK tokens (1024, or what the context holds),
@@ -11,10 +11,10 @@
 
 use kernmill::{Loaded, Opened, Options, locate};
 use kernmill_plan::kv::KvFormat;
-use kernmill_runtime::{Engine, Entry, Steps, Tokenizer};
+use kernmill_runtime::{Engine, SequenceTokens, Steps, Tokenizer};
 use std::path::Path;
 
-/// What is hidden, and what is asked for it.
+/// The hidden sentence, and the question about it.
 const NEEDLE: &str = " The number of the lighthouse is 4 8 2 1 3.";
 const QUESTION: &str = " The number of the lighthouse is";
 const ANSWER: &str = " 4 8 2 1 3.";
@@ -143,7 +143,7 @@ fn each_row(engine: &mut Engine, ids: &[u32], take: &mut dyn FnMut(usize, &[f32]
         log.extend(row.logits.iter().map(|x| (f64::from(*x) - norm) as f32));
         take(row.token, &log);
     };
-    engine.extend_in_order(&[Entry::all(id, ids)], &mut on_row).expect("logits");
+    engine.extend_in_order(&[SequenceTokens::all(id, ids)], &mut on_row).expect("logits");
     engine.drop_sequence(id);
 }
 

@@ -1,4 +1,4 @@
-//! What the rows save that the last layer leaves out: `cargo bench --bench last_layer -- PLAN [ROUNDS]
+//! The savings by rows that the last layer leaves out: `cargo bench --bench last_layer -- PLAN [ROUNDS]
 //! [TOKENS..]`.
 //!
 //! One engine runs prompts with one wanted row, in turns with all rows of the last layer and with the wanted
@@ -8,7 +8,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, Steps};
+use kernmill_runtime::{Engine, EngineConfig, Plan, SequenceTokens, Steps};
 use std::path::Path;
 use std::time::Instant;
 
@@ -72,7 +72,7 @@ fn prompt(engine: &mut Engine, ids: &[u32], all: bool) -> f64 {
     engine.compute_all_rows(all);
     let id = engine.create().expect("a sequence");
     let start = Instant::now();
-    engine.extend(&[Entry::last(id, ids)], &()).expect("a prompt");
+    engine.extend(&[SequenceTokens::last(id, ids)], &()).expect("a prompt");
     let seconds = start.elapsed().as_secs_f64();
     engine.drop_sequence(id);
     ids.len() as f64 / seconds

@@ -1,5 +1,5 @@
-//! What choosing tokens and making text adds to decoding: `cargo bench --bench sampled_decode -- PLAN
-//! [ROUNDS]`.
+//! The time that choosing tokens and making text adds to decoding: `cargo bench --bench sampled_decode --
+//! PLAN [ROUNDS]`.
 //!
 //! One engine decodes the same tokens twice in turn: by steps whose logits nobody takes, as `kernmill bench`
 //! does, and by generating text with the sampling that `kernmill run` has by default. Prints one line of JSON
@@ -8,8 +8,8 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SamplerParams, Steps};
-use kernmill_serve::{Answer, Config, Event, Request, Serving};
+use kernmill_runtime::{Engine, EngineConfig, Plan, SamplerParams, SequenceTokens, Steps};
+use kernmill_serve::{Answer, Request, RequestEvent, SchedulerConfig, Serving};
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn main() {
         ..EngineConfig::default()
     };
     let engine = Engine::new(&image, config).expect("an engine");
-    let serving = Serving::new(engine, Config::default()).expect("a configuration");
+    let serving = Serving::new(engine, SchedulerConfig::default()).expect("a configuration");
     let mut serving = serving.with_tokenizer(plan.tokenizer());
     // Weights come from the disk at first. Both ways run the same tokens, and so the same experts.
     let tokens = generate(&mut serving).tokens;
@@ -65,10 +65,10 @@ fn main() {
 /// Steps per second, logits included.
 fn plain(engine: &mut Engine, tokens: &[u32]) -> f64 {
     let id = engine.create().expect("a sequence");
-    engine.step(&[Entry::last(id, &PROMPT)], &()).expect("a step");
+    engine.step(&[SequenceTokens::last(id, &PROMPT)], &()).expect("a step");
     let start = Instant::now();
     for token in &tokens[..TOKENS] {
-        engine.step(&[Entry::last(id, &[*token])], &()).expect("a step");
+        engine.step(&[SequenceTokens::last(id, &[*token])], &()).expect("a step");
     }
     let seconds = start.elapsed().as_secs_f64();
     engine.drop_sequence(id);
@@ -83,7 +83,7 @@ fn generate(serving: &mut Serving) -> Answer {
     let mut answer = None;
     while answer.is_none() {
         let on_event = &mut |_, event| {
-            if let Event::Done(done) = event {
+            if let RequestEvent::Done(done) = event {
                 answer = Some(*done);
             }
         };

@@ -1,5 +1,5 @@
-//! What several tokens of one sequence cost, as the check of a draft has them:
-//! `cargo bench --bench wide_steps -- PLAN [ROUNDS] [TOKENS] [DEPTH]`.
+//! The cost of several tokens of one sequence, as in the check of a draft: `cargo bench --bench wide_steps --
+//! PLAN [ROUNDS] [TOKENS] [DEPTH]`.
 //!
 //! One engine runs, in turns, steps of as many tokens: of one sequence behind DEPTH others, of one sequence
 //! at its start, and of as many sequences at theirs; every row of logits is wanted. Prints a line of JSON:
@@ -10,7 +10,7 @@
 
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, SeqId, Steps};
+use kernmill_runtime::{Engine, EngineConfig, Plan, SeqId, SequenceTokens, Steps};
 use std::path::Path;
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ fn main() {
     let vocab = engine.model().vocab;
     let mut ids = |count: usize| -> Vec<u32> { (0..count).map(|_| rng.u32(..vocab)).collect() };
     let deep = engine.create().expect("a sequence");
-    engine.extend(&[Entry::silent(deep, &ids(depth))], &()).expect("a prompt");
+    engine.extend(&[SequenceTokens::silent(deep, &ids(depth))], &()).expect("a prompt");
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for round in 0..=rounds {
         // A round has the same tokens each time.
@@ -80,7 +80,7 @@ fn main() {
 /// Milliseconds of a step behind what a sequence has, which it has again afterwards.
 fn behind(engine: &mut Engine, sequence: SeqId, depth: usize, ids: &[u32]) -> f64 {
     let start = Instant::now();
-    engine.extend(&[Entry::all(sequence, ids)], &()).expect("a step");
+    engine.extend(&[SequenceTokens::all(sequence, ids)], &()).expect("a step");
     let ms = start.elapsed().as_secs_f64() * 1e3;
     engine.truncate(sequence, depth as u32).expect("a window that is still there");
     ms
@@ -89,8 +89,8 @@ fn behind(engine: &mut Engine, sequence: SeqId, depth: usize, ids: &[u32]) -> f6
 /// Milliseconds of a step of new sequences.
 fn at_start(engine: &mut Engine, texts: &[&[u32]]) -> f64 {
     let sequences: Vec<SeqId> = texts.iter().map(|_| engine.create().expect("a sequence")).collect();
-    let entries: Vec<Entry<'_>> =
-        sequences.iter().zip(texts).map(|(id, text)| Entry::all(*id, text)).collect();
+    let entries: Vec<SequenceTokens<'_>> =
+        sequences.iter().zip(texts).map(|(id, text)| SequenceTokens::all(*id, text)).collect();
     let start = Instant::now();
     engine.extend(&entries, &()).expect("a step");
     let ms = start.elapsed().as_secs_f64() * 1e3;

@@ -11,8 +11,8 @@ use crate::run::sampling::SamplingArgs;
 use kernmill::Model;
 use kernmill::adapters::together;
 use kernmill::chat::Chat as Conversation;
-use kernmill_tools::chat::{Console, Effort, Line, Look, Talk};
-use kernmill_tools::serve::{Config as Scheduling, Request};
+use kernmill_tools::chat::{AnswerStyle, Console, Effort, Talk, TypedLine};
+use kernmill_tools::serve::{Request, SchedulerConfig as Scheduling};
 use kernmill_tools::{terminal::output_has_colours, tokens};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -89,7 +89,7 @@ impl Chat {
             chat.system(text);
         }
         let is_terminal = io::stdin().is_terminal();
-        let mut talk = Talk::new(model.clone(), chat, Look::of(self.json, output_has_colours()));
+        let mut talk = Talk::new(model.clone(), chat, AnswerStyle::of(self.json, output_has_colours()));
         let aside = self.model.aside;
         let note = self.effort.and_then(|effort| talk.reason(effort)).map(str::to_owned);
         let notes = talk.set_up(self.session.as_deref(), self.tools.as_deref())?;
@@ -130,18 +130,18 @@ impl Terminal {
 }
 
 impl Console for Terminal {
-    fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Line> {
+    fn read(&mut self, prompt: &str, initial: &str) -> io::Result<TypedLine> {
         if let Some(text) = self.first.take() {
             if self.editor.is_some() {
                 self.aside.line(format_args!("{prompt}{text}"));
             }
-            return Ok(Line::Text(text));
+            return Ok(TypedLine::Text(text));
         }
-        let Some(editor) = &mut self.editor else { return Line::read(&mut io::stdin().lock()) };
+        let Some(editor) = &mut self.editor else { return TypedLine::read(&mut io::stdin().lock()) };
         match editor.readline_with_initial(prompt, (initial, "")) {
-            Ok(text) => Ok(Line::Text(text)),
-            Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Line::End),
+            Ok(text) => Ok(TypedLine::Text(text)),
+            Err(ReadlineError::Interrupted) => Ok(TypedLine::Interrupted),
+            Err(ReadlineError::Eof) => Ok(TypedLine::End),
             Err(error) => Err(io::Error::other(error)),
         }
     }

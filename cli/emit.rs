@@ -7,7 +7,7 @@ use kernmill_tools::stages::Stage;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// What to show of the compilation.
+/// Parts of the compilation to show.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Compiler stages")]
 pub struct Emit {

@@ -1,5 +1,5 @@
-//! What all options have in common. Environment variables: every option has one, `KERNMILL_` and the option's
-//! name in capitals. One that does not go together with the command line gives way to it.
+//! Environment variables of all options: every option has one, `KERNMILL_` and the option's name in capitals.
+//! One that does not go together with the command line gives way to it.
 
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -8,7 +8,7 @@ use kernmill_tools::terminal;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
-/// What the variables begin with.
+/// The prefix of the variables.
 const PREFIX: &str = "KERNMILL_";
 
 /// Lets every option take a number below 0, which its own range refuses if need be: `--temp -1` is no unknown
@@ -56,7 +56,7 @@ fn with_variable(arg: Arg, shown: bool, used: &dyn Fn(&str) -> bool) -> Arg {
     arg.env(name).hide_env_values(true).hide_env(!shown)
 }
 
-/// What the variable `name` of an option gives it, if anything: not an empty text, nor that a flag is off.
+/// The value that the variable `name` gives an option, if any: not an empty text, nor that a flag is off.
 fn value(arg: &Arg, name: &str) -> Option<OsString> {
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
     std::env::var_os(name).filter(|value| !(value.is_empty() || is_flag && is_false(value)))

@@ -14,7 +14,7 @@ use tracing_subscriber::{Layer, Registry, fmt, registry};
 /// -v.
 const VARIABLE: &str = "RUST_LOG";
 
-/// What is said beside the results.
+/// Messages beside the results.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Logging")]
 pub struct LogArgs {

@@ -72,7 +72,7 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// What the library makes of it.
+    /// The library's form of it.
     ///
     /// # Errors
     /// When a fused-op spec is wrong or not there.

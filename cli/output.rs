@@ -1,4 +1,5 @@
-//! What commands write: results to standard output, and files that are there whole or not at all.
+//! Output of commands: results to standard output, notes and errors to standard error, and files that are
+//! there whole or not at all.
 //!
 //! Nothing else in the command line writes there.
 

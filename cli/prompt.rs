@@ -1,4 +1,4 @@
-//! What is continued: the text behind MODEL, or an option that says where it is.
+//! Prompts: the text behind MODEL, or an option that says where it is.
 
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
@@ -6,7 +6,7 @@ use crate::given::GivenArgs;
 use kernmill_tools::prompt::PromptSource;
 use std::path::PathBuf;
 
-/// What to continue.
+/// The text to continue.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub struct PromptArgs {

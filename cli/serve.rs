@@ -6,10 +6,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::options::{ContextArgs, ConversationArgs};
-use kernmill::stage::{Place, Stage, address};
+use kernmill::stage::{Stage, StagePosition, address};
 use kernmill_tools::OF_THE_FIRST_STAGE;
-use kernmill_tools::serve::Config as Scheduling;
-use kernmill_tools::server::{Backend, Config, EngineBackend, Keys, ScriptBackend, Tls, serve};
+use kernmill_tools::serve::SchedulerConfig as Scheduling;
+use kernmill_tools::server::{Backend, EngineBackend, Keys, ScriptBackend, ServerConfig, Tls, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub struct Serve {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Another name of the model or of an adapter in the API; may be given several times
-    #[arg(long, value_name = "NAME=MODEL", value_parser = Config::alias)]
+    #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::alias)]
     alias: Vec<(String, String)>,
     /// Take regular expressions and grammars from requests: kernmill.regex and kernmill.lark
     #[arg(long)]
@@ -86,7 +86,7 @@ pub struct Serve {
     conversations: ConversationArgs,
     /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
     #[arg(long, value_name = "K/N")]
-    stage: Option<Place>,
+    stage: Option<StagePosition>,
     /// Address of the next stage, or the name of one, and its port: HOST:PORT
     #[arg(long, value_name = "ADDRESS", requires = "stage")]
     peer: Option<String>,
@@ -103,7 +103,7 @@ pub struct Serve {
 impl Serve {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
-        let config = Config {
+        let config = ServerConfig {
             address: SocketAddr::new(self.host, self.port),
             grpc_port: self.grpc_port,
             otlp: self.otlp,
@@ -117,7 +117,7 @@ impl Serve {
             sessions: self.session_dir,
             grace: Duration::from_secs(self.grace),
             tls: self.tls_certificate.zip(self.tls_key).map(|(certificate, key)| Tls { certificate, key }),
-            ..Config::default()
+            ..ServerConfig::default()
         };
         let stage =
             self.stage.map(|place| Stage::new(place, self.peer, self.stage_key.as_deref(), self.host));
@@ -153,7 +153,7 @@ impl Serve {
 }
 
 /// Serves until the end.
-fn listen(backend: Arc<dyn Backend>, config: Config, aside: Aside) -> Result<()> {
+fn listen(backend: Arc<dyn Backend>, config: ServerConfig, aside: Aside) -> Result<()> {
     let address = config.address;
     let served = serve(backend, config, |greeting| aside.line(greeting));
     served.map_err(|error| Failure::Work(format!("{address}: {error}")))

@@ -12,7 +12,7 @@ pub const COMMIT: &str = env!("BUILD_COMMIT");
 /// Optional parts that it has, with `, ` between them.
 pub const FEATURES: &str = env!("BUILD_FEATURES");
 
-/// What plans say about the program that wrote them.
+/// The name of the program that plans note.
 #[cfg(feature = "compiler")]
 pub const PRODUCER: &str =
     concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", commit ", env!("BUILD_COMMIT"), ", features compiler");

@@ -10,7 +10,7 @@ use kernmill::CompileOptions;
 use kernmill::locate::{Content, Located, locate};
 use std::path::{Path, PathBuf};
 
-/// What `--help` ends with.
+/// The end of `--help`.
 pub const HELP: &str = include_str!("help/kernmill-of-plans.txt");
 
 commands! {
@@ -44,7 +44,7 @@ impl GivenArgs {
         Err(Failure::BadInput("no plan is given, and this kernmill has no compiler".to_owned()))
     }
 
-    /// What is no plan is refused.
+    /// Refuses anything but a plan.
     pub fn with_source(&self, model: &Path, _content: Content, _explicit: &Explicit) -> Result<Located> {
         Ok(locate(model)?)
     }
@@ -59,7 +59,7 @@ pub struct CompileArgs {
 }
 
 impl CompileArgs {
-    /// What the library makes of it.
+    /// The library's form of it.
     pub fn library(&self, _anew: &AnewArgs, _kept: &KeptArgs, _emit: &Emit) -> Result<CompileOptions> {
         Ok(CompileOptions::default())
     }

@@ -4,11 +4,11 @@
 use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::synth::{AdapterShape, write_adapter};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::target::Level;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ fn plan(dir: &TempDir) -> PathBuf {
     let tokenizer = fs::read(nano.join("tokenizer.json")).unwrap();
     let checkpoint = Checkpoint::open(&nano).unwrap();
     let level = *Level::supported().last().unwrap();
-    let compiled = [compile(&graph, &Options::new(level)).unwrap()];
+    let compiled = [compile(&graph, &CompilerOptions::new(level)).unwrap()];
     let parts = PlanParts {
         producer: "kernmill tests",
         compiled: &compiled,
@@ -44,7 +44,7 @@ fn plan(dir: &TempDir) -> PathBuf {
     let path = dir.path().join("nano.plan");
     let file = File::create(&path).unwrap();
     file.set_permissions(Permissions::from_mode(0o644)).unwrap();
-    let weights = Weights::new(&graph, &checkpoint).unwrap();
+    let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
     PlanWriter::new(&parts).unwrap().write(&file, &weights, 2, &|_| {}).unwrap();
     path
 }

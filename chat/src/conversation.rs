@@ -1,4 +1,4 @@
-//! What is said in a conversation, in no model's format.
+//! Conversations, in no model's format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conversation {
-    /// What was said, in order.
+    /// The items, in order.
     pub items: Vec<Item>,
     /// Functions that the model may call.
     pub tools: Vec<Tool>,
@@ -36,7 +36,7 @@ impl Conversation {
 pub enum Item {
     /// Instructions of the operator. System and developer messages at the beginning make one text.
     Instructions(String),
-    /// What a user says.
+    /// A message of the user.
     User {
         /// Name of the user, if there are several.
         name: Option<String>,
@@ -45,13 +45,13 @@ pub enum Item {
     },
     /// Reasoning of the model, which users do not see as part of the answer.
     Reasoning(String),
-    /// What the model tells the user before it calls a tool.
+    /// The model's words to the user before it calls a tool.
     Preamble(String),
     /// The model calls a tool.
     Call(Call),
-    /// What a tool gave back.
+    /// The output of a tool.
     Output(Output),
-    /// What the model answers.
+    /// The model's answer.
     Answer(String),
 }
 
@@ -88,7 +88,7 @@ pub struct Output {
 pub struct Tool {
     /// Name of the function.
     pub name: String,
-    /// What the function does.
+    /// The purpose of the function.
     pub description: String,
     /// JSON schema of an object, whose members are the arguments; `None` for a function without any.
     pub parameters: Option<Value>,
@@ -159,7 +159,7 @@ impl FromStr for Effort {
 pub struct ResponseFormat {
     /// Name of the form.
     pub name: String,
-    /// What the form is for.
+    /// The purpose of the form.
     pub description: Option<String>,
     /// JSON schema of the answer.
     pub schema: Value,

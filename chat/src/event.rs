@@ -1,10 +1,10 @@
-//! What a generated text turns out to be, piece by piece.
+//! The parts of a generated text, piece by piece.
 
 /// A piece of what a model generates. Parts do not overlap: each begins, has deltas, and ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A part begins.
-    Begin(Part),
+    Begin(AnswerPart),
     /// More of the part's content: valid UTF-8, never empty.
     Delta(String),
     /// The part ends.
@@ -16,10 +16,10 @@ pub enum Event {
 
 /// A part of a generated text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum AnswerPart {
     /// Reasoning, which is not part of the answer.
     Reasoning,
-    /// What the user is told before a call.
+    /// Words to the user before a call.
     Preamble,
     /// The answer.
     Answer,

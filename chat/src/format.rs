@@ -2,8 +2,8 @@
 
 use crate::calls::{CallFormat, TextParser};
 use crate::conversation::{Conversation, Item};
-use crate::event::{Anomalies, Event, Part};
-use crate::harmony::{self, Tokens};
+use crate::event::{Anomalies, AnswerPart, Event};
+use crate::harmony::{self, HarmonyTokens};
 use crate::template::Template;
 use kernmill_text::{Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ impl Format {
     /// else lines of text behind the ids `begin`.
     pub fn of(vocabulary: &dyn Vocabulary, templates: Option<Templates>, begin: Vec<u32>) -> Format {
         match templates {
-            _ if Tokens::of(vocabulary).is_ok() => Format::Harmony,
+            _ if HarmonyTokens::of(vocabulary).is_ok() => Format::Harmony,
             Some(templates) => Format::Template(Box::new(templates)),
             None => Format::Plain { begin },
         }
@@ -109,7 +109,7 @@ impl Format {
     ) -> Result<Vec<u32>, Refused> {
         match self {
             Format::Harmony => {
-                let options = harmony::Options::default();
+                let options = harmony::PromptOptions::default();
                 let prompt = harmony::prompt_with(vocabulary, conversation, &options, known);
                 Ok(prompt.map_err(Refused::of)?.ids)
             }
@@ -133,15 +133,16 @@ impl Format {
         vocabulary: &dyn Vocabulary,
         conversation: &Conversation,
         generated: &[u32],
-    ) -> Result<Vec<(Part, String, Vec<u32>)>, Refused> {
+    ) -> Result<Vec<(AnswerPart, String, Vec<u32>)>, Refused> {
         if !matches!(self, Format::Harmony) {
             return Ok(Vec::new());
         }
-        let tokens = Tokens::of(vocabulary).map_err(Refused::of)?;
+        let tokens = HarmonyTokens::of(vocabulary).map_err(Refused::of)?;
         let mut begin = vec![tokens.start];
         begin.extend(vocabulary.encode_ordinary("assistant").map_err(Refused::of)?);
         let mut events = Vec::new();
-        let mut reader = harmony::Parser::new(vocabulary, conversation, &mut events).map_err(Refused::of)?;
+        let mut reader =
+            harmony::HarmonyParser::new(vocabulary, conversation, &mut events).map_err(Refused::of)?;
         let (mut messages, mut open, mut ids) = (Vec::new(), None, begin.clone());
         for id in generated {
             // The first message begins in the prompt, the others with their own token.
@@ -166,7 +167,7 @@ impl Format {
 
     /// Tokens that end an answer, where `end_tokens` end a text.
     pub fn stop_tokens(&self, vocabulary: &dyn Vocabulary, end_tokens: &[u32]) -> Vec<u32> {
-        match (self, Tokens::of(vocabulary)) {
+        match (self, HarmonyTokens::of(vocabulary)) {
             (Format::Harmony, Ok(tokens)) => tokens.stops(),
             _ => end_tokens.to_vec(),
         }
@@ -180,9 +181,9 @@ impl Format {
 
 /// A parser of what a model generates.
 #[derive(Clone, Debug)]
-pub(crate) enum Reader {
+pub(crate) enum AnswerReader {
     /// Harmony.
-    Harmony(Box<harmony::Parser>),
+    Harmony(Box<harmony::HarmonyParser>),
     /// Text with thoughts and calls in it.
     Text(Box<TextParser>),
     /// Text is text.
@@ -192,25 +193,25 @@ pub(crate) enum Reader {
     },
 }
 
-impl Reader {
+impl AnswerReader {
     /// Takes one more token.
     pub(crate) fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, events: &mut Vec<Event>) {
         match self {
-            Reader::Harmony(parser) => parser.push(vocabulary, id, events),
-            Reader::Text(parser) => parser.push(vocabulary, id, events),
-            Reader::Plain { .. } => {}
+            AnswerReader::Harmony(parser) => parser.push(vocabulary, id, events),
+            AnswerReader::Text(parser) => parser.push(vocabulary, id, events),
+            AnswerReader::Plain { .. } => {}
         }
     }
 
     /// Takes more text, which only counts where text is text.
     pub(crate) fn text(&mut self, text: &str, events: &mut Vec<Event>) {
-        let Reader::Plain { has_begun } = self else { return };
+        let AnswerReader::Plain { has_begun } = self else { return };
         let text = if *has_begun { text } else { text.trim_start() };
         if text.is_empty() {
             return;
         }
         if !std::mem::replace(has_begun, true) {
-            events.push(Event::Begin(Part::Answer));
+            events.push(Event::Begin(AnswerPart::Answer));
         }
         events.push(Event::Delta(text.to_owned()));
     }
@@ -218,19 +219,19 @@ impl Reader {
     /// Deviations from the format that were seen.
     pub(crate) fn anomalies(&self) -> Anomalies {
         match self {
-            Reader::Harmony(parser) => parser.anomalies().clone(),
-            Reader::Text(parser) => parser.anomalies().clone(),
-            Reader::Plain { .. } => Anomalies::default(),
+            AnswerReader::Harmony(parser) => parser.anomalies().clone(),
+            AnswerReader::Text(parser) => parser.anomalies().clone(),
+            AnswerReader::Plain { .. } => Anomalies::default(),
         }
     }
 
     /// Ends the answer.
     pub(crate) fn finish(&mut self, is_complete: bool, events: &mut Vec<Event>) {
         match self {
-            Reader::Harmony(parser) => parser.finish(events),
-            Reader::Text(parser) => parser.finish(events),
-            Reader::Plain { has_begun: true } => events.push(Event::End { is_complete }),
-            Reader::Plain { has_begun: false } => {}
+            AnswerReader::Harmony(parser) => parser.finish(events),
+            AnswerReader::Text(parser) => parser.finish(events),
+            AnswerReader::Plain { has_begun: true } => events.push(Event::End { is_complete }),
+            AnswerReader::Plain { has_begun: false } => {}
         }
     }
 }

@@ -5,7 +5,7 @@
 //! of a conversation becomes a special token. `docs/dev/harmony.md` explains how.
 //!
 //! ```
-//! use kernmill_chat::harmony::{Options, Parser, Tokens, prompt};
+//! use kernmill_chat::harmony::{PromptOptions, HarmonyParser, HarmonyTokens, prompt};
 //! use kernmill_chat::{Conversation, Event, Item, Vocabulary};
 //!
 //! fn answer(
@@ -14,10 +14,10 @@
 //! ) -> Result<String, Box<dyn std::error::Error>> {
 //!     let user = Item::User { name: None, text: "Hello".to_owned() };
 //!     let conversation = Conversation { items: vec![user], ..Conversation::default() };
-//!     let mut ids = prompt(vocabulary, &conversation, &Options::default())?.ids;
-//!     let stops = Tokens::of(vocabulary)?.stops();
+//!     let mut ids = prompt(vocabulary, &conversation, &PromptOptions::default())?.ids;
+//!     let stops = HarmonyTokens::of(vocabulary)?.stops();
 //!     let mut events = Vec::new();
-//!     let mut parser = Parser::new(vocabulary, &conversation, &mut events)?;
+//!     let mut parser = HarmonyParser::new(vocabulary, &conversation, &mut events)?;
 //!     while let Some(id) = generate(&ids) {
 //!         parser.push(vocabulary, id, &mut events);
 //!         ids.push(id);
@@ -47,10 +47,10 @@ mod template;
 mod turn;
 
 pub use conversation::{BuiltinTool, Call, Conversation, Date, Effort, Item, Output, ResponseFormat, Tool};
-pub use event::{Anomalies, Anomaly, Event, Part};
+pub use event::{Anomalies, Anomaly, AnswerPart, Event};
 pub use format::{Format, Refused, Templates};
 pub use grammar::{Thoughts, ToolChoice, TurnGrammar};
 pub use kernmill_text::{AddedToken, StopMatcher, Utf8Stream, Vocabulary, VocabularyError};
 pub use prompt::Prompt;
 pub use template::{TEMPLATE_BYTES, TEXT_BYTES, Template, TemplateError};
-pub use turn::{Piece, Turn, TurnError, TurnOptions};
+pub use turn::{Turn, TurnError, TurnOptions, TurnPiece};

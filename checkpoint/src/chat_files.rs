@@ -136,16 +136,18 @@ fn named_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What a `tokenizer_config.json`, or a file with some of its keys, says of conversations.
+/// The keys of a `tokenizer_config.json`, or of a file like it, that concern conversations.
 #[derive(Default)]
-struct Config {
+struct TokenizerConfig {
     templates: Vec<ChatTemplate>,
     tokens: BTreeMap<String, TokenName>,
 }
 
-fn read_config(path: &Path) -> Result<Config> {
-    let Some(bytes) = read_json(path, limit::TOKENIZER_CONFIG_BYTES)? else { return Ok(Config::default()) };
-    let mut config: Config =
+fn read_config(path: &Path) -> Result<TokenizerConfig> {
+    let Some(bytes) = read_json(path, limit::TOKENIZER_CONFIG_BYTES)? else {
+        return Ok(TokenizerConfig::default());
+    };
+    let mut config: TokenizerConfig =
         serde_json::from_slice(&bytes).map_err(|error| CheckpointError::corrupt(path, error.to_string()))?;
     // If a name comes twice, the last one counts, as everywhere in JSON.
     let mut names = BTreeSet::new();
@@ -166,7 +168,7 @@ fn read_ids(path: &Path) -> Result<Vec<(&'static str, u32)>> {
     let Some(bytes) = read_json(path, limit::CONFIG_BYTES)? else { return Ok(Vec::new()) };
     let config: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|error| CheckpointError::corrupt(path, error.to_string()))?;
-    // What is no id names no token.
+    // A value that is no id names no token.
     let first = |key| end_tokens::ids(config.get(key)?, key).ok()?.first().copied();
     Ok(IDS.into_iter().filter_map(|(name, key)| Some((name, first(key)?))).collect())
 }
@@ -176,8 +178,8 @@ fn read_json(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     path.exists().then(|| read_regular(path, most).map_err(CheckpointError::io(path))).transpose()
 }
 
-impl<'de> Deserialize<'de> for Config {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Config, D::Error> {
+impl<'de> Deserialize<'de> for TokenizerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<TokenizerConfig, D::Error> {
         deserializer.deserialize_map(ConfigVisitor)
     }
 }
@@ -187,13 +189,13 @@ struct ConfigVisitor;
 /// `chat_template`.
 #[derive(serde::Deserialize)]
 #[serde(untagged, expecting = "expected `chat_template` as a text, or a list of `name` and `template`")]
-enum Templates {
+enum TemplateField {
     One(String),
-    Several(Vec<Named>),
+    Several(Vec<TemplateEntry>),
 }
 
 #[derive(serde::Deserialize)]
-struct Named {
+struct TemplateEntry {
     name: String,
     template: String,
 }
@@ -201,17 +203,17 @@ struct Named {
 /// The value of a key that ends in `_token`.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Token {
+enum SpecialToken {
     Text(String),
     Added { content: String },
     Other(IgnoredAny),
 }
 
-impl Token {
+impl SpecialToken {
     fn text(self) -> Option<String> {
         match self {
-            Token::Text(text) | Token::Added { content: text } => Some(text),
-            Token::Other(_) => None,
+            SpecialToken::Text(text) | SpecialToken::Added { content: text } => Some(text),
+            SpecialToken::Other(_) => None,
         }
     }
 }
@@ -220,27 +222,27 @@ impl Token {
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum Extra {
-    Named(BTreeMap<String, Token>),
+    Named(BTreeMap<String, SpecialToken>),
     Other(IgnoredAny),
 }
 
 impl<'de> Visitor<'de> for ConfigVisitor {
-    type Value = Config;
+    type Value = TokenizerConfig;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Config, A::Error> {
-        let mut config = Config::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<TokenizerConfig, A::Error> {
+        let mut config = TokenizerConfig::default();
         let template = |name, text| ChatTemplate { name, place: String::new(), text };
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "chat_template" => {
-                    config.templates = match map.next_value::<Option<Templates>>()? {
+                    config.templates = match map.next_value::<Option<TemplateField>>()? {
                         None => Vec::new(),
-                        Some(Templates::One(text)) => vec![template(DEFAULT.to_owned(), text)],
-                        Some(Templates::Several(list)) => {
+                        Some(TemplateField::One(text)) => vec![template(DEFAULT.to_owned(), text)],
+                        Some(TemplateField::Several(list)) => {
                             list.into_iter().map(|named| template(named.name, named.template)).collect()
                         }
                     }
@@ -253,8 +255,8 @@ impl<'de> Visitor<'de> for ConfigVisitor {
                         );
                     }
                 }
-                name if name.ends_with("_token") => match map.next_value::<Option<Token>>()? {
-                    // The file says that there is none.
+                name if name.ends_with("_token") => match map.next_value::<Option<SpecialToken>>()? {
+                    // The file states that it has no such token.
                     None => config.tokens.extend([(key, TokenName::Text(String::new()))]),
                     Some(token) => {
                         config.tokens.extend(token.text().map(|text| (key, TokenName::Text(text))));

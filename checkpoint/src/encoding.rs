@@ -1,6 +1,6 @@
 //! How a file stores the elements of a tensor, and how they are read as f32.
 
-use crate::blocks::{Elements, TensorType};
+use crate::blocks::{ElementDecoding, TensorType};
 use half::f16;
 use kernmill_plan::format::BLOCK;
 use safetensors::Dtype;
@@ -37,13 +37,13 @@ impl Encoding {
     /// arithmetic.
     ///
     /// # Panics
-    /// If `dtype` is none of bf16, f16 and f32.
+    /// If `dtype` is not bf16, f16 or f32.
     pub fn decode(self, dtype: Dtype, bytes: &[u8], out: &mut Vec<f32>) {
         match self {
             Encoding::Plain => widen(dtype, bytes, out),
             Encoding::Blocks(kind) => match kind.stored {
-                Elements::Plain(dtype) => widen(dtype, bytes, out),
-                Elements::Blocks(blocks) => (blocks.decode)(bytes, out),
+                ElementDecoding::Plain(dtype) => widen(dtype, bytes, out),
+                ElementDecoding::Blocks(blocks) => (blocks.decode)(bytes, out),
             },
         }
     }
@@ -60,7 +60,7 @@ impl Encoding {
     /// Elements that stand by themselves have no such numbers: the answer is `false`.
     pub fn steps(self, bytes: &[u8], out: &mut Vec<f32>) -> bool {
         match self {
-            Encoding::Blocks(TensorType { stored: Elements::Blocks(blocks), .. }) => {
+            Encoding::Blocks(TensorType { stored: ElementDecoding::Blocks(blocks), .. }) => {
                 (blocks.steps)(bytes, out);
                 true
             }

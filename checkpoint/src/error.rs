@@ -22,7 +22,7 @@ pub enum CheckpointError {
     NoCheckpoint {
         /// Directory searched.
         path: PathBuf,
-        /// What there is instead, and what helps; or nothing.
+        /// The thing that is there instead, and advice; or nothing.
         found: String,
     },
     /// There is nothing at the path.
@@ -36,9 +36,9 @@ pub enum CheckpointError {
     Kind {
         /// File.
         path: PathBuf,
-        /// What the file should be.
+        /// The kind of file that is expected.
         expected: &'static str,
-        /// What the file is.
+        /// The kind of file that was found.
         kind: FileKind,
     },
     /// A file that does not follow its format.
@@ -46,7 +46,7 @@ pub enum CheckpointError {
     Corrupt {
         /// File.
         path: PathBuf,
-        /// What is wrong and what was expected.
+        /// The problem, and what was expected.
         what: String,
     },
     /// A file that follows its format but has something that kernmill lacks.
@@ -54,7 +54,7 @@ pub enum CheckpointError {
     Unsupported {
         /// File.
         path: PathBuf,
-        /// What, and what would be supported.
+        /// The unsupported thing, and what would be supported.
         what: String,
     },
     /// A file that follows its format but describes no model that can be loaded.
@@ -62,7 +62,7 @@ pub enum CheckpointError {
     Model {
         /// File.
         path: PathBuf,
-        /// What is wrong, what was expected, what helps.
+        /// The problem, what was expected, and what helps.
         what: String,
     },
     /// The index names a file that is not there.

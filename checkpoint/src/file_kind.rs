@@ -5,7 +5,7 @@ use kernmill_plan::file::MAGIC;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What a file is, by its first bytes.
+/// The kind of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A plan that kernmill wrote.
@@ -99,7 +99,7 @@ impl FileKind {
         Ok(FileKind::of(&start))
     }
 
-    /// What it is and what helps, as the end of a message about a file that should be something else: "it is
+    /// The kind and some advice, as the end of a message about a file that should be something else: "it is
     /// ..., ...".
     pub fn describe(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Entries of a directory that are looked at.
 const MAX_ENTRIES: usize = 4096;
 
-/// What a directory without a checkpoint holds instead: a test of its file names, and what helps.
+/// A directory without a checkpoint may hold something else: a test of its file names, and advice.
 type Instead = (fn(&str) -> bool, &'static str);
 
 /// In order: the first that applies is named.
@@ -67,7 +67,7 @@ fn is_shard_name(name: &str) -> bool {
     number(parts.next()) && parts.next() == Some("of") && number(parts.next()) && parts.next().is_some()
 }
 
-/// What marks a layout: the start and the end of a tensor's name, and what helps.
+/// The marks of a layout: start and end of a tensor's name, and advice.
 const MARKS: &[(&str, &str, &str)] = &[
     (
         "block.",
@@ -120,7 +120,7 @@ const MARKS: &[(&str, &str, &str)] = &[
     ("_orig_mod.", "", "the names have the prefix of a compiled module: save the model inside it"),
 ];
 
-/// Which other layout tensors of these names have, and what helps; `None` if it is none that is known here.
+/// The other layout that tensors of these names have, and what helps; `None` if it is not known here.
 pub fn other_layout<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Option<&'static str> {
     let has =
         |start: &str, end: &str| names.clone().any(|name| name.starts_with(start) && name.ends_with(end));

@@ -8,12 +8,12 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What to do about a checkpoint that lost bytes while it was mapped.
+/// Advice about a checkpoint that lost bytes while it was mapped.
 const ADVICE: &str = "nothing was written; start again when the checkpoint is whole and nothing writes to it";
 
 /// A file's contents; a copy of a mapping is the mapping.
 #[derive(Clone, Debug)]
-pub(crate) enum Bytes {
+pub(crate) enum FileBytes {
     Mapped(Arc<MappedFile>),
     /// Part of the program.
     Static(&'static [u8]),
@@ -30,14 +30,14 @@ pub(crate) struct MappedFile {
     pub(crate) file: File,
 }
 
-impl std::ops::Deref for Bytes {
+impl std::ops::Deref for FileBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(file) => &file.map,
-            Bytes::Static(bytes) => bytes,
-            Bytes::Owned(bytes) => bytes,
+            FileBytes::Mapped(file) => &file.map,
+            FileBytes::Static(bytes) => bytes,
+            FileBytes::Owned(bytes) => bytes,
         }
     }
 }

@@ -6,9 +6,9 @@ use crate::error::{CheckpointError, Result};
 use crate::file_kind::{FileKind, KIND_BYTES};
 use crate::gguf::{self, Gguf};
 use crate::layout::{self, is_buffer};
-use crate::mapped::{Bytes, map};
+use crate::mapped::{FileBytes, map};
 use crate::tensor_file::{self, TensorEntry};
-use crate::tensors::{Checkpoint, Entry, Shard};
+use crate::tensors::{Checkpoint, MappedTensor, Shard};
 use kernmill_os::files::read_regular;
 use kernmill_os::output::directory;
 use kernmill_os::text::shortened;
@@ -25,7 +25,7 @@ pub const INDEX_FILE: &str = "model.safetensors.index.json";
 
 /// The index file of a sharded checkpoint.
 #[derive(Deserialize)]
-struct Index {
+struct ShardIndex {
     weight_map: BTreeMap<String, String>,
 }
 
@@ -35,7 +35,7 @@ impl Checkpoint {
     /// all that its index names.
     ///
     /// # Errors
-    /// If there is none, or a file of it is missing, corrupt or truncated.
+    /// If there is no checkpoint, or a file of it is missing, corrupt or truncated.
     pub fn open(path: &Path) -> Result<Checkpoint> {
         if path.is_dir() {
             let (single, index) = (path.join(SINGLE_FILE), path.join(INDEX_FILE));
@@ -66,7 +66,7 @@ impl Checkpoint {
     /// If the bytes are corrupt or truncated.
     pub fn from_static(name: &str, bytes: &'static [u8]) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint::empty(Path::new(name));
-        checkpoint.add(name.into(), Bytes::Static(bytes))?;
+        checkpoint.add(name.into(), FileBytes::Static(bytes))?;
         Ok(checkpoint)
     }
 
@@ -76,7 +76,7 @@ impl Checkpoint {
     /// If the bytes are corrupt or truncated.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint::empty(Path::new(name));
-        checkpoint.add(name.into(), Bytes::Owned(bytes))?;
+        checkpoint.add(name.into(), FileBytes::Owned(bytes))?;
         Ok(checkpoint)
     }
 
@@ -85,7 +85,7 @@ impl Checkpoint {
     /// missed when the model is bound.
     fn open_index(dir: &Path, index_path: &Path) -> Result<Checkpoint> {
         let text = read_regular(index_path, limit::INDEX_BYTES).map_err(CheckpointError::io(index_path))?;
-        let index: Index = serde_json::from_slice(&text).map_err(|e| match FileKind::of(&text) {
+        let index: ShardIndex = serde_json::from_slice(&text).map_err(|e| match FileKind::of(&text) {
             FileKind::Json | FileKind::Text => {
                 CheckpointError::corrupt(index_path, format!("not an index: {e}"))
             }
@@ -112,12 +112,12 @@ impl Checkpoint {
         let mut checkpoint = Checkpoint::empty(path);
         for file in files {
             let map = map(&file)?;
-            checkpoint.add(file, Bytes::Mapped(Arc::new(map)))?;
+            checkpoint.add(file, FileBytes::Mapped(Arc::new(map)))?;
         }
         Ok(checkpoint)
     }
 
-    fn add(&mut self, path: PathBuf, bytes: Bytes) -> Result<()> {
+    fn add(&mut self, path: PathBuf, bytes: FileBytes) -> Result<()> {
         let shard = self.shards.len();
         for TensorEntry { name, info, range } in header(&path, &bytes)? {
             if let Some(other) = self.tensors.get(&name) {
@@ -128,7 +128,7 @@ impl Checkpoint {
                 return Err(CheckpointError::Duplicate { name, first, second: path });
             }
             let (dtype, shape) = (info.dtype, info.shape);
-            let entry = Entry { shard, dtype, encoding: Encoding::Plain, paired: None, shape, range };
+            let entry = MappedTensor { shard, dtype, encoding: Encoding::Plain, paired: None, shape, range };
             self.tensors.insert(name, entry);
         }
         self.shards.push(Shard { path, bytes });

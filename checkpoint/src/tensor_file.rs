@@ -20,7 +20,7 @@ pub struct TensorEntry {
     pub range: Range<usize>,
 }
 
-/// What is wrong with a header, and what was expected.
+/// The problem of a header, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HeaderError(String);

@@ -4,7 +4,7 @@
 //! ([`Checkpoint::release`]), so that the resident size stays small whatever the checkpoint's.
 
 use crate::encoding::Encoding;
-use crate::mapped::Bytes;
+use crate::mapped::FileBytes;
 use kernmill_os::memory;
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use safetensors::Dtype;
@@ -20,18 +20,18 @@ const PREFETCH_BYTES: usize = 512 << 10;
 pub struct Checkpoint {
     pub(crate) path: PathBuf,
     pub(crate) shards: Vec<Shard>,
-    pub(crate) tensors: BTreeMap<String, Entry>,
+    pub(crate) tensors: BTreeMap<String, MappedTensor>,
     pub(crate) gguf: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) path: PathBuf,
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: FileBytes,
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MappedTensor {
     pub(crate) shard: usize,
     pub(crate) dtype: Dtype,
     pub(crate) encoding: Encoding,
@@ -80,10 +80,10 @@ impl Checkpoint {
     /// part's.
     pub(crate) fn from_gguf(
         path: PathBuf,
-        parts: Vec<(PathBuf, Bytes)>,
+        parts: Vec<(PathBuf, FileBytes)>,
         tensors: Vec<(String, FileTensor)>,
     ) -> Checkpoint {
-        let entry = |t: FileTensor| Entry {
+        let entry = |t: FileTensor| MappedTensor {
             shard: t.part,
             dtype: t.dtype,
             encoding: t.encoding,
@@ -98,7 +98,10 @@ impl Checkpoint {
 
     /// The files that its tensors are in; none if they are part of the program.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.shards.iter().filter(|shard| matches!(shard.bytes, Bytes::Mapped(_))).map(|shard| &*shard.path)
+        self.shards
+            .iter()
+            .filter(|shard| matches!(shard.bytes, FileBytes::Mapped(_)))
+            .map(|shard| &*shard.path)
     }
 
     /// The directory or file that was opened.
@@ -144,14 +147,14 @@ impl Checkpoint {
         }
     }
 
-    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if they are in
-    /// memory or there are none.
+    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if the tensor is in
+    /// memory or the range is empty.
     fn mapped(&self, name: &str, range: Range<usize>) -> Option<(&Mmap, Range<usize>)> {
         let entry = self.tensors.get(name)?;
         let start = entry.range.start + range.start.min(entry.range.len());
         let end = entry.range.start + range.end.min(entry.range.len());
         match &self.shards[entry.shard].bytes {
-            Bytes::Mapped(file) if start < end => Some((&file.map, start..end)),
+            FileBytes::Mapped(file) if start < end => Some((&file.map, start..end)),
             _ => None,
         }
     }
@@ -171,7 +174,7 @@ impl Checkpoint {
     /// Gives back what the system keeps of the files in memory; reading them again asks the disk.
     pub fn drop_cache(&self) {
         let files = self.shards.iter().filter_map(|shard| match &shard.bytes {
-            Bytes::Mapped(file) => Some((file, &shard.path)),
+            FileBytes::Mapped(file) => Some((file, &shard.path)),
             _ => None,
         });
         for (file, path) in files {
@@ -185,7 +188,7 @@ impl Checkpoint {
         }
     }
 
-    fn view<'a>(&'a self, name: &'a str, entry: &'a Entry) -> TensorView<'a> {
+    fn view<'a>(&'a self, name: &'a str, entry: &'a MappedTensor) -> TensorView<'a> {
         let shard = &self.shards[entry.shard];
         TensorView {
             name,

@@ -1,6 +1,6 @@
-//! What a model's files say of its texts: its tokenizer, and the tokens that end them. Nothing is read before
-//! it is asked for, so that commands on token ids work beside a tokenizer that is broken or of a kind that is
-//! not supported.
+//! Text-related files of a model: its tokenizer, and the tokens that end them. Nothing is read before it is
+//! asked for, so that commands on token ids work beside a tokenizer that is broken or of a kind that is not
+//! supported.
 
 use crate::chat_files;
 use crate::end_tokens::{self, NAMES};
@@ -109,7 +109,7 @@ impl TokenizerFiles {
         }
     }
 
-    /// What a user should know about the tokenizer before its texts are trusted.
+    /// A note for the user before the tokenizer's texts are trusted.
     pub fn note(&self) -> Option<String> {
         match self {
             TokenizerFiles::Gguf(gguf) => gguf.tokenizer_note().ok()?,
@@ -182,38 +182,38 @@ fn named_in(dir: &Path) -> Vec<u32> {
 
 /// Ids of a `tokenizer.json` whose tokens have well-known names.
 fn named(json: &[u8]) -> Vec<u32> {
-    let Ok(file) = serde_json::from_slice::<File>(json) else { return Vec::new() };
+    let Ok(file) = serde_json::from_slice::<TokenizerJson>(json) else { return Vec::new() };
     let added = file.added_tokens.into_iter().filter(|token| NAMES.contains(&token.content.as_str()));
     added.map(|token| token.id).chain(file.model.vocab.0).collect()
 }
 
-/// What matters of a `tokenizer.json`.
+/// The parts of a `tokenizer.json` that are read here.
 #[derive(serde::Deserialize)]
-struct File {
+struct TokenizerJson {
     #[serde(default)]
-    added_tokens: Vec<AddedToken>,
+    added_tokens: Vec<AddedTokenEntry>,
     #[serde(default)]
-    model: Model,
+    model: TokenizerModel,
 }
 
 #[derive(serde::Deserialize)]
-struct AddedToken {
+struct AddedTokenEntry {
     id: u32,
     content: String,
 }
 
 #[derive(Default, serde::Deserialize)]
-struct Model {
+struct TokenizerModel {
     #[serde(default)]
-    vocab: Named,
+    vocab: NamedTokens,
 }
 
 /// The ids of a vocabulary's tokens with well-known names; the others are passed over.
 #[derive(Default)]
-struct Named(Vec<u32>);
+struct NamedTokens(Vec<u32>);
 
-impl<'de> Deserialize<'de> for Named {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Named, D::Error> {
+impl<'de> Deserialize<'de> for NamedTokens {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<NamedTokens, D::Error> {
         deserializer.deserialize_any(NamedVisitor)
     }
 }
@@ -221,13 +221,13 @@ impl<'de> Deserialize<'de> for Named {
 struct NamedVisitor;
 
 impl<'de> Visitor<'de> for NamedVisitor {
-    type Value = Named;
+    type Value = NamedTokens;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a vocabulary")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Named, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<NamedTokens, A::Error> {
         let mut ids = Vec::new();
         while let Some(token) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             if NAMES.contains(&token.as_ref()) {
@@ -236,13 +236,13 @@ impl<'de> Visitor<'de> for NamedVisitor {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(Named(ids))
+        Ok(NamedTokens(ids))
     }
 
     /// Vocabularies with probabilities are lists; their end tokens are added tokens as well.
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Named, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<NamedTokens, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Named::default())
+        Ok(NamedTokens::default())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{output, version};
 use kernmill::adapters::together;
 use kernmill::observe::Unit;
 use kernmill_tools::Detail;
-use kernmill_tools::bench::{Case, Cases, Fill, How, Paired, PairedReport, Report, UNITS};
+use kernmill_tools::bench::{Case, Cases, Fill, Paired, PairedReport, Report, Setup, UNITS};
 use std::path::PathBuf;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
@@ -30,8 +30,8 @@ pub struct Bench {
     /// Tokens already in the context when a prompt starts
     #[arg(long, value_name = "N,..", default_value = "0", value_delimiter = ',')]
     pp_depth: Vec<u32>,
-    /// What contexts are filled with. tokens: they are run, which takes as long as a prompt. random: random
-    /// keys and values, which are there at once
+    /// Filling of contexts. tokens: they are run, which takes as long as a prompt. random: random keys and
+    /// values, which are there at once
     #[arg(long, value_name = "WHAT", default_value = "tokens")]
     fill: Fill,
     /// Different sequences that decode together
@@ -105,7 +105,8 @@ impl Bench {
         let uses = together(&options.adapters);
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
         let (record, read) = (self.timeline.is_some(), self.read);
-        let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, record, vocab, read };
+        let how =
+            Setup { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, record, vocab, read };
         let ticks = if self.paired { self.units.into() } else { u64::from(self.repeat) + 1 };
         let bar = self.model.aside.bar("measuring", Unit::Count, cases.len() as u64 * ticks);
         if self.paired {

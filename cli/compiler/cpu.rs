@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::options::{FormArgs, size};
 use crate::{output, version};
 use kernmill_tools::MAX_THREADS;
-use kernmill_tools::cpu::{Measured, json, text};
+use kernmill_tools::cpu::{MeasuredMachine, json, text};
 use kernmill_tools::machine::SCHEMA;
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ impl Cpu {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.output.as_deref().map_or(Ok(()), output::check)?;
-        let all = || Measured::all(self.threads, self.read, &explicit.aside());
+        let all = || MeasuredMachine::all(self.threads, self.read, &explicit.aside());
         let measured = self.measure.then(all).transpose()?.unwrap_or_default();
         match &self.output {
             Some(path) => {

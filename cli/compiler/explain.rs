@@ -10,8 +10,8 @@ use crate::options::target_parser;
 use crate::{output, version};
 use kernmill::locate::Located;
 use kernmill::{Error, Target};
-use kernmill_tools::explain::{Explained, How, SCHEMA, Subject, page, times};
-use kernmill_tools::stages::Stages;
+use kernmill_tools::explain::{ExplainOptions, Explained, SCHEMA, Subject, page, times};
+use kernmill_tools::stages::StageSources;
 use kernmill_tools::targets::target_on;
 use kernmill_tools::{FusedSet, Preset, compile};
 
@@ -85,11 +85,11 @@ impl Explain {
         options.iter_mut().for_each(|options| options.keep_clif |= code);
         let compiled = options.filter(|_| !early).map(|options| compile(&graph, &options));
         let compiled = compiled.transpose().map_err(Error::from)?;
-        let stages = Stages { spec: &source.text, graph: &graph, compiled: compiled.as_slice() };
+        let stages = StageSources { spec: &source.text, graph: &graph, compiled: compiled.as_slice() };
         self.emit.write(None, &|stage| stages.contents(stage))?;
         let Some(compiled) = &compiled else { return Ok(()) };
         if self.emit.emit.is_empty() {
-            let how = How { machine, context: self.context, assumed, stored };
+            let how = ExplainOptions { machine, context: self.context, assumed, stored };
             let explained = Explained::new(&graph, compiled, how)?;
             match &self.html {
                 Some(path) => {

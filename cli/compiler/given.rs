@@ -54,7 +54,7 @@ impl GivenArgs {
             explicit.refuse(&["spec"], &format!("{} is a spec itself; give one of them", model.display()))?;
             return Ok(Located::Source(locate::of_parts(Some(model), self.weights.as_deref())?));
         }
-        // What the environment says gives way to the command line.
+        // A spec from the environment gives way to the command line.
         let spec = self.spec.as_deref().filter(|_| !explicit.is_from_environment("spec"));
         let files = locate::of_checkpoint(model, content, spec)?;
         let because = format!("{} is a checkpoint itself; give one of them", model.display());

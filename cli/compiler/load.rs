@@ -8,13 +8,13 @@ use crate::{output, version};
 use kernmill::observe::Unit;
 use kernmill_tools::interrupt::Interrupt;
 use kernmill_tools::load::{
-    DEFAULT_CLIENTS, EndpointTarget, Limits, Load, LoadOptions, LoadReport, Mix, Reached,
+    DEFAULT_CLIENTS, EndpointTarget, LatencyLimits, Load, LoadOptions, LoadReport, Mix, Reached,
 };
 use kernmill_tools::values::number;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What comes, and what is measured of it.
+/// The load, and its measurements.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub struct LoadArgs {
@@ -36,7 +36,7 @@ pub struct LoadArgs {
     /// Sequences that run at once; by default --clients, or 8
     #[arg(long, value_name = "N", requires = "serve", value_parser = clap::value_parser!(u32).range(1..=512))]
     parallel: Option<u32>,
-    /// What requests are like: tokens of prompt and answer (64, 32-128, or ~64 for around it), turns of a
+    /// Properties of the requests: tokens of prompt and answer (64, 32-128, or ~64 for around it), turns of a
     /// chat, seconds to think between them, share of the prompt that is common to all (prefix), exponent of
     /// the distribution over adapters (zipf), tenants, seed
     #[arg(long, value_name = "MIX", requires = "serve", default_value_t)]
@@ -72,7 +72,7 @@ impl LoadArgs {
         let (rate, trace) = (self.rate.map(f64::from), self.trace.as_deref());
         let LoadArgs { clients, requests, mix, .. } = self;
         let options = LoadOptions { rate, clients: *clients, requests: *requests, mix, trace };
-        let limits = Limits::new(self.slo_ttft, self.slo_itl);
+        let limits = LatencyLimits::new(self.slo_ttft, self.slo_itl);
         let seconds = self.seconds.map(Duration::from_secs_f32);
         let mut interrupt = Interrupt::default();
         interrupt.watch();

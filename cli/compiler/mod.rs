@@ -19,7 +19,7 @@ use crate::tokens::Tokens;
 pub use given::GivenArgs;
 pub use options::{AnewArgs, CompileArgs, KeptArgs, preset_parser};
 
-/// What `--help` ends with.
+/// The end of `--help`.
 pub const HELP: &str = include_str!("../help/kernmill.txt");
 
 commands! {

@@ -38,7 +38,7 @@ pub struct CompileArgs {
     /// Leave out the branches for adapters (--lora): the code is smaller
     #[arg(long)]
     pub no_adapters: bool,
-    /// What is fused.
+    /// The fused ops.
     #[command(flatten)]
     pub fusions: FusedArgs,
 }
@@ -132,7 +132,7 @@ impl CompileArgs {
         self.chunk.unwrap_or(DEFAULT_CHUNK)
     }
 
-    /// What the library makes of all that says how a model is compiled.
+    /// The library's options for all that says how a model is compiled.
     ///
     /// # Errors
     /// When a fused-op spec is wrong or not there.
@@ -153,7 +153,7 @@ impl CompileArgs {
         explicit.refuse(&["regenerate"], "only a plan's code can be generated anew; this is compiled here")
     }
 
-    /// What the library makes of it, with what is fused.
+    /// The library's options, with the fused ops.
     pub fn options(&self, fused: FusedSet, emit: &Emit) -> CompileOptions {
         CompileOptions::default().with(|it| {
             it.preset = self.preset;

@@ -12,9 +12,9 @@ use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::{Model, Opened};
 use kernmill_tools::interrupt::Interrupt;
-use kernmill_tools::prompt::{Prompt, check_stops};
+use kernmill_tools::prompt::{GivenPrompt, check_stops};
 use kernmill_tools::run_figures::{Figures, ending};
-use kernmill_tools::serve::{Answer, Config, Request, SavedText, Token};
+use kernmill_tools::serve::{Answer, Request, SavedText, SchedulerConfig, Token};
 use kernmill_tools::{EngineFigures, RuleSource, Tokenizer, TokenizerHandle, terminal, tokens};
 use sampling::SamplingArgs;
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ impl Run {
             self.form().constraint(tokenizer.as_ref(), model.vocab(), &request.stop_tokens)?;
         let end_tokens = request.stop_tokens.clone();
         let (loaded, adapters) = model::load(model, &options, &self.emit, context, 1)?;
-        let model = Model::of(loaded, Config::default().with_sequences(1), end_tokens, adapters)?;
+        let model = Model::of(loaded, SchedulerConfig::default().with_sequences(1), end_tokens, adapters)?;
         let has_seed = explicit.has("seed");
         let (session, request, note) = model.thread().run(move |serving| {
             let note = session.restore(serving, &mut request, has_seed);
@@ -150,7 +150,7 @@ impl Run {
     }
 
     /// Says what may not be meant, and refuses stop strings that no text can have.
-    fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
+    fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &GivenPrompt) -> Result<()> {
         let aside = self.model.aside;
         let is_asked = self.prompt.is_text() && terminal::is_watched();
         model.tokenizer_note().iter().for_each(|note| aside.note(note));
@@ -187,7 +187,7 @@ impl Run {
     fn generate(
         &self,
         model: &Model,
-        prompt: &Prompt,
+        prompt: &GivenPrompt,
         request: Request,
         interrupt: &Interrupt,
     ) -> Result<Answer> {

@@ -46,7 +46,7 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// What guesses how a text goes on.
+    /// The drafter of the options, which guesses how a text goes on.
     pub fn drafter(&self, of: Option<&TokenizerHandle>) -> kernmill::Result<Option<Box<dyn Drafter>>> {
         kernmill_tools::drafter(!self.no_drafts, self.draft_model.as_deref(), of)
     }

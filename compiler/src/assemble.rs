@@ -1,7 +1,7 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Attention, Graph, LoraTargetNode, Node, Op, OperandRef, Role, TensorId};
+use crate::graph::{AttentionAttributes, Graph, LoraTargetNode, Node, Op, OperandRef, Role, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
@@ -52,7 +52,7 @@ fn kv_layers(graph: &Graph) -> KvLayers {
     let none = KvGeometry { kv_heads: 1, head_dim: 16, formats: KvPair::both(KvFormat::F32) };
     let geometry = |kind| {
         let own = attentions().find(|a| a.layer_kind() == kind).or_else(|| attentions().next());
-        own.map_or(none, Attention::geometry)
+        own.map_or(none, AttentionAttributes::geometry)
     };
     KvLayers {
         full: geometry(LayerKind::Full),

@@ -7,7 +7,7 @@ use kernmill_plan::program::{CodeBlob, Program, Symbol, TokenClass};
 use serde::Serialize;
 use std::fmt::{Display, Formatter};
 
-/// What was generated for one target, by its hashes. The same input gives the same ones, on any machine.
+/// Hashes of the code that was generated for one target. The same input gives the same ones, on any machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fingerprint {
     /// Model, from the spec.
@@ -18,9 +18,9 @@ pub struct Fingerprint {
     pub level: String,
     /// Everything but the code's bytes: steps, operands, places in the arena, symbols, facts of the model,
     /// places of the weights.
-    pub program: Hash,
+    pub program: CodeHash,
     /// The code, with what lies between functions.
-    pub code: Hash,
+    pub code: CodeHash,
     /// Bytes of the code.
     pub code_bytes: u64,
     /// Token classes, ascending.
@@ -37,7 +37,7 @@ pub struct ClassFingerprint {
     /// Steps, those for logits included.
     pub steps: u64,
     /// Steps and buffers.
-    pub hash: Hash,
+    pub hash: CodeHash,
 }
 
 /// A kernel or micro-kernel.
@@ -51,12 +51,12 @@ pub struct FunctionFingerprint {
     pub bytes: u64,
     /// Hash of the code as it is run. It holds distances to the micro-kernels that it calls: a change of one
     /// function's size can change others' hashes.
-    pub hash: Hash,
+    pub hash: CodeHash,
 }
 
 /// A BLAKE3 hash; its text is hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hash(blake3::Hash);
+pub struct CodeHash(blake3::Hash);
 
 impl Fingerprint {
     /// Hashes a compilation's result.
@@ -78,14 +78,14 @@ impl Fingerprint {
                 .map(|class| class.max_tokens)
                 .collect(),
             bytes: symbol.size,
-            hash: Hash(blake3::hash(bytes(&program.code, symbol))),
+            hash: CodeHash(blake3::hash(bytes(&program.code, symbol))),
         };
         Fingerprint {
             model: program.model.name.clone(),
             preset: program.model.preset.clone(),
             level: program.level.name().to_owned(),
-            program: Hash::of(&rest),
-            code: Hash(blake3::hash(&program.code.bytes)),
+            program: CodeHash::of(&rest),
+            code: CodeHash(blake3::hash(&program.code.bytes)),
             code_bytes: program.code.bytes.len() as u64,
             classes: program.classes.iter().map(ClassFingerprint::new).collect(),
             functions: program.code.symbols.iter().map(function).collect(),
@@ -96,7 +96,7 @@ impl Fingerprint {
 impl ClassFingerprint {
     fn new(class: &TokenClass) -> ClassFingerprint {
         let steps = class.steps.len() + class.logit_steps.len();
-        ClassFingerprint { max_tokens: class.max_tokens, steps: steps as u64, hash: Hash::of(class) }
+        ClassFingerprint { max_tokens: class.max_tokens, steps: steps as u64, hash: CodeHash::of(class) }
     }
 }
 
@@ -110,21 +110,21 @@ fn bytes<'a>(code: &'a CodeBlob, symbol: &Symbol) -> &'a [u8] {
     &code.bytes[start..start + symbol.size as usize]
 }
 
-impl Hash {
+impl CodeHash {
     /// Hash of the value's serialised form, which is the one in plan files.
-    fn of<T: Serialize>(value: &T) -> Hash {
+    fn of<T: Serialize>(value: &T) -> CodeHash {
         let bytes = postcard::to_allocvec(value).expect("programs are plain data, which postcard can write");
-        Hash(blake3::hash(&bytes))
+        CodeHash(blake3::hash(&bytes))
     }
 }
 
-impl Display for Hash {
+impl Display for CodeHash {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         self.0.to_hex().fmt(f)
     }
 }
 
-impl Serialize for Hash {
+impl Serialize for CodeHash {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.to_hex())
     }
@@ -157,13 +157,13 @@ impl Display for Fingerprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Options, compile};
+    use crate::pipeline::{CompilerOptions, compile};
     use crate::testing::{ModelShape, build};
     use kernmill_plan::target::Level;
 
     fn compiled(level: Level) -> Compiled {
         let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
-        compile(&graph, &Options { chunk: 64, ..Options::new(level) }).unwrap()
+        compile(&graph, &CompilerOptions { chunk: 64, ..CompilerOptions::new(level) }).unwrap()
     }
 
     #[test]

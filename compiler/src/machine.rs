@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 /// Schema of a description; the number grows when a field goes or changes its meaning.
 pub const SCHEMA: &str = "kernmill.cpu/2";
 
-/// What writes a description, for messages.
+/// The command that writes a description, for messages.
 const WRITER: &str = "`kernmill cpu --measure --json`";
 
 /// Threads that a machine may be measured with, and so the most entries.
@@ -54,13 +54,13 @@ pub struct Description {
     pub core_cache: u64,
     /// Bytes of the last level of cache; 0 where the system does not say.
     pub last_level_cache: u64,
-    /// What numbers of threads reach, ascending; the first is one thread.
-    pub measured: Vec<Reached>,
+    /// The speeds of numbers of threads, ascending; the first is one thread.
+    pub measured: Vec<ReachedSpeeds>,
 }
 
-/// What a number of threads reaches.
+/// The speeds that a number of threads reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reached {
+pub struct ReachedSpeeds {
     /// Threads.
     pub threads: usize,
     /// Bytes per second from memory, in billions.
@@ -84,7 +84,7 @@ impl Description {
     /// Reads a description.
     ///
     /// # Errors
-    /// When the text is none, of another version, or a field is missing or out of bounds.
+    /// When the text is no description, has another version, or a field is missing or out of bounds.
     pub fn parse(text: &str) -> Result<Description> {
         if text.len() as u64 > limit::MACHINE_BYTES {
             return bad(format!("it has {} bytes, expected at most {}", text.len(), limit::MACHINE_BYTES));
@@ -94,7 +94,7 @@ impl Description {
             Ok(_) => return bad(format!("expected a JSON object, as {WRITER} writes it")),
             Err(error) => return bad(format!("not JSON: {error}; expected what {WRITER} writes")),
         };
-        let all = Fields { value: &value, place: String::new() };
+        let all = DescriptionFields { value: &value, place: String::new() };
         match value.get("schema").and_then(Value::as_str) {
             Some(SCHEMA) => {}
             Some(other) => {
@@ -135,8 +135,8 @@ impl Description {
         Level::ALL.into_iter().rfind(runs).unwrap_or(Level::V3)
     }
 
-    /// What the most threads reach that were measured: they are the workers.
-    pub fn workers(&self) -> Reached {
+    /// The speeds of the most threads that were measured: they are the workers.
+    pub fn workers(&self) -> ReachedSpeeds {
         self.measured[self.measured.len() - 1]
     }
 
@@ -155,7 +155,7 @@ impl Description {
 }
 
 /// The CPU features; at least those that every target needs.
-fn features(all: &Fields<'_>) -> Result<Features> {
+fn features(all: &DescriptionFields<'_>) -> Result<Features> {
     let mut features = Features::NONE;
     for (at, name) in all.list("features", Features::NAMED.len() as u64 * 4)?.iter().enumerate() {
         let known = name.as_str().and_then(Features::from_name);
@@ -176,7 +176,7 @@ fn features(all: &Fields<'_>) -> Result<Features> {
 }
 
 /// Shares of tiles, which a machine without tiles does not have.
-fn tile_shares(amx: &Fields<'_>) -> Result<Option<[f64; 2]>> {
+fn tile_shares(amx: &DescriptionFields<'_>) -> Result<Option<[f64; 2]>> {
     if matches!(amx.value.get("tile_shares"), None | Some(Value::Null)) {
         return Ok(None);
     }
@@ -184,20 +184,20 @@ fn tile_shares(amx: &Fields<'_>) -> Result<Option<[f64; 2]>> {
     Ok(Some([shares.number("bf16", SHARE)?, shares.number("int8", SHARE)?]))
 }
 
-fn measured(all: &Fields<'_>) -> Result<Vec<Reached>> {
+fn measured(all: &DescriptionFields<'_>) -> Result<Vec<ReachedSpeeds>> {
     if all.value.get("measured").is_none() {
         return bad("`measured` is missing: write the description with --measure".to_owned());
     }
-    let mut reached: Vec<Reached> = Vec::new();
+    let mut reached: Vec<ReachedSpeeds> = Vec::new();
     for (at, value) in all.list("measured", *THREADS.end())?.iter().enumerate() {
-        let one = Fields { value, place: format!("measured[{at}].") };
+        let one = DescriptionFields { value, place: format!("measured[{at}].") };
         let threads = one.integer("threads", THREADS)? as usize;
         let least = reached.last().map_or(1, |last| last.threads + 1);
         if threads < least || at == 0 && threads != 1 {
             let expected = if at == 0 { "1".to_owned() } else { format!("at least {least}") };
             return bad(format!("`measured[{at}].threads` is {threads}, expected {expected}"));
         }
-        reached.push(Reached {
+        reached.push(ReachedSpeeds {
             threads,
             gb_per_s: one.number("gb_per_s", GB_PER_S)?,
             tops_per_s: one.number("tops_per_s", TOPS_PER_S)?,
@@ -216,14 +216,14 @@ fn bad<T>(what: String) -> Result<T> {
 }
 
 /// Fields of an object in a description.
-struct Fields<'a> {
+struct DescriptionFields<'a> {
     value: &'a Value,
-    /// What their names have before them in messages.
+    /// The prefix of their names in messages.
     place: String,
 }
 
-impl<'a> Fields<'a> {
-    /// What a field must be was not found there.
+impl<'a> DescriptionFields<'a> {
+    /// The error for a field that is not what it must be.
     fn wrong<T>(&self, name: &str, expected: &str) -> Result<T> {
         let place = &self.place;
         match self.value.get(name) {
@@ -249,9 +249,9 @@ impl<'a> Fields<'a> {
         found.map_or_else(|| self.wrong(name, "true or false"), Ok)
     }
 
-    fn object(&self, name: &str) -> Result<Fields<'a>> {
+    fn object(&self, name: &str) -> Result<DescriptionFields<'a>> {
         match self.value.get(name).filter(|value| value.is_object()) {
-            Some(value) => Ok(Fields { value, place: format!("{}{name}.", self.place) }),
+            Some(value) => Ok(DescriptionFields { value, place: format!("{}{name}.", self.place) }),
             None => self.wrong(name, "an object"),
         }
     }
@@ -327,7 +327,7 @@ mod tests {
         value["amx"]["permitted"] = json!(true);
         assert_eq!(level(&value, Preset::Bf16), Level::Amx);
         assert_eq!(level(&value, Preset::Faithful), Level::V4Vnni);
-        // What was measured tells whether prompts in vectors have to give way.
+        // The measured speeds decide whether prompts in vectors have to give way.
         for (bf16, int8, best) in [(0.5, 0.7, Level::Amx), (1.2, 0.5, Level::Amx), (0.6, 0.7, Level::V4Vnni)]
         {
             value["amx"]["tile_shares"] = json!({ "bf16": bf16, "int8": int8 });

@@ -10,7 +10,7 @@ use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, Quantisation};
 use crate::schedule::{Kernels, Schedule, check_sizes};
-use crate::select::cost::{MACHINE, Machine, Model};
+use crate::select::cost::{CostModel, MACHINE, Machine};
 use crate::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
 use kernmill_kernels_gen::generate::generate;
 use kernmill_kernels_gen::ukernel::MicroKernel;
@@ -20,9 +20,9 @@ use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use std::time::{Duration, Instant};
 
-/// What to compile for.
+/// The target and settings of a compilation.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CompilerOptions {
     /// Quantisation.
     pub preset: Preset,
     /// Which matrices have 4 bits; [`Preset::Fast`] needs them, the others do without.
@@ -41,7 +41,7 @@ pub struct Options {
     pub adapters: bool,
     /// Whether to fuse; off is for tests and for finding out what fusion brings.
     pub fuse: bool,
-    /// What is fused, if anything is.
+    /// The fused ops.
     pub fused: FusedSet,
     /// Keep the Cranelift IR for `--emit clif`.
     pub keep_clif: bool,
@@ -51,10 +51,10 @@ pub struct Options {
     pub ukernels: Pick,
 }
 
-impl Options {
+impl CompilerOptions {
     /// The defaults for a level: `faithful`, chunks of 512, the built-in fusions.
-    pub fn new(level: Level) -> Options {
-        Options {
+    pub fn new(level: Level) -> CompilerOptions {
+        CompilerOptions {
             preset: Preset::Faithful,
             choices: None,
             kv: None,
@@ -77,10 +77,10 @@ impl Options {
 pub struct Compiled {
     /// The quantised graph, grouped.
     pub fused: FusedGraph,
-    /// What fusion did not do, and why.
-    pub report: fuse::Report,
+    /// The fusions that were not done, and the reasons.
+    pub report: fuse::FusionReport,
     /// The cost model that picked kernels and micro-kernels.
-    pub model: Model,
+    pub model: CostModel,
     /// Where the weights go.
     pub layout: WeightLayout,
     /// Kernels by token class.
@@ -118,7 +118,7 @@ pub enum CompileError {
     #[error(transparent)]
     Memory(#[from] memory::MemoryError),
     #[error("the memory plan is of other buffers: {0} (please report this)")]
-    MemoryCheck(#[from] memory::check::CheckError),
+    MemoryCheck(#[from] memory::check::MemoryCheckError),
     #[error(transparent)]
     Generate(#[from] kernmill_kernels_gen::generate::GenerateError),
     #[error("the program is not sound: {0} (please report this)")]
@@ -129,7 +129,7 @@ pub enum CompileError {
 ///
 /// # Errors
 /// Unsupported shapes and presets; anything else is a defect and says so.
-pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileError> {
+pub fn compile(graph: &Graph, options: &CompilerOptions) -> Result<Compiled, CompileError> {
     let _env = FloatEnv::standard();
     let mut passes = Passes::default();
     let preset = options.preset;
@@ -146,7 +146,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let (fused, report) = passes.time("fuse", || fuse::fuse(&quantised, rules, options.level));
     passes.run("verify fused", || fused.verify())?;
     let layout = passes.run("place weights", || plan_weights(&quantised, &gate_up_pairs(&quantised)))?;
-    let model = Model::on(options.level, options.tuning, options.machine);
+    let model = CostModel::on(options.level, options.tuning, options.machine);
     let selections =
         passes.run("select", || select_classes(&fused, &layout, options.chunk, &model, options.kernels))?;
     let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));

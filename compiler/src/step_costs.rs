@@ -1,4 +1,4 @@
-//! What each step reads and multiplies, for reports.
+//! Reads and multiply-adds of each step, for reports.
 
 use crate::graph::{Graph, OperandRef, Role};
 use crate::pack::WeightLayout;

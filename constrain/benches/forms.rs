@@ -43,7 +43,7 @@ fn processor() -> f64 {
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0
 }
 
-/// What one form cost.
+/// The cost of one form.
 struct Cost {
     seed: u64,
     made: f64,

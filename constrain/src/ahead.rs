@@ -1,4 +1,4 @@
-//! What must come next in a text.
+//! Tokens that must come next in a text.
 //!
 //! The parser's own way there walks to the end of what is forced, however far that is. Here a walk ends after
 //! [`FORCED_BYTES`], and its work counts as that of a mask does.
@@ -10,9 +10,9 @@ use llguidance::earley::{BiasComputer, ParserRecognizer};
 use llguidance::toktrie::{Recognizer, SimpleVob, TokEnv, TokTrie, TokenId};
 use std::sync::Mutex;
 
-/// What must come next.
+/// The text that must come next.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct ForcedTokens {
     /// Tokens that must come.
     pub ids: Vec<TokenId>,
     /// Whether a special token must follow them.
@@ -28,10 +28,10 @@ struct Walked {
     is_before_special: bool,
 }
 
-/// What must come next in a text that ends with the token `last`.
-pub(crate) fn forced(parser: &mut TokenParser, last: Option<TokenId>) -> Ahead {
+/// The text that must come next behind the token `last`.
+pub(crate) fn forced(parser: &mut TokenParser, last: Option<TokenId>) -> ForcedTokens {
     if parser.is_accepting() {
-        return Ahead::default();
+        return ForcedTokens::default();
     }
     let mut walked = within_limits(parser, walk);
     if let Some(end) = walked.ends.iter().copied().find(|end| ends(parser, &walked.bytes[..*end])) {
@@ -40,11 +40,11 @@ pub(crate) fn forced(parser: &mut TokenParser, last: Option<TokenId>) -> Ahead {
     }
     let Walked { bytes, is_before_special, .. } = walked;
     if bytes.is_empty() {
-        return Ahead { ids: Vec::new(), is_before_special };
+        return ForcedTokens { ids: Vec::new(), is_before_special };
     }
     let env = parser.token_env.clone();
     let (mut ids, fixed) = spelled(&env, &bytes, last);
-    // What follows may be spelled together with the last tokens: the model chooses.
+    // Later text may be spelled together with the last tokens: the model chooses.
     let open = within_limits(parser, |text| {
         let is_there = bytes.iter().all(|byte| text.try_push_byte(*byte));
         let mut above = Above { text, bytes: 0 };
@@ -52,7 +52,7 @@ pub(crate) fn forced(parser: &mut TokenParser, last: Option<TokenId>) -> Ahead {
     });
     let open = open.unwrap_or(ids.len());
     ids.truncate(ids.len().saturating_sub(open));
-    Ahead { ids, is_before_special: is_before_special && open == 0 }
+    ForcedTokens { ids, is_before_special: is_before_special && open == 0 }
 }
 
 /// Walks along the bytes that must come next.
@@ -135,20 +135,20 @@ fn within_limits<T: Default + Send>(
     parser: &mut TokenParser,
     work: impl Fn(&mut ParserRecognizer) -> T + Send + Sync,
 ) -> T {
-    let task = Task { env: parser.token_env.clone(), work, result: Mutex::new(T::default()) };
+    let task = MaskTask { env: parser.token_env.clone(), work, result: Mutex::new(T::default()) };
     // With bytes before them, masks are not kept: what this one allows means nothing.
     parser.parser.compute_bias(&task, &[TokTrie::SPECIAL_TOKEN_MARKER]);
     task.result.into_inner().unwrap_or_default()
 }
 
 /// Work that poses as the making of a mask.
-struct Task<T, F> {
+struct MaskTask<T, F> {
     env: TokEnv,
     work: F,
     result: Mutex<T>,
 }
 
-impl<T: Send, F: Fn(&mut ParserRecognizer) -> T + Send + Sync> BiasComputer for Task<T, F> {
+impl<T: Send, F: Fn(&mut ParserRecognizer) -> T + Send + Sync> BiasComputer for MaskTask<T, F> {
     fn compute_bias(&self, text: &mut ParserRecognizer<'_>, _start: &[u8]) -> SimpleVob {
         text.trie_started("ahead");
         let result = (self.work)(text);

@@ -3,15 +3,15 @@
 use crate::error::Error;
 use crate::lexicon::Lexicon;
 use crate::mask::Mask;
-use crate::parser::Parser;
+use crate::parser::TokenMatcher;
 use crate::rule::Rule;
 use std::fmt;
 use std::sync::Arc;
 
-/// What may come next in one text.
+/// The tokens that may come next in one text.
 #[derive(Clone)]
 pub struct Constraint {
-    parser: Parser,
+    parser: TokenMatcher,
     mask: Mask,
     /// Whether `mask` is that of the text so far.
     is_fresh: bool,
@@ -40,7 +40,7 @@ impl Constraint {
     /// When the rule has a mistake, asks for what is not supported, or is too large.
     pub fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Constraint, Error> {
         let mut constraint = Constraint {
-            parser: Parser::new(lexicon, rule)?,
+            parser: TokenMatcher::new(lexicon, rule)?,
             mask: Mask::new(lexicon.width),
             is_fresh: false,
             is_done: false,
@@ -49,7 +49,7 @@ impl Constraint {
             is_exact: lexicon.is_exact,
             forced: None,
         };
-        // What can never be begun is found here.
+        // A constraint that can never be begun is found here.
         match constraint.mask() {
             Err(Error::Stuck(reason)) => {
                 Err(Error::Rule { what: format!("{} cannot be followed", rule.name()), reason })

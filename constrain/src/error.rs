@@ -6,19 +6,19 @@ pub enum Error {
     /// A rule has a mistake, or asks for what is not supported.
     #[error("{what}: {reason}")]
     Rule {
-        /// What is wrong.
+        /// The problem.
         what: String,
-        /// What is wrong with it.
+        /// The reason why it is wrong.
         reason: String,
     },
     /// A rule is too large.
     #[error("{what} has {found} {unit}, expected at most {limit}")]
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: String,
         /// Size of it.
         found: usize,
-        /// What is counted.
+        /// The unit of the count.
         unit: &'static str,
         /// The largest that is allowed.
         limit: usize,

@@ -49,7 +49,7 @@ pub(crate) fn check_schema(what: &str, schema: &Value, depth: usize) -> Result<(
             ways.len()
         ))
     };
-    let checked = Reader::new(schema, depth).read(&mut check);
+    let checked = ExpressionJoiner::new(schema, depth).read(&mut check);
     checked.map_err(|reason| Error::Rule { what: what.to_owned(), reason })
 }
 
@@ -109,13 +109,13 @@ fn ways_of(expressions: &ExprSet, root: ExprRef, left: &mut usize) -> Ways {
 
 /// A part of a value: a member by its name, or any.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part<'a> {
+enum ValueMember<'a> {
     Any,
     Named(&'a str),
 }
 
 /// Finds the expressions that hold for the same text.
-struct Reader<'a> {
+struct ExpressionJoiner<'a> {
     root: &'a Value,
     /// Number of expressions in each schema, by its address.
     counts: HashMap<*const Value, usize>,
@@ -125,9 +125,9 @@ struct Reader<'a> {
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn new(root: &'a Value, depth: usize) -> Reader<'a> {
-        let mut reader = Reader { root, counts: HashMap::new(), left: SCHEMAS, depth };
+impl<'a> ExpressionJoiner<'a> {
+    fn new(root: &'a Value, depth: usize) -> ExpressionJoiner<'a> {
+        let mut reader = ExpressionJoiner { root, counts: HashMap::new(), left: SCHEMAS, depth };
         reader.count(root);
         reader
     }
@@ -169,13 +169,13 @@ impl<'a> Reader<'a> {
             // Each alternative is looked at by itself, too.
             todo.extend(schemas.iter().flat_map(|schema| alternatives(schema)).map(|schema| vec![schema]));
             let any: Vec<&Value> =
-                parts.iter().filter(|part| part.0 == Part::Any).map(|part| part.1).collect();
+                parts.iter().filter(|part| part.0 == ValueMember::Any).map(|part| part.1).collect();
             let mut groups = BTreeMap::new();
             for (part, schema) in parts {
                 groups.entry(part).or_insert_with(Vec::new).push(schema);
             }
             todo.extend(groups.into_iter().map(|(part, mut schemas)| {
-                if part != Part::Any {
+                if part != ValueMember::Any {
                     schemas.extend(&any);
                 }
                 schemas
@@ -205,24 +205,28 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds the schemas of the parts of a value that a schema describes.
-    fn parts(&mut self, schema: &'a Value, depth: usize, found: &mut Vec<(Part<'a>, &'a Value)>) {
+    fn parts(&mut self, schema: &'a Value, depth: usize, found: &mut Vec<(ValueMember<'a>, &'a Value)>) {
         if !self.goes_on(depth) {
             return;
         }
         let named = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        found.extend(named.map(|(name, schema)| (Part::Named(name), schema)));
+        found.extend(named.map(|(name, schema)| (ValueMember::Named(name), schema)));
         let patterned = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
         let listed = schema.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
         let rest = ["additionalProperties", "items"].into_iter().filter_map(|name| schema.get(name));
         found.extend(
-            patterned.map(|(_, schema)| schema).chain(listed).chain(rest).map(|schema| (Part::Any, schema)),
+            patterned
+                .map(|(_, schema)| schema)
+                .chain(listed)
+                .chain(rest)
+                .map(|schema| (ValueMember::Any, schema)),
         );
         for schema in all_of(schema).chain(self.referred(schema)) {
             self.parts(schema, depth + 1, found);
         }
         for alternatives in choices(schema) {
             // The one with the most expressions stands for all.
-            let mut most: BTreeMap<Part, &Value> = BTreeMap::new();
+            let mut most: BTreeMap<ValueMember, &Value> = BTreeMap::new();
             for schema in alternatives {
                 let mut found = Vec::new();
                 self.parts(schema, depth + 1, &mut found);

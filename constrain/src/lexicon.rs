@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A vocabulary that threads share.
-pub(crate) type Shared = Arc<dyn Vocabulary + Send + Sync>;
+pub(crate) type SharedVocabulary = Arc<dyn Vocabulary + Send + Sync>;
 
 /// Bytes of the longest token that is used. Longer ones are never allowed.
 const TOKEN_BYTES: usize = 1000;
@@ -50,7 +50,7 @@ impl Lexicon {
     ///
     /// # Errors
     /// When there are too many tokens.
-    pub fn new(vocabulary: Shared, width: usize, ends: &[u32]) -> Result<Lexicon, Error> {
+    pub fn new(vocabulary: SharedVocabulary, width: usize, ends: &[u32]) -> Result<Lexicon, Error> {
         if width == 0 || width >= IDS {
             return Err(Error::Vocabulary(format!(
                 "the model has {width} logits, expected 1 to {}",
@@ -131,7 +131,7 @@ fn exact_ids(vocabulary: &dyn Vocabulary, trie: &TokTrie, text: &str) -> Option<
 /// The vocabulary as the parser asks for it.
 struct Env {
     trie: TokTrie,
-    vocabulary: Shared,
+    vocabulary: SharedVocabulary,
 }
 
 impl TokenizerEnv for Env {

@@ -1,4 +1,4 @@
-//! What a model may generate, as masks over token ids.
+//! Constraints on what a model may generate, as masks over token ids.
 //!
 //! A [`Rule`] says what a text must be: JSON of a schema, any JSON object, a regular expression, a grammar,
 //! or a whole that is put together of these. A [`Constraint`] follows one text, and says which tokens may

@@ -17,19 +17,19 @@ use std::panic::AssertUnwindSafe;
 
 /// Follows the tokens of a text. After a failure it fails for ever.
 #[derive(Clone)]
-pub(crate) struct Parser {
+pub(crate) struct TokenMatcher {
     inner: TokenParser,
     /// Why it has failed, if it has.
     failed: Option<String>,
 }
 
-impl Parser {
+impl TokenMatcher {
     /// The parser of a rule, at the beginning of a text. It is made on a thread of its own, whose stack holds
     /// rules that lead to other rules a few thousand times.
     ///
     /// # Errors
     /// When the rule has a mistake or is too much work, or nobody waits any more.
-    pub(crate) fn new(lexicon: &Lexicon, rule: &Rule) -> Result<Parser, Error> {
+    pub(crate) fn new(lexicon: &Lexicon, rule: &Rule) -> Result<TokenMatcher, Error> {
         let grammar = rule.grammar()?;
         let factory = lexicon.factory.clone();
         let made = foreign::run("constraint", MAKING_TIME, &Cancel::default(), move |watch| {
@@ -41,7 +41,7 @@ impl Parser {
             let what = format!("{} cannot be followed", rule.name());
             Error::Rule { what, reason: one_line(&reason) }
         })?;
-        Ok(Parser { inner, failed: None })
+        Ok(TokenMatcher { inner, failed: None })
     }
 
     /// Asks the parser. What it panics at is an error.
@@ -152,7 +152,7 @@ fn try_first_bytes(factory: &ParserFactory, mut lexemes: LexerSpec, watch: &Watc
     lexemes.add_extra_lexemes(&factory.extra_lexemes());
     let mut limits = factory.limits().clone();
     let mut lexer = lexemes.to_regex_vec(&mut limits).map_err(reason)?;
-    // What is left.
+    // The rest of the fuel.
     lexer.set_fuel(limits.initial_lexer_fuel);
     lexer.set_max_states(limits.max_lexer_states);
     let first = lexer.initial_state(&lexemes.all_lexemes());

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::limits::{GRAMMAR_BYTES, check_text};
-use crate::words::{Token, shown, tokens};
+use crate::words::{GrammarWord, shown, tokens};
 use std::collections::{HashMap, HashSet};
 
 /// Characters that mean something in an expression.
@@ -49,10 +49,15 @@ const COMMON: [(&str, &str); 20] = [
 /// the expression would be too long.
 pub fn regular(grammar: &str) -> Result<String, Error> {
     check_text("the grammar", grammar)?;
-    let read = tokens(grammar).and_then(|tokens| Reading { tokens, at: 0 }.grammar());
+    let read = tokens(grammar).and_then(|tokens| GrammarReader { tokens, at: 0 }.grammar());
     let expression = read.and_then(|grammar| {
-        let mut writing =
-            Writing { grammar: &grammar, known: HashMap::new(), open: HashSet::new(), level: 0, bytes: 0 };
+        let mut writing = ExpressionWriter {
+            grammar: &grammar,
+            known: HashMap::new(),
+            open: HashSet::new(),
+            level: 0,
+            bytes: 0,
+        };
         let ignored: Result<Vec<String>, String> =
             grammar.ignored.iter().map(|body| writing.choice(body, "")).collect();
         let ignored = ignored?;
@@ -62,11 +67,11 @@ pub fn regular(grammar: &str) -> Result<String, Error> {
     expression.map_err(|reason| Error::Rule { what: "the grammar".to_owned(), reason })
 }
 
-/// What a rule says, in alternatives of sequences.
-type Choice = Vec<Vec<Part>>;
+/// A rule's contents, in alternatives of sequences.
+type Alternatives = Vec<Vec<RepeatedTerm>>;
 
 #[derive(Debug)]
-struct Part {
+struct RepeatedTerm {
     what: What,
     /// How often it comes, as an expression has it; empty for once.
     times: String,
@@ -77,40 +82,40 @@ enum What {
     /// An expression of characters.
     Characters(String),
     Named(String),
-    Group(Choice),
+    Group(Alternatives),
 }
 
 #[derive(Debug, Default)]
 struct Grammar {
-    rules: HashMap<String, Choice>,
-    /// What may stand between the terminals of rules.
-    ignored: Vec<Choice>,
+    rules: HashMap<String, Alternatives>,
+    /// The rules that may stand between the terminals of others.
+    ignored: Vec<Alternatives>,
 }
 
-struct Reading {
-    tokens: Vec<Token>,
+struct GrammarReader {
+    tokens: Vec<GrammarWord>,
     at: usize,
 }
 
-impl Reading {
-    fn peek(&self) -> Option<&Token> {
+impl GrammarReader {
+    fn peek(&self) -> Option<&GrammarWord> {
         self.tokens.get(self.at)
     }
 
-    fn next(&mut self) -> Option<Token> {
+    fn next(&mut self) -> Option<GrammarWord> {
         self.at += 1;
         self.tokens.get(self.at - 1).cloned()
     }
 
     fn takes(&mut self, mark: char) -> bool {
-        let is_next = self.peek() == Some(&Token::Mark(mark));
+        let is_next = self.peek() == Some(&GrammarWord::Mark(mark));
         self.at += usize::from(is_next);
         is_next
     }
 
     fn name(&mut self) -> Result<String, String> {
         match self.next() {
-            Some(Token::Name(name)) => Ok(name),
+            Some(GrammarWord::Name(name)) => Ok(name),
             other => Err(format!("{} stands where a name is expected", shown(other.as_ref()))),
         }
     }
@@ -120,8 +125,8 @@ impl Reading {
         loop {
             match self.peek() {
                 None => return Ok(grammar),
-                Some(Token::Line) => self.at += 1,
-                Some(Token::Mark('%')) => self.directive(&mut grammar)?,
+                Some(GrammarWord::Line) => self.at += 1,
+                Some(GrammarWord::Mark('%')) => self.directive(&mut grammar)?,
                 Some(_) => self.rule(&mut grammar)?,
             }
         }
@@ -153,7 +158,7 @@ impl Reading {
         } else {
             self.takes('.');
             let name = self.name()?;
-            let is_renamed = self.peek() == Some(&Token::Arrow);
+            let is_renamed = self.peek() == Some(&GrammarWord::Arrow);
             self.at += usize::from(is_renamed);
             let own = if is_renamed { self.name()? } else { name.clone() };
             names.push((name, own));
@@ -162,7 +167,7 @@ impl Reading {
             let found = COMMON.iter().find(|(common, _)| *common == name);
             let (_, expression) = found.ok_or_else(|| format!("common.{name} is not known"))?;
             let what = What::Characters(format!("(?:{expression})"));
-            grammar.rules.insert(own, vec![vec![Part { what, times: String::new() }]]);
+            grammar.rules.insert(own, vec![vec![RepeatedTerm { what, times: String::new() }]]);
         }
         Ok(())
     }
@@ -187,32 +192,32 @@ impl Reading {
     }
 
     /// Alternatives up to the end of a rule, or to the bracket that ends them.
-    fn choice(&mut self, depth: usize) -> Result<Choice, String> {
+    fn choice(&mut self, depth: usize) -> Result<Alternatives, String> {
         if depth > DEPTH {
             return Err(format!("there are more than {DEPTH} levels of brackets"));
         }
         let mut choice = vec![Vec::new()];
         loop {
             match self.peek() {
-                Some(Token::Line) => {
+                Some(GrammarWord::Line) => {
                     let begun = self.at;
-                    while self.peek() == Some(&Token::Line) {
+                    while self.peek() == Some(&GrammarWord::Line) {
                         self.at += 1;
                     }
-                    if depth == 0 && self.peek() != Some(&Token::Mark('|')) {
+                    if depth == 0 && self.peek() != Some(&GrammarWord::Mark('|')) {
                         self.at = begun;
                         return Ok(choice);
                     }
                 }
-                Some(Token::Mark('|')) => {
+                Some(GrammarWord::Mark('|')) => {
                     self.at += 1;
                     choice.push(Vec::new());
                 }
-                Some(Token::Arrow) => {
+                Some(GrammarWord::Arrow) => {
                     self.at += 1;
                     self.name()?;
                 }
-                Some(Token::Mark(')' | ']')) if depth > 0 => return Ok(choice),
+                Some(GrammarWord::Mark(')' | ']')) if depth > 0 => return Ok(choice),
                 None if depth == 0 => return Ok(choice),
                 None => return Err("a bracket has no end".to_owned()),
                 Some(_) => {
@@ -225,28 +230,28 @@ impl Reading {
         }
     }
 
-    fn part(&mut self, depth: usize) -> Result<Part, String> {
+    fn part(&mut self, depth: usize) -> Result<RepeatedTerm, String> {
         let what = match self.next() {
-            Some(Token::Name(name)) => What::Named(name),
-            Some(Token::Expression(text)) => What::Characters(text),
-            Some(Token::Text(from, _)) if self.peek() == Some(&Token::Range) => {
+            Some(GrammarWord::Name(name)) => What::Named(name),
+            Some(GrammarWord::Expression(text)) => What::Characters(text),
+            Some(GrammarWord::Text(from, _)) if self.peek() == Some(&GrammarWord::Range) => {
                 self.at += 1;
-                let (Some(Token::Text(to, _)), 1) = (self.next(), from.chars().count()) else {
+                let (Some(GrammarWord::Text(to, _)), 1) = (self.next(), from.chars().count()) else {
                     return Err("a range has one character on each side".to_owned());
                 };
                 What::Characters(format!("[{}-{}]", escaped(&from), escaped(&to)))
             }
-            Some(Token::Text(text, is_any_case)) => {
+            Some(GrammarWord::Text(text, is_any_case)) => {
                 let flags = if is_any_case { "i" } else { "" };
                 What::Characters(format!("(?{flags}:{})", escaped(&text)))
             }
-            Some(Token::Mark(open @ ('(' | '['))) => {
+            Some(GrammarWord::Mark(open @ ('(' | '['))) => {
                 let choice = self.choice(depth + 1)?;
                 if !self.takes(if open == '(' { ')' } else { ']' }) {
                     return Err(format!("`{open}` is ended by {}", shown(self.peek())));
                 }
                 if open == '[' {
-                    return Ok(Part { what: What::Group(choice), times: "?".to_owned() });
+                    return Ok(RepeatedTerm { what: What::Group(choice), times: "?".to_owned() });
                 }
                 What::Group(choice)
             }
@@ -254,7 +259,7 @@ impl Reading {
                 return Err(format!("{} stands where a part of a rule is expected", shown(other.as_ref())));
             }
         };
-        Ok(Part { what, times: self.times()? })
+        Ok(RepeatedTerm { what, times: self.times()? })
     }
 
     fn times(&mut self) -> Result<String, String> {
@@ -265,16 +270,16 @@ impl Reading {
             return Ok(String::new());
         }
         let mut number = || match self.next() {
-            Some(Token::Number(number)) => Ok(number),
+            Some(GrammarWord::Number(number)) => Ok(number),
             other => Err(format!("{} stands behind `~`, expected a number", shown(other.as_ref()))),
         };
         let least = number()?;
-        if self.peek() != Some(&Token::Range) {
+        if self.peek() != Some(&GrammarWord::Range) {
             return Ok(format!("{{{least}}}"));
         }
         self.at += 1;
         match self.next() {
-            Some(Token::Number(most)) if most >= least => Ok(format!("{{{least},{most}}}")),
+            Some(GrammarWord::Number(most)) if most >= least => Ok(format!("{{{least},{most}}}")),
             other => Err(format!("{} ends a range of numbers from {least}", shown(other.as_ref()))),
         }
     }
@@ -294,7 +299,7 @@ fn escaped(text: &str) -> String {
     written
 }
 
-struct Writing<'a> {
+struct ExpressionWriter<'a> {
     grammar: &'a Grammar,
     /// Expressions of rules, without what may be ignored inside of terminals.
     known: HashMap<String, String>,
@@ -306,7 +311,7 @@ struct Writing<'a> {
     bytes: usize,
 }
 
-impl Writing<'_> {
+impl ExpressionWriter<'_> {
     /// The expression of a rule or terminal. `skip` is what may stand behind each terminal of a rule.
     fn named(&mut self, name: &str, skip: &str) -> Result<String, String> {
         let is_terminal = name.chars().all(|c| !c.is_ascii_lowercase());
@@ -329,7 +334,7 @@ impl Writing<'_> {
         Ok(written + if is_terminal { skip } else { "" })
     }
 
-    fn choice(&mut self, choice: &Choice, skip: &str) -> Result<String, String> {
+    fn choice(&mut self, choice: &Alternatives, skip: &str) -> Result<String, String> {
         self.level += 1;
         if self.level > LEVELS {
             return Err(format!("its rules have more than {LEVELS} levels of others inside"));

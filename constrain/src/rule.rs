@@ -1,4 +1,4 @@
-//! What a text must be.
+//! Rules that a text must follow.
 
 use crate::error::Error;
 use crate::json::{any_object, with_lenient_options, with_options};
@@ -7,7 +7,7 @@ use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// What a text must be.
+/// The rule that a text must follow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// JSON that a schema describes. Members come in the schema's order.
@@ -47,7 +47,7 @@ pub struct Composed {
 }
 
 impl Rule {
-    /// What the rule is called in messages.
+    /// The rule's name in messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Rule::JsonSchema(_) => "the JSON schema",

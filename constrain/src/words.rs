@@ -5,7 +5,7 @@ use std::str::Chars;
 
 /// A word of a grammar.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Token {
+pub(crate) enum GrammarWord {
     /// A name of a rule or terminal.
     Name(String),
     /// Characters of a string, and whether their case is of no matter.
@@ -27,14 +27,14 @@ pub(crate) enum Token {
 /// The words of a grammar, without comments.
 ///
 /// # Errors
-/// When a string or an expression has no end, or a character is none of the syntax.
-pub(crate) fn tokens(grammar: &str) -> Result<Vec<Token>, String> {
+/// When a string or an expression has no end, or a character is not of the syntax.
+pub(crate) fn tokens(grammar: &str) -> Result<Vec<GrammarWord>, String> {
     let mut chars = grammar.chars().peekable();
     let mut tokens = Vec::new();
     while let Some(c) = chars.next() {
         tokens.push(match c {
             ' ' | '\t' | '\r' => continue,
-            '\n' => Token::Line,
+            '\n' => GrammarWord::Line,
             '#' => {
                 comment(&mut chars);
                 continue;
@@ -46,26 +46,26 @@ pub(crate) fn tokens(grammar: &str) -> Result<Vec<Token>, String> {
             '/' => expression(&mut chars)?,
             '"' => {
                 let text = string(&mut chars)?;
-                Token::Text(text, chars.next_if_eq(&'i').is_some())
+                GrammarWord::Text(text, chars.next_if_eq(&'i').is_some())
             }
-            '-' if chars.next_if_eq(&'>').is_some() => Token::Arrow,
-            '.' if chars.next_if_eq(&'.').is_some() => Token::Range,
+            '-' if chars.next_if_eq(&'>').is_some() => GrammarWord::Arrow,
+            '.' if chars.next_if_eq(&'.').is_some() => GrammarWord::Range,
             c if c.is_ascii_digit() => {
                 let mut digits = c.to_string();
                 while let Some(digit) = chars.next_if(char::is_ascii_digit) {
                     digits.push(digit);
                 }
-                Token::Number(digits.parse().map_err(|_| format!("{digits} is too large a number"))?)
+                GrammarWord::Number(digits.parse().map_err(|_| format!("{digits} is too large a number"))?)
             }
             c if c.is_ascii_alphabetic() || c == '_' => {
                 let mut name = c.to_string();
                 while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
                     name.push(c);
                 }
-                Token::Name(name)
+                GrammarWord::Name(name)
             }
             '-' | '.' | '|' | '(' | ')' | '[' | ']' | '?' | '*' | '+' | '~' | ':' | '%' | '!' | ',' => {
-                Token::Mark(c)
+                GrammarWord::Mark(c)
             }
             other => return Err(format!("`{other}` is not read here")),
         });
@@ -78,7 +78,7 @@ fn comment(chars: &mut Peekable<Chars<'_>>) {
 }
 
 /// An expression behind its first slash, with its flags.
-fn expression(chars: &mut Peekable<Chars<'_>>) -> Result<Token, String> {
+fn expression(chars: &mut Peekable<Chars<'_>>) -> Result<GrammarWord, String> {
     let (mut text, mut is_in_class) = (String::new(), false);
     loop {
         match chars.next() {
@@ -104,7 +104,7 @@ fn expression(chars: &mut Peekable<Chars<'_>>) -> Result<Token, String> {
             flags.push(flag);
         }
     }
-    Ok(Token::Expression(format!("(?{flags}:{text})")))
+    Ok(GrammarWord::Expression(format!("(?{flags}:{text})")))
 }
 
 /// The characters of a string behind its first quote.
@@ -144,15 +144,15 @@ fn string(chars: &mut Peekable<Chars<'_>>) -> Result<String, String> {
 }
 
 /// A word as messages show it.
-pub(crate) fn shown(token: Option<&Token>) -> String {
+pub(crate) fn shown(token: Option<&GrammarWord>) -> String {
     match token {
-        None | Some(Token::Line) => "the end of a line".to_owned(),
-        Some(Token::Name(text)) => format!("`{text}`"),
-        Some(Token::Text(text, _)) => format!("the string {text:?}"),
-        Some(Token::Expression(_)) => "an expression".to_owned(),
-        Some(Token::Number(number)) => number.to_string(),
-        Some(Token::Mark(mark)) => format!("`{mark}`"),
-        Some(Token::Range) => "`..`".to_owned(),
-        Some(Token::Arrow) => "`->`".to_owned(),
+        None | Some(GrammarWord::Line) => "the end of a line".to_owned(),
+        Some(GrammarWord::Name(text)) => format!("`{text}`"),
+        Some(GrammarWord::Text(text, _)) => format!("the string {text:?}"),
+        Some(GrammarWord::Expression(_)) => "an expression".to_owned(),
+        Some(GrammarWord::Number(number)) => number.to_string(),
+        Some(GrammarWord::Mark(mark)) => format!("`{mark}`"),
+        Some(GrammarWord::Range) => "`..`".to_owned(),
+        Some(GrammarWord::Arrow) => "`->`".to_owned(),
     }
 }

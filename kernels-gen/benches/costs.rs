@@ -1,4 +1,4 @@
-//! What a block costs in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of
+//! Costs of a block in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of
 //! `compiler/src/select/`.
 //!
 //! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and
@@ -81,7 +81,7 @@ fn main() {
             for version in versions {
                 let name = version.map_or("cranelift_128", |wide| wide.name);
                 let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name);
-                // What needs no tiles is the level's below.
+                // A micro-kernel without tiles belongs to the level below.
                 let is_new = !level.has_tiles() || name.ends_with("_amx");
                 if !is_wanted || !is_new {
                     continue;
@@ -97,7 +97,7 @@ fn main() {
     }
 }
 
-/// What `run` gives while tiles are configured for a micro-kernel.
+/// The result of `run` while tiles are configured for a micro-kernel.
 fn with_tiles(ukernel: &MicroKernel, run: impl FnOnce() -> f64) -> f64 {
     let element = match ukernel {
         MicroKernel::GemmTiles { element, .. } => *element,
@@ -125,7 +125,7 @@ impl Bench {
     }
 
     fn ns_per_block(&mut self, ukernel: &MicroKernel, code: &Mmap) -> f64 {
-        // What other micro-kernels have left there may be denormals.
+        // Numbers that other micro-kernels have left there may be denormals.
         self.region.as_mut_slice().fill(FILL);
         let base = self.region.as_mut_slice().as_mut_ptr();
         // Packed weights, decoded tiles, activations, results: each has more room than a micro-kernel here

@@ -1,4 +1,4 @@
-//! What bounds the product of experts' weights with panels, on a CPU with AVX-512 and VNNI.
+//! The bounds of the product of experts' weights with panels, on a CPU with AVX-512 and VNNI.
 //!
 //! `cargo bench -p kernmill-kernels --bench gemm` prints one JSON object per line:
 //!

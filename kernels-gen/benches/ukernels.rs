@@ -16,7 +16,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::peak::probe;
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::map::Map;
-use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, Order, SCORE_STRIDE, TILES_PER_CALL};
+use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL, TileOrder};
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -29,7 +29,7 @@ use std::time::Instant;
 
 const K: usize = 2880;
 const STREAM: usize = 1 << 30;
-/// What is read, or gone through by a micro-kernel, in one turn.
+/// Bytes that are read, or gone through by a micro-kernel, in one turn.
 const PIECE: usize = 128 << 20;
 const PIECES: usize = STREAM / PIECE;
 const TURNS: usize = 60;
@@ -174,7 +174,7 @@ fn dots_of(format: WeightFormat) -> Vec<(MicroKernel, usize, usize)> {
         .iter()
         .map(|t| (MicroKernel::DotQ8 { format, k: K, tokens: *t }, *t, 1));
     let several = [2, 1].map(|tokens| {
-        let order = if format == WeightFormat::Mxfp4 { Order::Pairs } else { Order::Straight };
+        let order = if format == WeightFormat::Mxfp4 { TileOrder::Pairs } else { TileOrder::Straight };
         (MicroKernel::DotQ8x4 { format, k: K, tokens, order }, tokens, TILES_PER_CALL)
     });
     single.chain(several).collect()
@@ -368,7 +368,7 @@ fn clamped_glu() -> Expr {
     binary(Binary::Mul, up, binary(Binary::Mul, gate, sigmoid))
 }
 
-/// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as
+/// The work on rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as
 /// many, and whole rows quantised and normed.
 fn row_wise(level: Level, wide: bool) {
     const UNIT: usize = 32;

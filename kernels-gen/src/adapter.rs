@@ -6,8 +6,8 @@
 
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
-use crate::kernel::{LoraInput, Mat, MatAdapter, OperandId, Part};
-use crate::run::{RowsOf, Run};
+use crate::kernel::{LoraInput, Mat, MatAdapter, MatrixPart, OperandId};
+use crate::run::{ItemRun, RowsOf};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::add_dot::{TOKENS, per_line};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -26,13 +26,13 @@ pub fn ukernels(format: WeightFormat) -> impl Iterator<Item = MicroKernel> {
     TOKENS.into_iter().map(move |tokens| MicroKernel::AddDot { format, tokens })
 }
 
-/// What a token's adapter has at a LoRA target; `ranks` is 0 when nothing.
-pub struct Entry {
+/// A token's adapter at a LoRA target; `ranks` is 0 without one.
+pub struct AdapterEntry {
     at: Value,
     pub ranks: Value,
 }
 
-impl Entry {
+impl AdapterEntry {
     fn field(&self, e: &mut Emit, offset: usize) -> Value {
         e.load(I64, self.at, offset)
     }
@@ -68,8 +68,8 @@ impl Cx<'_> {
         e.if_nonzero(table, then);
     }
 
-    /// What a token's adapter has at a LoRA target. Only when [`Cx::if_adapters`].
-    pub fn adapter(&self, e: &mut Emit, lora_target: OperandId, token: Value) -> Entry {
+    /// The adapter of a token at a LoRA target. Only when [`Cx::if_adapters`].
+    pub fn adapter(&self, e: &mut Emit, lora_target: OperandId, token: Value) -> AdapterEntry {
         let table = e.load(I64, self.args, offset_of!(Args, adapter_table));
         let stride = e.load(I64, self.args, offset_of!(Args, adapter_stride));
         let slot = self.adapter_slot(e, token);
@@ -78,7 +78,7 @@ impl Cx<'_> {
         let at = e.add(table, row);
         let at = e.add(at, lora_target);
         let ranks = e.load(I64, at, offset_of!(LoraTargetEntry, ranks));
-        Entry { at, ranks }
+        AdapterEntry { at, ranks }
     }
 
     /// Adapter slot of a batch row.
@@ -176,7 +176,7 @@ pub fn tile_bytes(e: &mut Emit, format: WeightFormat, k: Value) -> Value {
 }
 
 /// Rows of results that belong together.
-struct Target {
+struct ResultRows {
     /// Row of the shrunk values of the first.
     shrunk: Value,
     /// The first's results of the first tile.
@@ -190,7 +190,15 @@ struct Target {
 }
 
 /// Adds to rows of results; `first_tile` is that of the B.
-fn add(e: &mut Emit, cx: &Cx, branch: &MatAdapter, entry: &Entry, b: Value, first_tile: Value, to: &Target) {
+fn add(
+    e: &mut Emit,
+    cx: &Cx,
+    branch: &MatAdapter,
+    entry: &AdapterEntry,
+    b: Value,
+    first_tile: Value,
+    to: &ResultRows,
+) {
     let bytes = tile_bytes(e, branch.format, entry.ranks);
     let before = e.b.ins().imul(first_tile, bytes);
     let b = e.add(b, before);
@@ -239,8 +247,8 @@ fn add(e: &mut Emit, cx: &Cx, branch: &MatAdapter, entry: &Entry, b: Value, firs
 pub fn expand(
     e: &mut Emit,
     cx: &Cx,
-    part: &Part,
-    items: Run,
+    part: &MatrixPart,
+    items: ItemRun,
     expert: Option<Value>,
     results: Value,
     rows: Value,
@@ -273,7 +281,7 @@ pub fn expand(
                     let b = entry.b(e, expert);
                     let shrunk = cx.row(e, branch.shrunk, shrunk_row);
                     let y = e.at(results, row, stride);
-                    let to = Target { shrunk, y, stride, tiles, rows: run };
+                    let to = ResultRows { shrunk, y, stride, tiles, rows: run };
                     add(e, cx, branch, &entry, b, first_tile, &to);
                 });
                 match run {
@@ -294,7 +302,7 @@ pub fn expand_row(e: &mut Emit, cx: &Cx, mat: &Mat, token: Value, y: Value) {
             let b = entry.b(e, None);
             let shrunk = cx.row(e, branch.shrunk, token);
             let first_tile = e.i64(branch.first_tile as i64);
-            let to = Target { shrunk, y, stride: 0, tiles: mat.n.div_ceil(TILE_ROWS), rows: None };
+            let to = ResultRows { shrunk, y, stride: 0, tiles: mat.n.div_ceil(TILE_ROWS), rows: None };
             add(e, cx, branch, &entry, b, first_tile, &to);
         });
     });

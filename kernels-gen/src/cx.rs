@@ -1,5 +1,5 @@
-//! What the code of a kernel may refer to: its operands, the batch's arguments, its scratch, the
-//! micro-kernels that it calls.
+//! The context of a kernel's code: its operands, the batch's arguments, its scratch, the micro-kernels that
+//! it calls.
 
 use crate::emit::Emit;
 use crate::kernel::{Domain, Home, Kernel, OperandId, RowType, ValId};
@@ -11,7 +11,7 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, LayerKind};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-/// What every emitter within a kernel may refer to.
+/// The context of every emitter within a kernel.
 pub struct Cx<'k> {
     /// Value types, by [`ValId`].
     pub vals: Vec<RowType>,
@@ -20,13 +20,13 @@ pub struct Cx<'k> {
     pub(crate) worker: Value,
     pub(crate) operands: Value,
     pub(crate) scratch: Value,
-    pub(crate) layout: Layout,
+    pub(crate) layout: ScratchLayout,
     pub(crate) ukernels: &'k BTreeMap<MicroKernel, FuncRef>,
 }
 
 /// Offsets in the worker's scratch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct ScratchLayout {
     /// Row pointers `[max_rows]` for dot micro-kernels.
     pub(crate) list: usize,
     /// One pointer, for `RowOp::Linear`.

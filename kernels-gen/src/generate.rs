@@ -30,7 +30,7 @@ pub enum GenerateError {
     Kernel {
         /// Kernel.
         function: String,
-        /// What is wrong with it.
+        /// The violation.
         source: check::Violation,
     },
     /// The code would be larger than any model's.
@@ -58,7 +58,7 @@ pub enum GenerateError {
     Assemble {
         /// Micro-kernel.
         function: String,
-        /// What is wrong with it.
+        /// The assembler's error.
         source: asm::AssembleError,
     },
     /// The linker refused it.
@@ -76,7 +76,7 @@ pub struct CodeLimits {
 }
 
 impl Default for CodeLimits {
-    /// What takes about a minute.
+    /// The size that takes about a minute.
     fn default() -> CodeLimits {
         CodeLimits { function: 1 << 16, all: 1 << 22 }
     }

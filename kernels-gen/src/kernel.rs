@@ -1,5 +1,5 @@
-//! What a kernel is, as data. The compiler's selection makes these; equal kernels are one, so that layers of
-//! equal shapes share code.
+//! The description of a kernel, as data. The compiler's selection makes these; equal kernels are one, so that
+//! layers of equal shapes share code.
 //!
 //! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the
 //! worker's scratch. Operands are numbered in the order in which the step lists their addresses.
@@ -73,7 +73,7 @@ pub enum RowType {
     Bf16(usize),
     /// Keys or values `[n]` of another format of the cache ([`KvRow::bytes`]).
     Kv(KvRow, usize),
-    /// [`kernmill_plan::abi::Route`] `[top_k]`.
+    /// [`kernmill_plan::abi::ChosenExpert`] `[top_k]`.
     Routing(usize),
 }
 
@@ -229,7 +229,7 @@ pub struct LoraInput<V = ValId, O = OperandId> {
 }
 
 #[allow(missing_docs)]
-/// What becomes of a work item's results for one row of a matmul, held as f32 in scratch.
+/// A step over a work item's results for one row of a matmul, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue<V = ValId, O = OperandId> {
     /// An expression of the results and the same columns of f32 values: variables are the results at hand (of
@@ -256,7 +256,7 @@ pub enum Epilogue<V = ValId, O = OperandId> {
 
 /// Matrices whose equal rows one work item computes, and what becomes of the results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Part {
+pub struct MatrixPart {
     /// One matrix, or several (gate and up), which the first step of the epilogue combines.
     pub mats: Vec<Mat>,
     /// Whether these are two matrices whose tiles alternate in memory, the first one's first.
@@ -268,7 +268,7 @@ pub struct Part {
     pub epilogue: Vec<Epilogue>,
 }
 
-impl Part {
+impl MatrixPart {
     /// Bytes of one row's results of an item.
     pub fn result_bytes(&self) -> usize {
         self.mats.len() * self.rows_per_item * 4
@@ -343,9 +343,16 @@ pub enum Body {
     /// Stages over rows; work items are rows.
     Rows { domain: Domain, row_ops: Vec<RowOp> },
     /// Dense matrices; work items are runs of their rows.
-    Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
+    Matmul { domain: Domain, input: ValId, parts: Vec<MatrixPart> },
     /// Grouped matrices; work items are (expert, run of its rows). Output rows are slots.
-    Experts { input: ValId, input_slots: bool, routing: ValId, experts: usize, top_k: usize, part: Part },
+    Experts {
+        input: ValId,
+        input_slots: bool,
+        routing: ValId,
+        experts: usize,
+        top_k: usize,
+        part: MatrixPart,
+    },
     /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are runs of
     /// output rows.
     ExpertDown {
@@ -383,7 +390,7 @@ impl Kernel {
             RowOp::Linear { mat, .. } => Some(mat),
             _ => None,
         });
-        let parts: &[Part] = match &self.body {
+        let parts: &[MatrixPart] = match &self.body {
             Body::Matmul { parts, .. } => parts,
             Body::Experts { part, .. } => std::slice::from_ref(part),
             _ => &[],

@@ -23,7 +23,7 @@ pub enum LinkError {
     Outside {
         /// Referring function.
         function: String,
-        /// What it refers to.
+        /// The name that it refers to.
         target: String,
     },
     /// A relocation other than a PC-relative call.
@@ -57,7 +57,7 @@ pub enum LinkError {
 pub struct Object {
     /// Symbol name.
     pub name: String,
-    /// What it asks of its callers, if it follows the kernel ABI.
+    /// The demands on its callers, if it follows the kernel ABI.
     pub contract: Option<Contract>,
     /// Machine code, constants included.
     pub bytes: Vec<u8>,

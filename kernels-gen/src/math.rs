@@ -2,7 +2,7 @@
 
 use crate::emit::Emit;
 use crate::expr::Expr;
-use crate::expr::lower::{Condition, Lanes, Program, Source, Step};
+use crate::expr::lower::{Condition, ExprOperand, ExprProgram, ExprStep, Lanes};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -35,7 +35,7 @@ pub fn exp(e: &mut Emit, x: Value) -> Value {
 
 /// An expression of four-lane values.
 pub fn expr(e: &mut Emit, expr_tree: &Expr, vars: &[Value]) -> Value {
-    let program = Program::of(expr_tree);
+    let program = ExprProgram::of(expr_tree);
     let mut results: Vec<Value> = Vec::with_capacity(program.steps.len());
     for step in &program.steps {
         let sources: Vec<Value> =
@@ -46,36 +46,36 @@ pub fn expr(e: &mut Emit, expr_tree: &Expr, vars: &[Value]) -> Value {
     value(e, program.result, vars, &results)
 }
 
-fn value(e: &mut Emit, source: Source, vars: &[Value], results: &[Value]) -> Value {
+fn value(e: &mut Emit, source: ExprOperand, vars: &[Value], results: &[Value]) -> Value {
     match source {
-        Source::Input(i) => vars[i],
-        Source::Constant(bits) => e.splat_f32(f32::from_bits(bits)),
-        Source::Step(i) => results[i],
+        ExprOperand::Input(i) => vars[i],
+        ExprOperand::Constant(bits) => e.splat_f32(f32::from_bits(bits)),
+        ExprOperand::Step(i) => results[i],
     }
 }
 
 /// A step of these sources, in their order.
-fn emit(e: &mut Emit, step: Step, sources: &[Value]) -> Value {
+fn emit(e: &mut Emit, step: ExprStep, sources: &[Value]) -> Value {
     match (step, sources) {
-        (Step::Lanes(op, ..), &[x, y]) => lanes(e, op, x, y),
-        (Step::Fma(..), &[x, y, z]) => e.fma(x, y, z),
-        (Step::Sqrt(_), &[x]) => e.b.ins().sqrt(x),
-        (Step::AddExponent(..), &[p, t]) => {
+        (ExprStep::Lanes(op, ..), &[x, y]) => lanes(e, op, x, y),
+        (ExprStep::Fma(..), &[x, y, z]) => e.fma(x, y, z),
+        (ExprStep::Sqrt(_), &[x]) => e.b.ins().sqrt(x),
+        (ExprStep::AddExponent(..), &[p, t]) => {
             let (p, t) = (e.cast(I32X4, p), e.cast(I32X4, t));
             let exponent = e.b.ins().ishl_imm_u(t, 23);
             let bits = e.b.ins().iadd(p, exponent);
             e.cast(F32X4, bits)
         }
-        (Step::ZeroBelow { .. }, &[x, limit, value]) => {
+        (ExprStep::ZeroBelow { .. }, &[x, limit, value]) => {
             let zero = e.splat_f32(0.0);
             e.lane_select(FloatCC::LessThan, x, limit, zero, value)
         }
-        (Step::ShiftRight(_, bits), &[x]) => {
+        (ExprStep::ShiftRight(_, bits), &[x]) => {
             let x = e.cast(I32X4, x);
             let shifted = e.b.ins().ushr_imm_u(x, i64::from(bits));
             e.cast(F32X4, shifted)
         }
-        (Step::Select { condition, .. }, &[a, b, yes, no]) => {
+        (ExprStep::Select { condition, .. }, &[a, b, yes, no]) => {
             let condition = match condition {
                 Condition::Less => FloatCC::LessThan,
                 Condition::LessEqual => FloatCC::LessThanOrEqual,

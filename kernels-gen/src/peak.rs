@@ -58,12 +58,12 @@ pub fn probe(level: Level) -> Result<Probe, GenerateError> {
     })
 }
 
-/// What `vpdpbusd` of 512 bits needs.
+/// The features that `vpdpbusd` of 512 bits needs.
 const VNNI_512: Features = Features::AVX512.and(Features::AVX512_VNNI);
 
 fn assemble(level: Level) -> Result<Probe, IcedError> {
     let features = level.features();
-    let (load, multiply, lanes): (Load, _, _) = if features.has(VNNI_512) {
+    let (load, multiply, lanes): (LineLoad, _, _) = if features.has(VNNI_512) {
         (load_512, dpbusd_512()?, 64)
     } else if features.has(Features::AVX512) {
         (load_512, multiplying(true, |a| maddubs(a, &ZMM))?, 64)
@@ -99,10 +99,10 @@ fn step_lines(places: usize) -> usize {
 }
 
 /// Loads a line to registers whose number follows from the line's.
-type Load = fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>;
+type LineLoad = fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>;
 
 /// `read`: rdi is the address, rsi counts the steps.
-fn reading(places: usize, ahead: usize, load: Load) -> Result<Vec<u8>, IcedError> {
+fn reading(places: usize, ahead: usize, load: LineLoad) -> Result<Vec<u8>, IcedError> {
     let lines = step_lines(places) / places;
     let mut a = CodeAssembler::new(64)?;
     let (mut again, mut end) = (a.create_label(), a.create_label());
@@ -235,7 +235,7 @@ mod tests {
             // Lines that steps of the chosen ways read, once for each distance, and those of `read`.
             let (ways, own): (usize, _) = (PLACES.into_iter().map(step_lines).sum(), step_lines(STREAMS));
             assert_eq!(probe.reads.len(), PLACES.len() * DISTANCES.len());
-            // One distance is none.
+            // One of the distances is no prefetch.
             let fetched = ways * (DISTANCES.len() - 1) + own;
             assert_eq!(count("prefetcht1"), fetched, "{text}");
             let loads = (ways * DISTANCES.len() + own) * if wide { 1 } else { 2 };

@@ -2,38 +2,38 @@
 //! their results are as those of one wide item.
 
 use crate::emit::Emit;
-use crate::kernel::{Epilogue, Part};
+use crate::kernel::{Epilogue, MatrixPart};
 use crate::ukernel::TILES_PER_CALL;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
 
 /// Consecutive items of a part.
 #[derive(Clone, Copy)]
-pub struct Run {
+pub struct ItemRun {
     /// Number of the first.
     pub first: Value,
     /// How many.
     pub items: usize,
 }
 
-impl Run {
+impl ItemRun {
     /// One item.
-    pub fn one(item: Value) -> Run {
-        Run { first: item, items: 1 }
+    pub fn one(item: Value) -> ItemRun {
+        ItemRun { first: item, items: 1 }
     }
 
     /// Columns of each of the part's matrices.
-    pub fn columns(self, part: &Part) -> usize {
+    pub fn columns(self, part: &MatrixPart) -> usize {
         part.rows_per_item * self.items
     }
 
     /// Bytes of one row of results, `[mats][columns]` f32.
-    pub fn row_bytes(self, part: &Part) -> usize {
+    pub fn row_bytes(self, part: &MatrixPart) -> usize {
         part.result_bytes() * self.items
     }
 
     /// Bytes from the start of a row of f32 to the run's columns.
-    pub fn offset(self, e: &mut Emit, part: &Part) -> Value {
+    pub fn offset(self, e: &mut Emit, part: &MatrixPart) -> Value {
         e.mul_imm(self.first, (part.rows_per_item * 4) as i64)
     }
 }
@@ -49,7 +49,7 @@ pub enum RowsOf<'f> {
 
 /// Items of a part that dots take together: when an item has fewer tiles than one micro-kernel multiplies, as
 /// many as fill it.
-pub fn run_of(part: &Part) -> usize {
+pub fn run_of(part: &MatrixPart) -> usize {
     let tiles = part.rows_per_item / TILE_ROWS;
     let run = TILES_PER_CALL / tiles.max(1);
     // These know an item as a head.
@@ -61,19 +61,25 @@ pub fn run_of(part: &Part) -> usize {
 }
 
 /// Items that are handed out together: [`run_of`] all parts if it is one number.
-pub fn run_of_all(parts: &[Part]) -> usize {
+pub fn run_of_all(parts: &[MatrixPart]) -> usize {
     let first = run_of(&parts[0]);
     if parts.iter().all(|part| run_of(part) == first) { first } else { 1 }
 }
 
 /// Runs `body` over items `start..end` in runs of `run` items, a power of two, then one by one.
-pub fn for_runs(e: &mut Emit, start: Value, end: Value, run: usize, mut body: impl FnMut(&mut Emit, Run)) {
+pub fn for_runs(
+    e: &mut Emit,
+    start: Value,
+    end: Value,
+    run: usize,
+    mut body: impl FnMut(&mut Emit, ItemRun),
+) {
     let mut from = start;
     if run > 1 {
         let count = e.b.ins().isub(end, start);
         let whole = e.b.ins().band_imm_s(count, -(run as i64));
         from = e.add(start, whole);
-        e.for_range(start, from, run as i64, |e, first| body(e, Run { first, items: run }));
+        e.for_range(start, from, run as i64, |e, first| body(e, ItemRun { first, items: run }));
     }
-    e.for_range(from, end, 1, |e, item| body(e, Run::one(item)));
+    e.for_range(from, end, 1, |e, item| body(e, ItemRun::one(item)));
 }

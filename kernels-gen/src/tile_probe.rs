@@ -1,4 +1,4 @@
-//! What says how fast AMX tiles are beside vectors: the micro-kernels themselves, their data in cache.
+//! Probes of the speed of AMX tiles beside vectors: the micro-kernels themselves, their data in cache.
 
 use crate::asm;
 use crate::generate::{GenerateError, generate_ukernels};

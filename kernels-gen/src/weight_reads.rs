@@ -1,7 +1,7 @@
 //! Which weights a kernel's workers read, and in which order.
 
 use crate::body::{down_part, equal_shares, items_per_claim};
-use crate::kernel::{Body, Kernel, Mat, OperandId, Part, RowOp, Tiling};
+use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp, Tiling};
 use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
 use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 
@@ -16,7 +16,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
     match &kernel.body {
         Body::Matmul { parts, .. } => {
             reads.parts = parts.iter().map(|part| runs_of(part, run)).collect();
-            reads.shared = shared(parts.iter().map(Part::items).sum());
+            reads.shared = shared(parts.iter().map(MatrixPart::items).sum());
         }
         Body::ExpertDown { mat, rows_per_item, .. } => {
             let part = down_part(mat, *rows_per_item);
@@ -40,7 +40,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
 }
 
 /// A part's work items, in runs.
-fn runs_of(part: &Part, run: usize) -> ItemReads {
+fn runs_of(part: &MatrixPart, run: usize) -> ItemReads {
     // Interleaved matrices are read as one: their tiles alternate from the first one's start on.
     let mats = if part.interleaved { &part.mats[..1] } else { &part.mats[..] };
     let rows = part.rows_per_item;
@@ -63,7 +63,7 @@ fn runs_of(part: &Part, run: usize) -> ItemReads {
     ItemReads { items: part.items() as u32, run: run as u32, operands }
 }
 
-/// What a row operation reads for a row, but for rows of tables, which are few bytes.
+/// The reads of a row operation for a row, but for rows of tables, which are few bytes.
 fn row_op_reads(kernel: &Kernel, op: &RowOp) -> Vec<OperandReads> {
     match op {
         RowOp::RmsNorm { x, weight, .. } => vec![whole(*weight, kernel.vals[*x].row.len() * 4)],
@@ -99,7 +99,7 @@ mod tests {
     /// Bytes of a tile of the matrix.
     const TILE: usize = 100;
 
-    fn part(n: usize, rows_per_item: usize, epilogue: Vec<Epilogue>) -> Part {
+    fn part(n: usize, rows_per_item: usize, epilogue: Vec<Epilogue>) -> MatrixPart {
         let mat = Mat {
             operand: 3,
             format: WeightFormat::Int8,
@@ -110,7 +110,7 @@ mod tests {
             bias: None,
             adapter: None,
         };
-        Part { mats: vec![mat], interleaved: false, rows_per_item, epilogue }
+        MatrixPart { mats: vec![mat], interleaved: false, rows_per_item, epilogue }
     }
 
     fn by_dots(body: Body) -> WeightReads {

@@ -1,4 +1,4 @@
-//! What guesses how a text goes on, from options of a program.
+//! Drafters, which guess how a text goes on, from options of a program.
 
 use kernmill::{Result, model_drafter};
 use kernmill_runtime::TokenizerHandle;

@@ -1,4 +1,4 @@
-//! What commands do with the files that they are given.
+//! Files that commands are given.
 
 use kernmill::Error;
 use kernmill_plan::file::check::FileError;

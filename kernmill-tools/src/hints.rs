@@ -31,7 +31,7 @@ const INSTEAD: [(&str, &str); 10] = [
     ("version", "`kernmill --version` says it"),
 ];
 
-/// What is said to a command line of these words, in place of an error; `None` where no other program's
+/// The advice for a command line of these words, in place of an error; `None` where no other program's
 /// command is meant.
 pub fn instead_of(words: &[String]) -> Option<String> {
     let mut words = words.iter().filter(|word| !word.starts_with('-'));

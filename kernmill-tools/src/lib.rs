@@ -1,6 +1,6 @@
-//! What the command line of kernmill has beside the library: `kernmill bench`, `explain`, `inspect`, `cpu`
-//! and `fuse check` print what is here, as values with a text and a JSON form, and `kernmill chat` talks by
-//! it. Programs that run models need nothing of it.
+//! Tools of the command line beside the library: `kernmill bench`, `explain`, `inspect`, `cpu` and `fuse
+//! check` print what is here, as values with a text and a JSON form, and `kernmill chat` talks by it.
+//! Programs that run models need nothing of it.
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -34,7 +34,7 @@ pub use given::{OF_THE_FIRST_STAGE, in_plan};
 pub use hints::instead_of;
 pub use rule::RuleSource;
 
-// What the program needs of the crates below the library.
+// Types of the crates below the library that the program needs.
 pub use kernmill_checkpoint::file_kind::FileKind;
 pub use kernmill_os::affinity::CpuSet;
 pub use kernmill_os::files::open_log;

@@ -93,7 +93,7 @@ fn push_program(text: &mut String, program: &Program, most: usize) {
     });
 }
 
-/// What a kernel asks of the steps that call it, as the program checker holds them to it.
+/// Adds the demands of a kernel on the steps that call it, as the program checker holds them to it.
 fn push_contract(text: &mut String, contract: &Contract) {
     let most = |value: u32| if value == u32::MAX { "any".to_owned() } else { value.to_string() };
     let needs: Vec<String> = contract.operands.iter().map(need).collect();
@@ -108,7 +108,7 @@ fn push_contract(text: &mut String, contract: &Contract) {
     );
 }
 
-/// What an operand must be, in the notation of [`operands`].
+/// The demand on an operand, in the notation of [`operands`].
 fn need(need: &Need) -> String {
     match *need {
         Need::Weights { bytes, behind: None } => format!("w[{bytes}]"),

@@ -1,7 +1,7 @@
 //! Logits as a safetensors file: "logits" `[tokens, vocabulary]` f32.
 
 use kernmill::Result;
-use kernmill_runtime::{AdapterUse, Engine, Entry, Steps};
+use kernmill_runtime::{AdapterUse, Engine, SequenceTokens, Steps};
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub fn write(
     let id = engine.create_with(adapters)?;
     // Piece by piece, so that an error of the writer ends it.
     for piece in ids.chunks(engine.chunk() as usize) {
-        engine.extend_in_order(&[Entry::all(id, piece)], &mut |row| {
+        engine.extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| {
             row_bytes.clear();
             row.logits.iter().for_each(|logit| row_bytes.extend_from_slice(&logit.to_le_bytes()));
             if written.is_ok() {

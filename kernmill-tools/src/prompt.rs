@@ -1,4 +1,4 @@
-//! What a text continues: a prompt from the command line, a file, or standard input.
+//! The beginning of a text: a prompt from the command line, a file, or standard input.
 
 use crate::tokens;
 use kernmill::Opened;
@@ -22,14 +22,14 @@ pub enum PromptSource {
     File(PathBuf),
     /// A file with token ids: a JSON list.
     Ids(PathBuf),
-    /// What is piped to standard input. If nothing is, the session's text goes on, or the model's own example
-    /// is the prompt.
+    /// The text that is piped to standard input. If nothing is, the session's text goes on, or the model's
+    /// own example is the prompt.
     Piped,
 }
 
-/// What is continued.
+/// The prompt that is continued.
 #[derive(Clone, Debug)]
-pub struct Prompt {
+pub struct GivenPrompt {
     /// Tokens of the prompt.
     pub ids: Vec<u32>,
     /// The part of the prompt that is printed before the text.
@@ -47,11 +47,14 @@ impl PromptSource {
         tokenizer: Option<&TokenizerHandle>,
         known: &[u32],
         context: u32,
-    ) -> Result<Prompt> {
+    ) -> Result<GivenPrompt> {
         let behind = |ids: Vec<u32>| [known, &ids].concat();
         let given = match self {
             PromptSource::Ids(path) => {
-                return Ok(Prompt { ids: behind(tokens::read(path, model.vocab())?), shown: String::new() });
+                return Ok(GivenPrompt {
+                    ids: behind(tokens::read(path, model.vocab())?),
+                    shown: String::new(),
+                });
             }
             PromptSource::Text(text) => Some(text.clone()),
             PromptSource::File(path) => Some(read_text(path)?),
@@ -61,7 +64,7 @@ impl PromptSource {
         let text = match (given, model.example()) {
             (Some(text), _) => text,
             (None, _) if !known.is_empty() => {
-                return Ok(Prompt { ids: known.to_vec(), shown: String::new() });
+                return Ok(GivenPrompt { ids: known.to_vec(), shown: String::new() });
             }
             (None, Some(example)) => example.to_owned(),
             (None, None) => {
@@ -83,7 +86,7 @@ impl PromptSource {
             }
             other => other.into(),
         })?;
-        Ok(Prompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
+        Ok(GivenPrompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
     }
 }
 
@@ -144,7 +147,7 @@ fn read_stdin(stdin: Stdin) -> Result<String> {
         .map_err(|error| Error::bad_input(format!("standard input: {error}")))
 }
 
-/// What a pipe or a file brings on standard input; nothing when that is a terminal or a device such as
+/// The text of a pipe or a file on standard input; nothing when that is a terminal or a device such as
 /// /dev/null, or empty. A last line end is left out: `echo` adds one that nobody means.
 fn piped() -> Result<Option<String>> {
     let stdin = std::io::stdin();

@@ -1,4 +1,4 @@
-//! What a text must be, from options of a program.
+//! Rules for texts, from options of a program.
 
 use kernmill::lexicon;
 use kernmill::{Error, Result};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the largest file of a schema or grammar. `kernmill-constrain` has the limits of what is in it.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// What a text must be, as options of a program give it.
+/// The rule for a text, as options of a program give it.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSource {
     /// The text is a JSON object.
@@ -24,8 +24,8 @@ pub struct RuleSource {
 }
 
 impl RuleSource {
-    /// What holds a model's texts to their form; `None` if nothing is given, or else that of the first thing
-    /// given. `width` is the number of the model's logits, `ends` are the tokens that may end a text.
+    /// The constraint of a model's texts; `None` if nothing is given, or else that of the first thing given.
+    /// `width` is the number of the model's logits, `ends` are the tokens that may end a text.
     ///
     /// # Errors
     /// When a file cannot be read, the rule has a mistake or is too much work, or the model has no tokenizer.

@@ -1,4 +1,4 @@
-//! What making one text took: a closing line, and JSON.
+//! Figures of one text: a closing line, and JSON.
 
 use kernmill::Model;
 use kernmill::adapters::LoadedAdapter;
@@ -8,15 +8,15 @@ use kernmill_serve::{Answer, EndReason, Finish, Restored};
 use kernmill_serve::{EngineFigures, drafts_json, drafts_line};
 use serde_json::{Value, json};
 
-/// What a run took, and with what.
+/// The figures of a run, and its settings.
 pub struct Figures<'a> {
     /// The model that ran, with its adapters.
     pub model: &'a Model,
     /// The engine after the text.
     pub engine: EngineFigures,
-    /// What was generated.
+    /// The generated text.
     pub answer: &'a Answer,
-    /// What was restored of a saved session, if the text is in one.
+    /// The restored part of a saved session, if the text is in one.
     pub session: Option<Restored>,
     /// Most tokens that were asked for.
     pub max_tokens: u32,
@@ -165,7 +165,7 @@ fn stop_name(finish: &Finish) -> &'static str {
     }
 }
 
-/// What closes a text that was shown: a line's end, or without a tokenizer the ids.
+/// The end of a text that was shown: a line's end, or without a tokenizer the ids.
 pub fn ending(answer: &Answer, has_text: bool) -> String {
     if has_text {
         return "\n".to_owned();

@@ -21,7 +21,7 @@ pub enum Stage {
     Clif,
     /// Machine code of the kernels.
     Asm,
-    /// What the runtime gets: steps with their operands, buffers, symbols.
+    /// The runtime's input: steps with their operands, buffers, symbols.
     Plan,
     /// Hashes of the machine code and of everything around it, to compare compilers by.
     Hashes,
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// What the stage shows, without a full stop.
+    /// The contents of the stage, without a full stop.
     pub fn about(self) -> &'static str {
         match self {
             Stage::Spec => "The model spec",

@@ -2,7 +2,7 @@
 
 use crate::compiler::stages::{OF_PLANS, code, of_compiled};
 #[cfg(feature = "compiler")]
-pub use crate::compiler::stages::{Stages, disassembly, fingerprints};
+pub use crate::compiler::stages::{StageSources, disassembly, fingerprints};
 use crate::given::in_plan;
 use crate::listing;
 pub use crate::stage::Stage;

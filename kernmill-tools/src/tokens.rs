@@ -19,8 +19,8 @@ pub fn read(path: &Path, vocab: usize) -> Result<Vec<u32>> {
     parse(&text, vocab).map_err(|what| Error::input(path, what))
 }
 
-/// What helps when a prompt does not fit a context of `context` tokens, as the end of a message that states
-/// the context.
+/// Advice when a prompt does not fit a context of `context` tokens, as the end of a message that states the
+/// context.
 pub fn what_helps(context: u32, longest: u32) -> String {
     if context < longest {
         format!(": shorten it, or raise --context (at most {longest}, the model's longest)")

@@ -55,7 +55,7 @@ impl Seed {
 /// Reads a seed; -1 is any.
 ///
 /// # Errors
-/// When the text is none.
+/// When the text is no seed.
 pub fn seed(text: &str) -> Result<Seed, String> {
     match text.parse() {
         Ok(seed) => Ok(Seed::Fixed(seed)),

@@ -12,7 +12,7 @@ use kernmill::adapters::AdapterSource;
 use kernmill::locate::{locate, nano};
 use kernmill::{Opened, Options, Result};
 use kernmill_compiler::synth::{AdapterShape, write_adapter};
-use kernmill_runtime::{AdapterUse, Engine, Entry, LogitRow, Sampler, SamplerParams, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, LogitRow, Sampler, SamplerParams, SeqId, SequenceTokens, Steps};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -61,7 +61,8 @@ fn main() -> Result<()> {
     for position in 0..TOKENS {
         // The workers sample, each row on the one that computed it.
         let fresh: Vec<(SeqId, Vec<u32>)> = texts.iter().map(take_fresh).collect();
-        let entries: Vec<Entry<'_>> = fresh.iter().map(|(id, tokens)| Entry::last(*id, tokens)).collect();
+        let entries: Vec<SequenceTokens<'_>> =
+            fresh.iter().map(|(id, tokens)| SequenceTokens::last(*id, tokens)).collect();
         engine.extend(&entries, &|_worker: usize, row: LogitRow<'_>| {
             let mut text = texts[row.entry].lock().expect("no worker panics");
             let token =

@@ -19,7 +19,7 @@ impl Observer for Notes {
 }
 
 fn main() -> Result<()> {
-    // What is wrong is said in one line that names the file.
+    // An error is one line that names the file.
     let options = Options::default().with(|it| {
         it.observer = Arc::new(Notes);
         it.max_memory = Some(2_000_000_000);

@@ -88,7 +88,7 @@ pub(crate) fn load(
     Ok(loaded)
 }
 
-/// What a sequence asks for that uses all of these adapters together.
+/// The adapters of a sequence that uses all of these together.
 pub fn together(adapters: &[AdapterSource]) -> Vec<AdapterUse> {
     adapters.iter().map(|adapter| AdapterUse::of(&adapter.name)).collect()
 }

@@ -1,4 +1,4 @@
-//! What guesses how a text goes on.
+//! Drafters, which guess how a text goes on.
 
 use crate::error::{Error, Result};
 use crate::locate::locate;

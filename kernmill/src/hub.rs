@@ -21,7 +21,7 @@ pub(crate) fn named(path: &Path) -> Option<HubName> {
     name.filter(|_| path.symlink_metadata().is_err())
 }
 
-/// What helps where there is nothing at `path`, as a sentence; `None` if it names no model.
+/// Advice where nothing lies at `path`, as a sentence; `None` if it names no model.
 pub(crate) fn instead_of_path(path: &Path) -> Option<String> {
     let name = path.to_str().and_then(HubName::of)?;
     // The beginning of a path that is there says that it is one.
@@ -166,7 +166,7 @@ fn is_in(dir: &Path, parent: &Path) -> bool {
     dir.parent() == Some(parent) && dir.file_name().is_some()
 }
 
-/// What is in a directory, by name; nothing if it cannot be read.
+/// The entries of a directory, by name; empty if it cannot be read.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let found = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = found.map(|entry| entry.path()).collect();

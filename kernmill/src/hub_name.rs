@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What is fetched most. Ollama has a name of its own for it.
+/// The model that is fetched most. Ollama has another name for it.
 const EXAMPLE: (&str, &str) = ("openai", "gpt-oss-20b");
 
 /// Hosts whose addresses name a model, with its owner or without.

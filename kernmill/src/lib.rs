@@ -72,7 +72,7 @@ pub use hub::{how_to_fetch, resolve as of_hub};
 pub use kernmill_constrain::Rule;
 pub use kernmill_plan::target::Level;
 pub use kernmill_runtime::{Engine, PlanImage, SamplerParams, TokenizerHandle};
-pub use kernmill_serve::{Answer, Config, Finish, Request, ServingThread, Text};
+pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text};
 pub use memory::{check_space, context};
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
 pub use options::{DEFAULT_CHUNK, Options};

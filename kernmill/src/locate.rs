@@ -176,7 +176,7 @@ fn has_weights(dir: &Path) -> bool {
     [SINGLE_FILE, INDEX_FILE].iter().any(|file| dir.join(file).exists())
 }
 
-/// What lies at a path, told by its first bytes.
+/// The kind of file at a path, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A directory.

@@ -9,14 +9,14 @@ use crate::locate::Located;
 use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
 use crate::options::Options;
 use crate::plan::PlanModel;
-use kernmill_kv_store::{Layout, Store};
+use kernmill_kv_store::{PayloadLayout, Store};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 use kernmill_runtime::{perf, vtune};
-use kernmill_serve::{Config, Serving};
+use kernmill_serve::{SchedulerConfig, Serving};
 
 use std::path::PathBuf;
 
@@ -25,14 +25,14 @@ use std::path::PathBuf;
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
 /// use kernmill::{Opened, Options, locate::nano};
-/// use kernmill_runtime::{Entry, LogitRow, Steps};
+/// use kernmill_runtime::{SequenceTokens, LogitRow, Steps};
 ///
 /// let options = Options::default().with(|it| it.threads = Some(1));
 /// let opened = Opened::open(nano(), &options)?; // or locate("gpt-oss-20b.plan")?
 /// // Two sequences of up to 128 tokens.
 /// let mut engine = opened.prepare(&options)?.load(&options, 128, 2)?.engine;
 /// let (a, b) = (engine.create()?, engine.create()?);
-/// let batch = [Entry::last(a, &[1, 2, 3]), Entry::silent(b, &[4])];
+/// let batch = [SequenceTokens::last(a, &[1, 2, 3]), SequenceTokens::silent(b, &[4])];
 /// engine.step(&batch, &|_worker: usize, row: LogitRow<'_>| assert_eq!((row.entry, row.token), (0, 2)))?;
 /// # Ok(())
 /// # }
@@ -113,7 +113,7 @@ impl Opened {
         }
     }
 
-    /// What a user should know about the tokenizer, in one sentence; `None` if there is nothing.
+    /// A note about the tokenizer for the user, in one sentence, if there is something to know.
     pub fn tokenizer_note(&self) -> Option<String> {
         match self {
             Opened::Plan(_) => None,
@@ -121,7 +121,7 @@ impl Opened {
         }
     }
 
-    /// What a user should know who gives the model a text, in one sentence, if it was trained to converse.
+    /// A note for a user who gives the model a text, in one sentence, if it was trained to converse.
     pub fn chat_note(&self) -> Option<&'static str> {
         let templates = match self {
             Opened::Plan(plan) => plan.image().chat_templates(),
@@ -157,17 +157,17 @@ impl Opened {
         Ok(Prepared { kind, times, chat_templates })
     }
 
-    fn compiled(self, options: &Options) -> Result<(Kind, Times)> {
+    fn compiled(self, options: &Options) -> Result<(PreparedCode, Times)> {
         match self {
             Opened::Plan(plan) => {
                 let (compile, open) = plan.times();
-                Ok((Kind::Plan(plan), Times { compile, open, ..Times::default() }))
+                Ok((PreparedCode::Plan(plan), Times { compile, open, ..Times::default() }))
             }
             Opened::Source(source) => {
                 let (made, [choose, compile]) = source.compile(options)?;
                 let kind = match made {
-                    Made::Compiled(model) => Kind::Compiled(model),
-                    Made::Kept(plan) => Kind::Plan(plan),
+                    Made::Compiled(model) => PreparedCode::Compiled(model),
+                    Made::Kept(plan) => PreparedCode::Plan(plan),
                 };
                 Ok((kind, Times { choose, compile, ..Times::default() }))
             }
@@ -177,13 +177,13 @@ impl Opened {
 
 /// A model whose code has been generated or taken from a plan. Its weights have not been read.
 pub struct Prepared {
-    kind: Kind,
+    kind: PreparedCode,
     times: Times,
     /// The model's chat templates, or the user's one.
     chat_templates: ChatTemplates,
 }
 
-enum Kind {
+enum PreparedCode {
     Plan(Box<PlanModel>),
     Compiled(Box<CompiledModel>),
 }
@@ -213,8 +213,8 @@ impl Prepared {
     /// Where the model's code came from.
     pub fn origin(&self) -> Origin<'_> {
         match &self.kind {
-            Kind::Plan(plan) => Origin::Plan(plan),
-            Kind::Compiled(model) => {
+            PreparedCode::Plan(plan) => Origin::Plan(plan),
+            PreparedCode::Compiled(model) => {
                 let (source, compiled) = model.origin();
                 Origin::Compiled(source, compiled)
             }
@@ -224,8 +224,8 @@ impl Prepared {
     /// The program of the model: its kernels, steps and buffers.
     pub fn program(&self) -> &Program {
         match &self.kind {
-            Kind::Plan(plan) => plan.program(),
-            Kind::Compiled(model) => model.program(),
+            PreparedCode::Plan(plan) => plan.program(),
+            PreparedCode::Compiled(model) => model.program(),
         }
     }
 
@@ -245,16 +245,16 @@ impl Prepared {
         let (program, weights_in) = (self.program(), self.weights_in());
         let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
         let chunk = match &self.kind {
-            Kind::Plan(_) => {
+            PreparedCode::Plan(_) => {
                 let largest = program.classes.last().map_or(1, |class| class.max_tokens);
                 options.chunk.unwrap_or(largest).min(context).min(largest)
             }
-            Kind::Compiled(_) => options.chunk().min(context),
+            PreparedCode::Compiled(_) => options.chunk().min(context),
         };
         let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
         let shape = kv_shape(program, shape, threads, options, share.as_ref());
         check_share(program, shape, threads, options.max_memory, weights_in, share.as_ref())?;
-        if let (Kind::Plan(plan), None) = (&self.kind, &share)
+        if let (PreparedCode::Plan(plan), None) = (&self.kind, &share)
             && let Some(note) = plan.too_large_for_memory(shape, threads)
         {
             options.observer.note(&note);
@@ -274,17 +274,17 @@ impl Prepared {
     /// Where the weights are once they have been read.
     fn weights_in(&self) -> WeightsIn {
         match &self.kind {
-            Kind::Plan(_) => WeightsIn::File,
-            Kind::Compiled(_) => WeightsIn::Memory,
+            PreparedCode::Plan(_) => WeightsIn::File,
+            PreparedCode::Compiled(_) => WeightsIn::Memory,
         }
     }
 
     fn into_parts(self, options: &Options) -> Result<(PlanImage, Times)> {
         match self.kind {
-            Kind::Plan(plan) => {
+            PreparedCode::Plan(plan) => {
                 Ok((plan.image().clone().with_chat_templates(self.chat_templates), self.times))
             }
-            Kind::Compiled(model) => {
+            PreparedCode::Compiled(model) => {
                 let (image, pack) = model.into_image(self.chat_templates, options)?;
                 Ok((image, Times { pack, ..self.times }))
             }
@@ -305,7 +305,7 @@ pub struct Loaded {
 impl Loaded {
     /// The name of the model's rows in sessions and stores of KV blocks; `None` for a model that was compiled
     /// in this process without [`Options::sessions`] or [`Options::kv_disk`].
-    pub(crate) fn kv_layout(&self) -> Option<Layout> {
+    pub(crate) fn kv_layout(&self) -> Option<PayloadLayout> {
         self.image.identity().map(|identity| self.engine.kv_layout(&identity))
     }
 
@@ -321,7 +321,7 @@ impl Loaded {
     ///
     /// # Errors
     /// When an option of the configuration is out of its range.
-    pub fn into_serving(self, config: Config) -> Result<Serving> {
+    pub fn into_serving(self, config: SchedulerConfig) -> Result<Serving> {
         let layout = self.kv_layout();
         let tokenizer = self.image.tokenizer().cloned();
         let mut serving = Serving::new(self.engine, config)?.with_tokenizer(tokenizer);

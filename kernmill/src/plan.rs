@@ -131,7 +131,7 @@ pub fn why(plan: &Plan, target: usize) -> String {
     }
 }
 
-/// What generates code anew.
+/// The command that generates code anew.
 const REGENERATE: &str = if cfg!(feature = "compiler") {
     "--regenerate"
 } else {

@@ -17,28 +17,28 @@ const MOST: u32 = 64;
 /// Which stage of how many, written as `1/2`.
 ///
 /// ```
-/// let place: kernmill::stage::Place = "2/3".parse().unwrap();
+/// let place: kernmill::stage::StagePosition = "2/3".parse().unwrap();
 /// assert_eq!((place.number, place.stages), (2, 3));
-/// let error = "3/2".parse::<kernmill::stage::Place>().unwrap_err();
+/// let error = "3/2".parse::<kernmill::stage::StagePosition>().unwrap_err();
 /// assert_eq!(error, "expected a stage and how many there are, 1/2 to 64/64");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StagePosition {
     /// The stage, counted from 1.
     pub number: u32,
     /// How many there are.
     pub stages: u32,
 }
 
-impl FromStr for Place {
+impl FromStr for StagePosition {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Place, String> {
+    fn from_str(text: &str) -> std::result::Result<StagePosition, String> {
         let parts = text.split_once('/');
         let numbers = parts.and_then(|(number, stages)| Some((number.parse().ok()?, stages.parse().ok()?)));
         match numbers {
             Some((number, stages)) if (2..=MOST).contains(&stages) && (1..=stages).contains(&number) => {
-                Ok(Place { number, stages })
+                Ok(StagePosition { number, stages })
             }
             _ => Err(format!("expected a stage and how many there are, 1/2 to {MOST}/{MOST}")),
         }
@@ -48,7 +48,7 @@ impl FromStr for Place {
 /// A stage of a model, and how it finds the next one.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    pub(crate) place: Place,
+    pub(crate) place: StagePosition,
     pub(crate) peer: Option<String>,
     pub(crate) key: StageKey,
 }
@@ -59,7 +59,12 @@ impl Stage {
     ///
     /// # Errors
     /// When the address or the key is missing where it is needed, or the file of the key is wrong.
-    pub fn new(place: Place, peer: Option<String>, key: Option<&Path>, host: IpAddr) -> Result<Stage> {
+    pub fn new(
+        place: StagePosition,
+        peer: Option<String>,
+        key: Option<&Path>,
+        host: IpAddr,
+    ) -> Result<Stage> {
         let key = key.map_or_else(|| Ok(StageKey::none()), StageKey::read)?;
         if place.number < place.stages && peer.is_none() {
             return Err(Error::bad_input(format!(
@@ -77,13 +82,13 @@ impl Stage {
         Ok(Stage { place, peer, key })
     }
 
-    /// What the runtime must know of the stages behind the first one.
+    /// The settings of the stages behind the first one, for the runtime.
     pub(crate) fn config(&self) -> StagesConfig {
         let peer = self.peer.clone().unwrap_or_default();
         StagesConfig { stages: self.place.stages, peer, key: self.key.clone() }
     }
 
-    /// What the stage holds of a program.
+    /// The part of a program that the stage holds.
     ///
     /// # Errors
     /// When the program cannot be cut into so many stages.

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model::Prepared;
 use crate::options::Options;
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, StagePosition};
 use kernmill_runtime::stages::{StageServer, StageServerConfig};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -25,7 +25,7 @@ impl Stage {
         greet: impl Fn(&str),
     ) -> Result<()> {
         options.check_stage()?;
-        let Place { number, stages } = self.place;
+        let StagePosition { number, stages } = self.place;
         let share = self.share(prepared.program())?;
         let image = prepared.into_image(options)?;
         let (peer, key, pool) = (self.peer.clone(), self.key.clone(), options.pool());

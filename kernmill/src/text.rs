@@ -9,7 +9,7 @@ use crate::options::Options;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::{AdapterUse, MemoryNeed, PlanImage, SamplerParams, TokenizerHandle};
-use kernmill_serve::{Config, Request, ServingThread, Text};
+use kernmill_serve::{Request, SchedulerConfig, ServingThread, Text};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -34,7 +34,7 @@ pub struct Model {
     about: Arc<About>,
 }
 
-/// What does not change while a model is loaded.
+/// Facts that do not change while a model is loaded.
 #[non_exhaustive]
 pub struct About {
     image: PlanImage,
@@ -78,8 +78,8 @@ pub struct Sampling {
     pub stop: Vec<String>,
     /// Whether special tokens, such as the end token, are part of the text.
     pub shows_special: bool,
-    /// What the text must be: JSON of a schema, for example. A text that `max_tokens` or a stop string cuts
-    /// off is the beginning of one.
+    /// The form that the text must have: JSON of a schema, for example. A text that `max_tokens` or a stop
+    /// string cuts off is the beginning of one.
     pub rule: Option<Rule>,
     /// Whether steps may check guesses of how the text goes on, so that several tokens come at once where it
     /// repeats something. The text is the same.
@@ -199,7 +199,7 @@ impl Model {
     }
 
     fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
-        // What is not used is not taken.
+        // Memory that is not used is not taken.
         let options = Options { kv_yields: true, ..options.clone() };
         let mut opened = Opened::open(located, &options)?;
         let longest = opened.longest_context();
@@ -213,10 +213,10 @@ impl Model {
         let end_tokens = opened.end_tokens()?;
         let mut loaded = opened.prepare(&options)?.load(&options, context, TEXTS)?;
         let adapters = loaded.load_adapters(&options)?;
-        let config = Config {
+        let config = SchedulerConfig {
             max_queue: u32::MAX / 4,
             max_wait: [None; 3],
-            ..Config::default().with_sequences(TEXTS)
+            ..SchedulerConfig::default().with_sequences(TEXTS)
         };
         Model::of(loaded, config, end_tokens, adapters)
     }
@@ -228,7 +228,7 @@ impl Model {
     /// When an option of the configuration is out of its range.
     pub fn of(
         loaded: Loaded,
-        config: Config,
+        config: SchedulerConfig,
         end_tokens: Vec<u32>,
         adapters: Vec<LoadedAdapter>,
     ) -> Result<Model> {
@@ -277,7 +277,7 @@ impl Model {
         self.about.image.tokenizer()
     }
 
-    /// What does not change while the model is loaded.
+    /// The facts that do not change while the model is loaded.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -354,7 +354,8 @@ impl Model {
         })
     }
 
-    /// What holds a text of this model to a rule. Making it takes a moment, which is the calling thread's.
+    /// The constraint that holds a text of this model to a rule. Making it takes a moment, which is the
+    /// calling thread's.
     fn constraint(&self, rule: &Rule) -> Result<Constraint> {
         Constraint::new(self.lexicon()?, rule).map_err(|error| Error::bad_input(error.to_string()))
     }

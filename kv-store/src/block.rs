@@ -6,31 +6,31 @@ use std::fmt;
 /// The key of a block in a chain of blocks: a hash of everything that its rows depend on, which is model,
 /// adapters, tenant, the parent's key and the block's tokens. The caller makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(pub [u8; 32]);
+pub struct StoreKey(pub [u8; 32]);
 
 /// The fingerprint of what a payload's bytes mean: a hash of the plan and of the format of the KV cache. The
 /// caller makes it. One directory may hold blocks of several layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Layout(pub [u8; 32]);
+pub struct PayloadLayout(pub [u8; 32]);
 
 /// The kind of layers whose rows a payload holds. The parts of a block are stored, found and evicted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum LayerPart {
     /// Rows of the layers that see the whole context.
     Full,
     /// Rows of the sliding layers, which a prefix needs for the last blocks before its end only.
     Window,
 }
 
-impl Part {
+impl LayerPart {
     /// Every part, in the order of their numbers in files.
-    pub const ALL: [Part; 2] = [Part::Full, Part::Window];
+    pub const ALL: [LayerPart; 2] = [LayerPart::Full, LayerPart::Window];
 
     /// The number of the part in files.
     pub(crate) fn number(self) -> u8 {
         match self {
-            Part::Full => 0,
-            Part::Window => 1,
+            LayerPart::Full => 0,
+            LayerPart::Window => 1,
         }
     }
 }
@@ -38,34 +38,34 @@ impl Part {
 /// The name by which a stored payload is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId {
-    /// What the payload's bytes mean.
-    pub layout: Layout,
+    /// The meaning of the payload's bytes.
+    pub layout: PayloadLayout,
     /// The block.
-    pub key: Key,
+    pub key: StoreKey,
     /// Which of its rows.
-    pub part: Part,
+    pub part: LayerPart,
 }
 
 /// The tokens of a block: 1 to 16 ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Tokens {
+pub struct BlockTokens {
     /// Zeros behind the last.
     ids: [u32; BLOCK_TOKENS],
     count: u8,
 }
 
-impl Tokens {
+impl BlockTokens {
     /// The tokens `ids`.
     ///
     /// # Errors
-    /// When there are none, or more than 16.
-    pub fn new(ids: &[u32]) -> Result<Tokens, BlockError> {
+    /// When there are no ids, or more than 16.
+    pub fn new(ids: &[u32]) -> Result<BlockTokens, BlockError> {
         if !(1..=BLOCK_TOKENS).contains(&ids.len()) {
             return Err(BlockError::Tokens { found: ids.len() });
         }
         let mut padded = [0; BLOCK_TOKENS];
         padded[..ids.len()].copy_from_slice(ids);
-        Ok(Tokens { ids: padded, count: ids.len() as u8 })
+        Ok(BlockTokens { ids: padded, count: ids.len() as u8 })
     }
 
     /// The ids, first to last.
@@ -74,7 +74,7 @@ impl Tokens {
     }
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for BlockTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_slice().fmt(f)
     }
@@ -86,9 +86,9 @@ pub struct Block {
     /// The name by which it will be found.
     pub id: BlockId,
     /// The key of the block before it in its chain; zeros for the first one.
-    pub parent: Key,
+    pub parent: StoreKey,
     /// The tokens whose rows these are.
-    pub tokens: Tokens,
+    pub tokens: BlockTokens,
     /// Seconds that computing the rows anew would take. Blocks that are cheap for their size go first.
     pub seconds: f64,
     /// The rows, in the form that the layout stands for: 1 byte to [`MAX_PAYLOAD_BYTES`].
@@ -105,19 +105,19 @@ impl Block {
     }
 }
 
-/// The cost of a block as the order of eviction takes it: a number of seconds that is none counts as zero,
-/// and an hour is the most.
+/// The cost of a block as the order of eviction takes it: a number of seconds that is not a number counts as
+/// zero, and an hour is the most.
 pub(crate) fn bounded_seconds(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.clamp(0.0, MAX_SECONDS) } else { 0.0 }
 }
 
-/// What is known of a block whose payload was read.
+/// Facts about a block whose payload was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundBlock {
     /// The key of the block before it in its chain; zeros for the first one.
-    pub parent: Key,
+    pub parent: StoreKey,
     /// The tokens whose rows these are.
-    pub tokens: Tokens,
+    pub tokens: BlockTokens,
     /// Seconds that computing the rows anew takes, as the block's writer said.
     pub seconds: f64,
 }

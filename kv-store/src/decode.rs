@@ -1,12 +1,12 @@
 //! Headers as they are read. Nothing in them is believed before it has been checked.
 
-use crate::block::{BlockId, Found, Key, Layout, Part, Tokens};
+use crate::block::{BlockId, BlockTokens, FoundBlock, LayerPart, PayloadLayout, StoreKey};
 use crate::format::{
     BLOCK_TOKENS, CHECKSUM_AT, MAX_PAYLOAD_BYTES, MAX_SEQUENCE, PAGE, RECORD_MAGIC, VERSION, VERSION_AT,
     checksum, record_at,
 };
 
-/// What is wrong with bytes of a segment or a session.
+/// The damage of a segment's or a session's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// A header does not begin as it should.
@@ -24,13 +24,13 @@ pub enum Damage {
     /// A field of a header has a value that it cannot have.
     #[error("the header says {what}")]
     Field {
-        /// What it says, and what was expected.
+        /// The damage, and what was expected.
         what: String,
     },
     /// The bytes of a payload are not those that were written.
     #[error("the payload's checksum does not fit")]
     PayloadChecksum,
-    /// There is none any more, or another one.
+    /// The record is gone, or another one is there.
     #[error("another record is there, or none")]
     OtherRecord,
     /// The file ends within it.
@@ -38,13 +38,13 @@ pub enum Damage {
     CutOff,
 }
 
-/// What the header of a record says.
+/// The fields of a record's header.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header {
+pub struct RecordHeader {
     /// The name by which the payload is found.
     pub id: BlockId,
-    /// What else is known of the block.
-    pub found: Found,
+    /// Other facts about the block.
+    pub found: FoundBlock,
     /// Bytes of the payload.
     pub payload_bytes: usize,
     /// Checksum of the payload.
@@ -55,7 +55,7 @@ pub struct Header {
     pub(crate) sequence: u64,
 }
 
-impl Header {
+impl RecordHeader {
     /// Error unless these are the payload's bytes.
     pub(crate) fn check_payload(&self, payload: &[u8]) -> Result<(), Damage> {
         let fits = payload.len() == self.payload_bytes && checksum(payload) == self.payload_checksum;
@@ -111,12 +111,12 @@ pub(crate) fn is_blank(page: &[u8; PAGE]) -> bool {
 ///
 /// # Errors
 /// When it is damaged.
-pub(crate) fn record_header(page: &[u8; PAGE]) -> Result<Option<Header>, Damage> {
+pub(crate) fn record_header(page: &[u8; PAGE]) -> Result<Option<RecordHeader>, Damage> {
     if is_blank(page) {
         return Ok(None);
     }
     check_page(page, RECORD_MAGIC, record_at::END)?;
-    let part = Part::ALL.get(usize::from(page[record_at::PART]));
+    let part = LayerPart::ALL.get(usize::from(page[record_at::PART]));
     let part = *part.ok_or_else(|| field(format!("part {}, expected 0 or 1", page[record_at::PART])))?;
     let payload_bytes = u64_at(page, record_at::PAYLOAD_BYTES);
     if !(1..=MAX_PAYLOAD_BYTES as u64).contains(&payload_bytes) {
@@ -132,12 +132,13 @@ pub(crate) fn record_header(page: &[u8; PAGE]) -> Result<Option<Header>, Damage>
         return Err(field(format!("write {sequence}, expected at most {MAX_SEQUENCE}")));
     }
     let id = BlockId {
-        layout: Layout(array_at(page, record_at::LAYOUT)),
-        key: Key(array_at(page, record_at::KEY)),
+        layout: PayloadLayout(array_at(page, record_at::LAYOUT)),
+        key: StoreKey(array_at(page, record_at::KEY)),
         part,
     };
-    let found = Found { parent: Key(array_at(page, record_at::PARENT)), tokens: tokens(page)?, seconds };
-    Ok(Some(Header {
+    let found =
+        FoundBlock { parent: StoreKey(array_at(page, record_at::PARENT)), tokens: tokens(page)?, seconds };
+    Ok(Some(RecordHeader {
         id,
         found,
         payload_bytes: payload_bytes as usize,
@@ -148,9 +149,9 @@ pub(crate) fn record_header(page: &[u8; PAGE]) -> Result<Option<Header>, Damage>
 }
 
 /// The tokens that a record's header lists.
-fn tokens(page: &[u8; PAGE]) -> Result<Tokens, Damage> {
+fn tokens(page: &[u8; PAGE]) -> Result<BlockTokens, Damage> {
     let ids: [u32; BLOCK_TOKENS] = std::array::from_fn(|n| u32_at(page, record_at::TOKENS + 4 * n));
     let count = usize::from(page[record_at::COUNT]);
     let listed = ids.get(..count).unwrap_or_default();
-    Tokens::new(listed).map_err(|_| field(format!("{count} tokens, expected 1 to {BLOCK_TOKENS}")))
+    BlockTokens::new(listed).map_err(|_| field(format!("{count} tokens, expected 1 to {BLOCK_TOKENS}")))
 }

@@ -1,6 +1,6 @@
 //! The directory of a store: who may see it, who may write to it, which files in it are segments.
 
-use crate::event::Event;
+use crate::event::StoreEvent;
 use crate::format::MAX_SEQUENCE;
 use kernmill_os::files::{belongs_to_user, open_own_regular};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -63,7 +63,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Opens a directory, or makes it; its parent must be there. Without the lock, the event says why.
-    pub fn open(path: &Path) -> Result<(Directory, Option<Event>), OpenError> {
+    pub fn open(path: &Path) -> Result<(Directory, Option<StoreEvent>), OpenError> {
         let system = |source: io::Error| OpenError::System { path: path.to_owned(), source };
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(system(error)),
@@ -83,8 +83,8 @@ impl Directory {
         let dir = path.to_owned();
         let (lock, event) = match lock(path) {
             Ok(Some(lock)) => (Some(lock), None),
-            Ok(None) => (None, Some(Event::InUse { dir })),
-            Err(error) => (None, Some(Event::ReadOnly { dir, error: error.kind() })),
+            Ok(None) => (None, Some(StoreEvent::InUse { dir })),
+            Err(error) => (None, Some(StoreEvent::ReadOnly { dir, error: error.kind() })),
         };
         Ok((Directory { path: path.to_owned(), lock }, event))
     }

@@ -1,4 +1,5 @@
-//! What a store asks of the disk. Tests put a disk in its place that fills up, fails, or stops the process.
+//! The disk's interface for a store. Tests put a disk in its place that fills up, fails, or stops the
+//! process.
 
 use std::fs::{File, OpenOptions};
 use std::io;

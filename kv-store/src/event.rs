@@ -1,4 +1,4 @@
-//! What happened to a store's files, a line each for the caller's log.
+//! Events of a store's files, a line each for the caller's log.
 
 use crate::decode::Damage;
 use std::fmt;
@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 /// Something that a store's caller may want to log. Blocks that are lost are computed anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum StoreEvent {
     /// A record was damaged, and is forgotten.
     Damaged {
         /// The segment file.
         file: PathBuf,
         /// Where in the file the record's slot begins.
         offset: u64,
-        /// What is wrong with it.
+        /// The damage.
         what: Damage,
     },
     /// A segment file was damaged at its start, and has been removed.
     Removed {
         /// The file.
         file: PathBuf,
-        /// What was wrong with it.
+        /// The damage.
         what: Damage,
     },
     /// A file that has the name of a segment is not this store's to use, and is left alone.
     Foreign {
         /// The file.
         file: PathBuf,
-        /// What it is instead.
+        /// The kind of file that it is instead.
         what: String,
     },
     /// A file could not be read. It is kept.
@@ -74,48 +74,52 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl StoreEvent {
     /// The file or directory that it happened to.
     pub fn path(&self) -> &Path {
         match self {
-            Event::Damaged { file, .. }
-            | Event::Removed { file, .. }
-            | Event::Foreign { file, .. }
-            | Event::Unreadable { file, .. }
-            | Event::Missing { file }
-            | Event::NotWritten { file, .. } => file,
-            Event::NoRoom { dir, .. } | Event::InUse { dir } | Event::ReadOnly { dir, .. } => dir,
+            StoreEvent::Damaged { file, .. }
+            | StoreEvent::Removed { file, .. }
+            | StoreEvent::Foreign { file, .. }
+            | StoreEvent::Unreadable { file, .. }
+            | StoreEvent::Missing { file }
+            | StoreEvent::NotWritten { file, .. } => file,
+            StoreEvent::NoRoom { dir, .. } | StoreEvent::InUse { dir } | StoreEvent::ReadOnly { dir, .. } => {
+                dir
+            }
         }
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for StoreEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Damaged { file, offset, what } => {
+            StoreEvent::Damaged { file, offset, what } => {
                 let file = file.display();
                 write!(f, "{file}: the record at {offset} is damaged and will be computed anew: {what}")
             }
-            Event::Removed { file, what } => {
+            StoreEvent::Removed { file, what } => {
                 write!(f, "{}: removed, because its header is damaged: {what}", file.display())
             }
-            Event::Foreign { file, what } => {
+            StoreEvent::Foreign { file, what } => {
                 write!(f, "{}: left alone: {what}, expected a segment of the KV store", file.display())
             }
-            Event::Unreadable { file, error } => write!(f, "{}: cannot be read: {error}", file.display()),
-            Event::Missing { file } => write!(f, "{}: is gone, and its blocks with it", file.display()),
-            Event::NotWritten { file, error } => {
+            StoreEvent::Unreadable { file, error } => {
+                write!(f, "{}: cannot be read: {error}", file.display())
+            }
+            StoreEvent::Missing { file } => write!(f, "{}: is gone, and its blocks with it", file.display()),
+            StoreEvent::NotWritten { file, error } => {
                 write!(f, "{}: cannot be written: {error}; the block was dropped", file.display())
             }
-            Event::NoRoom { dir, bytes, growth } => write!(
+            StoreEvent::NoRoom { dir, bytes, growth } => write!(
                 f,
                 "{}: no room for a block of {bytes} bytes, the disk leaves {growth}: raise the limit or make room",
                 dir.display()
             ),
-            Event::InUse { dir } => {
+            StoreEvent::InUse { dir } => {
                 write!(f, "{}: another process writes to it, this one only reads", dir.display())
             }
-            Event::ReadOnly { dir, error } => {
+            StoreEvent::ReadOnly { dir, error } => {
                 write!(f, "{}: cannot be written, so it is only read: {error}", dir.display())
             }
         }

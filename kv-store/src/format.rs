@@ -1,4 +1,4 @@
-//! What writers and readers of segment and session files must agree on: docs/dev/kv-store.md as code.
+//! The formats of segment and session files, for writers and readers: docs/dev/kv-store.md as code.
 
 /// Tokens of a block at most.
 pub const BLOCK_TOKENS: usize = 16;

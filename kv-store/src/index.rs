@@ -1,9 +1,9 @@
-//! What lies where: segments, their slots, and the blocks in them. Nothing here touches the disk.
+//! The places of all data: segments, their slots, and the blocks in them. Nothing here touches the disk.
 
 use crate::block::{BlockId, bounded_seconds};
-use crate::decode::Header;
+use crate::decode::RecordHeader;
 use crate::format::PAGE_BYTES;
-use crate::order::{Digest, Order, Rank};
+use crate::order::{Digest, EvictionOrder, Rank};
 use crate::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ pub(crate) fn digest(id: &BlockId) -> Digest {
 
 /// A slot of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Slot {
+pub(crate) struct SegmentSlot {
     /// The number of the segment, which its file's name has.
     pub segment: u64,
     /// Which of its slots, from 0.
@@ -28,8 +28,8 @@ pub(crate) struct Slot {
 
 /// Where a block lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Entry {
-    pub slot: Slot,
+pub(crate) struct BlockEntry {
+    pub slot: SegmentSlot,
     pub payload_bytes: usize,
     /// The number of its write: another record in the same slot has another one.
     pub sequence: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     rank: Rank,
 }
 
-impl Entry {
+impl BlockEntry {
     /// The block's place in the order of eviction.
     pub fn priority(&self) -> f64 {
         self.rank.priority()
@@ -62,21 +62,21 @@ impl SegmentSlots {
 
 /// Everything that is known of a store's files.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
-    entries: HashMap<Digest, Entry>,
-    pub(crate) order: Order,
+pub(crate) struct StoreIndex {
+    entries: HashMap<Digest, BlockEntry>,
+    pub(crate) order: EvictionOrder,
     pub(crate) segments: BTreeMap<u64, SegmentSlots>,
     /// Free slots by their bytes.
-    pub(crate) free: BTreeMap<u64, BTreeSet<Slot>>,
+    pub(crate) free: BTreeMap<u64, BTreeSet<SegmentSlot>>,
     /// Bytes of all segments, and of files that count without being used.
     pub(crate) bytes: u64,
     /// The number of the next segment.
     pub(crate) next: u64,
 }
 
-impl Index {
+impl StoreIndex {
     /// Where a block lies.
-    pub fn find(&self, digest: Digest) -> Option<&Entry> {
+    pub fn find(&self, digest: Digest) -> Option<&BlockEntry> {
         self.entries.get(&digest)
     }
 
@@ -92,12 +92,12 @@ impl Index {
 
     /// Takes in a segment that was read; `headers` are those of its slots. Of two records of one block the
     /// later one stays.
-    pub fn load(&mut self, number: u64, segment: Segment, headers: &[Option<Header>]) {
+    pub fn load(&mut self, number: u64, segment: Segment, headers: &[Option<RecordHeader>]) {
         let slots = SegmentSlots { segment, slots: vec![None; headers.len()] };
         self.bytes += slots.bytes();
         self.segments.insert(number, slots);
         for (n, header) in headers.iter().enumerate() {
-            let slot = Slot { segment: number, slot: n as u32 };
+            let slot = SegmentSlot { segment: number, slot: n as u32 };
             self.free.entry(segment.slot_bytes).or_default().insert(slot);
             let Some(header) = header else { continue };
             let known = self.find(digest(&header.id)).map(|entry| entry.sequence);
@@ -110,7 +110,14 @@ impl Index {
     }
 
     /// Puts a block in a slot that is taken. Its rank has the time of its write.
-    pub fn insert(&mut self, slot: Slot, id: &BlockId, payload_bytes: usize, seconds: f64, rank: Rank) {
+    pub fn insert(
+        &mut self,
+        slot: SegmentSlot,
+        id: &BlockId,
+        payload_bytes: usize,
+        seconds: f64,
+        rank: Rank,
+    ) {
         let digest = digest(id);
         self.remove(digest);
         let Some(slots) = self.segments.get_mut(&slot.segment) else { return };
@@ -118,7 +125,7 @@ impl Index {
         let Some(place) = slots.slots.get_mut(slot.slot as usize) else { return };
         *place = Some(digest);
         self.order.insert(rank, digest);
-        let entry = Entry { slot, payload_bytes, sequence: rank.time(), weight, rank };
+        let entry = BlockEntry { slot, payload_bytes, sequence: rank.time(), weight, rank };
         self.entries.insert(digest, entry);
     }
 
@@ -145,7 +152,7 @@ impl Index {
     }
 
     /// Forgets the block that goes first: its slot and that slot's bytes.
-    pub fn evict(&mut self) -> Option<(Slot, u64)> {
+    pub fn evict(&mut self) -> Option<(SegmentSlot, u64)> {
         let digest = self.order.evict()?;
         let entry = self.entries.remove(&digest)?;
         self.release(entry.slot);
@@ -153,7 +160,7 @@ impl Index {
     }
 
     /// Makes a slot free.
-    pub fn release(&mut self, slot: Slot) {
+    pub fn release(&mut self, slot: SegmentSlot) {
         let Some(slots) = self.segments.get_mut(&slot.segment) else { return };
         if let Some(place) = slots.slots.get_mut(slot.slot as usize) {
             *place = None;
@@ -162,7 +169,7 @@ impl Index {
     }
 
     /// Takes a slot out of the free ones.
-    pub fn take(&mut self, slot: Slot) {
+    pub fn take(&mut self, slot: SegmentSlot) {
         let Some(bytes) = self.segment(slot.segment).map(|segment| segment.slot_bytes) else { return };
         if let Some(free) = self.free.get_mut(&bytes) {
             free.remove(&slot);
@@ -181,7 +188,7 @@ impl Index {
             {
                 self.order.remove(entry.rank, *digest);
             }
-            let slot = Slot { segment: number, slot: n as u32 };
+            let slot = SegmentSlot { segment: number, slot: n as u32 };
             if let Some(free) = self.free.get_mut(&slots.segment.slot_bytes) {
                 free.remove(&slot);
             }

@@ -39,14 +39,14 @@ impl Rank {
 
 /// Blocks in the order of their eviction.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct EvictionOrder {
     ranks: BTreeSet<(Rank, Digest)>,
     floor: f64,
     /// Counts uses and writes.
     clock: u64,
 }
 
-impl Order {
+impl EvictionOrder {
     /// The rank of a block that is used now. `weight` is its cost by byte, in seconds.
     pub fn rank_now(&mut self, weight: f64) -> Rank {
         self.clock += 1;
@@ -87,7 +87,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn used(order: &mut Order, weight: f64, digest: Digest) -> Rank {
+    fn used(order: &mut EvictionOrder, weight: f64, digest: Digest) -> Rank {
         let rank = order.rank_now(weight);
         order.insert(rank, digest);
         rank
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn equal_costs_go_by_last_use() {
-        let mut order = Order::default();
+        let mut order = EvictionOrder::default();
         let first = used(&mut order, 0.5, 1);
         used(&mut order, 0.5, 2);
         used(&mut order, 0.5, 3);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_dear_block_stays_for_as_many_rounds_more() {
-        let mut order = Order::default();
+        let mut order = EvictionOrder::default();
         used(&mut order, 3.5, 100);
         used(&mut order, 1.0, 0);
         let mut rounds = 0;
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn equal_times_and_the_ends_of_numbers_lose_nobody() {
-        let mut order = Order::default();
+        let mut order = EvictionOrder::default();
         for digest in 0..4 {
             order.insert(Rank::new(-0.0, 7), digest);
         }

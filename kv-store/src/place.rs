@@ -1,12 +1,12 @@
 //! Where the next record goes, and what gives way for it.
 
 use crate::format::PAGE_BYTES;
-use crate::index::{Index, SegmentSlots, Slot};
+use crate::index::{SegmentSlot, SegmentSlots, StoreIndex};
 use crate::segment::Segment;
 
-/// What limits a store's files.
+/// The limits of a store's files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct SegmentRoom {
     /// Bytes that they may have.
     pub limit: u64,
     /// Bytes that one of them may have.
@@ -17,15 +17,15 @@ pub(crate) struct Room {
 
 /// A slot that is taken for a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Target {
-    pub slot: Slot,
+pub(crate) struct TakenSlot {
+    pub slot: SegmentSlot,
     pub segment: Segment,
-    pub origin: Origin,
+    pub origin: SlotOrigin,
 }
 
 /// Where a slot comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SlotOrigin {
     /// Another record was in it.
     Reused,
     /// The slot is the next one of its file.
@@ -34,24 +34,24 @@ pub(crate) enum Origin {
     NewFile,
 }
 
-/// What is to be done for a record, in this order.
+/// The actions for a record, in this order.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct PlacementPlan {
     /// Segments whose files are to be removed, with their bytes. The index has forgotten them.
     pub removed: Vec<(u64, u64)>,
     /// Blocks that were evicted.
     pub evicted: u64,
     /// The record's slot; none when there is no room for it.
-    pub target: Option<Target>,
+    pub target: Option<TakenSlot>,
 }
 
-impl Index {
+impl StoreIndex {
     /// Finds a slot of `slot_bytes` for a record: a free one; else a new one, if the files may grow; else the
     /// slot of a block that is evicted. Blocks go in their order, whatever their size, until a slot of the
     /// right size is free. When a segment's worth of others has gone in vain, the segment with the least
     /// value goes as a whole.
-    pub fn place(&mut self, slot_bytes: u64, mut room: Room) -> Plan {
-        let mut plan = Plan::default();
+    pub fn place(&mut self, slot_bytes: u64, mut room: SegmentRoom) -> PlacementPlan {
+        let mut plan = PlacementPlan::default();
         if !self.can_place(slot_bytes, room) {
             return plan;
         }
@@ -85,8 +85,8 @@ impl Index {
 
     /// Segments that go so that the rest keeps within `limit`, with their bytes; how many blocks went with
     /// them.
-    pub fn trim(&mut self, limit: u64) -> Plan {
-        let mut plan = Plan::default();
+    pub fn trim(&mut self, limit: u64) -> PlacementPlan {
+        let mut plan = PlacementPlan::default();
         while self.bytes > limit {
             let Some(segment) = self.least_valuable() else { break };
             let (blocks, bytes) = self.remove_segment(segment);
@@ -97,23 +97,23 @@ impl Index {
     }
 
     /// Undoes the taking of a slot that could not be written.
-    pub fn give_back(&mut self, target: &Target) {
+    pub fn give_back(&mut self, target: &TakenSlot) {
         match target.origin {
-            Origin::Reused => self.release(target.slot),
-            Origin::Appended => {
+            SlotOrigin::Reused => self.release(target.slot),
+            SlotOrigin::Appended => {
                 if let Some(slots) = self.segments.get_mut(&target.slot.segment) {
                     slots.slots.pop();
                     self.bytes -= target.segment.slot_bytes;
                 }
             }
-            Origin::NewFile => {
+            SlotOrigin::NewFile => {
                 self.remove_segment(target.slot.segment);
             }
         }
     }
 
     /// Whether there is room for a record if everything else goes. If not, nothing need go.
-    fn can_place(&self, slot_bytes: u64, room: Room) -> bool {
+    fn can_place(&self, slot_bytes: u64, room: SegmentRoom) -> bool {
         let has_slots =
             |slots: &SegmentSlots| slots.segment.slot_bytes == slot_bytes && !slots.slots.is_empty();
         if self.segments.values().any(has_slots) {
@@ -126,15 +126,15 @@ impl Index {
     }
 
     /// A free slot.
-    fn reuse(&mut self, slot_bytes: u64) -> Option<Target> {
+    fn reuse(&mut self, slot_bytes: u64) -> Option<TakenSlot> {
         let slot = *self.free.get(&slot_bytes)?.first()?;
         let segment = self.segment(slot.segment)?;
         self.take(slot);
-        Some(Target { slot, segment, origin: Origin::Reused })
+        Some(TakenSlot { slot, segment, origin: SlotOrigin::Reused })
     }
 
     /// A slot behind the last one of a file, or of a new file.
-    fn grow(&mut self, slot_bytes: u64, room: Room) -> Option<Target> {
+    fn grow(&mut self, slot_bytes: u64, room: SegmentRoom) -> Option<TakenSlot> {
         let fits = |bytes: u64| bytes <= room.growth && self.bytes.saturating_add(bytes) <= room.limit;
         if !fits(slot_bytes) {
             return None;
@@ -143,10 +143,10 @@ impl Index {
             slots.segment.slot_bytes == slot_bytes && (slots.slots.len() as u64) < slots.segment.slots.into()
         };
         if let Some((number, slots)) = self.segments.iter_mut().rev().find(|(_, slots)| has_room(slots)) {
-            let slot = Slot { segment: *number, slot: slots.slots.len() as u32 };
+            let slot = SegmentSlot { segment: *number, slot: slots.slots.len() as u32 };
             slots.slots.push(None);
             self.bytes += slot_bytes;
-            return Some(Target { slot, segment: slots.segment, origin: Origin::Appended });
+            return Some(TakenSlot { slot, segment: slots.segment, origin: SlotOrigin::Appended });
         }
         if !fits(slot_bytes + PAGE_BYTES) {
             return None;
@@ -158,7 +158,11 @@ impl Index {
         let slots = SegmentSlots { segment, slots: vec![None] };
         self.bytes += slots.bytes();
         self.segments.insert(number, slots);
-        Some(Target { slot: Slot { segment: number, slot: 0 }, segment, origin: Origin::NewFile })
+        Some(TakenSlot {
+            slot: SegmentSlot { segment: number, slot: 0 },
+            segment,
+            origin: SlotOrigin::NewFile,
+        })
     }
 
     /// Whether a segment is empty, and of no use for slots of `slot_bytes`.

@@ -1,6 +1,6 @@
 //! Segment files as they are read: a header, and slots of one size with a record each.
 
-use crate::decode::{Damage, Header, check_page, field, is_blank, record_header, u32_at, u64_at};
+use crate::decode::{Damage, RecordHeader, check_page, field, is_blank, record_header, u32_at, u64_at};
 use crate::format::{MAX_SEGMENT_BYTES, PAGE, PAGE_BYTES, SEGMENT_MAGIC, segment_at};
 use kernmill_os::source::Source;
 use std::io;
@@ -67,11 +67,11 @@ impl Segment {
         slots.min(u64::from(self.slots)) as u32
     }
 
-    /// What the headers of all slots say, in order; none for a slot that is free.
+    /// The headers of all slots, in order; `None` for a slot that is free.
     ///
     /// # Errors
     /// When the file cannot be read. A damaged slot is no error of the file.
-    pub fn scan(&self, source: &impl Source) -> io::Result<Vec<Result<Option<Header>, Damage>>> {
+    pub fn scan(&self, source: &impl Source) -> io::Result<Vec<Result<Option<RecordHeader>, Damage>>> {
         let bytes = source.bytes()?;
         (0..self.slots_of(bytes)).map(|slot| self.header(source, slot, bytes)).collect()
     }
@@ -82,7 +82,7 @@ impl Segment {
         source: &impl Source,
         slot: u32,
         file_bytes: u64,
-    ) -> io::Result<Result<Option<Header>, Damage>> {
+    ) -> io::Result<Result<Option<RecordHeader>, Damage>> {
         let offset = self.offset(slot);
         let mut page = [0; PAGE];
         match source.read_at(offset, &mut page) {
@@ -96,7 +96,7 @@ impl Segment {
     }
 
     /// Error unless a record's payload lies within its slot and its file.
-    fn check_place(&self, header: &Header, offset: u64, file_bytes: u64) -> Result<(), Damage> {
+    fn check_place(&self, header: &RecordHeader, offset: u64, file_bytes: u64) -> Result<(), Damage> {
         let payload = header.payload_bytes as u64;
         if payload > self.slot_bytes - PAGE_BYTES {
             return Err(field(format!("{payload} bytes of payload, in a slot of {}", self.slot_bytes)));
@@ -114,9 +114,9 @@ impl Segment {
         &self,
         source: &impl Source,
         slot: u32,
-        is_wanted: impl FnOnce(&Header) -> bool,
+        is_wanted: impl FnOnce(&RecordHeader) -> bool,
         out: &mut [u8],
-    ) -> io::Result<Result<Option<Header>, Damage>> {
+    ) -> io::Result<Result<Option<RecordHeader>, Damage>> {
         let header = match self.header(source, slot, source.bytes()?)? {
             Ok(Some(header)) if is_wanted(&header) && header.payload_bytes == out.len() => header,
             Ok(_) => return Ok(Ok(None)),
@@ -130,8 +130,8 @@ impl Segment {
     }
 }
 
-/// What is wrong with a file that is shorter than its header: if all that it has of the magic is right, it
-/// was not finished.
+/// The error of a file that is shorter than its header: if all that it has of the magic is right, it was not
+/// finished.
 fn short(source: &impl Source) -> SegmentError {
     let start = |bytes: u64| {
         let mut start = [0; SEGMENT_MAGIC.len()];

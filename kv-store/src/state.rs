@@ -1,12 +1,12 @@
-//! What the threads of a store share.
+//! State that the threads of a store share.
 
 use crate::block::{Block, BlockError};
 use crate::directory::Directory;
 use crate::disk::Disk;
-use crate::event::Event;
-use crate::index::Index;
+use crate::event::StoreEvent;
+use crate::index::StoreIndex;
 use crate::order::Digest;
-use crate::place::Room;
+use crate::place::SegmentRoom;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const MAX_EVENTS: usize = 256;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct StoreOptions {
     /// Bytes that the store's files may have together. 16 GiB by default.
     pub limit: u64,
     /// Bytes of the file system that the store leaves free: it does not grow into them. 1 GiB by default.
@@ -28,13 +28,13 @@ pub struct Options {
     pub queue_bytes: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { limit: 16 << 30, reserve: 1 << 30, segment_bytes: 64 << 20, queue_bytes: 64 << 20 }
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions { limit: 16 << 30, reserve: 1 << 30, segment_bytes: 64 << 20, queue_bytes: 64 << 20 }
     }
 }
 
-/// What became of a block that was given to a store.
+/// The result of giving a block to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
@@ -57,9 +57,9 @@ impl Put {
     }
 }
 
-/// What a store holds, and what happened since it was opened.
+/// The contents of a store, and counts of what happened since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct StoreStats {
     /// Blocks on disk.
     pub blocks: u64,
     /// Bytes of the store's files.
@@ -86,8 +86,8 @@ pub struct Stats {
 
 /// Everything that changes.
 #[derive(Default)]
-pub(crate) struct State {
-    pub index: Index,
+pub(crate) struct StoreState {
+    pub index: StoreIndex,
     /// Blocks that wait to be written, the oldest first.
     pub queue: VecDeque<Arc<Block>>,
     /// Blocks that wait to be written, and the one that is being written, by their names.
@@ -98,13 +98,13 @@ pub(crate) struct State {
     pub is_full: bool,
     /// Whether the writer is to end when the queue is empty.
     pub is_ending: bool,
-    pub stats: Stats,
-    events: VecDeque<Event>,
+    pub stats: StoreStats,
+    events: VecDeque<StoreEvent>,
 }
 
-impl State {
+impl StoreState {
     /// Keeps an event for the log; the oldest are lost when nobody asks for them.
-    pub fn note(&mut self, event: Event) {
+    pub fn note(&mut self, event: StoreEvent) {
         if self.events.len() >= MAX_EVENTS {
             self.events.pop_front();
             self.stats.lost_events += 1;
@@ -113,38 +113,43 @@ impl State {
     }
 
     /// All events that are kept, which are forgotten then.
-    pub fn take_events(&mut self) -> Vec<Event> {
+    pub fn take_events(&mut self) -> Vec<StoreEvent> {
         self.events.drain(..).collect()
     }
 }
 
-/// What the threads of a store share.
-pub(crate) struct Shared {
+/// State that the threads of a store share.
+pub(crate) struct StoreShared {
     pub directory: Directory,
     pub disk: Box<dyn Disk>,
-    pub options: Options,
-    state: Mutex<State>,
+    pub options: StoreOptions,
+    state: Mutex<StoreState>,
     /// Told when a block is queued, or the writer is to end.
     pub queued: Condvar,
     /// Told when a block has been written.
     pub written: Condvar,
 }
 
-impl Shared {
-    pub fn new(directory: Directory, disk: Box<dyn Disk>, options: Options, state: State) -> Shared {
+impl StoreShared {
+    pub fn new(
+        directory: Directory,
+        disk: Box<dyn Disk>,
+        options: StoreOptions,
+        state: StoreState,
+    ) -> StoreShared {
         let (queued, written) = (Condvar::new(), Condvar::new());
-        Shared { directory, disk, options, state: Mutex::new(state), queued, written }
+        StoreShared { directory, disk, options, state: Mutex::new(state), queued, written }
     }
 
     /// The state, which no other thread has meanwhile.
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What limits the files now.
-    pub fn room(&self) -> io::Result<Room> {
+    /// The present limits of the files.
+    pub fn room(&self) -> io::Result<SegmentRoom> {
         let free = self.disk.free_space(self.directory.path())?;
-        let Options { limit, reserve, segment_bytes, .. } = self.options;
-        Ok(Room { limit, segment_bytes, growth: free.saturating_sub(reserve) })
+        let StoreOptions { limit, reserve, segment_bytes, .. } = self.options;
+        Ok(SegmentRoom { limit, segment_bytes, growth: free.saturating_sub(reserve) })
     }
 }

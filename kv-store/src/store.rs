@@ -1,16 +1,16 @@
 //! The store: what its callers see.
 
-use crate::block::{Block, BlockId, Found, bounded_seconds};
-use crate::decode::{Damage, Header};
+use crate::block::{Block, BlockId, FoundBlock, bounded_seconds};
+use crate::decode::{Damage, RecordHeader};
 use crate::directory::{Directory, OpenError};
 use crate::disk::{Disk, SystemDisk};
-use crate::event::Event;
+use crate::event::StoreEvent;
 use crate::format::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES};
-use crate::index::{Entry, digest};
+use crate::index::{BlockEntry, digest};
 use crate::load::load;
 use crate::order::Digest;
 use crate::segment::Segment;
-use crate::state::{Options, Put, Shared, State, Stats};
+use crate::state::{Put, StoreOptions, StoreShared, StoreState, StoreStats};
 use crate::writer;
 use std::fmt;
 use std::io;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// what was there at that moment, and takes no blocks ([`Store::is_read_only`]). It says nothing of
 /// damage, which may be a write of the other process.
 pub struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -44,22 +44,26 @@ impl Store {
     ///
     /// # Errors
     /// When the directory cannot be made or read, or others than this user may use it.
-    pub fn open(dir: &Path, options: Options) -> Result<Store, OpenError> {
+    pub fn open(dir: &Path, options: StoreOptions) -> Result<Store, OpenError> {
         Store::open_on(Box::new(SystemDisk), dir, options)
     }
 
     /// Opens a store as [`Store::open`] does, on another disk.
-    pub(crate) fn open_on(disk: Box<dyn Disk>, dir: &Path, options: Options) -> Result<Store, OpenError> {
+    pub(crate) fn open_on(
+        disk: Box<dyn Disk>,
+        dir: &Path,
+        options: StoreOptions,
+    ) -> Result<Store, OpenError> {
         let system = |source: io::Error| OpenError::System { path: dir.to_owned(), source };
         let (directory, event) = Directory::open(dir)?;
         let segment_bytes =
             options.segment_bytes.min(options.limit / 16).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES);
-        let options = Options { segment_bytes, ..options };
+        let options = StoreOptions { segment_bytes, ..options };
         let (index, found) = load(&directory, &*disk).map_err(system)?;
-        let mut state = State::default();
+        let mut state = StoreState::default();
         state.index = index;
         event.into_iter().chain(found).for_each(|event| state.note(event));
-        let shared = Arc::new(Shared::new(directory, disk, options, state));
+        let shared = Arc::new(StoreShared::new(directory, disk, options, state));
         let mut store = Store { shared, writer: None };
         if !store.is_read_only() {
             store.trim();
@@ -145,7 +149,7 @@ impl Store {
     /// Reads a block's payload into `out`, which has the length that [`Store::payload_bytes`] says. Every
     /// byte is checked. None is a miss, also when the block is damaged or cannot be read, which is an event;
     /// `out` may hold anything then.
-    pub fn read(&self, id: &BlockId, out: &mut [u8]) -> Option<Found> {
+    pub fn read(&self, id: &BlockId, out: &mut [u8]) -> Option<FoundBlock> {
         let found = self.find(id, out);
         let mut state = self.shared.lock();
         match found {
@@ -158,13 +162,13 @@ impl Store {
         found
     }
 
-    fn find(&self, id: &BlockId, out: &mut [u8]) -> Option<Found> {
+    fn find(&self, id: &BlockId, out: &mut [u8]) -> Option<FoundBlock> {
         let state = self.shared.lock();
         if let Some(block) = pending(&state, id) {
             drop(state);
             (block.payload.len() == out.len()).then(|| out.copy_from_slice(&block.payload))?;
             let seconds = bounded_seconds(block.seconds);
-            return Some(Found { parent: block.parent, tokens: block.tokens, seconds });
+            return Some(FoundBlock { parent: block.parent, tokens: block.tokens, seconds });
         }
         let digest = digest(id);
         let entry = *state.index.find(digest)?;
@@ -185,17 +189,17 @@ impl Store {
     fn read_slot(
         &self,
         id: &BlockId,
-        entry: &Entry,
+        entry: &BlockEntry,
         segment: Segment,
         out: &mut [u8],
-    ) -> io::Result<Result<Option<Header>, Damage>> {
+    ) -> io::Result<Result<Option<RecordHeader>, Damage>> {
         let path = self.shared.directory.segment_path(entry.slot.segment);
         let file = self.shared.disk.open(&path, false)?;
         segment.read(&file, entry.slot.slot, |header| header.id == *id, out)
     }
 
-    /// Forgets a block that is damaged. If the writer took its slot meanwhile, it is none.
-    fn drop_damaged(&self, digest: Digest, entry: &Entry, segment: Segment, what: Damage) {
+    /// Forgets a block that is damaged. If the writer took its slot meanwhile, the block is intact.
+    fn drop_damaged(&self, digest: Digest, entry: &BlockEntry, segment: Segment, what: Damage) {
         let mut state = self.shared.lock();
         if state.index.find(digest).is_some_and(|now| now.sequence == entry.sequence) {
             state.index.remove(digest);
@@ -203,24 +207,24 @@ impl Store {
             if !self.is_read_only() {
                 state.stats.damaged += 1;
                 let file = self.shared.directory.segment_path(entry.slot.segment);
-                state.note(Event::Damaged { file, offset: segment.offset(entry.slot.slot), what });
+                state.note(StoreEvent::Damaged { file, offset: segment.offset(entry.slot.slot), what });
             }
         }
     }
 
     /// Notes that a segment could not be read. One that is gone is forgotten, others are kept.
-    fn note_unreadable(&self, entry: &Entry, error: &io::Error) {
+    fn note_unreadable(&self, entry: &BlockEntry, error: &io::Error) {
         let number = entry.slot.segment;
         let file = self.shared.directory.segment_path(number);
         let mut state = self.shared.lock();
         if error.kind() != io::ErrorKind::NotFound {
-            return state.note(Event::Unreadable { file, error: error.kind() });
+            return state.note(StoreEvent::Unreadable { file, error: error.kind() });
         }
         let is_known = state.index.segment(number).is_some();
         state.index.remove_segment(number);
         state.dirty.remove(&number);
         if is_known && !self.is_read_only() {
-            state.note(Event::Missing { file });
+            state.note(StoreEvent::Missing { file });
         }
     }
 
@@ -269,14 +273,14 @@ impl Store {
         outcome.and_then(|()| self.shared.disk.sync(&directory))
     }
 
-    /// What the store holds, and what happened since it was opened.
-    pub fn stats(&self) -> Stats {
+    /// The contents of the store, and counts of what happened since it was opened.
+    pub fn stats(&self) -> StoreStats {
         let state = self.shared.lock();
-        Stats { blocks: state.index.len() as u64, bytes: state.index.bytes, ..state.stats }
+        StoreStats { blocks: state.index.len() as u64, bytes: state.index.bytes, ..state.stats }
     }
 
-    /// What happened to the files since this was last asked, for the log.
-    pub fn take_events(&self) -> Vec<Event> {
+    /// The events of the files since this was last called, for the log.
+    pub fn take_events(&self) -> Vec<StoreEvent> {
         self.shared.lock().take_events()
     }
 }
@@ -293,6 +297,6 @@ impl Drop for Store {
 }
 
 /// The block, if it waits to be written.
-fn pending(state: &State, id: &BlockId) -> Option<Arc<Block>> {
+fn pending(state: &StoreState, id: &BlockId) -> Option<Arc<Block>> {
     state.pending.get(&digest(id)).filter(|block| block.id == *id).cloned()
 }

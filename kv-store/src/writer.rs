@@ -2,18 +2,18 @@
 
 use crate::block::Block;
 use crate::encode::{record_header, segment_header};
-use crate::event::Event;
+use crate::event::StoreEvent;
 use crate::format::{PAGE, PAGE_BYTES, slot_bytes};
 use crate::index::digest;
 use crate::order::Rank;
-use crate::place::{Origin, Plan, Target};
-use crate::state::{Shared, State};
+use crate::place::{PlacementPlan, SlotOrigin, TakenSlot};
+use crate::state::{StoreShared, StoreState};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 /// Writes what is queued, until it is told to end and nothing is queued any more.
-pub(crate) fn run(shared: &Shared) {
+pub(crate) fn run(shared: &StoreShared) {
     while let Some(block) = next(shared) {
         write(shared, &block);
         let mut state = shared.lock();
@@ -25,7 +25,7 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 /// The next block, which stays among those that are pending.
-fn next(shared: &Shared) -> Option<Arc<Block>> {
+fn next(shared: &StoreShared) -> Option<Arc<Block>> {
     let mut state = shared.lock();
     loop {
         if let Some(block) = state.queue.pop_front() {
@@ -39,7 +39,7 @@ fn next(shared: &Shared) -> Option<Arc<Block>> {
 }
 
 /// Writes a block, or notes why it was not.
-fn write(shared: &Shared, block: &Block) {
+fn write(shared: &StoreShared, block: &Block) {
     let bytes = slot_bytes(block.payload.len());
     let room = match shared.room() {
         Ok(room) => room,
@@ -56,11 +56,11 @@ fn write(shared: &Shared, block: &Block) {
         state.stats.refused += 1;
         if !std::mem::replace(&mut state.is_full, true) {
             let dir = shared.directory.path().to_owned();
-            state.note(Event::NoRoom { dir, bytes, growth: room.growth });
+            state.note(StoreEvent::NoRoom { dir, bytes, growth: room.growth });
         }
         return;
     };
-    // What is left of a file that could not be removed still counts.
+    // The rest of a file that could not be removed still counts.
     if !is_removed {
         state.stats.refused += 1;
         return state.index.give_back(&target);
@@ -76,11 +76,11 @@ fn write(shared: &Shared, block: &Block) {
             state.is_full = false;
             state.stats.written += 1;
         }
-        Err(Failure { error, left }) => {
+        Err(WriteFailure { error, left }) => {
             match error.kind() {
                 io::ErrorKind::NotFound => drop(state.index.remove_segment(target.slot.segment)),
                 // A slot that cannot be written for another reason than space is not tried again.
-                kind if target.origin == Origin::Reused && !is_full(kind) => {}
+                kind if target.origin == SlotOrigin::Reused && !is_full(kind) => {}
                 _ => state.index.give_back(&target),
             }
             state.index.bytes = state.index.bytes.saturating_add(left);
@@ -90,22 +90,22 @@ fn write(shared: &Shared, block: &Block) {
 }
 
 /// Why a record was not written.
-struct Failure {
+struct WriteFailure {
     error: io::Error,
     /// Bytes that stay on the disk even so, and belong to no slot.
     left: u64,
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure { error, left: 0 }
+impl From<io::Error> for WriteFailure {
+    fn from(error: io::Error) -> WriteFailure {
+        WriteFailure { error, left: 0 }
     }
 }
 
 /// Counts and notes a block that could not be written.
-fn refuse(state: &mut State, file: PathBuf, error: &io::Error) {
+fn refuse(state: &mut StoreState, file: PathBuf, error: &io::Error) {
     state.stats.refused += 1;
-    state.note(Event::NotWritten { file, error: error.kind() });
+    state.note(StoreEvent::NotWritten { file, error: error.kind() });
 }
 
 /// Whether an error says that there is no space for more bytes.
@@ -115,7 +115,7 @@ fn is_full(kind: io::ErrorKind) -> bool {
 }
 
 /// Removes the files of segments that the index has forgotten; whether all are gone.
-pub(crate) fn remove_files(shared: &Shared, plan: &Plan) -> bool {
+pub(crate) fn remove_files(shared: &StoreShared, plan: &PlacementPlan) -> bool {
     let mut is_removed = true;
     for (number, bytes) in &plan.removed {
         let file = shared.directory.segment_path(*number);
@@ -123,7 +123,7 @@ pub(crate) fn remove_files(shared: &Shared, plan: &Plan) -> bool {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let mut state = shared.lock();
                 state.index.bytes = state.index.bytes.saturating_add(*bytes);
-                state.note(Event::NotWritten { file, error: error.kind() });
+                state.note(StoreEvent::NotWritten { file, error: error.kind() });
                 is_removed = false;
                 state
             }
@@ -136,35 +136,40 @@ pub(crate) fn remove_files(shared: &Shared, plan: &Plan) -> bool {
 
 /// Writes a record into its slot. Another one that lay there is made invalid first: a kill in between leaves
 /// a free slot. After an error, what was added to a file is taken away again.
-fn write_record(shared: &Shared, target: &Target, block: &Block, rank: Rank) -> Result<(), Failure> {
+fn write_record(
+    shared: &StoreShared,
+    target: &TakenSlot,
+    block: &Block,
+    rank: Rank,
+) -> Result<(), WriteFailure> {
     let (disk, directory) = (&shared.disk, &shared.directory);
     let path = directory.segment_path(target.slot.segment);
     let offset = target.segment.offset(target.slot.slot);
     let file = match target.origin {
-        Origin::NewFile => disk.create(&path)?,
-        Origin::Reused | Origin::Appended => disk.open(&path, true)?,
+        SlotOrigin::NewFile => disk.create(&path)?,
+        SlotOrigin::Reused | SlotOrigin::Appended => disk.open(&path, true)?,
     };
     let steps = || {
         match target.origin {
-            Origin::NewFile => {
+            SlotOrigin::NewFile => {
                 let header = segment_header(target.segment.slot_bytes, target.segment.slots);
                 disk.write(&file, 0, &header)?;
             }
-            Origin::Reused => disk.write(&file, offset, &[0; PAGE])?,
-            Origin::Appended => {}
+            SlotOrigin::Reused => disk.write(&file, offset, &[0; PAGE])?,
+            SlotOrigin::Appended => {}
         }
         disk.write(&file, offset + PAGE_BYTES, &block.payload)?;
         disk.write(&file, offset, &record_header(block, rank.priority(), rank.time()))
     };
     let Err(error) = steps() else { return Ok(()) };
     let is_undone = match target.origin {
-        Origin::NewFile => disk.remove(&path).is_ok(),
-        Origin::Appended => file.set_len(offset).is_ok(),
-        Origin::Reused => true,
+        SlotOrigin::NewFile => disk.remove(&path).is_ok(),
+        SlotOrigin::Appended => file.set_len(offset).is_ok(),
+        SlotOrigin::Reused => true,
     };
     let left = match target.origin {
-        Origin::NewFile => PAGE_BYTES + target.segment.slot_bytes,
-        Origin::Appended | Origin::Reused => target.segment.slot_bytes,
+        SlotOrigin::NewFile => PAGE_BYTES + target.segment.slot_bytes,
+        SlotOrigin::Appended | SlotOrigin::Reused => target.segment.slot_bytes,
     };
-    Err(Failure { error, left: if is_undone { 0 } else { left } })
+    Err(WriteFailure { error, left: if is_undone { 0 } else { left } })
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// CPUs by number that a set can have: those of the system's own sets.
 const MOST_CPUS: usize = libc::CPU_SETSIZE as usize;
-/// What a list of CPUs looks like.
+/// The form of a list of CPUs, for messages.
 const LIST: &str = "expected numbers of CPUs and ranges of them, such as 0-3,8";
 
 /// A set of CPUs, by number. As text it is a list like those of the system, such as `0-3,8`.
@@ -104,7 +104,7 @@ impl fmt::Debug for CpuSet {
     }
 }
 
-/// What a thread may work on.
+/// CPUs and memory that a thread may use.
 pub struct Usable {
     /// CPUs in the affinity mask, ascending.
     pub cpus: Vec<usize>,
@@ -137,7 +137,7 @@ impl Usable {
     }
 }
 
-/// What the calling thread may work on.
+/// CPUs and memory that the calling thread may use.
 pub fn usable() -> Usable {
     let cpus = allowed();
     // The standard library takes affinity and quota into account.

@@ -17,7 +17,7 @@ const MESSAGE_BYTES: usize = 1024;
 
 /// A guarded mapping. Slots live for ever, so that the handler never reads memory that is something else by
 /// then.
-struct Slot {
+struct GuardedMapping {
     /// The number of the slot's user times [`STATES`], plus one of the states below. A handler that finds
     /// another value than it began with has read two users' fields.
     state: AtomicUsize,
@@ -39,16 +39,16 @@ const STATUS: i32 = 1;
 const BLOCK_SLOTS: usize = 32;
 
 /// Slots, and where there are more.
-struct Block {
-    slots: [Slot; BLOCK_SLOTS],
-    next: AtomicPtr<Block>,
+struct MappingList {
+    slots: [GuardedMapping; BLOCK_SLOTS],
+    next: AtomicPtr<MappingList>,
 }
 
-impl Block {
-    const fn new() -> Block {
-        Block {
+impl MappingList {
+    const fn new() -> MappingList {
+        MappingList {
             slots: [const {
-                Slot {
+                GuardedMapping {
                     state: AtomicUsize::new(FREE),
                     start: AtomicUsize::new(0),
                     end: AtomicUsize::new(0),
@@ -61,17 +61,17 @@ impl Block {
     }
 
     /// The block after this one, if there is one.
-    fn next(&self) -> Option<&'static Block> {
+    fn next(&self) -> Option<&'static MappingList> {
         // SAFETY: a block that is entered here is never freed.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
     /// The block after this one, made if need be.
-    fn next_or_new(&self) -> &'static Block {
+    fn next_or_new(&self) -> &'static MappingList {
         if let Some(next) = self.next() {
             return next;
         }
-        let new: *mut Block = Box::into_raw(Box::new(Block::new()));
+        let new: *mut MappingList = Box::into_raw(Box::new(MappingList::new()));
         let null = std::ptr::null_mut();
         match self.next.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: it was made above and is never freed.
@@ -88,24 +88,24 @@ impl Block {
     }
 }
 
-static FIRST: Block = Block::new();
+static FIRST: MappingList = MappingList::new();
 
-fn blocks() -> impl Iterator<Item = &'static Block> {
+fn blocks() -> impl Iterator<Item = &'static MappingList> {
     std::iter::successors(Some(&FIRST), |block| block.next())
 }
 
-/// What handled the signal before; none if the handler could not be installed.
+/// The handler that the signal had before; `None` if this one could not be installed.
 static BEFORE: OnceLock<Option<libc::sigaction>> = OnceLock::new();
 
 /// Guards a mapping as long as it lives, once [`crate::signals::install`] was called.
 #[derive(Debug)]
 pub struct BusGuard {
-    slot: &'static Slot,
+    slot: &'static GuardedMapping,
     /// The slot's state when it is not used any more.
     free: usize,
 }
 
-impl std::fmt::Debug for Slot {
+impl std::fmt::Debug for GuardedMapping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Slot").field("start", &self.start).field("end", &self.end).finish_non_exhaustive()
     }
@@ -138,7 +138,7 @@ impl Drop for BusGuard {
 }
 
 /// A slot that is [`TAKEN`], and its user's number times [`STATES`].
-fn claim() -> (&'static Slot, usize) {
+fn claim() -> (&'static GuardedMapping, usize) {
     let mut block = &FIRST;
     loop {
         for slot in &block.slots {
@@ -182,7 +182,7 @@ fn message_at(address: usize, to: &mut [u8; MESSAGE_BYTES]) -> Option<usize> {
         }
         let length = slot.message_len.load(Ordering::Relaxed).min(MESSAGE_BYTES);
         to.iter_mut().zip(&slot.message).for_each(|(to, byte)| *to = byte.load(Ordering::Relaxed));
-        // What was read above is of one user if that is still the slot's.
+        // The values read above belong to one user if the slot still has that user.
         fence(Ordering::Acquire);
         if slot.state.load(Ordering::Relaxed) == state {
             return Some(length);

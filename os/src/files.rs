@@ -27,7 +27,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     regular(File::options().read(true).append(true), path)
 }
 
-/// Opens a file for lines of a log behind those that it has, and makes it where there is none.
+/// Opens a file for lines of a log behind those that it has, and makes it if it is missing.
 ///
 /// # Errors
 /// When the file cannot be opened, or holds something else: a log begins with a digit of its first line's
@@ -44,7 +44,7 @@ pub fn open_log(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
-/// What a log of JSON begins with.
+/// The beginning of a log of JSON.
 const LOG_OBJECT: &[u8] = b"{\"timestamp\"";
 
 fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {

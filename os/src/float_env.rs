@@ -22,7 +22,7 @@ const FLAGS: u32 = 0x3f;
 /// ```
 #[must_use = "the environment is restored when this is dropped"]
 pub struct FloatEnv {
-    /// What to restore; `None` where nothing was changed.
+    /// The state to restore; `None` where nothing was changed.
     before: Option<u32>,
     /// The environment is the thread's: this value stays there.
     thread: PhantomData<*const ()>,

@@ -95,17 +95,17 @@ impl Watch {
     ///
     /// # Errors
     /// When the time is over, or the flag is set.
-    pub fn check(&self) -> Result<(), Stopped> {
+    pub fn check(&self) -> Result<(), WorkStopped> {
         if self.cancel.is_cancelled() || self.around.as_ref().is_some_and(Cancel::is_cancelled) {
-            return Err(Stopped::Cancelled);
+            return Err(WorkStopped::Cancelled);
         }
-        if self.begun.elapsed() >= self.limit { Err(Stopped::Time(self.limit)) } else { Ok(()) }
+        if self.begun.elapsed() >= self.limit { Err(WorkStopped::Time(self.limit)) } else { Ok(()) }
     }
 }
 
 /// Why foreign work has no result. Every message is one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Stopped {
+pub enum WorkStopped {
     /// The work took longer than it may.
     #[error("it takes longer than the {} ms that it may take", .0.as_millis())]
     Time(Duration),
@@ -133,7 +133,7 @@ pub fn run<T: Send + 'static>(
     limit: Duration,
     cancel: &Cancel,
     work: impl FnOnce(&Watch) -> T + Send + 'static,
-) -> Result<T, Stopped> {
+) -> Result<T, WorkStopped> {
     let watch = Watch::new(cancel, limit);
     watch.check()?;
     let (sender, receiver) = channel();
@@ -146,19 +146,19 @@ pub fn run<T: Send + 'static>(
         };
         let _ = sender.send(result);
     });
-    let thread = made.map_err(|error: io::Error| Stopped::NoThread(error.to_string()))?;
+    let thread = made.map_err(|error: io::Error| WorkStopped::NoThread(error.to_string()))?;
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Timeout) => watch.check()?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Stopped::Panicked(thread.join().err().map_or_else(String::new, message)));
+                return Err(WorkStopped::Panicked(thread.join().err().map_or_else(String::new, message)));
             }
         }
     }
 }
 
-/// What a panic said, on one line.
+/// The message of a panic, on one line.
 fn message(panic: Box<dyn Any + Send>) -> String {
     let text = match panic.downcast::<String>() {
         Ok(text) => *text,
@@ -179,7 +179,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// Work that runs until it is told that nobody waits, says why, and has no result before `held` is gone.
-    fn endless(told: Sender<Stopped>, held: Receiver<()>) -> impl FnOnce(&Watch) + Send {
+    fn endless(told: Sender<WorkStopped>, held: Receiver<()>) -> impl FnOnce(&Watch) + Send {
         move |watch| {
             loop {
                 if let Err(stopped) = watch.check() {
@@ -208,7 +208,7 @@ mod tests {
         let ((sender, receiver), (_keep, held)) = (channel(), channel());
         let limit = Duration::from_millis(20);
         let stopped = run("endless", limit, &Cancel::default(), endless(sender, held)).unwrap_err();
-        assert_eq!((&stopped, receiver.recv()), (&Stopped::Time(limit), Ok(Stopped::Time(limit))));
+        assert_eq!((&stopped, receiver.recv()), (&WorkStopped::Time(limit), Ok(WorkStopped::Time(limit))));
         assert_eq!(stopped.to_string(), "it takes longer than the 20 ms that it may take");
     }
 
@@ -222,10 +222,10 @@ mod tests {
             move || run("endless", HOUR, &cancel, endless(sender, held))
         });
         drop(guard);
-        assert_eq!(waiter.join().unwrap(), Err(Stopped::Cancelled));
+        assert_eq!(waiter.join().unwrap(), Err(WorkStopped::Cancelled));
         // Work that has not begun by then is not begun.
-        assert!(matches!(receiver.recv(), Ok(Stopped::Cancelled) | Err(_)));
-        assert_eq!(run("late", HOUR, &cancel, |_| ()), Err(Stopped::Cancelled));
+        assert!(matches!(receiver.recv(), Ok(WorkStopped::Cancelled) | Err(_)));
+        assert_eq!(run("late", HOUR, &cancel, |_| ()), Err(WorkStopped::Cancelled));
     }
 
     #[test]
@@ -240,10 +240,13 @@ mod tests {
         });
         whole.cancel();
         let ended = waiter.join().unwrap();
-        assert!(matches!(ended, Err(Stopped::Cancelled) | Ok(Err(Stopped::Cancelled))), "{ended:?}");
-        assert!(matches!(receiver.recv(), Ok(Stopped::Cancelled) | Err(_)));
+        assert!(matches!(ended, Err(WorkStopped::Cancelled) | Ok(Err(WorkStopped::Cancelled))), "{ended:?}");
+        assert!(matches!(receiver.recv(), Ok(WorkStopped::Cancelled) | Err(_)));
         // The thread's other work does not.
-        assert_eq!(whole.around(|| run("late", HOUR, &Cancel::default(), |_| ())), Err(Stopped::Cancelled));
+        assert_eq!(
+            whole.around(|| run("late", HOUR, &Cancel::default(), |_| ())),
+            Err(WorkStopped::Cancelled)
+        );
         assert_eq!(run("other", HOUR, &Cancel::default(), |_| 1), Ok(1));
     }
 
@@ -252,12 +255,12 @@ mod tests {
         let failed = |_: &Watch| -> u32 { panic!("no {}\nmore", "way") };
         assert_eq!(
             run("failed", HOUR, &Cancel::default(), failed),
-            Err(Stopped::Panicked("no way".to_owned()))
+            Err(WorkStopped::Panicked("no way".to_owned()))
         );
         let failed = |_: &Watch| -> u32 { panic!("plain") };
         assert_eq!(
             run("failed", HOUR, &Cancel::default(), failed),
-            Err(Stopped::Panicked("plain".to_owned()))
+            Err(WorkStopped::Panicked("plain".to_owned()))
         );
     }
 }

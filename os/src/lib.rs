@@ -1,4 +1,4 @@
-//! What kernmill asks of the operating system and the CPU: memory maps, files that appear whole, threads, the
+//! Services of the operating system and the CPU: memory maps, files that appear whole, threads, the
 //! floating-point environment, CPU features. Nothing here knows of models or plans.
 
 pub mod affinity;

@@ -13,7 +13,7 @@ pub fn available_memory() -> Option<u64> {
     system_memory(&system).into_iter().chain(group_limits(&groups)).min()
 }
 
-/// What `/proc/meminfo` says.
+/// The memory that `/proc/meminfo` reports.
 fn system_memory(text: &str) -> Option<u64> {
     field(text, "MemAvailable:").map(|kib| kib.saturating_mul(1024))
 }
@@ -81,7 +81,7 @@ pub fn lies_in_memory(file: &File) -> bool {
 /// Type of a ramfs in the kernel's `magic.h`.
 const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
 
-/// What each group on the way to the root leaves, both hierarchy versions.
+/// The memory that each group on the way to the root leaves, for both hierarchy versions.
 fn group_limits(membership: &str) -> Vec<u64> {
     let mut left = Vec::new();
     for line in membership.lines() {

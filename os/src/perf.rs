@@ -1,4 +1,4 @@
-//! What Linux's `perf` asks of a process that makes code.
+//! The interface of Linux's `perf` for a process that makes code.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,5 @@
-//! What the system tells in `/proc`. It is not there in every container, so that every reader does without:
-//! nothing that is missing, cannot be read or makes no sense is an error.
+//! Files of `/proc`. They are not there in every container, so every reader does without: nothing that is
+//! missing, cannot be read or makes no sense is an error.
 
 use crate::files::read_named;
 use std::ffi::{CStr, OsStr, c_char};
@@ -10,8 +10,8 @@ use std::path::{self, Path, PathBuf};
 /// Most bytes of a file: the list of a process's mappings has some megabytes at most.
 const PROC_BYTES: u64 = 16 << 20;
 
-/// The text of the file `name` in `/proc`, such as `self/status`; `None` if there is none, or it cannot be
-/// read, or never ends. Bytes that are no text, as in names of files, are replaced.
+/// The text of the file `name` in `/proc`, such as `self/status`; `None` if it is missing, cannot be read, or
+/// never ends. Bytes that are no text, as in names of files, are replaced.
 pub fn text(name: &str) -> Option<String> {
     text_in(Path::new("/proc"), name)
 }

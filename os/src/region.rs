@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub const LINE: usize = 64;
 /// Alignment of anonymous regions: a huge page.
 pub const REGION_ALIGN: usize = 2 << 20;
-/// What to do about a plan that lost bytes while it was mapped.
+/// Advice about a plan that lost bytes while it was mapped.
 const ADVICE: &str = "leave plans alone while they run, and put a whole one in its place";
 
 /// Why a region could not be made.
@@ -59,7 +59,7 @@ struct Mapping {
     before: usize,
     /// Inaccessible bytes after those mapped.
     after: usize,
-    /// What turns the loss of a file's bytes into a message.
+    /// The guard that turns the loss of a file's bytes into a message.
     _guard: Option<BusGuard>,
 }
 

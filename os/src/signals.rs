@@ -1,4 +1,4 @@
-//! What a process does at signals that its files raise. For programs to call at their start; no other part of
+//! Handlers of signals that a process's files raise. For programs to call at their start; no other part of
 //! the library changes what a process does at a signal, and all of it works without.
 
 use crate::bus;

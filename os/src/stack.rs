@@ -28,7 +28,7 @@ fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> Result<(), String>
             STACK >> 10
         ));
     }
-    // What is no number counts as nothing, as for the standard library.
+    // A value that is no number counts as nothing, as for the standard library.
     let others = others.and_then(OsStr::to_str).and_then(|text| text.parse::<u64>().ok());
     match others.filter(|bytes| *bytes < STACK) {
         Some(bytes) => {

@@ -1,5 +1,5 @@
-//! What the terminal can show: colours, letters that are no ASCII, and how wide a line is; and questions to
-//! who is at it. Everything that is printed for people asks here.
+//! Abilities of the terminal: colours, letters that are no ASCII, and how wide a line is; and questions to
+//! the user. Everything that is printed for people asks here.
 
 use crate::text::message;
 use std::io::{self, IsTerminal, Write};

@@ -6,7 +6,7 @@
 use crate::adapter::LoraTargetEntry;
 use std::sync::atomic::AtomicU32;
 
-/// What one run over a batch of tokens is about; the same for all steps and workers.
+/// Inputs of one run over a batch of tokens; the same for all steps and workers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Args {
@@ -20,7 +20,7 @@ pub struct Args {
     pub positions: *const u32,
     /// `[T]` row of the block tables that each token's sequence uses.
     pub sequences: *const u32,
-    /// `[T]` adapter slot of each token; 0 is none.
+    /// `[T]` adapter slot of each token; 0 is no adapter.
     pub adapters: *const u32,
     /// `[R]` batch row (0..T) of each wanted row of logits in this slab.
     pub logit_index: *const u32,
@@ -40,7 +40,7 @@ pub struct Args {
     pub adapter_tiles: u32,
 }
 
-/// What one worker needs to take its part of a step.
+/// The inputs of one worker's part of a step.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Worker {
@@ -80,7 +80,7 @@ pub const ABI_VERSION: u32 = 4;
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Route {
+pub struct ChosenExpert {
     /// Expert id.
     pub expert: u32,
     /// Weight of the expert in the sum.

@@ -17,7 +17,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    deserializer.deserialize_seq(List::<T, MOST>(PhantomData))
+    deserializer.deserialize_seq(BoundedList::<T, MOST>(PhantomData))
 }
 
 /// A text of at most `MOST` bytes.
@@ -25,7 +25,7 @@ where
 /// # Errors
 /// The deserializer's; also when it is longer.
 pub fn text<'de, D: Deserializer<'de>, const MOST: usize>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_str(Text::<MOST>)
+    deserializer.deserialize_str(BoundedText::<MOST>)
 }
 
 /// A list of at most `MOST` texts of at most `BYTES` bytes each.
@@ -40,9 +40,9 @@ where
     Ok(texts.into_iter().map(|text| text.0).collect())
 }
 
-struct List<T, const MOST: usize>(PhantomData<T>);
+struct BoundedList<T, const MOST: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST> {
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for BoundedList<T, MOST> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,9 +61,9 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST>
     }
 }
 
-struct Text<const MOST: usize>;
+struct BoundedText<const MOST: usize>;
 
-impl<const MOST: usize> Visitor<'_> for Text<MOST> {
+impl<const MOST: usize> Visitor<'_> for BoundedText<MOST> {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

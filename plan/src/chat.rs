@@ -1,4 +1,4 @@
-//! What a model's files say of conversations: chat templates, and the tokens that templates write by name.
+//! Files of a model that concern conversations: chat templates, and the tokens that templates write by name.
 
 use crate::bounded;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl ChatTemplates {
     }
 }
 
-/// What a plan has of [`ChatTemplates`] besides the default template, serialised with postcard.
+/// The part of [`ChatTemplates`] that a plan has besides the default template, serialised with postcard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatSection {
     /// Names and texts of the other templates.

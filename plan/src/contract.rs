@@ -1,5 +1,5 @@
-//! What a kernel asks of the steps that call it: the operands that it takes, and how far it reads and writes
-//! in each.
+//! Contracts between a kernel and the steps that call it: the operands that it takes, and how far it reads
+//! and writes in each.
 //!
 //! The generator derives a contract from the kernel's description and refuses a kernel whose body would leave
 //! it. The program checker holds every step to the contract of its kernel, so that a step cannot hand a
@@ -12,10 +12,10 @@ use crate::kv::{KvGeometry, LayerKind};
 use crate::limit::OPERANDS;
 use serde::{Deserialize, Serialize};
 
-/// What a kernel asks of a step.
+/// The demands that a kernel makes on a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contract {
-    /// What each operand must be, in the order in which a step lists them.
+    /// The demand on each operand, in the order in which a step lists them.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub operands: Vec<Need>,
     /// Bytes of scratch that each worker uses at most.
@@ -26,7 +26,7 @@ pub struct Contract {
     pub max_context: u32,
 }
 
-/// What an operand must be.
+/// The demand on an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Need {
     /// Weights that are read.
@@ -91,7 +91,7 @@ impl Need {
         of_tokens.max(of_logits).saturating_mul(row_bytes)
     }
 
-    /// What the operand must be, in a word.
+    /// The kind of operand, in a word.
     pub fn kind(&self) -> &'static str {
         match self {
             Need::Weights { .. } => "weights",

@@ -1,6 +1,6 @@
-//! What a compiled plan *is*, for both sides: the kernel ABI, the steps, the packed weight formats, the KV
-//! geometry, the CPU feature levels. The compiler and the kernel generator write these things, the runtime
-//! reads them; whatever both must agree on is defined here once.
+//! The definition of a compiled plan, for both sides: the kernel ABI, the steps, the packed weight formats,
+//! the KV geometry, the CPU feature levels. The compiler and the kernel generator write these things, the
+//! runtime reads them; whatever both must agree on is defined here once.
 
 pub mod abi;
 pub mod adapter;

@@ -64,6 +64,6 @@ pub const GELU_CUBIC: f32 = 0.044_715;
 pub const INT4_MIN: f32 = -8.0;
 /// Largest integer of int4.
 pub const INT4_MAX: f32 = 7.0;
-/// What a block's farthest element is divided by, negated, for the scales that fitting an int4 block tries.
-/// The first is plain symmetric scaling to [-7, 7].
+/// Divisors of a block's farthest element, negated, for the scales that fitting an int4 block tries. The
+/// first is plain symmetric scaling to [-7, 7].
 pub const INT4_DIVISORS: [f32; 8] = [7.0, 7.25, 7.5, 7.75, 8.0, 8.25, 8.5, 8.75];

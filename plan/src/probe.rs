@@ -34,7 +34,7 @@ pub struct TileProbe {
     pub code: CodeBlob,
     /// Blocks of 32 k that a call of `vectors` is for.
     pub blocks: u64,
-    /// What tiles multiply, one entry for each kind of element.
+    /// Element kinds that tiles multiply, one entry for each.
     pub elements: Vec<TileElementProbe>,
 }
 

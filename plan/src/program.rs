@@ -28,12 +28,12 @@ pub struct Program {
     pub code: CodeBlob,
 }
 
-/// What the runtime must know about the model.
+/// Facts about the model that the runtime needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// Model name from the spec.
     pub name: String,
-    /// Preset the plan was made with: `exact`, `faithful`, `fast`.
+    /// Preset the plan was made with: `exact`, `faithful`, `bf16`, `fast`.
     pub preset: String,
     /// Vocabulary size: token ids are below it, a row of logits has it.
     pub vocab: u32,
@@ -90,7 +90,7 @@ pub struct TokenClass {
 pub struct WantedOnly {
     /// Index into [`TokenClass::steps`] of the first.
     pub step: u32,
-    /// What steps before it write, and steps from there on read.
+    /// Rows that steps before it write, and steps from there on read.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub rows: Vec<TokenRows>,
 }
@@ -154,7 +154,7 @@ pub struct Step {
     /// batch has an adapter at one of them. Empty: it always runs.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub lora_targets: Vec<u32>,
-    /// What the step reads and computes, for reports.
+    /// The step's reads and arithmetic, for reports.
     pub work: StepWork,
     /// Weights that the step's workers read.
     pub weight_reads: WeightReads,
@@ -168,7 +168,7 @@ pub struct WeightReads {
     /// before anything else.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub whole: Vec<u32>,
-    /// What work items read, in the order of their numbers.
+    /// Reads of work items, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub parts: Vec<ItemReads>,
     /// How many runs of items of `parts` are handed out in equal shares: worker `i` of `n` begins with run
@@ -188,7 +188,7 @@ pub struct ItemReads {
     pub items: u32,
     /// Items of a run.
     pub run: u32,
-    /// What each of them reads; the first is what is fetched ahead.
+    /// Reads of each of them; the first is fetched ahead.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub operands: Vec<OperandReads>,
 }
@@ -215,7 +215,7 @@ pub struct OperandReads {
     pub expert_stride: u64,
 }
 
-/// What a step reads and multiplies. Reports are made of it; no kernel depends on it.
+/// Reads and multiply-adds of a step. Reports are made of it; no kernel depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepWork {
     /// Bytes of weights that the step reads once, whatever the batch.
@@ -235,7 +235,7 @@ pub struct StepWork {
     pub cache: Option<u32>,
 }
 
-/// What an operand address is.
+/// The meaning of an operand address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Operand {
     /// `bytes` at `offset` of the weight region.
@@ -278,6 +278,6 @@ pub struct Symbol {
     pub offset: u64,
     /// Bytes.
     pub size: u64,
-    /// What it asks of the steps that call it, if it follows the kernel ABI; micro-kernels do not.
+    /// The demands on the steps that call it, if it follows the kernel ABI; micro-kernels do not.
     pub contract: Option<Contract>,
 }

@@ -47,7 +47,7 @@ impl Features {
     /// Products of tiles of int8.
     pub const AMX_INT8: Features = Features(1 << 17);
 
-    /// What every level has: AVX2, FMA, F16C, BMI1/2, LZCNT, POPCNT.
+    /// The features that every level has: AVX2, FMA, F16C, BMI1/2, LZCNT, POPCNT.
     pub const FLOOR: Features = Features::AVX2
         .and(Features::FMA)
         .and(Features::F16C)

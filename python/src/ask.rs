@@ -1,8 +1,8 @@
 //! From what Python asks for to a request of the scheduler.
 
 use crate::error::Failure;
-use crate::model::Facts;
-use kernmill_chat::{Conversation, Event, Format, Part, Turn, TurnOptions};
+use crate::model::ModelInfo;
+use kernmill_chat::{AnswerPart, Conversation, Event, Format, Turn, TurnOptions};
 use kernmill_constrain::Rule;
 use kernmill_runtime::SamplerParams;
 use kernmill_serve::{Answer, Finish, Request, Token};
@@ -18,14 +18,14 @@ const NO_LIMIT: u32 = u32::MAX;
 /// A conversation's answer in the making.
 pub struct Reading {
     turn: Turn,
-    facts: Arc<Facts>,
+    facts: Arc<ModelInfo>,
     /// Tokens that have come.
     count: usize,
 }
 
 impl Reading {
     /// The answer to a turn that begins.
-    pub fn new(turn: Turn, facts: Arc<Facts>) -> Reading {
+    pub fn new(turn: Turn, facts: Arc<ModelInfo>) -> Reading {
         Reading { turn, facts, count: 0 }
     }
 
@@ -109,7 +109,7 @@ fn item<'py, T: FromPyObjectOwned<'py>>(params: &Bound<'py, PyAny>, name: &str) 
 /// # Errors
 /// When a parameter is wrong.
 pub fn request(
-    facts: &Facts,
+    facts: &ModelInfo,
     prompt: Vec<u32>,
     request: Request,
     rule: Option<Rule>,
@@ -123,7 +123,7 @@ pub fn request(
 /// # Errors
 /// When a parameter is wrong, or the model's format refuses the conversation.
 pub fn answer(
-    facts: &Facts,
+    facts: &ModelInfo,
     conversation: &str,
     request: Request,
     form: Option<Rule>,
@@ -151,7 +151,7 @@ pub fn answer(
 ///
 /// # Errors
 /// When the model's format refuses the conversation.
-pub fn prompt_of(facts: &Facts, conversation: &str) -> Result<Vec<u32>, Failure> {
+pub fn prompt_of(facts: &ModelInfo, conversation: &str) -> Result<Vec<u32>, Failure> {
     let conversation = conversation_of(conversation)?;
     facts.format()?.prompt(facts.tokenizer()?, &conversation, &BTreeMap::new()).map_err(Failure::input)
 }
@@ -161,7 +161,7 @@ fn conversation_of(json: &str) -> Result<Conversation, Failure> {
 }
 
 /// The request behind a prompt.
-fn with_prompt(facts: &Facts, prompt: Vec<u32>, request: Request) -> Result<Request, Failure> {
+fn with_prompt(facts: &ModelInfo, prompt: Vec<u32>, request: Request) -> Result<Request, Failure> {
     let room = (facts.context as usize).saturating_sub(prompt.len()) as u32;
     if room == 0 && !prompt.is_empty() {
         let (length, context) = (prompt.len(), facts.context);
@@ -192,11 +192,11 @@ fn form(kind: &str, text: String) -> Result<Rule, Failure> {
 }
 
 /// Name of a part of an answer.
-pub fn part_name(part: &Part) -> (&'static str, Option<&str>) {
+pub fn part_name(part: &AnswerPart) -> (&'static str, Option<&str>) {
     match part {
-        Part::Reasoning => ("reasoning", None),
-        Part::Preamble => ("preamble", None),
-        Part::Answer => ("answer", None),
-        Part::Call { name, .. } => ("call", Some(name)),
+        AnswerPart::Reasoning => ("reasoning", None),
+        AnswerPart::Preamble => ("preamble", None),
+        AnswerPart::Answer => ("answer", None),
+        AnswerPart::Call { name, .. } => ("call", Some(name)),
     }
 }

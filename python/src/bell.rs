@@ -26,7 +26,7 @@ impl Bell {
         Ok(Bell { heard, rope, news: Mutex::default() })
     }
 
-    /// What the loop watches for reading.
+    /// The descriptor that the loop watches for reading.
     pub fn fileno(&self) -> RawFd {
         self.heard.as_raw_fd()
     }

@@ -34,7 +34,7 @@ create_exception!(
 /// Why something was not done, which may be told on any thread.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// What was given is wrong.
+    /// An input is wrong.
     Input(String),
     /// Nothing here does it.
     Unsupported(String),
@@ -73,7 +73,7 @@ impl From<Failure> for PyErr {
 }
 
 impl Failure {
-    /// What was given is wrong, as the error says.
+    /// The error of a wrong input.
     pub fn input(error: impl Display) -> Failure {
         Failure::Input(error.to_string())
     }
@@ -83,7 +83,7 @@ impl Failure {
         Failure::Defect(error.to_string())
     }
 
-    /// Why a text that ended so is none; `None` if it stands.
+    /// The failure of a text that ended so; `None` if it stands.
     pub fn of(finish: &Finish) -> Option<Failure> {
         match finish {
             Finish::MaxTokens | Finish::Context | Finish::Ended(EndReason::Cancelled) => None,

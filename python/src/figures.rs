@@ -1,4 +1,4 @@
-//! What there is to do, and what was done.
+//! Figures of the work that waits, and of the work done.
 
 use kernmill_serve::Serving;
 use serde_json::{Value, json};

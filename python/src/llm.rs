@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::figures;
 use crate::logits::logits;
 use crate::mailbox::{Mailbox, Sender as Mail};
-use crate::model::{Facts, Loading, load};
+use crate::model::{Loading, ModelInfo, load};
 use crate::request::{PyBell, Request, forked};
 use crate::wait::{received, working};
 use kernmill_runtime::{AdapterUse, Tenant};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
-/// What is said where the engine's thread has ended.
+/// The message where the engine's thread has ended.
 const GONE: &str = "the engine has ended";
 
 /// A loaded model, whose engine is on a thread of its own.
@@ -26,7 +26,7 @@ const GONE: &str = "the engine has ended";
 pub struct Engine {
     /// The engine, which a child of a fork leaves alone: it has no threads.
     thread: ManuallyDrop<ServingThread>,
-    facts: Arc<Facts>,
+    facts: Arc<ModelInfo>,
     /// The process that the thread is in.
     process: u32,
     next: AtomicU64,
@@ -147,7 +147,7 @@ impl Engine {
         self.facts.end_tokens.clone()
     }
 
-    /// What the user may not have meant when the model was loaded.
+    /// Notes on what the user may not have meant when the model was loaded.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.facts.notes.clone()
@@ -299,7 +299,7 @@ impl Engine {
         Ok(restored.map_err(Failure::from)?)
     }
 
-    /// What there is to do and what was done, as JSON.
+    /// The work that waits and the work done, as JSON.
     fn metrics(&self, py: Python<'_>) -> PyResult<String> {
         self.asked(py, |serving| figures::json(serving).to_string())
     }

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use kernmill::Error;
 use kernmill_runtime::kv::KvError;
-use kernmill_runtime::{AdapterUse, Engine, EngineError, Entry, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineError, SeqId, SequenceTokens, Steps};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The logits after every token, row behind row, or those after the last. Others wait while they are
@@ -52,9 +52,9 @@ fn compute(
     for (at, piece) in pieces.iter().enumerate() {
         let is_final = at + 1 == pieces.len();
         let entry = match (last, is_final) {
-            (false, _) => Entry::all(sequence, piece),
-            (true, true) => Entry::last(sequence, piece),
-            (true, false) => Entry::silent(sequence, piece),
+            (false, _) => SequenceTokens::all(sequence, piece),
+            (true, true) => SequenceTokens::last(sequence, piece),
+            (true, false) => SequenceTokens::silent(sequence, piece),
         };
         if is_abandoned.load(Ordering::Relaxed) {
             break;

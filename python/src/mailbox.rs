@@ -1,10 +1,10 @@
-//! What has come of a request: the engine's thread puts it in, any other takes it out.
+//! Results of a request: the engine's thread puts them in, any other takes them out.
 
 use crate::ask::Reading;
 use crate::bell::Bell;
 use crate::error::Failure;
 use kernmill_chat::Event;
-use kernmill_serve::{self as serve, Answer, Event as Heard, Listener, Token};
+use kernmill_serve::{self as serve, Answer, Listener, RequestEvent as Heard, Token};
 use std::mem::take;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -90,7 +90,7 @@ impl Mailbox {
         (inner.tokens.get(seen..).unwrap_or_default().to_vec(), inner.end.is_some())
     }
 
-    /// The answer or why there is none; `None` before the end.
+    /// The answer or its failure; `None` before the end.
     pub fn answer(&self) -> Option<Result<Answer, Failure>> {
         self.lock().end.clone()
     }

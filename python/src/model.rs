@@ -12,7 +12,7 @@ use kernmill_compiler::quant::Preset;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
-use kernmill_serve::{Config, Serving};
+use kernmill_serve::{SchedulerConfig, Serving};
 use pyo3::FromPyObject;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -41,8 +41,8 @@ pub struct Loading {
     chat_template: Option<PathBuf>,
 }
 
-/// What does not change while a model is loaded.
-pub struct Facts {
+/// Facts that do not change while a model is loaded.
+pub struct ModelInfo {
     /// The model's own name.
     pub name: String,
     /// Most tokens of a text with its prompt.
@@ -55,7 +55,7 @@ pub struct Facts {
     pub level: &'static str,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
-    /// What the user may not have meant: sentences without their full stops.
+    /// Notes on what the user may not have meant: sentences without their full stops.
     pub notes: Vec<String>,
     tokenizer: Option<TokenizerHandle>,
     format: Option<Format>,
@@ -63,7 +63,7 @@ pub struct Facts {
     lexicon: OnceLock<Lexicon>,
 }
 
-impl Facts {
+impl ModelInfo {
     /// The model's tokenizer.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Facts {
     /// The model's form of conversations.
     ///
     /// # Errors
-    /// As [`Facts::tokenizer`].
+    /// As [`ModelInfo::tokenizer`].
     pub fn format(&self) -> Result<&Format, Failure> {
         self.tokenizer()?;
         self.format
@@ -83,7 +83,7 @@ impl Facts {
             .ok_or_else(|| Failure::Input("the model has no format of conversations".to_owned()))
     }
 
-    /// What holds a text to a rule.
+    /// The constraint that holds a text to a rule.
     ///
     /// # Errors
     /// When the rule has a mistake, or the model has no tokenizer.
@@ -139,7 +139,7 @@ pub fn find(path: Option<&Path>, spec: Option<&Path>) -> Result<Located, Failure
 /// The preset of that name.
 ///
 /// # Errors
-/// When there is none.
+/// When no preset has the name.
 pub fn preset(name: &str) -> Result<Preset, Failure> {
     let all = || Preset::ALL.map(Preset::name).join(", ");
     Preset::from_name(name).ok_or_else(|| Failure::Input(format!("preset is \"{name}\", expected {}", all())))
@@ -148,7 +148,7 @@ pub fn preset(name: &str) -> Result<Preset, Failure> {
 /// The target of that name.
 ///
 /// # Errors
-/// When there is none.
+/// When no target has the name.
 pub fn target(name: &str) -> Result<Target, Failure> {
     let all = || Level::ALL.map(Level::name).join(", ");
     match Level::from_name(name) {
@@ -161,7 +161,7 @@ pub fn target(name: &str) -> Result<Target, Failure> {
 /// Checks a number of threads.
 ///
 /// # Errors
-/// When there are none or too many.
+/// When the number is 0 or too large.
 pub fn check_threads(threads: Option<usize>) -> Result<(), Failure> {
     let most = kernmill_runtime::pool::MAX_THREADS;
     match threads.filter(|threads| !(1..=most).contains(threads)) {
@@ -174,7 +174,7 @@ pub fn check_threads(threads: Option<usize>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When a file is wrong, memory is short, this CPU cannot run the model, or an option is out of its range.
-pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
+pub fn load(asked: Loading) -> Result<(Serving, ModelInfo), Failure> {
     check_threads(asked.threads)?;
     if !(1..=256).contains(&asked.max_sequences) {
         let found = asked.max_sequences;
@@ -227,7 +227,7 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
     };
     let (level, weight_bytes) = (loaded.image.program().level.name(), loaded.image.program().weight_bytes);
     let info = loaded.engine.model();
-    let facts = Facts {
+    let facts = ModelInfo {
         name: info.name.clone(),
         context,
         vocab: info.vocab,
@@ -239,10 +239,10 @@ pub fn load(asked: Loading) -> Result<(Serving, Facts), Failure> {
         format,
         lexicon: OnceLock::new(),
     };
-    let config = Config {
+    let config = SchedulerConfig {
         max_queue: asked.max_queue.unwrap_or(u32::MAX / 4),
         max_wait: [None; 3],
-        ..Config::default().with_sequences(asked.max_sequences)
+        ..SchedulerConfig::default().with_sequences(asked.max_sequences)
     };
     Ok((loaded.into_serving(config)?, facts))
 }

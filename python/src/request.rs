@@ -37,7 +37,7 @@ impl PyBell {
         Ok(PyBell(Arc::new(Bell::new()?)))
     }
 
-    /// What an event loop watches for reading.
+    /// The descriptor that an event loop watches for reading.
     fn fileno(&self) -> i32 {
         self.0.fileno()
     }
@@ -82,7 +82,7 @@ impl Request {
         if std::process::id() == self.process { Ok(()) } else { Err(forked()) }
     }
 
-    /// What has come since the last time; whether the end is among it.
+    /// The pieces and ids since the last time, and whether the end is among them.
     fn take(&self) -> Result<(Vec<Piece>, Vec<u32>, bool), Failure> {
         let mut seen = self.seen();
         let (tokens, has_ended) = self.mail.after(*seen);
@@ -131,7 +131,7 @@ impl Request {
         Ok(self.take()?)
     }
 
-    /// What has come since the last time, without waiting.
+    /// The pieces and ids since the last time, without waiting.
     fn poll(&self) -> PyResult<(Vec<Piece>, Vec<u32>, bool)> {
         self.check()?;
         Ok(self.take()?)
@@ -144,7 +144,7 @@ impl Request {
         Ok(())
     }
 
-    /// What there is to say of a text that has ended.
+    /// The result of a text that has ended.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check()?;
         let answer = self.answer()?;
@@ -218,7 +218,7 @@ impl Drop for Request {
     }
 }
 
-/// What is said in a child of a fork.
+/// The error in a child of a fork.
 pub fn forked() -> Failure {
     let what = "this model was loaded before a fork, and its engine is in the parent process: load the model in the \
                 child, or start processes by multiprocessing's methods \"spawn\" or \"forkserver\"";

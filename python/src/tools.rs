@@ -1,4 +1,4 @@
-//! What is done with models that are not loaded: compiling, inspecting, explaining.
+//! Work on models that are not loaded: compiling, inspecting, explaining.
 
 use crate::error::Failure;
 use crate::model::{check_threads, find, preset, target};
@@ -13,7 +13,7 @@ use kernmill_compiler::pipeline;
 use kernmill_compiler::quant::Preset;
 use kernmill_os::output::NewFile;
 use kernmill_serve::read_session as read;
-use kernmill_tools::explain::{Explained, How, Subject};
+use kernmill_tools::explain::{ExplainOptions, Explained, Subject};
 use kernmill_tools::listing;
 use kernmill_tools::targets::Targets;
 use kernmill_tools::tensors::TensorList;
@@ -50,7 +50,7 @@ pub fn compile(
         });
         options.compile.producer = concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python");
         options.compile.preset = preset;
-        // What is wrong with the place is found before the work.
+        // A problem of the place is found before the work.
         NewFile::check(&output).map_err(|error| Error::input(&output, error))?;
         let source = SourceModel::open(&files, options.compile.fused.clone())?;
         let file = NewFile::create_file(&output).map_err(|error| Error::input(&output, error))?;
@@ -74,7 +74,7 @@ fn is_plan(path: &Path) -> Failure {
     Error::input(path, what).into()
 }
 
-/// What is in a plan, or what a preset makes of a model's tensors, as JSON.
+/// The contents of a plan, or a model's tensors under a preset, as JSON.
 #[pyfunction]
 pub fn inspect(
     py: Python<'_>,
@@ -99,7 +99,7 @@ pub fn inspect(
     })
 }
 
-/// What a model compiles to and why, as JSON.
+/// The kernels that a model compiles to, and the reasons, as JSON.
 #[pyfunction]
 pub fn explain(
     py: Python<'_>,
@@ -121,7 +121,7 @@ pub fn explain(
         let Subject { graph, options, assumed, .. } = subject;
         let Some(options) = options else { return Err(Failure::Defect("nothing to explain".to_owned())) };
         let compiled = pipeline::compile(&graph, &options).map_err(Error::from)?;
-        let explained = Explained::new(&graph, &compiled, How { context, assumed, ..How::default() })?;
+        let explained = Explained::new(&graph, &compiled, ExplainOptions { context, assumed, ..ExplainOptions::default() })?;
         Ok(explained.json().to_string())
     })
 }

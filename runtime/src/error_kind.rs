@@ -1,6 +1,6 @@
 //! Kinds of faults.
 
-/// What kind of fault an error is, which decides a program's exit status.
+/// The kind of an error, which decides a program's exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The input is wrong: the message says what and where.

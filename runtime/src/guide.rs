@@ -4,7 +4,7 @@ use crate::sampler::TokenMask;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// What says which tokens may come next in one text, such as a grammar.
+/// A guide decides which tokens may come next in one text, as a grammar does.
 pub trait Guide: fmt::Debug + Send + Sync {
     /// The tokens that may come next; `None` when the text is complete, so that nothing can follow.
     ///

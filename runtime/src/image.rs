@@ -1,4 +1,4 @@
-//! What a plan gives the runtime, wherever it comes from: a plan file or a compiler in the same process.
+//! A plan as the runtime takes it, wherever it comes from: a plan file or a compiler in the same process.
 
 use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_os::region::WeightRegion;
@@ -114,8 +114,8 @@ impl PlanImage {
         PlanImage { identity: Some(identity), ..self }
     }
 
-    /// What tells the model from others, by its spec, weights, preset and version; `None` where nobody asked
-    /// for it. Images with the same identity compute the same bits.
+    /// The model's identity, by its spec, weights, preset and version; `None` where nobody asked for it.
+    /// Images with the same identity compute the same bits.
     pub fn identity(&self) -> Option<[u8; 32]> {
         self.identity
     }

@@ -36,7 +36,8 @@ pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
 pub use draft::{DraftStats, Drafter, SuffixDrafter};
 pub use engine::{
-    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats, Steps,
+    BegunSequence, Engine, EngineConfig, EngineError, LogitRow, LogitRows, RowSink, SeqId, SequenceTokens,
+    StepStats, Steps,
 };
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, CutError, LoadError, MemoryNeed, Replay};

@@ -1,4 +1,4 @@
-//! What an engine's runs read, multiplied and took, for `kernmill bench` and its like.
+//! Reads, multiply-adds and times of an engine's runs, for `kernmill bench` and its like.
 
 use std::ops::AddAssign;
 
@@ -13,7 +13,7 @@ pub enum Detail {
 
 /// Bytes read and multiply-adds done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct WorkDone {
     /// Packed weights: dense ones once per run, experts once per run that chose them.
     pub weight_bytes: u64,
     /// Cached keys and values in view of any token of a run, once per run.
@@ -22,22 +22,22 @@ pub struct Work {
     pub macs: u64,
 }
 
-impl Work {
+impl WorkDone {
     /// Weights and cache.
     pub fn bytes(&self) -> u64 {
         self.weight_bytes.saturating_add(self.cache_bytes)
     }
 }
 
-impl AddAssign for Work {
-    fn add_assign(&mut self, other: Work) {
+impl AddAssign for WorkDone {
+    fn add_assign(&mut self, other: WorkDone) {
         self.weight_bytes = self.weight_bytes.saturating_add(other.weight_bytes);
         self.cache_bytes = self.cache_bytes.saturating_add(other.cache_bytes);
         self.macs = self.macs.saturating_add(other.macs);
     }
 }
 
-/// What was metered.
+/// The measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// Batches run.
@@ -45,10 +45,10 @@ pub struct Profile {
     /// Tokens of all batches.
     pub tokens: u64,
     /// Work of all batches.
-    pub total: Work,
-    /// What each kind of step took, in order of appearance; empty unless [`Detail::Steps`].
+    pub total: WorkDone,
+    /// The times of each kind of step, in order of appearance; empty unless [`Detail::Steps`].
     pub steps: Vec<StepProfile>,
-    /// What the steps of each layer took, whatever their kind, in order of appearance; empty unless
+    /// The times of each layer's steps, whatever their kind, in order of appearance; empty unless
     /// [`Detail::Steps`].
     pub layers: Vec<StepProfile>,
 }
@@ -66,7 +66,7 @@ pub struct StepProfile {
     /// Seconds of each worker inside the kernels.
     pub busy: Vec<f64>,
     /// Work of all these steps.
-    pub work: Work,
+    pub work: WorkDone,
 }
 
 impl StepProfile {
@@ -76,7 +76,7 @@ impl StepProfile {
             calls: 0,
             seconds: 0.0,
             busy: vec![0.0; workers],
-            work: Work::default(),
+            work: WorkDone::default(),
         }
     }
 }

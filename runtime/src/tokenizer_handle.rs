@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
-type Read = Result<Tokenizer, TokenizerError>;
-type Wait = Box<dyn FnOnce() -> Read + Send>;
+type TokenizerResult = Result<Tokenizer, TokenizerError>;
+type PendingTokenizer = Box<dyn FnOnce() -> TokenizerResult + Send>;
 
 /// A shared tokenizer, there when it is asked for.
 #[derive(Clone)]
-pub struct TokenizerHandle(Arc<LazyLock<Read, Wait>>);
+pub struct TokenizerHandle(Arc<LazyLock<TokenizerResult, PendingTokenizer>>);
 
 impl fmt::Debug for TokenizerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,13 +20,16 @@ impl fmt::Debug for TokenizerHandle {
 
 impl TokenizerHandle {
     /// Begins to read a tokenizer on a thread of its own.
-    pub fn start(read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
+    pub fn start(read: impl FnOnce() -> TokenizerResult + Send + 'static) -> TokenizerHandle {
         TokenizerHandle::start_on(thread::Builder::new(), read)
     }
 
     /// Starts reading on a thread that `builder` makes. If the system makes no thread, the tokenizer is read
     /// when it is asked for.
-    fn start_on(builder: thread::Builder, read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
+    fn start_on(
+        builder: thread::Builder,
+        read: impl FnOnce() -> TokenizerResult + Send + 'static,
+    ) -> TokenizerHandle {
         let gone = || TokenizerError::Parse { message: "the reading thread panicked".to_owned() };
         let read = Arc::new(Mutex::new(Some(read)));
         let take = move |read: &Mutex<Option<_>>| read.lock().ok().and_then(|mut read| read.take());
@@ -45,7 +48,7 @@ impl TokenizerHandle {
         LazyLock::force(&self.0).as_ref().map_err(TokenizerError::clone)
     }
 
-    fn later(wait: Wait) -> TokenizerHandle {
+    fn later(wait: PendingTokenizer) -> TokenizerHandle {
         TokenizerHandle(Arc::new(LazyLock::new(wait)))
     }
 }

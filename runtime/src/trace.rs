@@ -1,10 +1,10 @@
-//! What each worker of an engine did and when, step by step, for `kernmill bench --timeline`.
+//! Records of what each worker of an engine did and when, step by step, for `kernmill bench --timeline`.
 
-use crate::profile::Work;
+use crate::profile::WorkDone;
 use std::ops::Range;
 use std::time::Instant;
 
-/// What was recorded of some batches. Times are nanoseconds since the beginning.
+/// The record of some batches. Times are nanoseconds since the beginning.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// When the recording began.
@@ -39,11 +39,11 @@ pub struct TracedBatch {
 pub struct TracedStep {
     /// Index among the class's steps, those of the logits behind the others.
     pub step: usize,
-    /// What it read and multiplied.
-    pub work: Work,
+    /// Reads and multiply-adds of the step.
+    pub work: WorkDone,
 }
 
-/// What a worker was busy with.
+/// The activity of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// The kernel of a step: its index in [`Trace::steps`].
@@ -59,7 +59,7 @@ pub enum Activity {
 pub struct TracedCall {
     /// Index of the batch.
     pub batch: usize,
-    /// What was done.
+    /// The activity.
     pub activity: Activity,
     /// When the worker began.
     pub begin: u64,

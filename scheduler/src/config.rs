@@ -1,4 +1,4 @@
-//! What a scheduler is made with. `docs/dev/scheduler.md` has the reason of every default.
+//! The configuration of a scheduler. `docs/dev/scheduler.md` has the reason of every default.
 
 use crate::facts::TenantId;
 use std::collections::BTreeMap;
@@ -8,17 +8,17 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("scheduler option `{option}` is {found}: it must be {expected}")]
 pub struct ConfigError {
-    /// Name of the option in [`Config`].
+    /// Name of the option in [`SchedulerConfig`].
     pub option: &'static str,
     /// Value of the option.
     pub found: String,
-    /// What it must be.
+    /// The legal values.
     pub expected: &'static str,
 }
 
 /// Limits, promises and shares.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct SchedulerConfig {
     /// Tokens of the engine's largest step.
     pub max_batch_tokens: u32,
     /// Sequences that run at once, at most `max_batch_tokens`.
@@ -56,16 +56,16 @@ pub struct Config {
     pub share_lag: Duration,
     /// Tokens that are known already and run beside a sampled one in a step, at most, as part of decoding.
     pub max_forced: u32,
-    /// What steps take before any was measured: sizes in tokens, rising, and seconds. Sizes between are
+    /// The times of steps before any was measured: sizes in tokens, rising, and seconds. Sizes between are
     /// interpolated.
     pub start_costs: Vec<(u32, f64)>,
     /// Seconds per key that a token attends to, before any step was measured.
     pub start_key_cost: f64,
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for SchedulerConfig {
+    fn default() -> SchedulerConfig {
+        SchedulerConfig {
             max_batch_tokens: 512,
             max_sequences: SEQUENCES,
             steps_in_flight: 1,
@@ -91,20 +91,20 @@ impl Default for Config {
 /// Sequences of the default configuration.
 const SEQUENCES: u32 = 4;
 
-impl Config {
+impl SchedulerConfig {
     /// The configuration with `sequences` at once. Of more than the default's, each has a floor that is so
     /// much lower: who asks for many answers at once takes slower ones.
     #[must_use]
-    pub fn with_sequences(self, sequences: u32) -> Config {
+    pub fn with_sequences(self, sequences: u32) -> SchedulerConfig {
         let part = f64::from(SEQUENCES) / f64::from(sequences.max(SEQUENCES));
-        Config { max_sequences: sequences, floor_fraction: self.floor_fraction * part, ..self }
+        SchedulerConfig { max_sequences: sequences, floor_fraction: self.floor_fraction * part, ..self }
     }
 
     /// The configuration with a longest wait, for classes that have one.
     #[must_use]
-    pub fn with_wait(self, wait: Duration) -> Config {
+    pub fn with_wait(self, wait: Duration) -> SchedulerConfig {
         let max_wait = self.max_wait.map(|class| class.map(|_| wait));
-        Config { max_wait, ..self }
+        SchedulerConfig { max_wait, ..self }
     }
 
     /// Checks every option.
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn who_asks_for_more_sequences_asks_for_a_lower_floor() {
-        let of = |sequences| Config::default().with_sequences(sequences);
-        assert_eq!(of(4), Config::default());
+        let of = |sequences| SchedulerConfig::default().with_sequences(sequences);
+        assert_eq!(of(4), SchedulerConfig::default());
         assert_eq!((of(2).max_sequences, of(2).floor_fraction), (2, 0.35));
         assert_eq!((of(8).max_sequences, of(8).floor_fraction), (8, 0.175));
         assert_eq!(of(8).check(), Ok(()));
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn the_default_is_legal_and_every_option_is_checked() {
-        assert_eq!(Config::default().check(), Ok(()));
-        type Change = fn(&mut Config);
+        assert_eq!(SchedulerConfig::default().check(), Ok(()));
+        type Change = fn(&mut SchedulerConfig);
         let wrong: [(&str, Change); 15] = [
             ("steps_in_flight", |c| c.steps_in_flight = 0),
             ("max_batch_tokens", |c| c.max_batch_tokens = 0),
@@ -203,11 +203,11 @@ mod tests {
             ("start_costs", |c| c.start_costs.clear()),
         ];
         for (option, change) in wrong {
-            let mut config = Config::default();
+            let mut config = SchedulerConfig::default();
             change(&mut config);
             assert_eq!(config.check().unwrap_err().option, option);
         }
-        let config = Config { max_queue: 0, ..Config::default() };
+        let config = SchedulerConfig { max_queue: 0, ..SchedulerConfig::default() };
         let message = "scheduler option `max_queue` is 0: it must be at least 1";
         assert_eq!(config.check().unwrap_err().to_string(), message);
     }

@@ -1,4 +1,4 @@
-//! What steps take: a model that follows the measurements.
+//! The times of steps: a model that follows the measurements.
 //!
 //! A step of `n` tokens that attend to `k` keys is predicted to take `a + b n + c k` seconds. Here `a` and
 //! `b` belong to the class of sizes that `n` is in. The classes lie between powers of two, and their lines
@@ -14,33 +14,33 @@
 
 /// Tokens of a step, and the keys that they attend to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Load {
+pub struct StepLoad {
     /// Tokens.
     pub tokens: u32,
     /// Keys, summed over the tokens.
     pub keys: f64,
 }
 
-impl Load {
+impl StepLoad {
     /// Tokens of one sequence that follow `depth` others.
-    pub fn piece(tokens: u32, depth: u32) -> Load {
+    pub fn piece(tokens: u32, depth: u32) -> StepLoad {
         let count = f64::from(tokens);
-        Load { tokens, keys: count * (f64::from(depth) + count / 2.0) }
+        StepLoad { tokens, keys: count * (f64::from(depth) + count / 2.0) }
     }
 
     /// This load and another one in one step.
     #[must_use]
-    pub fn and(self, other: Load) -> Load {
-        Load { tokens: self.tokens.saturating_add(other.tokens), keys: self.keys + other.keys }
+    pub fn and(self, other: StepLoad) -> StepLoad {
+        StepLoad { tokens: self.tokens.saturating_add(other.tokens), keys: self.keys + other.keys }
     }
 }
 
 /// A value of the model.
 #[derive(Clone, Copy, Debug)]
-struct Value {
+struct CostValue {
     /// Seconds on a machine of speed 1.
     seconds: f64,
-    /// What they were before anything was measured.
+    /// The values before anything was measured.
     start: f64,
     /// About how many measurements speak of it.
     evidence: f64,
@@ -61,10 +61,10 @@ const MEASURED: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Costs {
     sizes: Vec<u32>,
-    /// What a step of each size takes without attention.
-    values: Vec<Value>,
-    key: Value,
-    /// What the machine takes for what takes a machine of speed 1 a second.
+    /// The time of a step of each size without attention.
+    values: Vec<CostValue>,
+    key: CostValue,
+    /// The time on this machine of work that takes a machine of speed 1 a second.
     slowness: f64,
     /// The usual size of an error's logarithm.
     deviation: f64,
@@ -76,13 +76,13 @@ impl Costs {
     pub(crate) fn new(largest: u32, start: &[(u32, f64)], key: f64) -> Costs {
         let powers = (0..32).map(|power| 1 << power).take_while(|size| *size < largest);
         let sizes: Vec<u32> = powers.chain([largest]).collect();
-        let value = |seconds: f64| Value { seconds, start: seconds, evidence: 0.0 };
+        let value = |seconds: f64| CostValue { seconds, start: seconds, evidence: 0.0 };
         let values = sizes.iter().map(|size| value(interpolate(start, *size))).collect();
         Costs { sizes, values, key: value(key), slowness: 1.0, deviation: 0.1, steps: 0 }
     }
 
     /// Seconds that a step is predicted to take.
-    pub fn step(&self, load: Load) -> f64 {
+    pub fn step(&self, load: StepLoad) -> f64 {
         self.parts(load).iter().map(|(_, seconds)| seconds).sum()
     }
 
@@ -91,7 +91,7 @@ impl Costs {
     /// A size that was never measured is believed to be at most as many times slower than the largest
     /// measured one below it as it was at the start. What [`Costs::step`] says of it is what it was believed
     /// to take before its neighbour turned out to be fast: it would never be tried, and so never be measured.
-    pub(crate) fn untried(&self, load: Load) -> f64 {
+    pub(crate) fn untried(&self, load: StepLoad) -> f64 {
         let [below, above, (_, keys)] = self.parts(load);
         let seconds = |(index, seconds): (usize, f64)| {
             let own = self.values[index];
@@ -110,16 +110,16 @@ impl Costs {
         let whole = f64::from(tokens / largest) * self.without_keys(largest);
         whole
             + self.without_keys(tokens % largest)
-            + self.step(Load { tokens: 0, ..Load::piece(tokens, depth) })
+            + self.step(StepLoad { tokens: 0, ..StepLoad::piece(tokens, depth) })
     }
 
     /// The most tokens that can be added to a step so that it takes at most `limit` seconds, if they follow
     /// `depth` others in their sequence.
-    pub(crate) fn room(&self, load: Load, depth: u32, limit: f64) -> u32 {
+    pub(crate) fn room(&self, load: StepLoad, depth: u32, limit: f64) -> u32 {
         let (mut low, mut high) = (0, self.largest().saturating_sub(load.tokens));
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            match self.step(load.and(Load::piece(middle, depth))) <= limit {
+            match self.step(load.and(StepLoad::piece(middle, depth))) <= limit {
                 true => low = middle,
                 false => high = middle - 1,
             }
@@ -144,7 +144,7 @@ impl Costs {
     }
 
     /// Learns from a step that took `seconds`.
-    pub(crate) fn observe(&mut self, load: Load, seconds: f64) {
+    pub(crate) fn observe(&mut self, load: StepLoad, seconds: f64) {
         if load.tokens == 0 || !seconds.is_finite() || seconds <= 0.0 {
             return;
         }
@@ -188,11 +188,11 @@ impl Costs {
     }
 
     fn without_keys(&self, tokens: u32) -> f64 {
-        self.step(Load { tokens, keys: 0.0 })
+        self.step(StepLoad { tokens, keys: 0.0 })
     }
 
-    /// What the values contribute to a step: indices, the last of which is the cost per key, and seconds.
-    fn parts(&self, load: Load) -> [(usize, f64); 3] {
+    /// Contributions of the values to a step: indices, the last of which is the cost per key, and seconds.
+    fn parts(&self, load: StepLoad) -> [(usize, f64); 3] {
         let key = (self.values.len(), self.slowness * self.key.seconds * load.keys);
         if load.tokens == 0 {
             return [(0, 0.0), (0, 0.0), (key.0, 0.0)];
@@ -225,8 +225,8 @@ mod tests {
         Costs::new(512, &[(1, 0.085), (16, 0.35), (64, 0.5), (128, 1.0), (512, 3.9)], 1e-6)
     }
 
-    /// What steps truly take on some machine.
-    fn truth(load: Load, factor: f64) -> f64 {
+    /// The true times of steps on some machine.
+    fn truth(load: StepLoad, factor: f64) -> f64 {
         factor * (0.02 + 0.003 * f64::from(load.tokens) + 2e-7 * load.keys)
     }
 
@@ -236,7 +236,7 @@ mod tests {
         for (tokens, seconds) in [(1, 0.085), (16, 0.35), (64, 0.5), (128, 1.0), (512, 3.9)] {
             assert!((costs.without_keys(tokens) - seconds).abs() < 1e-12, "{tokens}");
         }
-        assert_eq!(costs.step(Load::default()), 0.0);
+        assert_eq!(costs.step(StepLoad::default()), 0.0);
         let one = Costs::new(64, &[(1, 0.5)], 1e-6);
         assert_eq!((one.without_keys(1), one.without_keys(64)), (0.5, 0.5));
     }
@@ -244,16 +244,16 @@ mod tests {
     #[test]
     fn the_first_step_sets_the_speed_and_a_late_one_moves_little() {
         let mut costs = costs();
-        costs.observe(Load { tokens: 1, keys: 0.0 }, 0.00085);
+        costs.observe(StepLoad { tokens: 1, keys: 0.0 }, 0.00085);
         assert!((costs.without_keys(512) - 0.039).abs() < 1e-3, "{}", costs.without_keys(512));
         for _ in 0..20 {
-            costs.observe(Load { tokens: 1, keys: 0.0 }, 0.00085);
+            costs.observe(StepLoad { tokens: 1, keys: 0.0 }, 0.00085);
         }
-        costs.observe(Load { tokens: 1, keys: 0.0 }, 5.0);
+        costs.observe(StepLoad { tokens: 1, keys: 0.0 }, 5.0);
         assert!(costs.without_keys(1) < 0.00085 * 1.1, "{}", costs.without_keys(1));
         let before = costs.without_keys(1);
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            costs.observe(Load { tokens: 1, keys: 0.0 }, wrong);
+            costs.observe(StepLoad { tokens: 1, keys: 0.0 }, wrong);
         }
         assert_eq!(costs.without_keys(1), before);
     }
@@ -262,16 +262,16 @@ mod tests {
     fn sizes_that_were_never_run_are_tried_where_smaller_ones_are_fast() {
         let mut costs = costs();
         // A prompt first, and then single tokens that are much faster than expected beside it.
-        costs.observe(Load { tokens: 128, keys: 0.0 }, 0.01);
+        costs.observe(StepLoad { tokens: 128, keys: 0.0 }, 0.01);
         for _ in 0..300 {
-            costs.observe(Load { tokens: 1, keys: 0.0 }, 0.0001);
+            costs.observe(StepLoad { tokens: 1, keys: 0.0 }, 0.0001);
         }
-        let load = |tokens| Load { tokens, keys: 0.0 };
+        let load = |tokens| StepLoad { tokens, keys: 0.0 };
         let (one, four) = (costs.untried(load(1)), costs.untried(load(4)));
         assert_eq!(one, costs.step(load(1)));
         assert!((four / one - (0.085 + 0.2 * 0.265) / 0.085).abs() < 1e-9, "{}", four / one);
         assert!(costs.step(load(4)) > 2.0 * four);
-        // What was measured is believed.
+        // The measurements are believed.
         for _ in 0..300 {
             costs.observe(load(4), 0.0003);
         }
@@ -287,11 +287,11 @@ mod tests {
         for factor in [1.0, 3.0, 0.5] {
             for step in 0..600 {
                 let (tokens, keys) = loads[step % 4];
-                let load = Load { tokens, keys };
+                let load = StepLoad { tokens, keys };
                 costs.observe(load, truth(load, factor) * (0.9 + 0.2 * rng.f64()));
             }
             for (tokens, keys) in loads {
-                let ratio = costs.step(Load { tokens, keys }) / truth(Load { tokens, keys }, factor);
+                let ratio = costs.step(StepLoad { tokens, keys }) / truth(StepLoad { tokens, keys }, factor);
                 assert!((0.85..1.18).contains(&ratio), "{tokens} at {factor}: {ratio}");
             }
         }
@@ -300,11 +300,11 @@ mod tests {
     #[test]
     fn room_is_the_most_that_fits() {
         let costs = costs();
-        let busy = Load { tokens: 4, keys: 4000.0 };
+        let busy = StepLoad { tokens: 4, keys: 4000.0 };
         let room = costs.room(busy, 1000, 0.5);
         assert!(room > 16);
-        assert!(costs.step(busy.and(Load::piece(room, 1000))) <= 0.5);
-        assert!(costs.step(busy.and(Load::piece(room + 1, 1000))) > 0.5);
+        assert!(costs.step(busy.and(StepLoad::piece(room, 1000))) <= 0.5);
+        assert!(costs.step(busy.and(StepLoad::piece(room + 1, 1000))) > 0.5);
         assert_eq!(costs.room(busy, 0, 0.01), 0);
         assert_eq!(costs.room(busy, 0, 1e9), 508);
     }
@@ -319,7 +319,7 @@ mod tests {
         ) {
             let mut costs = costs();
             for (tokens, keys, seconds) in steps {
-                costs.observe(Load { tokens, keys }, seconds);
+                costs.observe(StepLoad { tokens, keys }, seconds);
             }
             prop_assert!(costs.without_keys(size) <= costs.without_keys(size + 1) * (1.0 + 1e-12));
             prop_assert!(costs.without_keys(size) > 0.0 && costs.without_keys(size).is_finite());

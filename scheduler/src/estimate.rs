@@ -6,18 +6,18 @@
 //! are in use, it waits at least until as many answers have ended as there are requests before it, or until
 //! its tenant is due so much that it gets the place of another one.
 
-use crate::costs::Load;
+use crate::costs::StepLoad;
 use crate::facts::{Class, TenantId, seconds};
-use crate::request::Request;
-use crate::state::State;
+use crate::request::ScheduledRequest;
+use crate::state::SchedulerState;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often the estimate is put into the response ratios that it rests on.
 const ROUNDS: usize = 4;
 
 /// Seconds until the first token of a request that arrives now, without its own prefill.
-pub fn wait(state: &State, request: &Request, now: f64) -> f64 {
-    let work = Work::of(state, request, now);
+pub fn wait(state: &SchedulerState, request: &ScheduledRequest, now: f64) -> f64 {
+    let work = PendingPrefills::of(state, request, now);
     let speed = prefill_speed(state);
     let mut wait = work.seconds(state, request, f64::INFINITY);
     for _ in 0..ROUNDS {
@@ -29,7 +29,7 @@ pub fn wait(state: &State, request: &Request, now: f64) -> f64 {
 }
 
 /// A request with prefill left.
-struct Job {
+struct PrefillJob {
     tenant: TenantId,
     class: Class,
     rest: f64,
@@ -39,18 +39,18 @@ struct Job {
 }
 
 /// All prefills that are left.
-struct Work {
-    jobs: Vec<Job>,
+struct PendingPrefills {
+    jobs: Vec<PrefillJob>,
     /// Seconds of the largest step.
     step: f64,
 }
 
-impl Work {
-    fn of(state: &State, request: &Request, now: f64) -> Work {
+impl PendingPrefills {
+    fn of(state: &SchedulerState, request: &ScheduledRequest, now: f64) -> PendingPrefills {
         let max_forced = state.config.max_forced;
         let left = state.requests.values().filter(|other| !other.is_decoding(max_forced));
         let counted = left.filter(|other| other.class >= request.class);
-        let jobs = counted.map(|other| Job {
+        let jobs = counted.map(|other| PrefillJob {
             tenant: other.tenant,
             class: other.class,
             rest: other.rest(&state.costs),
@@ -58,18 +58,18 @@ impl Work {
             waited: other.waited(now),
             is_running: other.is_running,
         });
-        Work { jobs: jobs.collect(), step: state.costs.prefill(state.config.max_batch_tokens, 0) }
+        PendingPrefills { jobs: jobs.collect(), step: state.costs.prefill(state.config.max_batch_tokens, 0) }
     }
 
     /// Whether a job goes before the request after `wait` seconds, by response ratio.
-    fn is_ahead(&self, job: &Job, service: f64, wait: f64) -> bool {
+    fn is_ahead(&self, job: &PrefillJob, service: f64, wait: f64) -> bool {
         // One step is under way in any case.
         let wait = wait.max(self.step);
         wait.is_infinite() || (job.waited + wait) / job.service >= wait / service
     }
 
     /// Seconds of work before the request, if it waits for `wait` seconds.
-    fn seconds(&self, state: &State, request: &Request, wait: f64) -> f64 {
+    fn seconds(&self, state: &SchedulerState, request: &ScheduledRequest, wait: f64) -> f64 {
         let service = request.service(&state.costs);
         let same_class = self.jobs.iter().filter(|job| job.class == request.class);
         let mut tenants = BTreeMap::new();
@@ -96,7 +96,7 @@ impl Work {
     }
 
     /// Requests of the same tenant that get a place before this one.
-    fn own_ahead(&self, request: &Request, state: &State, wait: f64) -> usize {
+    fn own_ahead(&self, request: &ScheduledRequest, state: &SchedulerState, wait: f64) -> usize {
         let service = request.service(&state.costs);
         let waiting = self.jobs.iter().filter(|job| !job.is_running && job.class == request.class);
         let own = waiting.filter(|job| job.tenant == request.tenant);
@@ -104,7 +104,7 @@ impl Work {
     }
 
     /// Requests that get a place before this one.
-    fn requests_ahead(&self, request: &Request, state: &State, wait: f64) -> usize {
+    fn requests_ahead(&self, request: &ScheduledRequest, state: &SchedulerState, wait: f64) -> usize {
         let own = self.own_ahead(request, state, wait);
         let waiting = self.jobs.iter().filter(|job| !job.is_running && job.class >= request.class);
         let mut others = BTreeMap::new();
@@ -118,7 +118,7 @@ impl Work {
 }
 
 /// The part of the time that prompts get.
-fn prefill_speed(state: &State) -> f64 {
+fn prefill_speed(state: &SchedulerState) -> f64 {
     let load = answers(state);
     if load.tokens == 0 {
         return 1.0;
@@ -129,23 +129,23 @@ fn prefill_speed(state: &State) -> f64 {
 }
 
 /// A step of the interactive answers alone.
-fn answers(state: &State) -> Load {
+fn answers(state: &SchedulerState) -> StepLoad {
     let max_forced = state.config.max_forced;
     let answers = state.requests.values();
     let answers = answers.filter(|other| other.is_decoding(max_forced) && other.class == Class::Interactive);
-    answers.fold(Load::default(), |load, other| load.and(other.token_load()))
+    answers.fold(StepLoad::default(), |load, other| load.and(other.token_load()))
 }
 
 /// Seconds until enough answers have ended that a request with `ahead` others before it gets a sequence.
-fn wait_for_place(state: &State, request: &Request, ahead: usize) -> f64 {
+fn wait_for_place(state: &SchedulerState, request: &ScheduledRequest, ahead: usize) -> f64 {
     let running = state.requests.values().filter(|other| other.is_running && other.class >= request.class);
-    let running: Vec<&Request> = running.collect();
+    let running: Vec<&ScheduledRequest> = running.collect();
     let places = state.config.max_sequences as usize;
     let missing = (ahead + running.len() + 1).saturating_sub(places);
     if missing == 0 || running.is_empty() {
         return 0.0;
     }
-    let load = running.iter().fold(Load::default(), |load, other| load.and(other.token_load()));
+    let load = running.iter().fold(StepLoad::default(), |load, other| load.and(other.token_load()));
     // An answer is as long as others were, and no longer than it may become.
     let there = state.requests.values().filter(|other| other.class >= request.class);
     let (sum, count) = there.fold((0.0, 0.0), |(sum, count), other| {
@@ -156,10 +156,15 @@ fn wait_for_place(state: &State, request: &Request, ahead: usize) -> f64 {
 }
 
 /// Seconds until the request's tenant is due the place of another tenant's request.
-fn wait_for_share(state: &State, request: &Request, work: &Work, wait: f64) -> f64 {
+fn wait_for_share(
+    state: &SchedulerState,
+    request: &ScheduledRequest,
+    work: &PendingPrefills,
+    wait: f64,
+) -> f64 {
     let shares = &state.tenants[request.class.index()];
     let running = state.requests.values().filter(|other| other.is_running && other.class == request.class);
-    let running: Vec<&Request> = running.filter(|other| other.tenant != request.tenant).collect();
+    let running: Vec<&ScheduledRequest> = running.filter(|other| other.tenant != request.tenant).collect();
     let others: BTreeSet<TenantId> = running.iter().map(|other| other.tenant).collect();
     let lag = seconds(state.config.share_lag);
     let due = running.iter().map(|other| shares.deficit(other.tenant) + other.lag(lag));

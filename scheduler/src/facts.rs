@@ -1,4 +1,4 @@
-//! What the scheduler is told: requests that arrive, and what a step did.
+//! Facts for the scheduler: requests that arrive, and the outcome of a step.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct TenantId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u64);
 
-/// What kind of work a request is. The order is that of their claims, the least first.
+/// The kind of work that a request is, in the order of priority, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Runs only while no request of another class could.
@@ -58,9 +58,9 @@ pub struct Arrival {
     pub max_tokens: u32,
 }
 
-/// What became of one entry of a step.
+/// The outcome of one entry of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct EntryOutcome {
     /// The request.
     pub id: RequestId,
     /// Tokens by which the answer has grown: drafts that were accepted, the token that was sampled, and those
@@ -78,22 +78,22 @@ pub struct Outcome {
 
 /// Why a step did not run. None of its entries has changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StepFault {
     /// There were not enough KV blocks after all. The next plan preempts a sequence.
     OutOfMemory,
     /// Something else. The next plan tries again; requests that cannot go on should be cancelled.
     Other,
 }
 
-/// What a step did.
+/// The outcome of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
-    /// What the step took, measured.
+pub struct StepReport {
+    /// The measured time of the step.
     pub took: Duration,
     /// One for each entry that ran. An entry without an outcome has not run.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<EntryOutcome>,
     /// Why the step did not run, if it did not.
-    pub fault: Option<Fault>,
+    pub fault: Option<StepFault>,
 }
 
 /// Seconds of a time.

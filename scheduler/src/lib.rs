@@ -6,11 +6,11 @@
 //! and tenants. `docs/dev/scheduler.md` explains the policy.
 //!
 //! ```
-//! use kernmill_scheduler::{Arrival, Class, Config, Outcome, Report, Scheduler, Unlimited};
+//! use kernmill_scheduler::{Arrival, Class, SchedulerConfig, EntryOutcome, StepReport, Scheduler, Unlimited};
 //! use kernmill_scheduler::{RequestId, TenantId};
 //! use std::time::Duration;
 //!
-//! let mut scheduler = Scheduler::new(Config::default())?;
+//! let mut scheduler = Scheduler::new(SchedulerConfig::default())?;
 //! let mut now = Duration::ZERO;
 //! let arrival = Arrival {
 //!     id: RequestId(7),
@@ -31,14 +31,14 @@
 //!     // An engine would run the entries here.
 //!     let took = step.predicted;
 //!     now += took;
-//!     let outcomes = step.entries.iter().map(|entry| Outcome {
+//!     let outcomes = step.entries.iter().map(|entry| EntryOutcome {
 //!         id: entry.id,
 //!         tokens: u32::from(entry.samples),
 //!         accepted: 0,
 //!         drafts: 0,
 //!         ended: false,
 //!     });
-//!     scheduler.report(now, &Report { took, outcomes: outcomes.collect(), fault: None });
+//!     scheduler.report(now, &StepReport { took, outcomes: outcomes.collect(), fault: None });
 //! }
 //! // The prompt in two pieces, a second token, and a plan that ends the request.
 //! assert_eq!(steps, [512, 188, 1, 0]);
@@ -59,13 +59,13 @@ mod state;
 mod step;
 mod view;
 
-pub use config::{Config, ConfigError};
-pub use costs::{Costs, Load};
-pub use facts::{AdapterId, Arrival, Class, Fault, Outcome, Report, RequestId, TenantId};
-pub use memory::{Blocks, Demand, Memory, StartDemand, Unlimited};
+pub use config::{ConfigError, SchedulerConfig};
+pub use costs::{Costs, StepLoad};
+pub use facts::{AdapterId, Arrival, Class, EntryOutcome, RequestId, StepFault, StepReport, TenantId};
+pub use memory::{BlockCounts, Demand, Memory, StartDemand, Unlimited};
 pub use scheduler::Scheduler;
 pub use step::{
-    Admission, EndReason, Ended, Entry, Held, HoldReason, PreemptReason, Preempted, Refusal, RefusalReason,
-    Started, Step,
+    Admission, EndReason, EndedRequest, HeldRequest, HoldReason, PlannedStep, PreemptReason, Preempted,
+    Refusal, RefusalReason, Started, StepEntry,
 };
-pub use view::{RequestView, Stats};
+pub use view::{RequestView, SchedulerStats};

@@ -1,27 +1,27 @@
-//! What the scheduler asks of the KV cache.
+//! The scheduler's view of the KV cache.
 
 use crate::facts::RequestId;
 
 /// KV blocks by layer kind: those of layers that see the whole context, and those of layers with a window.
-pub type Blocks = [u64; 2];
+pub type BlockCounts = [u64; 2];
 
 /// KV blocks that a step's entry takes and gives back, by layer kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Blocks taken.
-    pub takes: Blocks,
+    pub takes: BlockCounts,
     /// Blocks given back before any is taken.
-    pub frees: Blocks,
+    pub frees: BlockCounts,
 }
 
 impl Demand {
-    /// What must be there so that the entry fits, whichever entries come before it.
-    pub fn net(&self) -> Blocks {
+    /// The blocks that must be there so that the entry fits, whichever entries come before it.
+    pub fn net(&self) -> BlockCounts {
         minus(self.takes, self.frees)
     }
 
     /// The blocks given back that are taken again.
-    pub(crate) fn reused(&self) -> Blocks {
+    pub(crate) fn reused(&self) -> BlockCounts {
         least(self.takes, self.frees)
     }
 }
@@ -31,10 +31,10 @@ impl Demand {
 pub struct StartDemand {
     /// Free and evictable blocks that it takes at most, those of its cached prefix included that nobody uses:
     /// they can no longer be evicted.
-    pub takes: Blocks,
+    pub takes: BlockCounts,
     /// Blocks of its cached prefix that running requests use. What these give back in the same plan does not
     /// become free as far as it may be among them.
-    pub shares: Blocks,
+    pub shares: BlockCounts,
 }
 
 /// Facts about the KV cache at the time of a plan.
@@ -44,14 +44,14 @@ pub struct StartDemand {
 /// takes. "Running" here means: started by an earlier plan, and neither ended nor preempted since.
 pub trait Memory {
     /// Blocks that hold nothing.
-    fn free(&self) -> Blocks;
+    fn free(&self) -> BlockCounts;
 
     /// Blocks that only a prefix cache keeps, and that could be evicted now. Pinned ones do not count.
-    fn evictable(&self) -> Blocks;
+    fn evictable(&self) -> BlockCounts;
 
     /// Blocks that would become free or evictable if this running request ended now. Those that others share
     /// with it do not count.
-    fn held(&self, id: RequestId) -> Blocks;
+    fn held(&self, id: RequestId) -> BlockCounts;
 
     /// How many of the first tokens of a request that does not run are cached. They need no prefill.
     fn cached(&self, id: RequestId) -> u32;
@@ -63,16 +63,16 @@ pub trait Memory {
         false
     }
 
-    /// What a request that does not run takes until it holds its first `tokens` tokens, appended in steps of
+    /// The blocks that a waiting request needs until it holds its first `tokens` tokens, appended in steps of
     /// at most the engine's largest.
     fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand;
 
-    /// What appending `tokens` tokens to a running request takes and gives back in one step.
+    /// The blocks that appending `tokens` tokens to a running request takes and gives back in one step.
     fn to_append(&self, id: RequestId, tokens: u32) -> Demand;
 
     /// Free and evictable blocks that a running request takes at most, beyond those it has, while `tokens`
     /// more tokens are appended in steps of at most the engine's largest.
-    fn to_grow(&self, id: RequestId, tokens: u32) -> Blocks;
+    fn to_grow(&self, id: RequestId, tokens: u32) -> BlockCounts;
 }
 
 /// Memory without a limit, for engines whose KV cache is as large as all sequences can be.
@@ -80,15 +80,15 @@ pub trait Memory {
 pub struct Unlimited;
 
 impl Memory for Unlimited {
-    fn free(&self) -> Blocks {
+    fn free(&self) -> BlockCounts {
         [u64::MAX; 2]
     }
 
-    fn evictable(&self) -> Blocks {
+    fn evictable(&self) -> BlockCounts {
         [0; 2]
     }
 
-    fn held(&self, _: RequestId) -> Blocks {
+    fn held(&self, _: RequestId) -> BlockCounts {
         [0; 2]
     }
 
@@ -104,27 +104,27 @@ impl Memory for Unlimited {
         Demand::default()
     }
 
-    fn to_grow(&self, _: RequestId, _: u32) -> Blocks {
+    fn to_grow(&self, _: RequestId, _: u32) -> BlockCounts {
         [0; 2]
     }
 }
 
 /// The sum of two counts of blocks.
-pub(crate) fn plus(a: Blocks, b: Blocks) -> Blocks {
+pub(crate) fn plus(a: BlockCounts, b: BlockCounts) -> BlockCounts {
     [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])]
 }
 
 /// The difference of two counts of blocks, not below zero.
-pub(crate) fn minus(a: Blocks, b: Blocks) -> Blocks {
+pub(crate) fn minus(a: BlockCounts, b: BlockCounts) -> BlockCounts {
     [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])]
 }
 
 /// The smaller of two counts of blocks, kind by kind.
-pub(crate) fn least(a: Blocks, b: Blocks) -> Blocks {
+pub(crate) fn least(a: BlockCounts, b: BlockCounts) -> BlockCounts {
     [a[0].min(b[0]), a[1].min(b[1])]
 }
 
 /// Whether blocks are there.
-pub(crate) fn fits(needed: Blocks, there: Blocks) -> bool {
+pub(crate) fn fits(needed: BlockCounts, there: BlockCounts) -> bool {
     needed[0] <= there[0] && needed[1] <= there[1]
 }

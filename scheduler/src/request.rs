@@ -1,6 +1,6 @@
-//! What is known of a request.
+//! The state of a request.
 
-use crate::costs::{Costs, Load};
+use crate::costs::{Costs, StepLoad};
 use crate::facts::{AdapterId, Arrival, Class, RequestId, TenantId, seconds};
 use crate::pace::Pace;
 use crate::step::{HoldReason, PreemptReason};
@@ -16,7 +16,7 @@ const NEAR: f64 = 2.0;
 
 /// A request that has not ended.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ScheduledRequest {
     pub id: RequestId,
     pub tenant: TenantId,
     pub class: Class,
@@ -52,12 +52,12 @@ pub struct Request {
     pub hold: Option<HoldReason>,
 }
 
-impl Request {
+impl ScheduledRequest {
     /// A request that arrives at `now`.
-    pub fn new(arrival: &Arrival, now: f64) -> Request {
+    pub fn new(arrival: &Arrival, now: f64) -> ScheduledRequest {
         let known = arrival.prompt_tokens;
         let cached = arrival.cached_tokens.min(known.saturating_sub(1));
-        Request {
+        ScheduledRequest {
             id: arrival.id,
             tenant: arrival.tenant,
             class: arrival.class,
@@ -139,9 +139,9 @@ impl Request {
         share_lag * f64::from(self.gave_way).exp2()
     }
 
-    /// What one more token of the answer costs in a step.
-    pub fn token_load(&self) -> Load {
-        Load::piece(1, self.computed)
+    /// The cost of one more token of the answer in a step.
+    pub fn token_load(&self) -> StepLoad {
+        StepLoad::piece(1, self.computed)
     }
 
     /// The request gets a sequence that has the first `cached` tokens.

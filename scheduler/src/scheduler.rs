@@ -1,17 +1,17 @@
 //! The scheduler: facts go in, plans come out.
 
-use crate::config::{Config, ConfigError};
-use crate::costs::{Costs, Load};
+use crate::config::{ConfigError, SchedulerConfig};
+use crate::costs::{Costs, StepLoad};
 use crate::estimate;
 use crate::facts::{
-    AdapterId, Arrival, Class, Fault, Outcome, Report, RequestId, TenantId, duration, seconds,
+    AdapterId, Arrival, Class, EntryOutcome, RequestId, StepFault, StepReport, TenantId, duration, seconds,
 };
 use crate::memory::Memory;
 use crate::plan::{is_out_of_reach, plan};
-use crate::request::Request;
-use crate::state::{Planned, State};
-use crate::step::{Admission, Entry, Refusal, RefusalReason, Step};
-use crate::view::{RequestView, Stats};
+use crate::request::ScheduledRequest;
+use crate::state::{PlannedEntry, SchedulerState};
+use crate::step::{Admission, PlannedStep, Refusal, RefusalReason, StepEntry};
+use crate::view::{RequestView, SchedulerStats};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const LONE: u32 = 63;
 /// earlier one.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    state: State,
+    state: SchedulerState,
 }
 
 impl Scheduler {
@@ -32,9 +32,9 @@ impl Scheduler {
     ///
     /// # Errors
     /// When an option is out of its range.
-    pub fn new(config: Config) -> Result<Scheduler, ConfigError> {
+    pub fn new(config: SchedulerConfig) -> Result<Scheduler, ConfigError> {
         config.check()?;
-        Ok(Scheduler { state: State::new(config) })
+        Ok(Scheduler { state: SchedulerState::new(config) })
     }
 
     /// A request arrives. It waits from now on, if it is accepted.
@@ -54,7 +54,7 @@ impl Scheduler {
         if state.drain.is_some() {
             return refuse(RefusalReason::Draining, 0.0);
         }
-        let request = Request::new(arrival, now);
+        let request = ScheduledRequest::new(arrival, now);
         let left = request.deadline.map(|deadline| deadline - now);
         if left.is_some_and(|left| left <= 0.0 || is_out_of_reach(state, &request, left)) {
             return refuse(RefusalReason::Unreachable, 0.0);
@@ -109,9 +109,10 @@ impl Scheduler {
     }
 
     /// The next step. What it says is to be done in the order of its fields, and what the entries did to be
-    /// reported before the next plan; with [`Config::steps_in_flight`], before so many further plans. Of what
-    /// is not reported by then, the latest step has not run. A plan leaves alone what is on its way.
-    pub fn plan(&mut self, now: Duration, memory: &dyn Memory) -> Step {
+    /// reported before the next plan; with [`SchedulerConfig::steps_in_flight`], before so many further
+    /// plans. Of what is not reported by then, the latest step has not run. A plan leaves alone what is on
+    /// its way.
+    pub fn plan(&mut self, now: Duration, memory: &dyn Memory) -> PlannedStep {
         let now = self.state.at(now);
         self.settle();
         plan(&mut self.state, now, memory)
@@ -120,17 +121,17 @@ impl Scheduler {
     /// The next step where there is nothing to decide: one request is there, it is answering, nothing is on
     /// its way and nothing ends it. [`Scheduler::went_on`] is told of the step, if it runs. `None` where a
     /// plan is needed, as it is now and then, so that costs are learnt.
-    pub fn alone(&self) -> Option<Entry> {
-        let State { requests, planned, drain, is_short, lone, config, .. } = &self.state;
+    pub fn alone(&self) -> Option<StepEntry> {
+        let SchedulerState { requests, planned, drain, is_short, lone, config, .. } = &self.state;
         if requests.len() > 1 || !planned.is_empty() || drain.is_some() || *is_short || lone.0 >= LONE {
             return None;
         }
         let request = requests.values().next()?;
         let goes_on = request.is_answering && request.is_decoding(config.max_forced) && request.left() > 0;
         let ends = request.is_cancelled || request.is_adapter_gone || request.deadline.is_some();
-        let Request { id, adapter, computed, known, drafts, .. } = *request;
+        let ScheduledRequest { id, adapter, computed, known, drafts, .. } = *request;
         let fits = request.pending() + drafts <= config.max_batch_tokens;
-        (goes_on && !ends && fits).then_some(Entry {
+        (goes_on && !ends && fits).then_some(StepEntry {
             id,
             adapter,
             from: computed,
@@ -141,14 +142,14 @@ impl Scheduler {
     }
 
     /// The step of [`Scheduler::alone`] has run until `now`, and took so long.
-    pub fn went_on(&mut self, now: Duration, entry: &Entry, outcome: &Outcome, took: Duration) {
+    pub fn went_on(&mut self, now: Duration, entry: &StepEntry, outcome: &EntryOutcome, took: Duration) {
         let now = self.state.at(now);
         let Some(number) = self.state.numbers.get(&entry.id).copied() else { return };
         self.state.lone = (self.state.lone.0 + 1, self.state.lone.1 + seconds(took));
         if outcome.ended {
             self.settle();
         }
-        self.advance(&Planned { number, is_prefill: false, entry: *entry }, outcome, now);
+        self.advance(&PlannedEntry { number, is_prefill: false, entry: *entry }, outcome, now);
     }
 
     /// Charges the lone request for its steps since the last plan.
@@ -167,22 +168,22 @@ impl Scheduler {
 
     /// The entries of the oldest plan that has not been reported have run until `now`; or those of the latest
     /// plan have failed.
-    pub fn report(&mut self, now: Duration, report: &Report) {
+    pub fn report(&mut self, now: Duration, report: &StepReport) {
         let now = self.state.at(now);
         if let Some(fault) = report.fault {
             self.state.planned.pop_back();
-            self.state.is_short = fault == Fault::OutOfMemory;
+            self.state.is_short = fault == StepFault::OutOfMemory;
             return;
         }
         let planned = self.state.planned.pop_front().unwrap_or_default();
-        let outcomes: BTreeMap<RequestId, Outcome> =
+        let outcomes: BTreeMap<RequestId, EntryOutcome> =
             report.outcomes.iter().map(|outcome| (outcome.id, *outcome)).collect();
-        let ran: Vec<(Planned, Outcome)> =
+        let ran: Vec<(PlannedEntry, EntryOutcome)> =
             planned.iter().filter_map(|one| Some((*one, *outcomes.get(&one.entry.id)?))).collect();
-        let load = |one: &Planned| Load::piece(one.entry.tokens(), one.entry.from);
+        let load = |one: &PlannedEntry| StepLoad::piece(one.entry.tokens(), one.entry.from);
         // Costs are those of the whole step: one that ran in parts teaches nothing.
         if ran.len() == planned.len() {
-            let all = planned.iter().fold(Load::default(), |sum, one| sum.and(load(one)));
+            let all = planned.iter().fold(StepLoad::default(), |sum, one| sum.and(load(one)));
             self.state.costs.observe(all, seconds(report.took));
         }
         self.charge(&ran, seconds(report.took));
@@ -192,8 +193,9 @@ impl Scheduler {
     }
 
     /// Splits a step's seconds among its requests, as their entries would have taken by themselves.
-    fn charge(&mut self, ran: &[(Planned, Outcome)], took: f64) {
-        let alone = |one: &Planned| self.state.costs.step(Load::piece(one.entry.tokens(), one.entry.from));
+    fn charge(&mut self, ran: &[(PlannedEntry, EntryOutcome)], took: f64) {
+        let alone =
+            |one: &PlannedEntry| self.state.costs.step(StepLoad::piece(one.entry.tokens(), one.entry.from));
         let costs: Vec<f64> = ran.iter().map(|(one, _)| alone(one)).collect();
         let all: f64 = costs.iter().sum();
         let mut classes = BTreeMap::new();
@@ -220,7 +222,7 @@ impl Scheduler {
     }
 
     /// An entry has run.
-    fn advance(&mut self, one: &Planned, outcome: &Outcome, now: f64) {
+    fn advance(&mut self, one: &PlannedEntry, outcome: &EntryOutcome, now: f64) {
         let window = seconds(self.state.config.floor_window);
         let Some(request) = self.state.requests.get_mut(&one.number) else { return };
         let tokens = if one.entry.samples { outcome.tokens } else { 0 };
@@ -262,11 +264,11 @@ impl Scheduler {
     }
 
     /// How many requests there are, and who is due how much.
-    pub fn stats(&self) -> Stats {
-        Stats::new(&self.state)
+    pub fn stats(&self) -> SchedulerStats {
+        SchedulerStats::new(&self.state)
     }
 
-    /// What steps take, as far as they have been measured.
+    /// The times of steps, as far as they have been measured.
     pub fn costs(&self) -> &Costs {
         &self.state.costs
     }
@@ -279,7 +281,7 @@ mod tests {
 
     /// A scheduler with an answer of two tokens so far.
     fn answering() -> (Scheduler, Duration) {
-        let mut scheduler = Scheduler::new(Config::default()).unwrap();
+        let mut scheduler = Scheduler::new(SchedulerConfig::default()).unwrap();
         let arrival = Arrival { max_tokens: 200, ..arrival(1) };
         scheduler.arrive(Duration::ZERO, &arrival).unwrap();
         assert_eq!(scheduler.alone(), None, "its prompt is planned");
@@ -305,15 +307,15 @@ mod tests {
         }
     }
 
-    fn outcome(id: RequestId, ended: bool) -> Outcome {
-        Outcome { id, tokens: 1, accepted: 0, drafts: 0, ended }
+    fn outcome(id: RequestId, ended: bool) -> EntryOutcome {
+        EntryOutcome { id, tokens: 1, accepted: 0, drafts: 0, ended }
     }
 
     /// A step by a plan.
     fn planned(scheduler: &mut Scheduler, now: Duration) {
         let step = scheduler.plan(now, &Unlimited);
         let outcomes = step.entries.iter().map(|entry| outcome(entry.id, false)).collect();
-        scheduler.report(now, &Report { took: Duration::from_millis(10), outcomes, fault: None });
+        scheduler.report(now, &StepReport { took: Duration::from_millis(10), outcomes, fault: None });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who has had how many seconds of the machine, against what was due.
+//! Seconds of the machine that each tenant and class has had, against its due.
 //!
 //! Time that was spent is due to all who have work, by their weights. What one has had less than was due is
 //! its deficit, in seconds. Deficits are limited on both sides: who used little for an hour cannot take the
@@ -42,7 +42,7 @@ impl<K: Copy + Ord> Shares<K> {
         let (clock, number) = (self.clock, self.made);
         self.made += 1;
         let account = self.accounts.entry(member).or_insert(Account { weight, had: clock, users: 0, number });
-        // Who had no work is due nothing for that time.
+        // A tenant without work is due nothing for that time.
         if account.users == 0 {
             account.had = account.had.max(clock);
         }

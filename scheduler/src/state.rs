@@ -1,11 +1,11 @@
 //! Everything that the scheduler remembers between plans.
 
-use crate::config::Config;
-use crate::costs::{Costs, Load};
+use crate::config::SchedulerConfig;
+use crate::costs::{Costs, StepLoad};
 use crate::facts::{AdapterId, Class, RequestId, TenantId, seconds};
-use crate::request::Request;
+use crate::request::ScheduledRequest;
 use crate::shares::Shares;
-use crate::step::Entry;
+use crate::step::StepEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -21,22 +21,22 @@ const LATEST: f64 = 0.1;
 
 /// An entry of the last plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Planned {
+pub struct PlannedEntry {
     /// Number of the request.
     pub number: u64,
     /// Whether it was part of a prefill.
     pub is_prefill: bool,
-    pub entry: Entry,
+    pub entry: StepEntry,
 }
 
 /// Requests, costs and shares.
 ///
 /// Requests have numbers in the order of their arrival. Decisions between equals go by these, never by names.
 #[derive(Clone, Debug)]
-pub struct State {
-    pub config: Config,
+pub struct SchedulerState {
+    pub config: SchedulerConfig,
     pub costs: Costs,
-    pub requests: BTreeMap<u64, Request>,
+    pub requests: BTreeMap<u64, ScheduledRequest>,
     pub numbers: BTreeMap<RequestId, u64>,
     next_number: u64,
     pub adapters: BTreeSet<AdapterId>,
@@ -53,18 +53,18 @@ pub struct State {
     /// Steps of a lone request since the last plan, and the seconds that nobody was charged for.
     pub lone: (u32, f64),
     /// Entries of the plans that have not been reported, the oldest first.
-    pub planned: VecDeque<Vec<Planned>>,
+    pub planned: VecDeque<Vec<PlannedEntry>>,
     /// Since when prompts want to run and could not.
     pub starved_since: Option<f64>,
     pub starts: u64,
     now: f64,
 }
 
-impl State {
-    pub fn new(config: Config) -> State {
+impl SchedulerState {
+    pub fn new(config: SchedulerConfig) -> SchedulerState {
         let costs = Costs::new(config.max_batch_tokens, &config.start_costs, config.start_key_cost);
         let tenants = Shares::new(seconds(config.share_memory));
-        State {
+        SchedulerState {
             config,
             costs,
             requests: BTreeMap::new(),
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Takes a request in.
-    pub fn add(&mut self, request: Request) {
+    pub fn add(&mut self, request: ScheduledRequest) {
         let (class, tenant) = (request.class, request.tenant);
         if let Some(weight) = self.class_weight(class) {
             self.classes.join(class, weight);
@@ -108,7 +108,7 @@ impl State {
     }
 
     /// Forgets a request that has ended.
-    pub fn remove(&mut self, number: u64) -> Option<Request> {
+    pub fn remove(&mut self, number: u64) -> Option<ScheduledRequest> {
         let request = self.requests.remove(&number)?;
         self.numbers.remove(&request.id);
         if self.class_weight(request.class).is_some() {
@@ -135,13 +135,13 @@ impl State {
     }
 
     /// Whether a request's adapter is there.
-    pub fn is_ready(&self, request: &Request) -> bool {
+    pub fn is_ready(&self, request: &ScheduledRequest) -> bool {
         request.adapter.is_none_or(|adapter| self.adapters.contains(&adapter))
     }
 
     /// Whether requests that are not background have work.
     pub fn is_busy(&self) -> bool {
-        let counts = |request: &Request| {
+        let counts = |request: &ScheduledRequest| {
             request.class != Class::Background && (request.is_running || self.is_ready(request))
         };
         self.requests.values().any(counts)
@@ -164,12 +164,12 @@ impl State {
 
     /// Tokens per second that an answer gets at least if it is interactive and follows `depth` tokens.
     pub fn floor(&self, depth: u32) -> f64 {
-        let alone = 1.0 / self.costs.step(Load::piece(1, depth));
+        let alone = 1.0 / self.costs.step(StepLoad::piece(1, depth));
         self.config.floor_rate.max(self.config.floor_fraction * alone)
     }
 
     /// Whether as many answers as a step has tokens get their floor, with time left for prompts.
-    pub fn allows_width(&self, load: Load) -> bool {
+    pub fn allows_width(&self, load: StepLoad) -> bool {
         let depth = load.keys / f64::from(load.tokens.max(1));
         let floor = self.floor(depth as u32);
         load.tokens <= 1 || self.costs.untried(load) * floor <= 1.0 - self.config.prefill_share

@@ -1,4 +1,4 @@
-//! What the scheduler answers: the next step, and why it is so.
+//! The scheduler's answers: the next step, and its reasons.
 
 use crate::facts::{AdapterId, RequestId};
 use std::fmt;
@@ -125,7 +125,7 @@ text!(PreemptReason, Memory => "not enough KV blocks", Class => "for a higher cl
 
 /// A request that the scheduler ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedRequest {
     /// The request.
     pub id: RequestId,
     /// Why.
@@ -157,7 +157,7 @@ pub struct Started {
 /// A request's *known* tokens are its prompt and what it has generated. An entry runs some of them; if they
 /// reach the last known one, a token is to be sampled behind it, and drafts may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct StepEntry {
     /// The request.
     pub id: RequestId,
     /// Adapter of the request. Entries are in the order of their adapters.
@@ -173,7 +173,7 @@ pub struct Entry {
     pub samples: bool,
 }
 
-impl Entry {
+impl StepEntry {
     /// Tokens that the entry runs.
     pub fn tokens(&self) -> u32 {
         self.to - self.from + self.drafts
@@ -182,35 +182,35 @@ impl Entry {
 
 /// A request that could run and does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldRequest {
     /// The request.
     pub id: RequestId,
     /// Why.
     pub reason: HoldReason,
 }
 
-/// What to do next, in the order of the fields.
+/// The next actions, in the order of the fields.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct PlannedStep {
     /// Requests that end. They are forgotten.
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedRequest>,
     /// Sequences that lose their places.
     pub preempted: Vec<Preempted>,
     /// Requests that get sequences.
     pub started: Vec<Started>,
     /// The step to run, in the order of adapters; empty if there is nothing to run.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StepEntry>,
     /// Sequences that have a place and are not in the step, and for each class the first request that could
     /// not start although the step had room.
-    pub held: Vec<Held>,
-    /// What the step will take by the cost model; zero without entries.
+    pub held: Vec<HeldRequest>,
+    /// The step's time by the cost model; zero without entries.
     pub predicted: Duration,
     /// Without entries: when to plan again if nothing happens before, or `None` if only a new fact can change
     /// anything.
     pub wake: Option<Duration>,
 }
 
-impl Step {
+impl PlannedStep {
     /// Whether there is nothing to run.
     pub fn is_idle(&self) -> bool {
         self.entries.is_empty()
@@ -218,6 +218,6 @@ impl Step {
 
     /// Tokens of the step, drafts included.
     pub fn tokens(&self) -> u32 {
-        self.entries.iter().map(Entry::tokens).sum()
+        self.entries.iter().map(StepEntry::tokens).sum()
     }
 }

@@ -1,8 +1,8 @@
-//! What logs and statistics show.
+//! Figures for logs and statistics.
 
 use crate::facts::{Class, TenantId, duration};
-use crate::request::Request;
-use crate::state::State;
+use crate::request::ScheduledRequest;
+use crate::state::SchedulerState;
 use crate::step::HoldReason;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct RequestView {
     pub produced_tokens: u32,
     /// Time since its arrival in which its prompt was not worked on.
     pub waited: Duration,
-    /// What its whole prefill takes, by the cost model.
+    /// The time of its whole prefill, by the cost model.
     pub service: Duration,
     /// How strong its claim is within its class and tenant.
     pub claim: f64,
@@ -32,7 +32,7 @@ pub struct RequestView {
 }
 
 impl RequestView {
-    pub(crate) fn new(state: &State, request: &Request, now: f64) -> RequestView {
+    pub(crate) fn new(state: &SchedulerState, request: &ScheduledRequest, now: f64) -> RequestView {
         RequestView {
             tenant: request.tenant,
             class: request.class,
@@ -50,7 +50,7 @@ impl RequestView {
 
 /// Counts of requests, and who is due how much. Classes are in the order of [`Class::ALL`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stats {
+pub struct SchedulerStats {
     /// By class: requests that wait.
     pub waiting: [u32; 3],
     /// By class: requests that have a sequence.
@@ -64,14 +64,14 @@ pub struct Stats {
     pub deficits: [Vec<(TenantId, f64)>; 3],
 }
 
-impl Stats {
-    pub(crate) fn new(state: &State) -> Stats {
+impl SchedulerStats {
+    pub(crate) fn new(state: &SchedulerState) -> SchedulerStats {
         let (mut waiting, mut running) = ([0; 3], [0; 3]);
         for request in state.requests.values() {
             let counts = if request.is_running { &mut running } else { &mut waiting };
             counts[request.class.index()] += 1;
         }
-        Stats {
+        SchedulerStats {
             waiting,
             running,
             answer_tokens: state.answer,

@@ -1,9 +1,9 @@
 //! A request on its way.
 
 use crate::finish::Finish;
-use crate::guide::Follower;
+use crate::guide::ConstraintFollower;
 use crate::request::{Answer, Request};
-use crate::text_maker::{Stopped, TextMaker};
+use crate::text_maker::{StoppedText, TextMaker};
 use kernmill_runtime::draft::{Draft, Drafting, StepCosts};
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
@@ -23,7 +23,7 @@ pub(crate) struct Active {
     pub prompt_logprobs: Vec<Option<Logprobs>>,
     pub guided: Option<Guided>,
     pub drafting: Option<Drafting>,
-    /// What may come next, for the scheduler to place.
+    /// The draft that may come next, for the scheduler to place.
     pub draft: Draft,
     /// How many of the known tokens the drafts have followed.
     followed: usize,
@@ -51,7 +51,8 @@ impl Active {
         sampler.prompt(&request.prompt);
         sampler.resume(&request.written);
         let constraint = request.constraint.take();
-        let follower = constraint.map(|constraint| Box::new(Follower(constraint)) as Box<dyn Guide>);
+        let follower =
+            constraint.map(|constraint| Box::new(ConstraintFollower(constraint)) as Box<dyn Guide>);
         let guided = follower.or_else(|| request.guide.take()).map(Guided::new).transpose()?;
         let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
         let scored = if request.scores_prompt { request.prompt.len() - 1 } else { 0 };
@@ -142,7 +143,7 @@ impl Active {
         let (mut piece, mut end) = (String::new(), stop);
         if end.is_none() {
             self.known.push(token);
-            let Stopped { text, stop } = self.maker.push(tokenizer, token)?;
+            let StoppedText { text, stop } = self.maker.push(tokenizer, token)?;
             piece = text;
             end = stop.map(Finish::Text);
             if end.is_none()
@@ -159,7 +160,7 @@ impl Active {
             }
         }
         if let Some(reason) = &mut end {
-            let Stopped { text, stop } = self.maker.finish(tokenizer)?;
+            let StoppedText { text, stop } = self.maker.finish(tokenizer)?;
             piece.push_str(&text);
             if let Some(stop) = stop {
                 *reason = Finish::Text(stop);
@@ -169,10 +170,10 @@ impl Active {
         Ok((piece, end))
     }
 
-    /// What there is to say when the request has ended.
+    /// The answer when the request has ended.
     pub(crate) fn answer(self, finish: Finish, now: Duration) -> Answer {
         let [cached_tokens, disk_tokens] = self.cached.unwrap_or_default();
-        // What a draft has right behind the end is not part of the text.
+        // Right tokens of a draft behind the end are not part of the text.
         let [steps, stepped] = [self.ran[0], self.ran[1].min(self.generated().len() as u32)];
         Answer {
             tokens: self.generated().to_vec(),

@@ -6,7 +6,7 @@ use kernmill_scheduler::AdapterId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of an adapter, its contents, and the bits of its weight.
-type Part = (String, [u8; 32], u32);
+type WeightedAdapter = (String, [u8; 32], u32);
 
 /// Adapters of the requests that are there, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,12 +31,12 @@ impl AdapterQueue {
 
 /// Adapters that requests ask for, one or several together, by what they have in them.
 #[derive(Debug, Default)]
-pub(crate) struct Adapters {
-    known: BTreeMap<Vec<Part>, AdapterId>,
+pub(crate) struct RequestAdapters {
+    known: BTreeMap<Vec<WeightedAdapter>, AdapterId>,
     next: u64,
 }
 
-impl Adapters {
+impl RequestAdapters {
     /// The scheduler's name of adapters that are loaded; `None` for none.
     pub(crate) fn of(&mut self, uses: &[AdapterUse], store: &AdapterStore) -> Result<Option<AdapterId>> {
         if uses.is_empty() {
@@ -51,7 +51,7 @@ impl Adapters {
                 Err(Error::BadInput(format!("no adapter `{name}` is loaded, loaded: {loaded}")))
             }
         };
-        let parts = uses.iter().map(part).collect::<Result<Vec<Part>>>()?;
+        let parts = uses.iter().map(part).collect::<Result<Vec<WeightedAdapter>>>()?;
         let next = &mut self.next;
         let id = self.known.entry(parts).or_insert_with(|| {
             *next += 1;
@@ -62,7 +62,8 @@ impl Adapters {
 
     /// Forgets adapters that are no longer loaded, or have other contents now; their names.
     pub(crate) fn gone(&mut self, store: &AdapterStore) -> Vec<AdapterId> {
-        let is_there = |(name, contents, _): &Part| store.contents(name).as_ref() == Some(contents);
+        let is_there =
+            |(name, contents, _): &WeightedAdapter| store.contents(name).as_ref() == Some(contents);
         let gone = self.known.extract_if(.., |parts, _| !parts.iter().all(is_there));
         gone.map(|(_, id)| id).collect()
     }

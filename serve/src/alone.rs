@@ -1,11 +1,11 @@
 //! The step of a request that is the only one: the shortest way from one token to the next.
 
 use crate::error::Result;
-use crate::event::Event;
-use crate::flight::Part;
+use crate::event::RequestEvent;
+use crate::flight::EntryInFlight;
 use crate::serving::Serving;
-use kernmill_runtime::draft::Check;
-use kernmill_runtime::{Entry, Guided, LogitRow};
+use kernmill_runtime::draft::DraftCheck;
+use kernmill_runtime::{Guided, LogitRow, SequenceTokens};
 use kernmill_scheduler::RequestId;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Serving {
     pub(crate) fn step_alone(
         &mut self,
         start: Duration,
-        on_event: &mut dyn FnMut(RequestId, Event),
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
     ) -> Result<bool> {
         if !self.flights.is_empty() || self.engine.most_in_flight() > 1 {
             return Ok(false);
@@ -32,14 +32,14 @@ impl Serving {
         let known = &active.known[from..to];
         let drafted = if drafts == 0 { Vec::new() } else { [known, active.draft.tokens()].concat() };
         let tokens = if drafts == 0 { known } else { &drafted };
-        let entry = Entry { sequence, tokens, logits: active.rows(from, true, drafts) };
+        let entry = SequenceTokens { sequence, tokens, logits: active.rows(from, true, drafts) };
         // A step that cannot begin has changed nothing: a plan makes room for it.
         if self.engine.begin_step(&[entry]).is_err() {
             return Ok(false);
         }
         let allowed = active.guided.as_ref().map(Guided::allowed);
         let logprobs = active.request.logprobs;
-        let check = Check::new(&mut active.sampler, &active.draft, allowed, to as u64, logprobs);
+        let check = DraftCheck::new(&mut active.sampler, &active.draft, allowed, to as u64, logprobs);
         let check = Mutex::new(check);
         let take = |_: usize, row: LogitRow<'_>| {
             let mut check = check.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ impl Serving {
         };
         let ran = self.engine.end_step(&take);
         let chosen = check.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let part = Part { id: planned.id, sequence, from, to, samples: true, drafts };
+        let part = EntryInFlight { id: planned.id, sequence, from, to, samples: true, drafts };
         if let Err(error) = ran {
             return self.failed(&[part], error, on_event).map(|()| true);
         }

@@ -1,12 +1,12 @@
-//! What becomes of requests and steps.
+//! Events of requests and steps.
 
 use crate::request::Answer;
 use kernmill_runtime::Logprobs;
 use std::time::Duration;
 
-/// What happens to a request.
+/// An event of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum RequestEvent {
     /// A token has come, also one that ends the text.
     Token(Token),
     /// The text has ended.
@@ -24,7 +24,7 @@ pub struct Token {
     pub logprobs: Option<Logprobs>,
 }
 
-/// What a call of [`crate::Serving::tick`] did.
+/// The outcome of a call of [`crate::Serving::tick`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
     /// A step was run.

@@ -1,8 +1,8 @@
-//! What an engine has in its KV cache, and the process in memory: lines, and JSON.
+//! Figures of an engine's KV cache, and of the process's memory: lines, and JSON.
 
 use crate::error::Result;
 use crate::thread::ServingThread;
-use kernmill_kv_store::Stats;
+use kernmill_kv_store::StoreStats;
 use kernmill_os::text::size;
 use kernmill_plan::kv::LayerKind;
 use kernmill_runtime::measure::peak_resident;
@@ -10,12 +10,12 @@ use kernmill_runtime::{DraftStats, Engine, KvUsage, PrefixStats};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// What came of drafts in one line, without an end of line.
+/// Counts of drafts in one line, without an end of line.
 pub fn drafts_line(drafts: DraftStats) -> String {
     format!("drafts: {} tokens were checked, {} were right", drafts.tokens, drafts.accepted)
 }
 
-/// What came of drafts as JSON.
+/// Counts of drafts as JSON.
 pub fn drafts_json(drafts: DraftStats) -> Value {
     json!({ "tokens": drafts.tokens, "accepted": drafts.accepted })
 }
@@ -25,10 +25,10 @@ pub fn drafts_json(drafts: DraftStats) -> Value {
 pub struct EngineFigures {
     /// Blocks of the KV cache, by layer kind.
     pub kv: KvUsage,
-    /// What the prefix cache has done.
+    /// Counts of the prefix cache.
     pub prefix: PrefixStats,
-    /// What the store on disk has and has done, if there is one.
-    pub disk: Option<Stats>,
+    /// Contents and counts of the store on disk, if there is one.
+    pub disk: Option<StoreStats>,
 }
 
 /// Names of the layer kinds, as [`LayerKind::index`] orders them.
@@ -77,7 +77,8 @@ impl EngineFigures {
             text,
             "prefix cache: {found_tokens} of {asked_tokens} prompt tokens; evicted {evicted_blocks} blocks and {evicted_checkpoints} checkpoints"
         );
-        if let Some(Stats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk {
+        if let Some(StoreStats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk
+        {
             let (found, kept) = (self.prefix.disk_tokens, size(bytes));
             let lost = dropped + refused;
             let _ = writeln!(
@@ -100,7 +101,7 @@ impl EngineFigures {
         json!({ "full": of(LayerKind::Full), "sliding": of(LayerKind::Sliding) })
     }
 
-    /// What the store on disk has and has done as a JSON object; null without one.
+    /// Contents and counts of the store on disk as a JSON object; null without one.
     pub fn disk_json(&self) -> Value {
         self.disk.map_or(Value::Null, |disk| {
             json!({
@@ -116,7 +117,7 @@ impl EngineFigures {
         })
     }
 
-    /// What the prefix cache has done as a JSON object.
+    /// Counts of the prefix cache as a JSON object.
     pub fn prefix_json(&self) -> Value {
         json!({
             "asked_tokens": self.prefix.asked_tokens,

@@ -5,13 +5,13 @@ use kernmill_scheduler::RequestId;
 use std::time::Duration;
 
 /// A step that has begun.
-pub(crate) struct Flight {
-    pub parts: Vec<Part>,
+pub(crate) struct StepInFlight {
+    pub parts: Vec<EntryInFlight>,
     pub start: Duration,
 }
 
-/// What an entry of the plan becomes.
-pub(crate) struct Part {
+/// An entry of the plan in flight.
+pub(crate) struct EntryInFlight {
     pub id: RequestId,
     pub sequence: SeqId,
     /// Known tokens that run; none if all are cached.
@@ -22,7 +22,7 @@ pub(crate) struct Part {
     pub drafts: usize,
 }
 
-impl Part {
+impl EntryInFlight {
     /// Tokens that run.
     pub fn tokens(&self) -> usize {
         self.to - self.from + self.drafts

@@ -10,9 +10,9 @@ pub fn token_mask(mask: &Mask) -> TokenMask {
 
 /// A constraint on its way through a text.
 #[derive(Clone, Debug)]
-pub(crate) struct Follower(pub Constraint);
+pub(crate) struct ConstraintFollower(pub Constraint);
 
-impl Guide for Follower {
+impl Guide for ConstraintFollower {
     fn allowed(&mut self) -> Result<Option<TokenMask>, GuideError> {
         let mask = token_mask(self.0.mask().map_err(stuck)?);
         Ok((!self.0.is_done()).then_some(mask))

@@ -7,9 +7,9 @@
 //!
 //! ```no_run
 //! # fn show(engine: kernmill_runtime::Engine) -> Result<(), kernmill_serve::Error> {
-//! use kernmill_serve::{Config, Request, Serving, ServingThread};
+//! use kernmill_serve::{SchedulerConfig, Request, Serving, ServingThread};
 //!
-//! let thread = ServingThread::anywhere(Serving::new(engine, Config::default())?);
+//! let thread = ServingThread::anywhere(Serving::new(engine, SchedulerConfig::default())?);
 //! let first = thread.text(Request::greedy(vec![1, 2, 3], 5))?;
 //! let second = thread.text(Request::greedy(vec![4, 5], 5))?;
 //! // Both are made at the same time.
@@ -43,11 +43,13 @@ mod view;
 
 pub use adapters::AdapterQueue;
 pub use error::{Error, Result};
-pub use event::{Event, Tick, Token};
+pub use event::{RequestEvent, Tick, Token};
 pub use figures::{EngineFigures, drafts_json, drafts_line};
 pub use finish::Finish;
 pub use guide::token_mask;
-pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RefusalReason, RequestId, Stats};
+pub use kernmill_scheduler::{
+    Class, EndReason, Refusal, RefusalReason, RequestId, SchedulerConfig, SchedulerStats,
+};
 pub use request::{Answer, Request, cache_of};
 pub use saved::{Restored, SavedText};
 pub use serving::{Clock, Serving};

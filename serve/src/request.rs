@@ -1,4 +1,4 @@
-//! What is asked for, and what comes of it.
+//! Requests for texts, and their answers.
 
 use crate::finish::Finish;
 use kernmill_constrain::Constraint;
@@ -32,10 +32,10 @@ pub struct Request {
     pub stop_tokens: Vec<u32>,
     /// Whether special tokens are part of the text.
     pub shows_special: bool,
-    /// What the text is held to, if it is: a constraint of a text that has not begun. It is compiled before,
+    /// The constraint of the text, if it has one: that of a text that has not begun. It is compiled before,
     /// away from the engine's thread.
     pub constraint: Option<Constraint>,
-    /// What else the text is held to in place of a constraint; it stands before the first token.
+    /// A guide for the text in place of a constraint; it stands before the first token.
     pub guide: Option<Box<dyn Guide>>,
     /// Whether steps may check guesses of how the text goes on, so that several tokens come at once. The text
     /// is the same.
@@ -43,7 +43,7 @@ pub struct Request {
     /// Tokens that the text is likely to repeat, such as those of a file that is to be edited: another place
     /// where such guesses come from.
     pub prediction: Vec<u32>,
-    /// What guesses in place of all these, such as a small model; it has followed nothing yet.
+    /// A drafter in place of all these, such as a small model; it has followed nothing yet.
     pub drafter: Option<Box<dyn Drafter>>,
     /// The adapters of all tokens, added up.
     pub adapters: Vec<AdapterUse>,
@@ -157,7 +157,7 @@ impl Answer {
         }
     }
 
-    /// Seconds from the arrival to the first token, or to the end if there is none.
+    /// Seconds from the arrival to the first token, or to the end if no token came.
     pub fn prefill_seconds(&self) -> f64 {
         self.first_token.unwrap_or(self.took).as_secs_f64()
     }

@@ -2,21 +2,21 @@
 
 use crate::active::{Active, TextError};
 use crate::error::Result;
-use crate::event::{Event, Token};
+use crate::event::{RequestEvent, Token};
 use crate::finish::Finish;
-use crate::flight::{Flight, Part};
+use crate::flight::{EntryInFlight, StepInFlight};
 use crate::serving::Serving;
-use kernmill_runtime::draft::{Check, Chosen};
+use kernmill_runtime::draft::{Chosen, DraftCheck};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs};
-use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
+use kernmill_runtime::{BegunSequence, EngineError, Guided, LogitRow, Logprobs, SequenceTokens};
+use kernmill_scheduler::{EntryOutcome, PlannedStep, RequestId, StepFault, StepReport};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A sampler on its way through a step, and what it chose.
-struct Choice<'a> {
-    check: Check<'a>,
+struct SamplerChoice<'a> {
+    check: DraftCheck<'a>,
     samples: bool,
     /// Tokens before the part, and known ones that it runs.
     before: usize,
@@ -25,7 +25,7 @@ struct Choice<'a> {
     prompt_logprobs: &'a mut [Option<Logprobs>],
 }
 
-impl Choice<'_> {
+impl SamplerChoice<'_> {
     /// Takes the logits after one of the part's tokens.
     fn take(&mut self, token: usize, logits: &[f32]) {
         let next = self.before + token + 1;
@@ -40,7 +40,11 @@ impl Choice<'_> {
 
 impl Serving {
     /// Starts sequences and begins the step of the entries; whether it has begun.
-    pub(crate) fn begin(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<bool> {
+    pub(crate) fn begin(
+        &mut self,
+        step: &PlannedStep,
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
+    ) -> Result<bool> {
         for started in &step.started {
             self.start(started.id)?;
         }
@@ -58,24 +62,24 @@ impl Serving {
             let drafts = if entry.samples { entry.drafts as usize } else { 0 };
             active.draft.truncate(drafts);
             let drafts = active.draft.tokens().len();
-            parts.push(Part { id: entry.id, sequence, from, to, samples: entry.samples, drafts });
+            parts.push(EntryInFlight { id: entry.id, sequence, from, to, samples: entry.samples, drafts });
         }
         let start = (self.clock)();
         if let Err(error) = self.begin_parts(&parts) {
             self.failed(&parts, error, on_event)?;
             return Ok(false);
         }
-        self.flights.push_back(Flight { parts, start });
+        self.flights.push_back(StepInFlight { parts, start });
         Ok(true)
     }
 
     /// Ends the oldest step that has begun, and hands out what its entries gave.
-    pub(crate) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
-        let Some(Flight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
+    pub(crate) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, RequestEvent)) -> Result<()> {
+        let Some(StepInFlight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
         let chosen = match self.end_parts(&parts) {
             Ok(chosen) => chosen,
             Err(EngineError::Stage(lost)) => {
-                self.flights.push_front(Flight { parts, start });
+                self.flights.push_front(StepInFlight { parts, start });
                 self.lose(&lost.to_string(), (self.clock)(), on_event);
                 return Ok(());
             }
@@ -86,14 +90,14 @@ impl Serving {
         let running = || parts.iter().filter(|part| part.from < part.to);
         let is_decode = running().all(|part| part.samples && part.to - part.from == 1);
         let given = chosen.iter().flatten().map(|chosen| chosen.len() as u64).sum();
-        let tokens = parts.iter().map(Part::tokens).sum();
+        let tokens = parts.iter().map(EntryInFlight::tokens).sum();
         self.note_step(start, now, [running().count(), tokens], is_decode.then_some(given));
         let others = running().count().saturating_sub(1) as u32;
         let mut outcomes = Vec::new();
         for (part, chosen) in parts.iter().zip(chosen) {
             outcomes.push(self.outcome(part, chosen, others, now, on_event));
         }
-        self.scheduler.report(now, &Report { took, outcomes, fault: None });
+        self.scheduler.report(now, &StepReport { took, outcomes, fault: None });
         Ok(())
     }
 
@@ -128,7 +132,7 @@ impl Serving {
             return Ok(());
         }
         let tenant = active.request.cache_of();
-        let Begun { sequence, cached_tokens, disk_tokens } =
+        let BegunSequence { sequence, cached_tokens, disk_tokens } =
             self.engine.begin(&active.known, &active.request.adapters, tenant)?;
         active.sequence = Some(sequence);
         let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
@@ -138,8 +142,8 @@ impl Serving {
     }
 
     /// Begins to run the parts, if any of them has tokens to run.
-    fn begin_parts(&mut self, parts: &[Part]) -> std::result::Result<(), EngineError> {
-        let with_draft = |part: &Part| match self.active.get(&part.id).filter(|_| part.drafts > 0) {
+    fn begin_parts(&mut self, parts: &[EntryInFlight]) -> std::result::Result<(), EngineError> {
+        let with_draft = |part: &EntryInFlight| match self.active.get(&part.id).filter(|_| part.drafts > 0) {
             Some(active) => [&active.known[part.from..part.to], active.draft.tokens()].concat(),
             None => Vec::new(),
         };
@@ -151,15 +155,18 @@ impl Serving {
             let logits = active.rows(part.from, part.samples, part.drafts);
             let known = &active.known[part.from..part.to];
             let tokens = if part.drafts > 0 { &drafted[..] } else { known };
-            Some(Entry { sequence: part.sequence, tokens, logits })
+            Some(SequenceTokens { sequence: part.sequence, tokens, logits })
         });
-        let entries: Vec<Entry<'_>> = entries.collect();
+        let entries: Vec<SequenceTokens<'_>> = entries.collect();
         if entries.is_empty() { Ok(()) } else { self.engine.begin_step(&entries) }
     }
 
     /// Ends the step of the parts; by part, the tokens that were chosen behind it.
-    fn end_parts(&mut self, parts: &[Part]) -> std::result::Result<Vec<Option<Vec<Chosen>>>, EngineError> {
-        let mut choices: Vec<Option<Mutex<Choice<'_>>>> = parts.iter().map(|_| None).collect();
+    fn end_parts(
+        &mut self,
+        parts: &[EntryInFlight],
+    ) -> std::result::Result<Vec<Option<Vec<Chosen>>>, EngineError> {
+        let mut choices: Vec<Option<Mutex<SamplerChoice<'_>>>> = parts.iter().map(|_| None).collect();
         // Samplers and tokens of different requests, borrowed at once.
         for (id, active) in &mut self.active {
             let Some(at) = parts.iter().position(|part| part.id == *id) else { continue };
@@ -167,8 +174,8 @@ impl Serving {
             if part.from == part.to {
                 continue;
             }
-            choices[at] = Some(Mutex::new(Choice {
-                check: Check::new(
+            choices[at] = Some(Mutex::new(SamplerChoice {
+                check: DraftCheck::new(
                     &mut active.sampler,
                     &active.draft,
                     active.guided.as_ref().map(Guided::allowed),
@@ -193,23 +200,23 @@ impl Serving {
             };
             self.engine.end_step(&take)?;
         }
-        let chosen = |choice: Mutex<Choice<'_>>| {
+        let chosen = |choice: Mutex<SamplerChoice<'_>>| {
             let choice = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
             choice.samples.then(|| choice.check.finish())
         };
         Ok(choices.into_iter().map(|choice| choice.and_then(chosen)).collect())
     }
 
-    /// What became of a part: its tokens go to the request, which may end.
+    /// Takes the outcome of a part: its tokens go to the request, which may end.
     pub(crate) fn outcome(
         &mut self,
-        part: &Part,
+        part: &EntryInFlight,
         chosen: Option<Vec<Chosen>>,
         others: u32,
         now: Duration,
-        on_event: &mut dyn FnMut(RequestId, Event),
-    ) -> Outcome {
-        let mut outcome = Outcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
+    ) -> EntryOutcome {
+        let mut outcome = EntryOutcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
         let (Some(chosen), Some(active)) = (chosen, self.active.get_mut(&part.id)) else { return outcome };
         let begins = active.generated().is_empty();
         if begins {
@@ -240,11 +247,11 @@ impl Serving {
     /// Gives chosen tokens to a request, and what must follow them; why the request ends, if it does.
     fn take_all(
         &mut self,
-        part: &Part,
+        part: &EntryInFlight,
         chosen: Vec<Chosen>,
-        outcome: &mut Outcome,
+        outcome: &mut EntryOutcome,
         now: Duration,
-        on_event: &mut dyn FnMut(RequestId, Event),
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
     ) -> Option<Finish> {
         let last = chosen.len() - 1;
         for (row, chosen) in chosen.into_iter().enumerate() {
@@ -260,7 +267,7 @@ impl Serving {
                 return Some(finish);
             }
         }
-        // What must follow comes with them, and runs in the next step together.
+        // Tokens that must follow come with them, and run in the next step together.
         while let Some(token) = self.active.get_mut(&part.id).and_then(Active::next_forced) {
             outcome.tokens += 1;
             if let Some(finish) = self.push(part.id, (token, None), now, on_event) {
@@ -271,7 +278,7 @@ impl Serving {
     }
 
     /// Notes what came of a part's draft, and takes back what it has wrong, or behind the text's end.
-    fn take_back(&mut self, part: &Part, accepted: u32) {
+    fn take_back(&mut self, part: &EntryInFlight, accepted: u32) {
         let Some(active) = self.active.get_mut(&part.id).filter(|_| part.drafts > 0) else { return };
         let right = (part.to + accepted as usize).min(active.known.len());
         if let Some(drafting) = &mut active.drafting {
@@ -296,7 +303,7 @@ impl Serving {
         id: RequestId,
         (token, logprobs): (u32, Option<Logprobs>),
         now: Duration,
-        on_event: &mut dyn FnMut(RequestId, Event),
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
     ) -> Option<Finish> {
         let context = self.engine.context();
         // Every request that was taken up has found it read.
@@ -305,7 +312,7 @@ impl Serving {
         let active = self.active.get_mut(&id)?;
         match active.push(token, tokenizer, context, now) {
             Ok((text, end)) => {
-                on_event(id, Event::Token(Token { id: token, text, logprobs }));
+                on_event(id, RequestEvent::Token(Token { id: token, text, logprobs }));
                 end
             }
             Err(TextError::Guide(error)) => Some(Finish::Astray(error.to_string())),
@@ -316,9 +323,9 @@ impl Serving {
     /// A step that has not run: a request at fault ends, and the next plan knows why it failed.
     pub(crate) fn failed(
         &mut self,
-        parts: &[Part],
+        parts: &[EntryInFlight],
         error: EngineError,
-        on_event: &mut dyn FnMut(RequestId, Event),
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
     ) -> Result<()> {
         let now = (self.clock)();
         let (entry, cause) = match &error {
@@ -326,19 +333,20 @@ impl Serving {
             other => ((parts.len() == 1).then_some(0), other),
         };
         if let EngineError::Stage(lost) = cause {
-            self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+            self.scheduler
+                .report(now, &StepReport { fault: Some(StepFault::Other), ..StepReport::default() });
             self.lose(&lost.to_string(), now, on_event);
             return Ok(());
         }
         if let EngineError::Kv(KvError::OutOfBlocks { .. }) = cause {
-            let report = Report { fault: Some(Fault::OutOfMemory), ..Report::default() };
+            let report = StepReport { fault: Some(StepFault::OutOfMemory), ..StepReport::default() };
             self.scheduler.report(now, &report);
             return Ok(());
         }
-        let ran: Vec<&Part> = parts.iter().filter(|part| part.from < part.to).collect();
+        let ran: Vec<&EntryInFlight> = parts.iter().filter(|part| part.from < part.to).collect();
         let Some(part) = entry.and_then(|entry| ran.get(entry)) else { return Err(error.into()) };
         let (id, why) = (part.id, cause.to_string());
-        self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+        self.scheduler.report(now, &StepReport { fault: Some(StepFault::Other), ..StepReport::default() });
         self.scheduler.cancel(id);
         self.end(id, Finish::Failed(why), now, on_event);
         Ok(())

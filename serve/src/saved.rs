@@ -23,15 +23,15 @@ const NAME_BYTES: usize = 200;
 #[derive(Debug, Default)]
 pub struct SavedText {
     path: Option<PathBuf>,
-    /// What was saved, and is replaced when the text is saved again.
+    /// The saved file, which is replaced when the text is saved again.
     file: Option<SessionFile>,
-    state: State,
+    state: SavedState,
     restored: Restored,
     /// Names of the text's adapters, with their scales.
     adapters: Vec<String>,
 }
 
-/// What came back from a session.
+/// A text that came back from a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Restored {
     /// Tokens that were not computed again.
@@ -40,9 +40,9 @@ pub struct Restored {
     pub seconds: f64,
 }
 
-/// What goes on besides the tokens.
+/// The state that goes on besides the tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct State {
+struct SavedState {
     /// Seed of the choices; `None` in a new session.
     seed: Option<u64>,
     /// Tokens whose rows the file has.
@@ -69,7 +69,7 @@ impl SavedText {
             Err(error) => return Err(Error::read(path)(error)),
         };
         let Session { tokens, state, name, .. } = file.session();
-        let Some(state) = State::decode(state) else {
+        let Some(state) = SavedState::decode(state) else {
             return Err(Error::input(path, "the session is of another version of kernmill"));
         };
         if let Some(token) = tokens.iter().find(|token| **token as usize >= vocab) {
@@ -86,7 +86,7 @@ impl SavedText {
         self.file.as_ref().map_or(&[], |file| &file.session().tokens)
     }
 
-    /// What was restored; `None` without a file.
+    /// The restored text; `None` without a file.
     pub fn restored(&self) -> Option<Restored> {
         self.path.is_some().then_some(self.restored)
     }
@@ -176,7 +176,7 @@ impl SavedText {
     }
 }
 
-impl State {
+impl SavedState {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(STATE.to_le_bytes());
@@ -189,15 +189,15 @@ impl State {
         bytes
     }
 
-    /// The state in these bytes; `None` if they are none.
-    fn decode(bytes: &[u8]) -> Option<State> {
+    /// The state in these bytes; `None` if they hold none.
+    fn decode(bytes: &[u8]) -> Option<SavedState> {
         let (head, pairs) = bytes.split_first_chunk::<16>()?;
         let number = |bytes: &[u8]| bytes.try_into().map(u32::from_le_bytes).ok();
         if number(&head[..4])? != STATE || pairs.len() % 8 != 0 {
             return None;
         }
         let pair = |pair: &[u8]| Some((number(&pair[..4])?, number(&pair[4..])?));
-        Some(State {
+        Some(SavedState {
             rows: number(&head[4..8])?,
             seed: head[8..].try_into().map(u64::from_le_bytes).ok(),
             written: pairs.chunks_exact(8).map(pair).collect::<Option<_>>()?,
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn states_come_back_and_others_are_refused() {
-        let state = State { seed: Some(7), rows: 12, written: BTreeMap::from([(3, 1), (900, 4)]) };
+        let state = SavedState { seed: Some(7), rows: 12, written: BTreeMap::from([(3, 1), (900, 4)]) };
         let bytes = state.encode();
-        assert_eq!(State::decode(&bytes), Some(state));
-        assert_eq!(State::decode(&bytes[..bytes.len() - 1]), None);
-        assert_eq!(State::decode(&bytes[..15]), None);
-        assert_eq!(State::decode(&[&[9], &bytes[1..]].concat()), None);
+        assert_eq!(SavedState::decode(&bytes), Some(state));
+        assert_eq!(SavedState::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(SavedState::decode(&bytes[..15]), None);
+        assert_eq!(SavedState::decode(&[&[9], &bytes[1..]].concat()), None);
     }
 }

@@ -1,20 +1,23 @@
 //! Many texts at once: the requests, the scheduler, and the engine.
 
 use crate::active::Active;
-use crate::adapters::{AdapterQueue, Adapters};
+use crate::adapters::{AdapterQueue, RequestAdapters};
 use crate::error::{Error, Result};
-use crate::event::{Event, Tick};
+use crate::event::{RequestEvent, Tick};
 use crate::finish::Finish;
-use crate::flight::Flight;
+use crate::flight::StepInFlight;
 use crate::histories::Histories;
 use crate::request::Request;
 use crate::stats::ServeStats;
-use crate::view::View;
+use crate::view::CacheView;
 use kernmill_constrain::Constraint;
-use kernmill_kv_store::Layout;
+use kernmill_kv_store::PayloadLayout;
 use kernmill_runtime::draft::{Drafter, StepCosts, SuffixDrafter};
 use kernmill_runtime::{Engine, PrefixStats, SeqId, Tokenizer, TokenizerHandle};
-use kernmill_scheduler::{Arrival, Config, Fault, Report, RequestId, Scheduler, Stats, Step, TenantId};
+use kernmill_scheduler::{
+    Arrival, PlannedStep, RequestId, Scheduler, SchedulerConfig, SchedulerStats, StepFault, StepReport,
+    TenantId,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -22,15 +25,15 @@ use std::time::{Duration, Instant};
 ///
 /// ```no_run
 /// # fn show(engine: kernmill_runtime::Engine) -> Result<(), kernmill_serve::Error> {
-/// use kernmill_serve::{Config, Event, Request, Serving};
+/// use kernmill_serve::{SchedulerConfig, RequestEvent, Request, Serving};
 ///
-/// let mut serving = Serving::new(engine, Config::default())?;
+/// let mut serving = Serving::new(engine, SchedulerConfig::default())?;
 /// let first = serving.submit(Request::greedy(vec![1, 2, 3], 5))?;
 /// let second = serving.submit(Request::greedy(vec![4, 5], 5))?;
 /// let mut ended = Vec::new();
 /// while !serving.is_empty() {
 ///     serving.tick(&mut |id, event| {
-///         if let Event::Done(answer) = event {
+///         if let RequestEvent::Done(answer) = event {
 ///             assert_eq!(answer.tokens.len(), 5);
 ///             ended.push(id);
 ///         }
@@ -45,7 +48,7 @@ pub struct Serving {
     pub(crate) scheduler: Scheduler,
     pub(crate) active: BTreeMap<RequestId, Active>,
     next: u64,
-    adapters: Adapters,
+    adapters: RequestAdapters,
     /// Where drafts come from, and what steps take by the number of their tokens.
     histories: Histories,
     pub(crate) costs: StepCosts,
@@ -55,11 +58,11 @@ pub struct Serving {
     /// When the last step ended, if the engine has not been idle since.
     pub(crate) stepped: Option<Duration>,
     /// Steps that have begun and not ended, the oldest first.
-    pub(crate) flights: VecDeque<Flight>,
+    pub(crate) flights: VecDeque<StepInFlight>,
     /// Makes text of tokens; without one, texts are token ids.
     pub(crate) tokenizer: Option<TokenizerHandle>,
     /// The name of the model's rows in files, if sequences are saved.
-    pub(crate) layout: Option<Layout>,
+    pub(crate) layout: Option<PayloadLayout>,
 }
 
 /// Time since the start.
@@ -71,7 +74,7 @@ impl Serving {
     ///
     /// # Errors
     /// When an option of the configuration is out of its range.
-    pub fn new(engine: Engine, config: Config) -> Result<Serving> {
+    pub fn new(engine: Engine, config: SchedulerConfig) -> Result<Serving> {
         let start = Instant::now();
         Serving::with_clock(engine, config, Box::new(move || start.elapsed()))
     }
@@ -80,18 +83,18 @@ impl Serving {
     ///
     /// # Errors
     /// When an option of the configuration is out of its range.
-    pub fn with_clock(engine: Engine, config: Config, clock: Clock) -> Result<Serving> {
+    pub fn with_clock(engine: Engine, config: SchedulerConfig, clock: Clock) -> Result<Serving> {
         let max_batch_tokens = config.max_batch_tokens.min(engine.chunk());
         let max_sequences = config.max_sequences.min(engine.sequences()).min(max_batch_tokens);
         let steps_in_flight = engine.most_in_flight();
-        let config = Config { max_batch_tokens, max_sequences, steps_in_flight, ..config };
+        let config = SchedulerConfig { max_batch_tokens, max_sequences, steps_in_flight, ..config };
         let scheduler = Scheduler::new(config).map_err(|error| Error::BadInput(error.to_string()))?;
         Ok(Serving {
             engine,
             scheduler,
             active: BTreeMap::new(),
             next: 0,
-            adapters: Adapters::default(),
+            adapters: RequestAdapters::default(),
             histories: Histories::default(),
             costs: StepCosts::default(),
             clock,
@@ -231,18 +234,18 @@ impl Serving {
         &mut self.engine
     }
 
-    /// What steps have done.
+    /// Counts of the steps.
     pub fn stats(&self) -> &ServeStats {
         &self.stats
     }
 
-    /// What the prefix cache has done.
+    /// Counts of the prefix cache.
     pub fn prefix_stats(&self) -> PrefixStats {
         self.engine.prefix_stats()
     }
 
     /// How many requests wait and run, by class.
-    pub fn queue(&self) -> Stats {
+    pub fn queue(&self) -> SchedulerStats {
         self.scheduler.stats()
     }
 
@@ -262,7 +265,7 @@ impl Serving {
     ///
     /// # Errors
     /// When the engine fails for a reason that no request is at fault for.
-    pub fn tick(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<Tick> {
+    pub fn tick(&mut self, on_event: &mut dyn FnMut(RequestId, RequestEvent)) -> Result<Tick> {
         let now = (self.clock)();
         if let Some(lost) = self.engine.take_lost_stage() {
             self.lose(&lost.to_string(), now, on_event);
@@ -276,7 +279,7 @@ impl Serving {
         if self.step_alone(now, on_event)? {
             return Ok(Tick::Ran);
         }
-        let step = self.scheduler.plan(now, &View { engine: &self.engine, active: &self.active });
+        let step = self.scheduler.plan(now, &CacheView { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
         if step.is_idle() && self.flights.is_empty() {
             self.stepped = None;
@@ -291,9 +294,15 @@ impl Serving {
     }
 
     /// Ends every request: what another stage held of them is gone.
-    pub(crate) fn lose(&mut self, why: &str, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
+    pub(crate) fn lose(
+        &mut self,
+        why: &str,
+        now: Duration,
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
+    ) {
         for _ in self.flights.drain(..) {
-            self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+            self.scheduler
+                .report(now, &StepReport { fault: Some(StepFault::Other), ..StepReport::default() });
         }
         let all: Vec<RequestId> = self.active.keys().copied().collect();
         for id in all {
@@ -304,7 +313,12 @@ impl Serving {
     }
 
     /// Ends, preempts and starts what the plan says.
-    fn make_places(&mut self, step: &Step, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
+    fn make_places(
+        &mut self,
+        step: &PlannedStep,
+        now: Duration,
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
+    ) {
         for ended in &step.ended {
             self.end(ended.id, ended.reason.into(), now, on_event);
         }
@@ -321,13 +335,13 @@ impl Serving {
         id: RequestId,
         finish: Finish,
         now: Duration,
-        on_event: &mut dyn FnMut(RequestId, Event),
+        on_event: &mut dyn FnMut(RequestId, RequestEvent),
     ) {
         if let Some(mut active) = self.active.remove(&id) {
             self.leave(active.sequence.take());
             let tenant = active.request.cache_of();
             self.histories.add(tenant, active.generated());
-            on_event(id, Event::Done(Box::new(active.answer(finish, now))));
+            on_event(id, RequestEvent::Done(Box::new(active.answer(finish, now))));
         }
     }
 

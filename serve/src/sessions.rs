@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::serving::Serving;
-use kernmill_kv_store::{Layout, Session, SessionFile};
+use kernmill_kv_store::{PayloadLayout, Session, SessionFile};
 use kernmill_runtime::{AdapterUse, Tenant};
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct SavedTokens {
     pub adapters: Vec<AdapterUse>,
     /// Whose part of the prefix cache it belongs to.
     pub tenant: Tenant,
-    /// What its owner wants to know again, at most 16 MiB.
+    /// The owner's note, at most 16 MiB.
     pub note: String,
 }
 
@@ -35,11 +35,11 @@ impl Serving {
     /// From now on sequences can be saved. `layout` is that of the model ([`Engine::kv_layout`]).
     ///
     /// [`Engine::kv_layout`]: kernmill_runtime::Engine::kv_layout
-    pub fn keep_sessions(&mut self, layout: Option<Layout>) {
+    pub fn keep_sessions(&mut self, layout: Option<PayloadLayout>) {
         self.layout = layout;
     }
 
-    pub(crate) fn layout(&self) -> Result<Layout> {
+    pub(crate) fn layout(&self) -> Result<PayloadLayout> {
         let missing = "the model was loaded without the option for sessions";
         self.layout.ok_or_else(|| Error::BadInput(missing.to_owned()))
     }

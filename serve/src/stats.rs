@@ -1,10 +1,10 @@
-//! What steps have done.
+//! Counts of steps.
 
 use kernmill_runtime::DraftStats;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the steps of a [`Serving`](crate::Serving) have done.
+/// Counts of the steps of a [`Serving`](crate::Serving).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeStats {
     /// Steps that were run.

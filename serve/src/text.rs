@@ -1,7 +1,7 @@
 //! A text that is being made, as an iterator.
 
 use crate::error::Result;
-use crate::event::{Event, Token};
+use crate::event::{RequestEvent, Token};
 use crate::request::{Answer, Request};
 use crate::thread::{Listener, ServingThread, Ticket};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,14 +12,14 @@ pub struct Text {
     ticket: Ticket,
     events: Receiver<Heard>,
     answer: Option<Answer>,
-    /// Whether the end has been told, or why there is none.
+    /// Whether the end, or the error, has been reported.
     has_ended: bool,
 }
 
-/// What the engine's thread tells of a text.
+/// The messages of the engine's thread about a text.
 enum Heard {
     Taken(Result<()>),
-    Event(Event),
+    Event(RequestEvent),
 }
 
 impl Listener for Sender<Heard> {
@@ -27,7 +27,7 @@ impl Listener for Sender<Heard> {
         let _ = self.send(Heard::Taken(taken));
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         self.send(Heard::Event(event)).is_ok()
     }
 }
@@ -59,11 +59,11 @@ impl Text {
             return Ok(None);
         }
         let event = self.ticket.wait_for(&self.events);
-        if let Some(Heard::Event(Event::Token(token))) = event {
+        if let Some(Heard::Event(RequestEvent::Token(token))) = event {
             return Ok(Some(token));
         }
         self.has_ended = true;
-        let Some(Heard::Event(Event::Done(answer))) = event else { return Err(self.ticket.gone()) };
+        let Some(Heard::Event(RequestEvent::Done(answer))) = event else { return Err(self.ticket.gone()) };
         let error = answer.finish.error();
         self.answer = Some(*answer);
         error.map_or(Ok(None), Err)
@@ -74,7 +74,7 @@ impl Text {
         self.ticket.cancel();
     }
 
-    /// What was made, how long it took, and why it ended; ends the text if it has not ended.
+    /// The whole answer, with its times and the reason of its end; ends the text if it has not ended.
     ///
     /// # Errors
     /// When the text cannot be made any further.
@@ -83,7 +83,7 @@ impl Text {
         self.finished()
     }
 
-    /// What was made, once the text has ended by itself.
+    /// The whole answer, once the text has ended by itself.
     ///
     /// # Errors
     /// When the text cannot be made any further.

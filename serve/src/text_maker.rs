@@ -15,7 +15,7 @@ pub struct TextMaker {
 
 /// A piece of text, and the stop string that ends the text in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StoppedText {
     /// The text that is certain now.
     pub text: String,
     /// The stop string that was found behind it.
@@ -57,22 +57,22 @@ impl TextMaker {
     ///
     /// # Errors
     /// When the tokenizer cannot decode the token.
-    pub fn push(&mut self, tokenizer: Option<&Tokenizer>, token: u32) -> Result<Stopped, TokenizerError> {
+    pub fn push(&mut self, tokenizer: Option<&Tokenizer>, token: u32) -> Result<StoppedText, TokenizerError> {
         let piece = match tokenizer {
             Some(tokenizer) => self.stream.push(tokenizer, token)?,
             None => String::new(),
         };
         let released = self.stops.push(&piece);
-        Ok(Stopped { text: released.text, stop: released.stop })
+        Ok(StoppedText { text: released.text, stop: released.stop })
     }
 
-    /// What was held back, unless a stop string has ended the text already.
+    /// The text that was held back, unless a stop string has ended the text already.
     ///
     /// # Errors
     /// When the tokenizer cannot decode the rest.
-    pub fn finish(&mut self, tokenizer: Option<&Tokenizer>) -> Result<Stopped, TokenizerError> {
+    pub fn finish(&mut self, tokenizer: Option<&Tokenizer>) -> Result<StoppedText, TokenizerError> {
         let Some(tokenizer) = tokenizer.filter(|_| !self.stops.is_spent()) else {
-            return Ok(Stopped::default());
+            return Ok(StoppedText::default());
         };
         let rest = self.stream.finish(tokenizer)?;
         let released = self.stops.push(&rest);
@@ -80,6 +80,6 @@ impl TextMaker {
             Some(_) => released.text,
             None => released.text + &self.stops.finish(),
         };
-        Ok(Stopped { text, stop: released.stop })
+        Ok(StoppedText { text, stop: released.stop })
     }
 }

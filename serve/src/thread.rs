@@ -1,7 +1,7 @@
 //! A serving on a thread of its own, which takes requests and other jobs between steps.
 
 use crate::error::{Error, Result};
-use crate::event::{Event, Tick, Token};
+use crate::event::{RequestEvent, Tick, Token};
 use crate::finish::Finish;
 use crate::request::{Answer, Request};
 use crate::serving::Serving;
@@ -24,7 +24,7 @@ pub trait Listener: Send {
     fn taken(&mut self, taken: Result<()>);
 
     /// Hears the next event; whether more of them are wanted. If not, the request is cancelled.
-    fn hear(&mut self, event: Event) -> bool;
+    fn hear(&mut self, event: RequestEvent) -> bool;
 
     /// All events of a step have been heard; whether more of them are wanted.
     fn step_ended(&mut self) -> bool {
@@ -33,9 +33,9 @@ pub trait Listener: Send {
 }
 
 /// Looks at the serving after every step.
-type Observer = Box<dyn FnMut(&mut Serving) + Send>;
+type StepObserver = Box<dyn FnMut(&mut Serving) + Send>;
 
-enum Job {
+enum ThreadJob {
     Submit {
         ticket: u64,
         request: Box<Request>,
@@ -53,15 +53,15 @@ enum Job {
 /// No thread of the caller becomes a worker, is pinned, or has its floating-point environment changed.
 #[derive(Clone)]
 pub struct ServingThread {
-    shared: Arc<Shared>,
+    shared: Arc<ThreadShared>,
 }
 
-struct Shared {
-    jobs: Sender<Job>,
+struct ThreadShared {
+    jobs: Sender<ThreadJob>,
     next: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The loop, where there is no thread for it.
-    here: Arc<Mutex<Option<Loop>>>,
+    here: Arc<Mutex<Option<ServingLoop>>>,
     /// Why the thread has ended, if it should not have.
     failure: Arc<OnceLock<String>>,
 }
@@ -88,11 +88,11 @@ impl ServingThread {
         }
     }
 
-    fn of(serving: Serving, observer: Observer) -> ServingThread {
+    fn of(serving: Serving, observer: StepObserver) -> ServingThread {
         let (jobs, inbox) = channel();
         let failure = Arc::new(OnceLock::new());
         let told = failure.clone();
-        let work = Loop { serving, inbox, clients: BTreeMap::new(), observer, is_ending: false, told };
+        let work = ServingLoop { serving, inbox, clients: BTreeMap::new(), observer, is_ending: false, told };
         let here = Arc::new(Mutex::new(Some(work)));
         let moved = Arc::clone(&here);
         let body = move || {
@@ -102,7 +102,7 @@ impl ServingThread {
         let thread = Builder::new().name("kernmill-engine".to_owned()).spawn(body);
         let thread = thread.inspect_err(|error| tracing::info!("no thread for the engine: {error}")).ok();
         let (next, thread) = (AtomicU64::new(0), Mutex::new(thread));
-        ServingThread { shared: Arc::new(Shared { jobs, next, thread, here, failure }) }
+        ServingThread { shared: Arc::new(ThreadShared { jobs, next, thread, here, failure }) }
     }
 
     /// Hands in a request; `listener` hears of it. Dropping the ticket cancels the request.
@@ -110,7 +110,7 @@ impl ServingThread {
         let ticket = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (request, listener) = (Box::new(request), Box::new(listener));
         // Where the thread has ended, the listener is dropped, which tells so.
-        let _ = self.shared.jobs.send(Job::Submit { ticket, request, listener });
+        let _ = self.shared.jobs.send(ThreadJob::Submit { ticket, request, listener });
         Ticket { thread: self.clone(), number: ticket }
     }
 
@@ -125,7 +125,7 @@ impl ServingThread {
         on_token: impl FnMut(Token) -> bool + Send + 'static,
     ) -> Result<Answer> {
         let (told, end) = sync_channel(1);
-        let ticket = self.submit(request, Follower { on_token, told });
+        let ticket = self.submit(request, TextFollower { on_token, told });
         let answer = self.wait_for(&end).unwrap_or_else(|| Err(self.gone()));
         drop(ticket);
         let answer = answer?;
@@ -157,7 +157,7 @@ impl ServingThread {
 
     /// Has a job done between two steps, and does not wait for it. It is dropped where the engine has ended.
     pub fn give(&self, job: impl FnOnce(&mut Serving) + Send + 'static) {
-        let _ = self.shared.jobs.send(Job::Run(Box::new(job)));
+        let _ = self.shared.jobs.send(ThreadJob::Run(Box::new(job)));
     }
 
     /// Takes no more requests, and waits until all have ended and the cache is on disk.
@@ -182,7 +182,7 @@ impl fmt::Debug for ServingThread {
     }
 }
 
-impl Shared {
+impl ThreadShared {
     fn has_thread(&self) -> bool {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -199,7 +199,7 @@ impl Shared {
     }
 
     fn end(&self) {
-        let _ = self.jobs.send(Job::End);
+        let _ = self.jobs.send(ThreadJob::End);
         while self.turn() {}
         self.join();
     }
@@ -208,15 +208,15 @@ impl Shared {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A job may hold the last handle.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != current().id()) {
-            // What it died of has been told.
+            // The cause of its death has been reported.
             let _ = thread.join();
         }
     }
 }
 
-impl Drop for Shared {
+impl Drop for ThreadShared {
     fn drop(&mut self) {
-        let _ = self.jobs.send(Job::Run(Box::new(Serving::cancel_all)));
+        let _ = self.jobs.send(ThreadJob::Run(Box::new(Serving::cancel_all)));
         self.end();
     }
 }
@@ -236,7 +236,7 @@ impl Ticket {
 
     /// Ends the request before its next step.
     pub fn cancel(&self) {
-        let _ = self.thread.shared.jobs.send(Job::Cancel(self.number));
+        let _ = self.thread.shared.jobs.send(ThreadJob::Cancel(self.number));
     }
 
     /// The error of a thread that has ended.
@@ -257,39 +257,39 @@ impl Drop for Ticket {
 }
 
 /// Passes tokens on, and tells the end.
-struct Follower<F> {
+struct TextFollower<F> {
     on_token: F,
     told: SyncSender<Result<Answer>>,
 }
 
-impl<F: FnMut(Token) -> bool + Send> Listener for Follower<F> {
+impl<F: FnMut(Token) -> bool + Send> Listener for TextFollower<F> {
     fn taken(&mut self, taken: Result<()>) {
         if let Err(error) = taken {
             let _ = self.told.send(Err(error));
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         match event {
-            Event::Token(token) => (self.on_token)(token),
-            Event::Done(answer) => self.told.send(Ok(*answer)).is_ok(),
+            RequestEvent::Token(token) => (self.on_token)(token),
+            RequestEvent::Done(answer) => self.told.send(Ok(*answer)).is_ok(),
         }
     }
 }
 
 /// The engine's thread.
-struct Loop {
+struct ServingLoop {
     serving: Serving,
-    inbox: Receiver<Job>,
+    inbox: Receiver<ThreadJob>,
     /// By request that waits or runs, who hears of it.
-    clients: BTreeMap<RequestId, Client>,
-    observer: Observer,
+    clients: BTreeMap<RequestId, RequestListener>,
+    observer: StepObserver,
     is_ending: bool,
     /// Why it has failed, for those who ask.
     told: Arc<OnceLock<String>>,
 }
 
-struct Client {
+struct RequestListener {
     ticket: u64,
     listener: Box<dyn Listener>,
     /// Whether something came in this step.
@@ -297,7 +297,7 @@ struct Client {
     is_wanted: bool,
 }
 
-impl Loop {
+impl ServingLoop {
     /// Does the jobs that are there, and a step; if `waits`, it waits where there is nothing to do. Whether
     /// the loop goes on. It tells the clients if it has failed.
     fn turn(&mut self, waits: bool) -> bool {
@@ -310,7 +310,7 @@ impl Loop {
         let why = self.told.get_or_init(|| why);
         for client in self.clients.values_mut() {
             let answer = Answer::empty(Finish::Failed(why.clone()));
-            client.listener.hear(Event::Done(Box::new(answer)));
+            client.listener.hear(RequestEvent::Done(Box::new(answer)));
         }
         false
     }
@@ -353,33 +353,34 @@ impl Loop {
         Ok(true)
     }
 
-    fn take(&mut self, job: Job) {
+    fn take(&mut self, job: ThreadJob) {
         match job {
-            Job::Submit { mut listener, .. } if self.is_ending => {
+            ThreadJob::Submit { mut listener, .. } if self.is_ending => {
                 listener.taken(Err(Error::BadInput("the model has been closed".to_owned())));
             }
-            Job::Submit { ticket, request, mut listener } => match self.serving.submit(*request) {
+            ThreadJob::Submit { ticket, request, mut listener } => match self.serving.submit(*request) {
                 Ok(id) => {
                     listener.taken(Ok(()));
-                    self.clients.insert(id, Client { ticket, listener, has_heard: false, is_wanted: true });
+                    self.clients
+                        .insert(id, RequestListener { ticket, listener, has_heard: false, is_wanted: true });
                 }
                 Err(error) => listener.taken(Err(error)),
             },
-            Job::Cancel(ticket) => {
+            ThreadJob::Cancel(ticket) => {
                 let found = self.clients.iter().find(|(_, client)| client.ticket == ticket);
                 if let Some((id, _)) = found {
                     self.serving.cancel(*id);
                 }
             }
-            Job::Run(job) => job(&mut self.serving),
-            Job::End => self.is_ending = true,
+            ThreadJob::Run(job) => job(&mut self.serving),
+            ThreadJob::End => self.is_ending = true,
         }
     }
 }
 
 /// Passes an event on to the request's listener.
-fn tell(clients: &mut BTreeMap<RequestId, Client>, id: RequestId, event: Event) {
-    if matches!(event, Event::Done(_)) {
+fn tell(clients: &mut BTreeMap<RequestId, RequestListener>, id: RequestId, event: RequestEvent) {
+    if matches!(event, RequestEvent::Done(_)) {
         if let Some(mut client) = clients.remove(&id) {
             client.listener.hear(event);
         }

@@ -1,25 +1,25 @@
-//! What the scheduler asks of the engine's KV cache.
+//! The scheduler's view of the engine's KV cache.
 
 use crate::active::Active;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_runtime::kv::CHECKPOINT_TOKENS;
 use kernmill_runtime::{Engine, KvDemand};
-use kernmill_scheduler::{Blocks, Demand, Memory, RequestId, StartDemand};
+use kernmill_scheduler::{BlockCounts, Demand, Memory, RequestId, StartDemand};
 use std::collections::BTreeMap;
 
 /// The cache as it is between two steps.
-pub(crate) struct View<'a> {
+pub(crate) struct CacheView<'a> {
     pub engine: &'a Engine,
     pub active: &'a BTreeMap<RequestId, Active>,
 }
 
-fn blocks(counts: [usize; 2]) -> Blocks {
+fn blocks(counts: [usize; 2]) -> BlockCounts {
     counts.map(|count| count as u64)
 }
 
-impl View<'_> {
+impl CacheView<'_> {
     /// Blocks that hold `tokens` tokens at most at one time, by layer kind.
-    fn holding(&self, tokens: u32) -> Blocks {
+    fn holding(&self, tokens: u32) -> BlockCounts {
         let full = u64::from(tokens.div_ceil(BLOCK_TOKENS as u32));
         let usage = self.engine.kv();
         let exists = usage.blocks.map(|count| u64::from(count > 0));
@@ -27,17 +27,17 @@ impl View<'_> {
     }
 }
 
-impl Memory for View<'_> {
-    fn free(&self) -> Blocks {
+impl Memory for CacheView<'_> {
+    fn free(&self) -> BlockCounts {
         let usage = self.engine.kv();
         blocks([0, 1].map(|kind| usage.free[kind] - usage.cached[kind]))
     }
 
-    fn evictable(&self) -> Blocks {
+    fn evictable(&self) -> BlockCounts {
         blocks(self.engine.kv().cached)
     }
 
-    fn held(&self, id: RequestId) -> Blocks {
+    fn held(&self, id: RequestId) -> BlockCounts {
         let sequence = self.active.get(&id).and_then(|active| active.sequence);
         sequence.and_then(|sequence| self.engine.held_blocks(sequence).ok()).map_or([0; 2], blocks)
     }
@@ -87,7 +87,7 @@ impl Memory for View<'_> {
         Demand { takes: blocks(takes), frees: blocks(frees) }
     }
 
-    fn to_grow(&self, id: RequestId, tokens: u32) -> Blocks {
+    fn to_grow(&self, id: RequestId, tokens: u32) -> BlockCounts {
         let Some(sequence) = self.active.get(&id).and_then(|active| active.sequence) else { return [0; 2] };
         let length = self.engine.length(sequence).unwrap_or(0);
         let (has, wants) = (self.holding(length), self.holding(length.saturating_add(tokens)));

@@ -1,6 +1,6 @@
-//! What makes texts behind the API: an engine, or a script.
+//! Backends, which make texts behind the API: an engine, or a script.
 
-use crate::pace::Pace;
+use crate::pace::StepHistograms;
 use kernmill::Error;
 use kernmill::chat::{format_of, named_tokens};
 use kernmill::lexicon;
@@ -8,7 +8,7 @@ use kernmill_chat::Format;
 use kernmill_constrain::Lexicon;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
-use kernmill_serve::{AdapterQueue, EndReason, Event, Finish, Refusal, Request, SavedTokens};
+use kernmill_serve::{AdapterQueue, EndReason, Finish, Refusal, Request, RequestEvent, SavedTokens};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,8 +26,8 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes texts. Requests are taken up at any time, and their events come while they run.
 pub trait Backend: Send + Sync {
-    /// What does not change while the server runs.
-    fn facts(&self) -> &Facts;
+    /// Facts that do not change while the server runs.
+    fn facts(&self) -> &BackendInfo;
 
     /// Names of the adapters that are loaded.
     fn adapters(&self) -> Vec<String>;
@@ -36,12 +36,12 @@ pub trait Backend: Send + Sync {
     /// returned is dropped.
     fn submit(&self, request: Request) -> Running;
 
-    /// What there is to do, and what was done.
-    fn load(&self) -> Load;
+    /// The work that waits, and the work done.
+    fn load(&self) -> BackendLoad;
 
     /// Histograms of its steps, which go on to be filled.
-    fn pace(&self) -> Pace {
-        Pace::default()
+    fn pace(&self) -> StepHistograms {
+        StepHistograms::default()
     }
 
     /// Loads an adapter from a directory, under a name of its own.
@@ -72,11 +72,11 @@ pub trait Backend: Send + Sync {
     fn drain(&self, limit: Duration);
 }
 
-/// What a backend without a KV cache says of sessions.
+/// The message about sessions of a backend without a KV cache.
 const NO_SESSIONS: &str = "nothing is cached here that could be saved";
 
-/// What does not change while a server runs.
-pub struct Facts {
+/// Facts that do not change while a server runs.
+pub struct BackendInfo {
     /// Name of the model, by which requests ask for it.
     pub model: String,
     /// Most tokens of a text, with its prompt.
@@ -94,7 +94,7 @@ pub struct Facts {
     lexicon: OnceLock<Result<Lexicon, String>>,
     /// Name of the weights and of the arithmetic: with the same one, equal requests have equal answers.
     pub fingerprint: String,
-    /// Preset that the model was compiled with; empty where there is none.
+    /// Preset that the model was compiled with; empty for a backend without one.
     pub preset: String,
     /// Bytes of the weights; 0 where they are not known.
     pub weight_bytes: u64,
@@ -102,10 +102,10 @@ pub struct Facts {
     pub cache: Option<CacheFacts>,
 }
 
-/// What is said of texts for a model without a tokenizer.
+/// The message about texts for a model without a tokenizer.
 const NO_TOKENIZER: &str = "the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]";
 
-impl Facts {
+impl BackendInfo {
     /// The facts of a model that is called `model`, with a context of so many tokens and so many logits.
     /// `fingerprint` names weights and arithmetic.
     ///
@@ -118,14 +118,14 @@ impl Facts {
         templates: &ChatTemplates,
         end_tokens: &[u32],
         fingerprint: String,
-    ) -> Result<Facts, Error> {
+    ) -> Result<BackendInfo, Error> {
         let (format, named_tokens) = match tokenizer.as_ref().map(TokenizerHandle::get).transpose()? {
             None => (Format::Unusable(NO_TOKENIZER.to_owned()), BTreeMap::new()),
             Some(read) => {
                 (format_of(read, templates, end_tokens)?, named_tokens(read, templates, end_tokens)?)
             }
         };
-        Ok(Facts {
+        Ok(BackendInfo {
             model: model.to_owned(),
             context,
             vocab,
@@ -180,11 +180,11 @@ pub struct Running {
     /// Until it is known whether the request was taken up.
     accepted: Option<Accepted>,
     /// The first event, while it waits to be taken.
-    first: Option<Event>,
-    events: UnboundedReceiver<Event>,
+    first: Option<RequestEvent>,
+    events: UnboundedReceiver<RequestEvent>,
     /// Cancels the request, once.
-    guard: Guard,
-    meter: Meter,
+    guard: OnDrop,
+    meter: AnswerMeter,
 }
 
 impl Running {
@@ -192,15 +192,15 @@ impl Running {
     /// `cancel` cancels.
     pub fn new(
         accepted: Accepted,
-        events: UnboundedReceiver<Event>,
+        events: UnboundedReceiver<RequestEvent>,
         cancel: impl FnOnce() + Send + 'static,
     ) -> Running {
         Running {
             accepted: Some(accepted),
             first: None,
             events,
-            guard: Guard(Some(Box::new(cancel))),
-            meter: Meter::default(),
+            guard: OnDrop(Some(Box::new(cancel))),
+            meter: AnswerMeter::default(),
         }
     }
 
@@ -228,7 +228,7 @@ impl Running {
             self.first = tokio::time::timeout(MOMENT, self.receive()).await.unwrap_or_default();
         }
         match &self.first {
-            Some(Event::Done(answer)) if answer.tokens.is_empty() => match &answer.finish {
+            Some(RequestEvent::Done(answer)) if answer.tokens.is_empty() => match &answer.finish {
                 Finish::Ended(EndReason::Draining) => Err(SubmitError::Drained),
                 Finish::Unavailable(why) => Err(SubmitError::StageLost(why.clone())),
                 _ => Ok(()),
@@ -243,21 +243,21 @@ impl Running {
     }
 
     /// The next event; `None` if the backend has failed, or after the last one.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<RequestEvent> {
         match self.first.take() {
             None => self.receive().await,
             first => first,
         }
     }
 
-    async fn receive(&mut self) -> Option<Event> {
+    async fn receive(&mut self) -> Option<RequestEvent> {
         let event = self.events.recv().await;
         match &event {
-            Some(Event::Token(_)) => {
+            Some(RequestEvent::Token(_)) => {
                 self.meter.figures.tokens += 1;
                 self.meter.figures.token_at.get_or_insert_with(Instant::now);
             }
-            Some(Event::Done(answer)) => {
+            Some(RequestEvent::Done(answer)) => {
                 self.meter.figures.cached_tokens = u64::from(answer.cached_tokens);
                 self.meter.figures.queued = answer.queued;
                 self.meter.figures.first_token = answer.first_token;
@@ -277,14 +277,14 @@ impl Running {
 
     /// Has counted what comes: `tell` gets the figures when the request is dropped, whether it ended or its
     /// client left.
-    pub fn count(&mut self, tell: impl FnOnce(&Figures) + Send + 'static) {
+    pub fn count(&mut self, tell: impl FnOnce(&AnswerFigures) + Send + 'static) {
         self.meter.tell = Some(Box::new(tell));
     }
 }
 
 /// Figures of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct AnswerFigures {
     /// Tokens that have come.
     pub tokens: u64,
     /// Tokens of the prompt that were cached, if the answer has ended.
@@ -314,16 +314,16 @@ fn reason(finish: &Finish) -> &'static str {
 }
 
 /// Receives the figures of an answer at its end.
-type OnEnd = Box<dyn FnOnce(&Figures) + Send>;
+type OnEnd = Box<dyn FnOnce(&AnswerFigures) + Send>;
 
-/// What has come, and who is told of it.
+/// The tokens so far, and the receiver who is told of them.
 #[derive(Default)]
-struct Meter {
-    figures: Figures,
+struct AnswerMeter {
+    figures: AnswerFigures,
     tell: Option<OnEnd>,
 }
 
-impl Drop for Meter {
+impl Drop for AnswerMeter {
     fn drop(&mut self) {
         if let Some(tell) = self.tell.take() {
             tell(&self.figures);
@@ -335,9 +335,9 @@ impl Drop for Meter {
 pub type Accepted = tokio::sync::oneshot::Receiver<Result<(), SubmitError>>;
 
 /// Runs something when it is dropped.
-struct Guard(Option<Box<dyn FnOnce() + Send>>);
+struct OnDrop(Option<Box<dyn FnOnce() + Send>>);
 
-impl Guard {
+impl OnDrop {
     fn run(&mut self) {
         if let Some(cancel) = self.0.take() {
             cancel();
@@ -345,7 +345,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for OnDrop {
     fn drop(&mut self) {
         self.run();
     }
@@ -366,9 +366,9 @@ pub enum SubmitError {
     Gone,
 }
 
-/// What there is to do, and what was done since the start.
+/// The work that waits, and the work done since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Load {
+pub struct BackendLoad {
     /// Requests that wait: interactive, batch, background.
     pub waiting: [u32; 3],
     /// Requests that run.
@@ -389,7 +389,7 @@ pub struct Load {
     pub checked_drafts: u64,
     /// Drafts whose token at this place was right, by the place.
     pub accepted_at: Vec<u64>,
-    /// What is told of adapters, while some are loaded.
+    /// Figures of adapters, while some are loaded.
     pub adapters: Option<AdapterLoad>,
     /// Sequences that lost their place for a while.
     pub preemptions: u64,
@@ -409,7 +409,7 @@ pub struct Load {
     pub stage_lost: Option<String>,
 }
 
-/// What requests use of the adapters that are loaded.
+/// The use that requests make of the loaded adapters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdapterLoad {
     /// Requests that run at once at most, each with adapters of its own.
@@ -420,7 +420,7 @@ pub struct AdapterLoad {
     pub at: u64,
 }
 
-impl Load {
+impl BackendLoad {
     /// The load as an object of JSON.
     pub fn json(&self) -> Value {
         let classes = |counts: [u32; 3]| json!({ "interactive": counts[2], "batch": counts[1], "background": counts[0] });
@@ -452,14 +452,14 @@ mod tests {
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
     use tokio::sync::oneshot;
 
-    fn running() -> (oneshot::Sender<Result<(), SubmitError>>, UnboundedSender<Event>, Running) {
+    fn running() -> (oneshot::Sender<Result<(), SubmitError>>, UnboundedSender<RequestEvent>, Running) {
         let (accepted, answer) = oneshot::channel();
         let (events, inbox) = unbounded_channel();
         (accepted, events, Running::new(answer, inbox, || {}))
     }
 
-    fn token() -> Event {
-        Event::Token(Token { id: 7, text: "a".to_owned(), logprobs: None })
+    fn token() -> RequestEvent {
+        RequestEvent::Token(Token { id: 7, text: "a".to_owned(), logprobs: None })
     }
 
     #[tokio::test]
@@ -480,6 +480,6 @@ mod tests {
         assert!(tokio::time::timeout(moment, taken.ready(true)).await.is_err());
         events.send(token()).unwrap();
         taken.ready(true).await.unwrap();
-        assert!(matches!(taken.next().await, Some(Event::Token(token)) if token.id == 7));
+        assert!(matches!(taken.next().await, Some(RequestEvent::Token(token)) if token.id == 7));
     }
 }

@@ -1,4 +1,4 @@
-//! Who asks: keys, what they may, and how much.
+//! Callers: their keys, what these may do, and how much.
 
 use crate::error::ApiError;
 use crate::record::Record;
@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// A key of a keys file. The key itself is not kept, only its hash.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub struct ApiKey {
     /// Name of the key, for the log and the figures.
     pub name: String,
     hash: Hash,
@@ -28,7 +28,7 @@ pub struct Key {
 /// The keys of a server.
 #[derive(Debug, Default)]
 pub struct Keys {
-    keys: Vec<Key>,
+    keys: Vec<ApiKey>,
     used: Mutex<HashMap<usize, Bucket>>,
 }
 
@@ -39,7 +39,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// Number of the key; `None` where no keys are needed.
@@ -48,7 +48,7 @@ pub struct Caller {
     pub tenant: u64,
     /// Whether adapters may be loaded and the server drained.
     pub is_admin: bool,
-    /// What the log says of the request.
+    /// The log's record of the request.
     pub record: Option<Arc<Record>>,
 }
 
@@ -58,10 +58,10 @@ impl Keys {
     /// ones mean nothing.
     ///
     /// # Errors
-    /// When a line is none of these, a key is shorter than 16 characters, or a name or key occurs twice. The
+    /// When a line has another form, a key is shorter than 16 characters, or a name or key occurs twice. The
     /// error names the line and no key.
     pub fn read(text: &str) -> Result<Keys, String> {
-        let mut keys: Vec<Key> = Vec::new();
+        let mut keys: Vec<ApiKey> = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let number = at + 1;
             let line = line.trim();
@@ -80,7 +80,7 @@ impl Keys {
                 }
                 None => blake3::hash(secret.as_bytes()),
             };
-            let mut key = Key { name: name.to_owned(), hash, is_admin: false, tokens_per_minute: None };
+            let mut key = ApiKey { name: name.to_owned(), hash, is_admin: false, tokens_per_minute: None };
             for word in words {
                 match word.strip_prefix("tokens-per-minute=").map(str::parse) {
                     Some(Ok(tokens)) if tokens > 0 => key.tokens_per_minute = Some(tokens),
@@ -114,7 +114,7 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// Who sent a request with these headers.
+    /// The sender of a request with these headers.
     ///
     /// # Errors
     /// When keys are needed and none of them is there.

@@ -1,13 +1,16 @@
 //! The engine behind the API: what does not change, figures, and events for asynchronous readers.
 
-use crate::backend::{AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
+use crate::backend::{
+    AdapterLoad, Backend, BackendInfo, BackendLoad, CacheFacts, Pending, Running, SubmitError,
+};
 use crate::ids;
-use crate::pace::{Beat, Pace};
+use crate::pace::{LastTokenStep, StepHistograms};
 use kernmill::{Error, Loaded};
 use kernmill_runtime::stages::StageHealth;
 use kernmill_runtime::{AdapterUse, Tenant};
 use kernmill_serve::{
-    self as serve, Config as Scheduling, Event, Listener, Request, SavedTokens, Serving, ServingThread,
+    self as serve, Listener, Request, RequestEvent, SavedTokens, SchedulerConfig as Scheduling, Serving,
+    ServingThread,
 };
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +18,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-impl Facts {
+impl BackendInfo {
     /// The facts of a loaded model, which is called `name`. `end_tokens` are the model's.
     ///
     /// # Errors
     /// When the tokenizer cannot be read.
-    pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
+    pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<BackendInfo, Error> {
         let (engine, usage) = (&loaded.engine, loaded.engine.kv());
         let (sizes, tokenizer) =
             ([engine.context(), engine.model().vocab], loaded.image.tokenizer().cloned());
         let templates = loaded.image.chat_templates();
-        let mut facts = Facts::new(name, sizes, tokenizer, templates, end_tokens, fingerprint(loaded))?;
+        let mut facts = BackendInfo::new(name, sizes, tokenizer, templates, end_tokens, fingerprint(loaded))?;
         facts.preset = engine.model().preset.clone();
         facts.weight_bytes = loaded.image.program().weight_bytes;
         facts.cache = Some(CacheFacts {
@@ -39,7 +42,7 @@ impl Facts {
 
 /// Name of a model's weights and arithmetic.
 fn fingerprint(loaded: &Loaded) -> String {
-    // What was compiled in this process has no name of its contents.
+    // A model that was compiled in this process has no name of its contents.
     let identity = loaded.image.identity();
     identity.map_or_else(
         || format!("kernmill-{}", env!("CARGO_PKG_VERSION")),
@@ -47,13 +50,13 @@ fn fingerprint(loaded: &Loaded) -> String {
     )
 }
 
-/// What is said where the engine's thread has ended.
+/// The message where the engine's thread has ended.
 const GONE: &str = "the engine has ended";
 
-/// What other threads may read at any time.
+/// State that other threads may read at any time.
 #[derive(Default)]
-struct Shared {
-    load: Load,
+struct EngineShared {
+    load: BackendLoad,
     adapters: Vec<String>,
     /// Tokens of the prompts of requests that have ended, and cached ones among them.
     prompt_tokens: u64,
@@ -63,12 +66,12 @@ struct Shared {
 
 /// An engine whose texts are read asynchronously.
 pub struct EngineBackend {
-    facts: Facts,
+    facts: BackendInfo,
     thread: ServingThread,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<EngineShared>>,
     /// Whether the other stages are there, if there are any.
     stages: Option<StageHealth>,
-    pace: Pace,
+    pace: StepHistograms,
     start: Instant,
 }
 
@@ -85,7 +88,7 @@ impl EngineBackend {
         config: Scheduling,
     ) -> Result<EngineBackend, Error> {
         let name = name.unwrap_or_else(|| loaded.image.program().model.name.clone());
-        let facts = Facts::of(&loaded, &name, end_tokens)?;
+        let facts = BackendInfo::of(&loaded, &name, end_tokens)?;
         EngineBackend::start(loaded.into_serving(config)?, facts)
     }
 
@@ -93,14 +96,14 @@ impl EngineBackend {
     ///
     /// # Errors
     /// When the model has no tokenizer, or the thread cannot be made.
-    pub fn start(mut serving: Serving, facts: Facts) -> Result<EngineBackend, Error> {
+    pub fn start(mut serving: Serving, facts: BackendInfo) -> Result<EngineBackend, Error> {
         if facts.tokenizer.is_none() {
             let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
             return Err(Error::bad_input(missing.to_owned()));
         }
         // No request is to wait for it.
         facts.lexicon().map_err(Error::bad_input)?;
-        let (shared, pace) = (Arc::new(Mutex::new(Shared::default())), Pace::default());
+        let (shared, pace) = (Arc::new(Mutex::new(EngineShared::default())), StepHistograms::default());
         let stages = serving.engine().stage_health();
         note(&shared, &mut serving);
         let thread = ServingThread::start(serving, observer(shared.clone(), pace.clone()))?;
@@ -133,7 +136,7 @@ impl EngineBackend {
 }
 
 impl Backend for EngineBackend {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &BackendInfo {
         &self.facts
     }
 
@@ -145,20 +148,26 @@ impl Backend for EngineBackend {
         let (events, inbox) = unbounded_channel();
         let (accepted, answer) = oneshot::channel();
         let (shared, pace) = (self.shared.clone(), self.pace.clone());
-        let client =
-            Client { accepted: Some(accepted), events, shared, pace, beat: Beat::default(), steps: 0 };
+        let client = EventSender {
+            accepted: Some(accepted),
+            events,
+            shared,
+            pace,
+            beat: LastTokenStep::default(),
+            steps: 0,
+        };
         let ticket = self.thread.submit(request, client);
         Running::new(answer, inbox, move || drop(ticket))
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> BackendLoad {
         let uptime_seconds = self.start.elapsed().as_secs_f64();
         let stage_lost = self.stages.as_ref().and_then(StageHealth::lost).map(|lost| lost.to_string());
         let has_failed = self.thread.failure().is_some();
-        Load { uptime_seconds, stage_lost, has_failed, ..locked(&self.shared).load.clone() }
+        BackendLoad { uptime_seconds, stage_lost, has_failed, ..locked(&self.shared).load.clone() }
     }
 
-    fn pace(&self) -> Pace {
+    fn pace(&self) -> StepHistograms {
         self.pace.clone()
     }
 
@@ -212,12 +221,12 @@ impl Backend for EngineBackend {
     }
 }
 
-fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn locked(shared: &Mutex<EngineShared>) -> MutexGuard<'_, EngineShared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes after every step what it did.
-fn observer(shared: Arc<Mutex<Shared>>, pace: Pace) -> impl FnMut(&mut Serving) + Send {
+fn observer(shared: Arc<Mutex<EngineShared>>, pace: StepHistograms) -> impl FnMut(&mut Serving) + Send {
     let (mut steps, mut busy, mut tokens) = (0, Duration::ZERO, 0);
     move |serving| {
         let stats = serving.stats();
@@ -233,7 +242,7 @@ fn observer(shared: Arc<Mutex<Shared>>, pace: Pace) -> impl FnMut(&mut Serving) 
 }
 
 /// Publishes what other threads may read.
-fn note(shared: &Mutex<Shared>, serving: &mut Serving) {
+fn note(shared: &Mutex<EngineShared>, serving: &mut Serving) {
     let queue = serving.queue();
     let stats = serving.stats().clone();
     let (queue_of_adapters, most) = (serving.adapter_queue(), serving.most_running());
@@ -247,7 +256,7 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving) {
     let (all, free, cached) = (bytes(usage.blocks), bytes(usage.free), bytes(usage.cached));
     let mut shared = locked(shared);
     shared.adapters = adapters;
-    shared.load = Load {
+    shared.load = BackendLoad {
         waiting: queue.waiting,
         running: queue.running,
         kv_bytes: [all, all - free, cached],
@@ -264,22 +273,22 @@ fn note(shared: &Mutex<Shared>, serving: &mut Serving) {
         last_step_seconds: shared.load.last_step_seconds,
         last_step_tokens: shared.load.last_step_tokens,
         is_draining: shared.is_draining,
-        ..Load::default()
+        ..BackendLoad::default()
     };
 }
 
 /// Passes on what happens to a request.
-struct Client {
+struct EventSender {
     accepted: Option<oneshot::Sender<Result<(), SubmitError>>>,
-    events: UnboundedSender<Event>,
-    shared: Arc<Mutex<Shared>>,
-    pace: Pace,
-    beat: Beat,
+    events: UnboundedSender<RequestEvent>,
+    shared: Arc<Mutex<EngineShared>>,
+    pace: StepHistograms,
+    beat: LastTokenStep,
     /// Steps that gave tokens.
     steps: u64,
 }
 
-impl Listener for Client {
+impl Listener for EventSender {
     fn taken(&mut self, taken: serve::Result<()>) {
         let taken = taken.map_err(|error| match error {
             serve::Error::Refused(refusal) => SubmitError::Refused(refusal),
@@ -292,10 +301,10 @@ impl Listener for Client {
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         match &event {
-            Event::Token(_) => self.pace.gave(&mut self.beat, self.steps, Instant::now()),
-            Event::Done(answer) => {
+            RequestEvent::Token(_) => self.pace.gave(&mut self.beat, self.steps, Instant::now()),
+            RequestEvent::Done(answer) => {
                 let mut shared = locked(&self.shared);
                 shared.prompt_tokens += u64::from(answer.prompt_tokens);
                 shared.cached_tokens += u64::from(answer.cached_tokens);

@@ -1,4 +1,4 @@
-//! What a client is told when it does not get what it asked for.
+//! Errors for clients that do not get what they asked for.
 
 use crate::backend::SubmitError;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -178,7 +178,7 @@ impl ApiError {
         ApiError { code: Some("stage_lost"), retry_after: Some(STAGE_RETRY), ..error }
     }
 
-    /// What a field asks for is not served here, though other servers of the protocol may.
+    /// The error of a field whose request is not served here, though other servers of the protocol may.
     #[cfg(feature = "grpc")]
     pub fn unserved(param: &str, why: &str) -> ApiError {
         let message = format!("`{param}` is not served here: {why}");

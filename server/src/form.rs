@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, free, inner, object, refused, text, words};
 use crate::limits;
-use crate::scope::Scope;
+use crate::scope::RequestScope;
 use kernmill_chat::ResponseFormat;
 use kernmill_constrain::Rule;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const GRAMMAR: Shape = Shape::Json(|| {
     json!({ "type": ["string", "null"], "examples": ["start: \"yes\" | \"no\""], "description": about })
 });
 
-/// Fields that [`Own::take`] reads.
+/// Fields that [`AnswerExtras::take`] reads.
 pub const FORMS: Shape = object(&[
     inner(
         "kernmill",
@@ -62,7 +62,7 @@ pub const FORMS: Shape = object(&[
 
 /// The form that an answer shall have, if a request asks for one.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct AnswerForm {
     /// The field that it came from, for errors; empty without a form.
     pub field: String,
     /// JSON that a schema describes. The model is told the schema, where its format has a place for it.
@@ -71,23 +71,23 @@ pub struct Wanted {
     pub text: Option<Rule>,
 }
 
-/// What OpenAI's routes take besides messages and tools: the form of the answer, and whether steps may check
+/// Extras of OpenAI's routes besides messages and tools: the form of the answer, and whether steps may check
 /// guesses of how it goes on.
-pub struct Own {
+pub struct AnswerExtras {
     /// The form of the answer.
-    pub wanted: Wanted,
+    pub wanted: AnswerForm,
     /// Whether steps may check guesses.
     pub drafts: bool,
 }
 
-impl Own {
+impl AnswerExtras {
     /// Reads the object `kernmill` and the fields that vLLM, SGLang and llama.cpp have for the form of a
     /// text.
     ///
     /// # Errors
     /// When a field is wrong, there are two forms, or the server does not permit one.
-    pub fn take(scope: &Scope<'_>, fields: &mut Fields) -> Result<Own, ApiError> {
-        let (mut wanted, mut drafts) = (Wanted::default(), true);
+    pub fn take(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<AnswerExtras, ApiError> {
+        let (mut wanted, mut drafts) = (AnswerForm::default(), true);
         if let Some(mut own) = fields.object("kernmill")? {
             wanted.regex(scope, &mut own, "regex")?;
             wanted.grammar(scope, &mut own, "lark")?;
@@ -112,11 +112,11 @@ impl Own {
         wanted.regex(scope, fields, "regex")?;
         wanted.grammar(scope, fields, "grammar")?;
         wanted.grammar(scope, fields, "ebnf")?;
-        Ok(Own { wanted, drafts })
+        Ok(AnswerExtras { wanted, drafts })
     }
 }
 
-impl Wanted {
+impl AnswerForm {
     /// Reads an object with a `type`, as OpenAI's and Anthropic's APIs describe a form, of the field `field`.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl Wanted {
     ) -> Result<(), ApiError> {
         let of = |format: &Option<ResponseFormat>| format.as_ref().map(|format| format.schema.clone());
         if self.field.is_empty() {
-            *self = Wanted { field, schema, text };
+            *self = AnswerForm { field, schema, text };
         } else if of(&self.schema) != of(&schema) || self.text != text {
             let message = format!("the text has two forms: give `{}` or `{field}`, and not both", self.field);
             return Err(ApiError::field(field, message));
@@ -204,7 +204,12 @@ impl Wanted {
     }
 
     /// Forms under the names that an object has for JSON, an expression, a choice and a grammar.
-    fn of_names(&mut self, scope: &Scope<'_>, fields: &mut Fields, names: [&str; 4]) -> Result<(), ApiError> {
+    fn of_names(
+        &mut self,
+        scope: &RequestScope<'_>,
+        fields: &mut Fields,
+        names: [&str; 4],
+    ) -> Result<(), ApiError> {
         let [json, regex, choice, grammar] = names;
         self.json(fields, json)?;
         self.regex(scope, fields, regex)?;
@@ -225,7 +230,7 @@ impl Wanted {
         }
     }
 
-    fn regex(&mut self, scope: &Scope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+    fn regex(&mut self, scope: &RequestScope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
         let Some(text) = fields.text(field)?.filter(|text| !text.is_empty()) else { return Ok(()) };
         permitted(scope, fields.name(field))?;
         self.add(fields.name(field), None, Some(Rule::Regex(text)))
@@ -241,7 +246,12 @@ impl Wanted {
         }
     }
 
-    fn grammar(&mut self, scope: &Scope<'_>, fields: &mut Fields, field: &str) -> Result<(), ApiError> {
+    fn grammar(
+        &mut self,
+        scope: &RequestScope<'_>,
+        fields: &mut Fields,
+        field: &str,
+    ) -> Result<(), ApiError> {
         let Some(text) = fields.text(field)?.filter(|text| !text.is_empty()) else { return Ok(()) };
         let name = fields.name(field);
         if text.contains("::=") {
@@ -255,7 +265,7 @@ impl Wanted {
 }
 
 /// Checks that requests may bring regular expressions and grammars along.
-fn permitted(scope: &Scope<'_>, name: String) -> Result<(), ApiError> {
+fn permitted(scope: &RequestScope<'_>, name: String) -> Result<(), ApiError> {
     if scope.grammars {
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! What a request must be like before anything is done for it.
+//! Checks of a request before anything is done for it.
 
 use crate::error::ApiError;
 use crate::ollama;
-use crate::state::Config;
+use crate::state::ServerConfig;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// # Errors
 /// When the header `Host` names another machine, a page elsewhere sent the request, or a body is no JSON, is
 /// packed, or is announced to be larger than bodies may be.
-pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+pub fn check(config: &ServerConfig, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     check_source(config, uri, headers)?;
     let is_json = |value: &str| {
         let kind = value.split(';').next().unwrap_or_default().trim();
@@ -50,7 +50,7 @@ pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -
 /// # Errors
 /// When the header `Host` or the address names another machine, there are several such headers, or a page
 /// elsewhere sent the request.
-pub fn check_source(config: &Config, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+pub fn check_source(config: &ServerConfig, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.get_all(HOST).iter().nth(1).is_some() {
         return Err(ApiError::invalid("the header `Host` comes more than once, expected once"));
     }
@@ -83,7 +83,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-fn is_own(config: &Config, host: &str) -> bool {
+fn is_own(config: &ServerConfig, host: &str) -> bool {
     let name = name_of(host);
     let address = name.parse::<IpAddr>().ok();
     name.eq_ignore_ascii_case("localhost")
@@ -96,16 +96,16 @@ fn is_own(config: &Config, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
-    fn status(config: &Config, method: &Method, headers: &[(&'static str, &str)]) -> u16 {
+    fn status(config: &ServerConfig, method: &Method, headers: &[(&'static str, &str)]) -> u16 {
         status_of("/v1/models", config, method, headers)
     }
 
     fn status_of(
         path: &'static str,
-        config: &Config,
+        config: &ServerConfig,
         method: &Method,
         headers: &[(&'static str, &str)],
     ) -> u16 {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_served() {
-        let mut config = Config::default();
+        let mut config = ServerConfig::default();
         for host in ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST"] {
             assert_eq!(status(&config, &Method::GET, &[("host", host)]), 200, "{host}");
         }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_request_is_meant_for_one_host() {
-        let config = Config::default();
+        let config = ServerConfig::default();
         let meant = |address: &'static str, hosts: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for host in hosts {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn packed_and_large_bodies_are_refused_before_they_come() {
-        let config = Config { body_bytes: 1000, ..Config::default() };
+        let config = ServerConfig { body_bytes: 1000, ..ServerConfig::default() };
         for path in ["/v1/messages", "/api/chat"] {
             let with = |name: &'static str, value: &str| {
                 let json = ("content-type", "application/json");
@@ -174,10 +174,11 @@ mod tests {
 
     #[test]
     fn pages_elsewhere_and_forms_are_refused() {
-        let mut config = Config::default();
+        let mut config = ServerConfig::default();
         let json = ("content-type", "application/json; charset=utf-8");
         let host = ("host", "localhost:8080");
-        let of = |config: &Config, origin| status(config, &Method::POST, &[host, json, ("origin", origin)]);
+        let of =
+            |config: &ServerConfig, origin| status(config, &Method::POST, &[host, json, ("origin", origin)]);
         assert_eq!(of(&config, "http://localhost:8080"), 200);
         for origin in
             ["http://localhost:3000", "https://evil.example", "null", "http://localhost:8080.evil.example"]
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn clients_of_ollama_need_no_type_and_pages_do() {
-        let config = Config::default();
+        let config = ServerConfig::default();
         let (host, length) = (("host", "localhost:8080"), ("content-length", "2"));
         let of = |more: &[(&'static str, &str)]| {
             status_of("/api/chat", &config, &Method::POST, &[&[host, length], more].concat())

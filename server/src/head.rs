@@ -1,22 +1,22 @@
-//! What all objects of an answer have in OpenAI's APIs of completions and conversations.
+//! Fields of all objects of an answer in OpenAI's APIs of completions and conversations.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::ids;
 use serde_json::{Map, Value, json};
 
-/// What all objects of an answer have.
+/// The fields of all objects of an answer.
 #[derive(Clone)]
-pub struct Head {
+pub struct AnswerHead {
     id: String,
     created: u64,
     model: String,
     fingerprint: String,
 }
 
-impl Head {
+impl AnswerHead {
     /// The head of an answer of `model`, whose id begins with `prefix`.
-    pub fn new(prefix: &str, model: &str, facts: &Facts) -> Head {
-        Head {
+    pub fn new(prefix: &str, model: &str, facts: &BackendInfo) -> AnswerHead {
+        AnswerHead {
             id: ids::new(prefix),
             created: ids::now(),
             model: model.to_owned(),

@@ -56,12 +56,14 @@ mod state;
 mod tls;
 mod trace;
 
-pub use backend::{Accepted, AdapterLoad, Backend, CacheFacts, Facts, Load, Pending, Running, SubmitError};
-pub use caller::{Caller, Key, Keys};
+pub use backend::{
+    Accepted, AdapterLoad, Backend, BackendInfo, BackendLoad, CacheFacts, Pending, Running, SubmitError,
+};
+pub use caller::{ApiKey, Caller, Keys};
 pub use engine::EngineBackend;
 pub use error::ApiError;
 pub use listen::{Server, serve};
-pub use pace::Pace;
+pub use pace::StepHistograms;
 pub use script::ScriptBackend;
-pub use state::{Config, Today};
+pub use state::{ServerConfig, Today};
 pub use tls::Tls;

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::grpc;
 use crate::limits;
 use crate::routes::router;
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use crate::tls::{self, Acceptor, Stream};
 use axum::Router;
 use hyper::server::conn::http1;
@@ -27,7 +27,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 pub struct Server {
     http: Door<Router>,
     grpc: Option<Door<grpc::Service>>,
-    state: Arc<State>,
+    state: Arc<ServerState>,
 }
 
 /// Where connections come in, and what answers them.
@@ -43,10 +43,10 @@ impl Server {
     /// # Errors
     /// When the address is not free or not this machine's, other machines could reach it and there is no
     /// key, an alias means nothing, or there is no TLS with these files.
-    pub async fn bind(backend: Arc<dyn Backend>, config: Config) -> io::Result<Server> {
+    pub async fn bind(backend: Arc<dyn Backend>, config: ServerConfig) -> io::Result<Server> {
         let checked = config.check().and_then(|()| config.check_aliases(&*backend));
         checked.map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
-        let state = Arc::new(State::new(backend, config)?);
+        let state = Arc::new(ServerState::new(backend, config)?);
         let address = state.config.address;
         let acceptor = |protocol| state.config.tls.as_ref().map(|tls| tls.acceptor(protocol)).transpose();
         let http = Door {
@@ -96,7 +96,7 @@ impl Server {
     }
 
     /// Serves until `end` is there. Then no connection is accepted any more, and answers have the time of
-    /// [`Config::grace`] to end by themselves.
+    /// [`ServerConfig::grace`] to end by themselves.
     pub async fn run(self, end: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
         let graceful = GracefulShutdown::new();
@@ -167,7 +167,7 @@ async fn answer(stream: Box<dyn Stream>, router: Router, watcher: Watcher) {
         .header_read_timeout(Duration::from_secs(limits::HEAD_SECONDS))
         .max_buf_size(limits::HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // What a client does to its connection is its own affair.
+    // A client may do to its connection as it likes.
     let _ = watcher.watch(connection).await;
 }
 
@@ -195,7 +195,7 @@ async fn accept<T>(
 ///
 /// # Errors
 /// When the server cannot listen ([`Server::bind`]), or the system gives no signals.
-pub fn serve(backend: Arc<dyn Backend>, config: Config, on_ready: impl FnOnce(&str)) -> io::Result<()> {
+pub fn serve(backend: Arc<dyn Backend>, config: ServerConfig, on_ready: impl FnOnce(&str)) -> io::Result<()> {
     // One thread: the engine's workers have the others.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
@@ -216,7 +216,7 @@ pub fn serve(backend: Arc<dyn Backend>, config: Config, on_ready: impl FnOnce(&s
         tokio::select! { () = served => {}, () = signals => {} }
         Ok(())
     });
-    // What is still being read or compiled for nobody does not hold up the end.
+    // Work for a client that is gone does not hold up the end.
     runtime.shutdown_background();
     served
 }
@@ -225,7 +225,7 @@ pub fn serve(backend: Arc<dyn Backend>, config: Config, on_ready: impl FnOnce(&s
 mod tls_tests {
     use super::Server;
     use crate::scripted::Scripted;
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use crate::tls::Tls;
     use std::net::SocketAddr;
     use std::path::{Path, PathBuf};
@@ -247,7 +247,7 @@ mod tls_tests {
     async fn a_client_that_knows_the_certificate_is_served() {
         let tls = Tls { certificate: file(), key: file() };
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = Config { address, tls: Some(tls), ..Config::default() };
+        let config = ServerConfig { address, tls: Some(tls), ..ServerConfig::default() };
         let server = Server::bind(Scripted::stops(&["Yes."]), config).await.unwrap();
         let address = server.address().unwrap();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();

@@ -1,8 +1,8 @@
 //! Figures for operators, in the text format of Prometheus. Names are vLLM's, so that its dashboards work,
 //! and kernmill's own where vLLM has none.
 
-use crate::backend::{AdapterLoad, CacheFacts, Figures, Load};
-use crate::pace::{Pace, lengths, times};
+use crate::backend::{AdapterLoad, AnswerFigures, BackendLoad, CacheFacts};
+use crate::pace::{StepHistograms, lengths, times};
 use kernmill_chat::Anomalies;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -47,7 +47,7 @@ pub struct Metrics {
 }
 
 /// Names of figures that the load has, and what they are.
-type Named<T, const N: usize> = [(&'static str, &'static str, T); N];
+type NamedFigures<T, const N: usize> = [(&'static str, &'static str, T); N];
 
 /// A text as the value of a label: the registry writes values as they are.
 fn escaped(text: &str) -> String {
@@ -60,7 +60,7 @@ fn labels<const N: usize>(pairs: [(&str, String); N]) -> Labels {
 }
 
 /// Figures of the load that go up and down.
-fn gauges(load: &Load) -> Named<f64, 10> {
+fn gauges(load: &BackendLoad) -> NamedFigures<f64, 10> {
     let all = |counts: [u32; 3]| f64::from(counts.iter().sum::<u32>());
     let [total, used, cached] = load.kv_bytes;
     let part = if total > 0 { used as f64 / total as f64 } else { 0.0 };
@@ -83,7 +83,7 @@ fn gauges(load: &Load) -> Named<f64, 10> {
 }
 
 /// Figures of the load that only grow.
-fn counters(load: &Load) -> Named<u64, 10> {
+fn counters(load: &BackendLoad) -> NamedFigures<u64, 10> {
     [
         ("vllm:num_preemptions", "Sequences that lost their place", load.preemptions),
         ("vllm:prompt_tokens", "Tokens of prompts", load.prompt_tokens),
@@ -101,7 +101,7 @@ fn counters(load: &Load) -> Named<u64, 10> {
 impl Metrics {
     /// Figures of a model, whose name all series have: vLLM's dashboards choose by it, and by the number
     /// of the engine. There is one engine, with this KV cache and these histograms of its steps.
-    pub(crate) fn new(model: &str, cache: Option<&CacheFacts>, pace: &Pace) -> Metrics {
+    pub(crate) fn new(model: &str, cache: Option<&CacheFacts>, pace: &StepHistograms) -> Metrics {
         let common: [(Cow<'static, str>, Cow<'static, str>); 2] = [
             (Cow::Borrowed("model_name"), Cow::Owned(escaped(model))),
             (Cow::Borrowed("engine"), Cow::Borrowed("0")),
@@ -131,12 +131,12 @@ impl Metrics {
             counters: Vec::new(),
         };
         let registry = &mut metrics.registry;
-        for (name, about, _) in gauges(&Load::default()) {
+        for (name, about, _) in gauges(&BackendLoad::default()) {
             let gauge = Gauge::default();
             registry.register(name, about, gauge.clone());
             metrics.gauges.push(gauge);
         }
-        for (name, about, _) in counters(&Load::default()) {
+        for (name, about, _) in counters(&BackendLoad::default()) {
             let counter = Counter::default();
             registry.register(name, about, counter.clone());
             metrics.counters.push(counter);
@@ -225,7 +225,7 @@ impl Metrics {
     }
 
     /// Notes the figures of a request, if it has ended: of one whose client left they are not whole.
-    pub(crate) fn counted(&self, prompt_tokens: u64, figures: &Figures) {
+    pub(crate) fn counted(&self, prompt_tokens: u64, figures: &AnswerFigures) {
         let Some(queued) = figures.queued else { return };
         self.queued.observe(queued.as_secs_f64());
         self.prompt_length.observe(prompt_tokens as f64);
@@ -247,7 +247,7 @@ impl Metrics {
     }
 
     /// Sets what is told of drafts by position, of the engine's state, and of adapters.
-    fn tell(&self, load: &Load) {
+    fn tell(&self, load: &BackendLoad) {
         // The first position is there before the first draft.
         for position in 0..load.accepted_at.len().max(1) {
             let counter = self.accepted_at.get_or_create_owned(&labels([("position", position.to_string())]));
@@ -284,7 +284,7 @@ impl Metrics {
     }
 
     /// All figures as text.
-    pub(crate) fn text(&self, load: &Load) -> String {
+    pub(crate) fn text(&self, load: &BackendLoad) -> String {
         for (gauge, (_, _, value)) in self.gauges.iter().zip(gauges(load)) {
             gauge.set(value);
         }
@@ -302,13 +302,13 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
-    use crate::backend::{AdapterLoad, CacheFacts, Figures, Load};
-    use crate::pace::Pace;
+    use crate::backend::{AdapterLoad, AnswerFigures, BackendLoad, CacheFacts};
+    use crate::pace::StepHistograms;
     use kernmill_serve::AdapterQueue;
     use std::time::Duration;
 
     fn metrics(model: &str) -> Metrics {
-        Metrics::new(model, None, &Pace::default())
+        Metrics::new(model, None, &StepHistograms::default())
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         let metrics = metrics("nano");
         metrics.responded("/ready", 503);
         metrics.ended("stop", 5, None, Duration::from_millis(100));
-        let load = Load { is_draining: true, cached_tokens: 7, ..Load::default() };
+        let load = BackendLoad { is_draining: true, cached_tokens: 7, ..BackendLoad::default() };
         let text = metrics.text(&load);
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             assert!(line.contains(r#"{model_name="nano",engine="0""#), "{line}");
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_name_of_any_characters_stays_within_its_label() {
-        let text = metrics("a\"b\\c\nd").text(&Load::default());
+        let text = metrics("a\"b\\c\nd").text(&BackendLoad::default());
         let line = r#"kernmill_steps_total{model_name="a\"b\\c\nd",engine="0"} 0"#;
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
@@ -343,12 +343,12 @@ mod tests {
     fn lengths_and_times_are_those_of_requests_that_have_ended() {
         let metrics = metrics("nano");
         let [queued, first, took] = [20, 60, 100].map(Duration::from_millis);
-        let left = Figures { tokens: 2, ..Figures::default() };
+        let left = AnswerFigures { tokens: 2, ..AnswerFigures::default() };
         metrics.counted(1000, &left);
-        let ended = Figures { tokens: 5, queued: Some(queued), first_token: Some(first), ..left };
+        let ended = AnswerFigures { tokens: 5, queued: Some(queued), first_token: Some(first), ..left };
         metrics.counted(30, &ended);
         metrics.ended("stop", 5, Some(first), took);
-        let text = metrics.text(&Load::default());
+        let text = metrics.text(&BackendLoad::default());
         for (name, sum) in [
             ("request_queue_time_seconds", "0.02"),
             ("request_prefill_time_seconds", "0.04"),
@@ -370,16 +370,21 @@ mod tests {
     #[test]
     fn drafts_the_cache_and_adapters_are_told_by_labels() {
         let cache = CacheFacts { block_tokens: 16, blocks: 40, format: "f16".to_owned() };
-        let metrics = Metrics::new("nano", Some(&cache), &Pace::default());
+        let metrics = Metrics::new("nano", Some(&cache), &StepHistograms::default());
         let of = |running: &[&str], waiting: &[&str], at| {
             let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
             let queue = AdapterQueue { running: names(running), waiting: names(waiting) };
-            Load { adapters: Some(AdapterLoad { most: 4, queue, at }), ..Load::default() }
+            BackendLoad { adapters: Some(AdapterLoad { most: 4, queue, at }), ..BackendLoad::default() }
         };
         metrics.text(&of(&["poet"], &[], 1_700_000_000));
-        let drafts = Load { checked_drafts: 5, accepted_at: vec![4, 1], has_failed: true, ..Load::default() };
+        let drafts = BackendLoad {
+            checked_drafts: 5,
+            accepted_at: vec![4, 1],
+            has_failed: true,
+            ..BackendLoad::default()
+        };
         let adapters = of(&["terse", "poet"], &["b\"c"], 1_800_000_000);
-        let text = metrics.text(&Load { adapters: adapters.adapters, ..drafts.clone() });
+        let text = metrics.text(&BackendLoad { adapters: adapters.adapters, ..drafts.clone() });
         for line in [
             r#"vllm:spec_decode_num_drafts_total{} 5"#,
             r#"vllm:spec_decode_num_accepted_tokens_per_pos_total{,position="0"} 4"#,
@@ -401,6 +406,6 @@ mod tests {
         assert!(!metrics.text(&drafts).contains("lora_requests_info{"), "no adapter is loaded");
     }
 
-    /// What follows the name of a histogram of one request.
+    /// The text behind the name of a histogram of one request.
     const COUNT: &str = r#"_count{model_name="nano",engine="0"} 1"#;
 }

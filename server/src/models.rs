@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::chat::request::{self, CHAT};
-use crate::chat::turn::Prepared;
+use crate::chat::turn::PreparedTurn;
 use crate::error::ApiError;
 use crate::fields::shape::{Shape, field, flag, list as list_of, object, text};
 use crate::fields::{Fields, check_name};
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::prompt::{self, tokenizer};
 use crate::reply;
 use crate::sampling::ID;
-use crate::state::State;
+use crate::state::ServerState;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// The model, its adapters and their other names: `/v1/models`, in the form of Anthropic's API or of
 /// OpenAI's.
-pub fn list(state: &State, is_anthropic: bool) -> Response {
+pub fn list(state: &ServerState, is_anthropic: bool) -> Response {
     let adapters = state.backend.adapters();
     let own = std::iter::once(&state.backend.facts().model).chain(&adapters);
     let names = own.chain(state.config.aliases.keys());
@@ -39,8 +39,8 @@ pub fn list(state: &State, is_anthropic: bool) -> Response {
 /// One of them: `/v1/models/NAME`.
 ///
 /// # Errors
-/// When there is none of that name.
-pub fn one(state: &State, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
+/// When no model has the name.
+pub fn one(state: &ServerState, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
     let adapters = state.backend.adapters();
     match model(state, &adapters, name) {
         Some(model) if is_anthropic => Ok(reply::json(&anthropic(&model))),
@@ -54,9 +54,9 @@ pub fn one(state: &State, name: &str, is_anthropic: bool) -> Result<Response, Ap
     }
 }
 
-/// What there is to say of a model; `None` if there is none of that name. An alias of an adapter that is not
-/// loaded is none.
-fn model(state: &State, adapters: &[String], name: &str) -> Option<Value> {
+/// The description of a model; `None` if no model has the name. An alias of an adapter that is not loaded
+/// names no model.
+fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> {
     let facts = state.backend.facts();
     let meant = state.config.aliases.get(name).map_or(name, String::as_str);
     let is_adapter = adapters.iter().any(|adapter| adapter == meant);
@@ -114,7 +114,7 @@ pub const UNLOAD: Shape =
 ///
 /// # Errors
 /// When the request is wrong.
-pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn tokenize(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let facts = state.backend.facts();
         let tokenizer = tokenizer(facts)?;
@@ -131,7 +131,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
                     request["model"] = json!(facts.model);
                 }
                 let request = request::take(&state.scope(&caller), Fields::of(&TOKENIZE, request, "")?)?;
-                Prepared::new(facts, request.ask)?.prompt().to_vec()
+                PreparedTurn::new(facts, request.ask)?.prompt().to_vec()
             }
             None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),
         };
@@ -154,7 +154,7 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
 ///
 /// # Errors
 /// When the request is wrong.
-pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn detokenize(state: Arc<ServerState>, body: Vec<u8>) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let facts = state.backend.facts();
         let mut fields = Fields::of_body(&DETOKENIZE, &body)?;
@@ -172,8 +172,8 @@ pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, Ap
     .await
 }
 
-/// What a client that counts tokens needs: `/tokenizer_info`.
-pub fn tokenizer_info(state: &State) -> Response {
+/// The answer of `/tokenizer_info`, for clients that count tokens.
+pub fn tokenizer_info(state: &ServerState) -> Response {
     let facts = state.backend.facts();
     // An empty text stands for a token that the model's files say there is not.
     let token = |name| facts.named_tokens.get(name).filter(|text| !text.is_empty());
@@ -192,7 +192,11 @@ pub fn tokenizer_info(state: &State) -> Response {
 ///
 /// # Errors
 /// When the caller may not, the path leads out of the directory of adapters, or it cannot be loaded.
-pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn load_adapter(
+    state: Arc<ServerState>,
+    caller: Caller,
+    body: Vec<u8>,
+) -> Result<Response, ApiError> {
     check_admin(&caller)?;
     let mut fields = Fields::of_body(&LOAD, &body)?;
     let name = fields.needed_text("lora_name")?;
@@ -205,7 +209,7 @@ pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> R
 ///
 /// # Errors
 /// As [`load_adapter`].
-pub async fn load(state: &State, caller: &Caller, name: &str, path: &str) -> Result<(), ApiError> {
+pub async fn load(state: &ServerState, caller: &Caller, name: &str, path: &str) -> Result<(), ApiError> {
     check_admin(caller)?;
     let forbidden =
         || ApiError::forbidden("adapters are not loaded by requests: the option --lora-dir permits it");
@@ -230,8 +234,12 @@ fn inside(root: &Path, path: &str) -> Result<std::path::PathBuf, ApiError> {
 /// Forgets an adapter: `/v1/unload_lora_adapter`.
 ///
 /// # Errors
-/// When the caller may not, or there is none of that name.
-pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+/// When the caller may not, or no adapter has the name.
+pub async fn unload_adapter(
+    state: Arc<ServerState>,
+    caller: Caller,
+    body: Vec<u8>,
+) -> Result<Response, ApiError> {
     check_admin(&caller)?;
     let mut fields = Fields::of_body(&UNLOAD, &body)?;
     let name = fields.needed_text("lora_name")?;
@@ -243,7 +251,7 @@ pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) ->
 ///
 /// # Errors
 /// As [`unload_adapter`].
-pub async fn unload(state: &State, caller: &Caller, name: &str) -> Result<(), ApiError> {
+pub async fn unload(state: &ServerState, caller: &Caller, name: &str) -> Result<(), ApiError> {
     check_admin(caller)?;
     if state.backend.unload_adapter(name.to_owned()).await {
         return Ok(());
@@ -255,7 +263,7 @@ pub async fn unload(state: &State, caller: &Caller, name: &str) -> Result<(), Ap
 ///
 /// # Errors
 /// When the caller may not.
-pub fn drain(state: &State, caller: &Caller) -> Result<Response, ApiError> {
+pub fn drain(state: &ServerState, caller: &Caller) -> Result<Response, ApiError> {
     check_admin(caller)?;
     tracing::info!(grace_seconds = state.config.grace.as_secs_f64(), "drain");
     state.backend.drain(state.config.grace);

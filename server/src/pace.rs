@@ -23,26 +23,26 @@ pub(crate) fn lengths() -> Histogram {
 
 /// Histograms of a backend's steps. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Pace {
+pub struct StepHistograms {
     /// Seconds between steps that gave tokens to the same text.
     pub(crate) between: Histogram,
     /// Tokens of a step: of prompts, of texts, and of drafts.
     pub(crate) step_tokens: Histogram,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { between: times(), step_tokens: lengths() }
+impl Default for StepHistograms {
+    fn default() -> StepHistograms {
+        StepHistograms { between: times(), step_tokens: lengths() }
     }
 }
 
 /// The last step that gave tokens to a text, and when.
 #[derive(Debug, Default)]
-pub(crate) struct Beat(Option<(u64, Instant)>);
+pub(crate) struct LastTokenStep(Option<(u64, Instant)>);
 
-impl Pace {
+impl StepHistograms {
     /// Notes that a step gave a token to a text. Several tokens of one step come together, and count once.
-    pub(crate) fn gave(&self, beat: &mut Beat, step: u64, now: Instant) {
+    pub(crate) fn gave(&self, beat: &mut LastTokenStep, step: u64, now: Instant) {
         match beat.0 {
             Some((at, _)) if at == step => return,
             Some((_, last)) => self.between.observe(now.saturating_duration_since(last).as_secs_f64()),
@@ -54,14 +54,15 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beat, Pace};
+    use super::{LastTokenStep, StepHistograms};
     use prometheus_client::encoding::text::encode;
     use prometheus_client::registry::Registry;
     use std::time::{Duration, Instant};
 
     #[test]
     fn tokens_of_one_step_come_together() {
-        let (pace, mut beats) = (Pace::default(), [Beat::default(), Beat::default()]);
+        let (pace, mut beats) =
+            (StepHistograms::default(), [LastTokenStep::default(), LastTokenStep::default()]);
         let start = Instant::now();
         // Two texts in the steps 1, 2 and 4; one of them has three tokens in step 2.
         for (text, step, milliseconds) in

@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-/// What the page may do: nothing but what comes from this server, and never HTML from text.
+/// The permissions of the page: nothing but what comes from this server, and never HTML from text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -82,7 +82,7 @@ pub fn is_there(path: &str) -> bool {
 /// A file of the page.
 ///
 /// # Errors
-/// When there is none at the path.
+/// When no file is at the path.
 pub fn file(path: &str) -> Result<Response, ApiError> {
     let found = FILES.iter().find(|(own, ..)| *own == path);
     let (_, kind, cache, bytes) =

@@ -1,6 +1,6 @@
 //! Texts that are encoded: only those that the context may hold.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::error::ApiError;
 use kernmill_chat::{Conversation, Item};
 use kernmill_runtime::Tokenizer;
@@ -11,7 +11,7 @@ use kernmill_runtime::tokenizer::TokenizerError;
 ///
 /// # Errors
 /// When the text is too long or cannot be encoded.
-pub fn encode(facts: &Facts, param: &str, text: &str, special: bool) -> Result<Vec<u32>, ApiError> {
+pub fn encode(facts: &BackendInfo, param: &str, text: &str, special: bool) -> Result<Vec<u32>, ApiError> {
     let ids = tokenizer(facts)?.encode_within(text, special, facts.context as usize);
     ids.map_err(|error| wrong(facts, param, &error))
 }
@@ -21,7 +21,7 @@ pub fn encode(facts: &Facts, param: &str, text: &str, special: bool) -> Result<V
 ///
 /// # Errors
 /// When it cannot fit. `param` is the field that it comes from.
-pub fn check(facts: &Facts, param: &str, conversation: &Conversation) -> Result<(), ApiError> {
+pub fn check(facts: &BackendInfo, param: &str, conversation: &Conversation) -> Result<(), ApiError> {
     let bytes = conversation.items.iter().map(said).map(|text| text.trim().len()).sum();
     let fits = tokenizer(facts)?.check_length(bytes, facts.context as usize);
     fits.map_err(|error| wrong(facts, param, &error))
@@ -42,11 +42,11 @@ fn said(item: &Item) -> &str {
 ///
 /// # Errors
 /// When the model has none.
-pub fn tokenizer(facts: &Facts) -> Result<&Tokenizer, ApiError> {
+pub fn tokenizer(facts: &BackendInfo) -> Result<&Tokenizer, ApiError> {
     facts.tokenizer().map_err(ApiError::internal)
 }
 
-fn wrong(facts: &Facts, param: &str, error: &TokenizerError) -> ApiError {
+fn wrong(facts: &BackendInfo, param: &str, error: &TokenizerError) -> ApiError {
     match error {
         TokenizerError::TooLong { .. } => ApiError::too_long(param, &error.to_string(), facts.context),
         other => ApiError::field(param, other.to_string()),
@@ -56,12 +56,12 @@ fn wrong(facts: &Facts, param: &str, error: &TokenizerError) -> ApiError {
 #[cfg(test)]
 mod tests {
     use crate::scripted::{Scripted, send, state};
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use serde_json::json;
 
     #[tokio::test]
     async fn a_text_that_cannot_fit_is_refused_by_its_length() {
-        let server = state(Scripted::stops(&["Yes."]), Config::default());
+        let server = state(Scripted::stops(&["Yes."]), ServerConfig::default());
         let text = "a".repeat(200_000);
         let messages = json!([{ "role": "user", "content": text }]);
         for (path, body) in [

@@ -1,11 +1,11 @@
-//! What is said of a request when its answer has ended: a line of the log, a span of a trace, and figures.
-//! Texts are never in it.
+//! Records of a request when its answer has ended: a line of the log, a span of a trace, and figures. Texts
+//! are never in it.
 
-use crate::backend::Figures;
+use crate::backend::AnswerFigures;
 use crate::ids;
 use crate::metrics::Metrics;
-use crate::otlp::Trace;
-use crate::trace::{Asked, Ended, Moments, Parts};
+use crate::otlp::RequestSpan;
+use crate::trace::{Ended, Moments, RequestTimes, TracedRequest};
 use kernmill_serve::Request;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -20,11 +20,11 @@ pub struct Record {
     is_routine: bool,
     route: &'static str,
     metrics: Arc<Metrics>,
-    trace: Option<Trace>,
+    trace: Option<RequestSpan>,
     noted: Mutex<Noted>,
 }
 
-/// What is known so far.
+/// The notes so far.
 #[derive(Debug, Default)]
 struct Noted {
     key: Option<String>,
@@ -33,12 +33,12 @@ struct Noted {
     adapter: Option<String>,
     status: u16,
     prompts: u64,
-    asked: Option<Asked>,
+    asked: Option<TracedRequest>,
     prompt_tokens: u64,
     tokens: u64,
     longest: u64,
     cached: u64,
-    first: Option<Figures>,
+    first: Option<AnswerFigures>,
     finish: Vec<&'static str>,
     /// Answers that were given up.
     left: usize,
@@ -47,7 +47,12 @@ struct Noted {
 
 impl Record {
     /// A record of a request that has come.
-    pub fn new(route: &'static str, is_routine: bool, metrics: Arc<Metrics>, trace: Option<Trace>) -> Record {
+    pub fn new(
+        route: &'static str,
+        is_routine: bool,
+        metrics: Arc<Metrics>,
+        trace: Option<RequestSpan>,
+    ) -> Record {
         let (id, start, began) = (ids::new("req_"), Instant::now(), SystemTime::now());
         Record { id, start, began, is_routine, route, metrics, trace, noted: Mutex::default() }
     }
@@ -96,7 +101,7 @@ impl Record {
     pub fn submitted(&self, request: &Request) {
         let mut noted = self.noted();
         noted.moments.queued.get_or_insert(self.start.elapsed());
-        let asked = noted.asked.get_or_insert(Asked {
+        let asked = noted.asked.get_or_insert(TracedRequest {
             answers: 0,
             max_tokens: request.max_tokens.into(),
             temperature: request.sampler.temperature,
@@ -107,7 +112,7 @@ impl Record {
 
     /// Adds an answer to a prompt, which has ended or was given up. Of several answers, the log has the sums,
     /// and the first one's times.
-    pub fn add(&self, prompt_tokens: u64, figures: &Figures) {
+    pub fn add(&self, prompt_tokens: u64, figures: &AnswerFigures) {
         let after = |time: Instant| time.saturating_duration_since(self.start);
         let mut noted = self.noted();
         noted.prompt_tokens += prompt_tokens;
@@ -192,22 +197,22 @@ impl Drop for Record {
 }
 
 /// How long the parts of an answer took.
-fn parts(figures: &Figures) -> Parts {
-    let Figures { queued, first_token, took, .. } = *figures;
+fn parts(figures: &AnswerFigures) -> RequestTimes {
+    let AnswerFigures { queued, first_token, took, .. } = *figures;
     let between = |from: Option<Duration>, to: Option<Duration>| Some(to?.saturating_sub(from?));
-    Parts { queue: queued, prefill: between(queued, first_token), decode: between(first_token, took) }
+    RequestTimes { queue: queued, prefill: between(queued, first_token), decode: between(first_token, took) }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::backend::Load;
+    use crate::backend::BackendLoad;
     use crate::scripted::{Scripted, send, state};
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use serde_json::{Value, json};
 
     #[tokio::test]
     async fn errors_name_their_requests() {
-        let state = state(Scripted::stops(&["Yes."]), Config::default());
+        let state = state(Scripted::stops(&["Yes."]), ServerConfig::default());
         for path in ["/v1/chat/completions", "/v1/messages", "/api/chat", "/nowhere"] {
             let (status, headers, body) = send(&state, "POST", path, "", &json!({ "model": "nobody" })).await;
             let body: Value = serde_json::from_str(&body).unwrap();
@@ -218,13 +223,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_counts_once_whatever_its_answers() {
-        let state = state(Scripted::stops(&["Yes", "."]), Config::default());
+        let state = state(Scripted::stops(&["Yes", "."]), ServerConfig::default());
         let body = json!({ "prompt": ["A", "B", "C"], "n": 2, "max_tokens": 7 });
         assert_eq!(send(&state, "POST", "/v1/completions", "", &body).await.0, 200);
         let messages = json!([{ "role": "user", "content": "A" }]);
         let body = json!({ "messages": messages, "n": 3, "max_tokens": 5 });
         assert_eq!(send(&state, "POST", "/v1/chat/completions", "", &body).await.0, 200);
-        let text = state.metrics.text(&Load::default());
+        let text = state.metrics.text(&BackendLoad::default());
         for (name, sum) in [("params_n", 5), ("params_max_tokens", 12), ("max_num_generation_tokens", 4)] {
             let labels = r#"{model_name="nano",engine="0"}"#;
             for line in [

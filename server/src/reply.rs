@@ -52,32 +52,32 @@ pub async fn blocking<T: Send + 'static>(
 
 /// Where the events of a response go. The last clone that is dropped ends the response.
 #[derive(Clone)]
-pub struct Stream(UnboundedSender<Bytes>);
+pub struct ReplyStream(UnboundedSender<Bytes>);
 
-impl Stream {
+impl ReplyStream {
     /// A stream and its response, whose headers are sent at once.
-    pub fn new() -> (Stream, Response) {
+    pub fn new() -> (ReplyStream, Response) {
         let mut ping = interval(PING);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
-        Stream::of("text/event-stream", Some(ping))
+        ReplyStream::of("text/event-stream", Some(ping))
     }
 
     /// A stream of lines of JSON, among which there is no place for anything else.
-    pub fn lines() -> (Stream, Response) {
-        Stream::of("application/x-ndjson", None)
+    pub fn lines() -> (ReplyStream, Response) {
+        ReplyStream::of("application/x-ndjson", None)
     }
 
-    fn of(kind: &'static str, ping: Option<Interval>) -> (Stream, Response) {
+    fn of(kind: &'static str, ping: Option<Interval>) -> (ReplyStream, Response) {
         let (sender, receiver) = unbounded_channel();
-        let body = Events { receiver, ping };
+        let body = EventBody { receiver, ping };
         let mut response = Body::from_stream(body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         // nginx would collect the events otherwise.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        (Stream(sender), response)
+        (ReplyStream(sender), response)
     }
 
     /// Sends an event of JSON; `None` if nobody listens any more.
@@ -97,7 +97,7 @@ impl Stream {
 
     /// Sends the end as OpenAI's API has it.
     pub fn done(&self) {
-        // Who is gone needs no end.
+        // A client that is gone needs no end.
         let _ = self.0.send(Bytes::from_static(b"data: [DONE]\n\n"));
     }
 
@@ -108,12 +108,12 @@ impl Stream {
 }
 
 /// The body of a stream, with a comment where nothing else comes and the stream has comments.
-struct Events {
+struct EventBody {
     receiver: UnboundedReceiver<Bytes>,
     ping: Option<Interval>,
 }
 
-impl futures_core::Stream for Events {
+impl futures_core::Stream for EventBody {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -1,6 +1,6 @@
-//! What the reading of a request depends on besides its body.
+//! The context of a request's reading, besides its body.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, like, object, text};
@@ -24,16 +24,16 @@ pub const MODEL: Shape = object(&[
 .named("ModelFields", &[]);
 
 /// What a request is read with: for one of a client, and for a line of a batch.
-pub struct Scope<'a> {
+pub struct RequestScope<'a> {
     /// The model.
-    pub facts: &'a Facts,
+    pub facts: &'a BackendInfo,
     /// Other names of the model and of adapters.
     pub aliases: &'a BTreeMap<String, String>,
     /// Names of the adapters that are loaded.
     pub adapters: Vec<String>,
     /// Whose share of the machine is used.
     pub tenant: u64,
-    /// What the log says of the request, if it is one of a client.
+    /// The log's record of the request, if it is one of a client.
     pub record: Option<Arc<Record>>,
     /// The day that conversations are told.
     pub date: Option<Date>,
@@ -48,7 +48,7 @@ pub struct Scope<'a> {
     pub grammars: bool,
 }
 
-impl Scope<'_> {
+impl RequestScope<'_> {
     /// The model that is asked for: its name as the request has it, and the adapters that it stands for.
     ///
     /// A gateway may know the name of the model alone. Behind it, `lora_path` names the adapter.
@@ -116,7 +116,7 @@ impl Scope<'_> {
         Ok((name, adapter))
     }
 
-    /// What a request runs with, by names that are known.
+    /// The model and adapters of a request, by names that are known.
     fn meant(&self, name: String, adapter: Option<&String>) -> (String, Vec<AdapterUse>) {
         // Names of models alone go into the log: any other may be a client's text.
         if let Some(record) = &self.record {
@@ -185,7 +185,7 @@ pub fn salt_of(text: &str) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
-    use super::{MODEL, Scope, salt};
+    use super::{MODEL, RequestScope, salt};
     use crate::backend::Backend;
     use crate::fields::Fields;
     use crate::scripted::Scripted;
@@ -193,10 +193,10 @@ mod tests {
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 
-    /// What a request with this body means, or what is wrong with it.
+    /// The meaning of a request with this body, or its error.
     fn meant(adapters: &[&str], body: Value) -> Result<(String, Vec<AdapterUse>), String> {
         let backend = Scripted::stops(&["Yes."]);
-        let scope = Scope {
+        let scope = RequestScope {
             facts: backend.facts(),
             aliases: &BTreeMap::from([("verse".to_owned(), "poet".to_owned())]),
             adapters: adapters.iter().map(|name| (*name).to_owned()).collect(),
@@ -232,7 +232,7 @@ mod tests {
         };
         let unknown = wrong(&adapters, "nano", json!("prose"));
         assert!(unknown.contains("`lora_path`") && unknown.contains("one of: poet, terse"), "{unknown}");
-        // The model's own name is none of an adapter.
+        // The model's own name does not name an adapter.
         assert!(wrong(&adapters, "nano", json!("nano")).contains("one of: poet, terse"));
         assert!(wrong(&[], "nano", json!("poet")).contains("none is loaded"));
         let two = wrong(&adapters, "poet", json!("terse"));

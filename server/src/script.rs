@@ -5,7 +5,7 @@
 //! expression `match` is found in the last message answers, with `reasoning`, `answer` or `call` (`name`,
 //! `arguments`). What a request holds its text to is held to: a token that may not come is left out.
 
-use crate::backend::{Backend, Facts, Load, Pending, Running};
+use crate::backend::{Backend, BackendInfo, BackendLoad, Pending, Running};
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, inner, list, number, object, text, whole};
 use fancy_regex::Regex;
@@ -17,7 +17,7 @@ use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::Logprobs;
 use kernmill_runtime::TokenizerHandle;
 use kernmill_runtime::tokenizer::Tokenizer;
-use kernmill_serve::{Answer, Event, Finish, Request, Token};
+use kernmill_serve::{Answer, Finish, Request, RequestEvent, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,16 +47,16 @@ const RULE: Shape = object(&[
 
 /// A model whose answers stand in a file.
 pub struct ScriptBackend {
-    facts: Arc<Facts>,
-    rules: Arc<[Rule]>,
+    facts: Arc<BackendInfo>,
+    rules: Arc<[ScriptRule]>,
     adapters: Mutex<Vec<String>>,
     token_time: Duration,
-    load: Arc<Mutex<Load>>,
+    load: Arc<Mutex<BackendLoad>>,
     start: Instant,
 }
 
-/// What is answered to a message.
-struct Rule {
+/// The answer to a message.
+struct ScriptRule {
     pattern: Regex,
     ids: Vec<u32>,
 }
@@ -89,7 +89,7 @@ impl ScriptBackend {
         let mut rules = Vec::new();
         for (at, rule) in fields.list("rules").map_err(say)?.unwrap_or_default().into_iter().enumerate() {
             let mut rule = Fields::of(&RULE, rule, &format!("rules[{at}].")).map_err(say)?;
-            rules.push(Rule::read(&mut rule, tokenizer, &facts.format)?);
+            rules.push(ScriptRule::read(&mut rule, tokenizer, &facts.format)?);
         }
         let adapters = fields.list("adapters").map_err(say)?.unwrap_or_default();
         let adapters = adapters.iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -120,17 +120,17 @@ pub fn facts(
     model: &str,
     context: u32,
     fingerprint: String,
-) -> Result<Facts, String> {
+) -> Result<BackendInfo, String> {
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let tokenizer = Tokenizer::from_json(json, vocab).map_err(|error| say(&error))?;
     let end_tokens = tokenizer.end_tokens();
     let (templates, handle) = (ChatTemplates::default(), Some(TokenizerHandle::from(tokenizer)));
-    let facts = Facts::new(model, [context, vocab], handle, &templates, &end_tokens, fingerprint);
+    let facts = BackendInfo::new(model, [context, vocab], handle, &templates, &end_tokens, fingerprint);
     facts.map_err(|error| say(&error))
 }
 
-impl Rule {
-    fn read(fields: &mut Fields, tokenizer: &Tokenizer, format: &Format) -> Result<Rule, String> {
+impl ScriptRule {
+    fn read(fields: &mut Fields, tokenizer: &Tokenizer, format: &Format) -> Result<ScriptRule, String> {
         let say = |error: crate::error::ApiError| error.message().to_owned();
         let pattern = fields.text("match").map_err(say)?.unwrap_or_default();
         let pattern = Regex::new(&pattern).map_err(|error| format!("`{}`: {error}", fields.name("match")))?;
@@ -173,14 +173,14 @@ impl Rule {
             }
         }
         match wrong {
-            None => Ok(Rule { pattern, ids }),
+            None => Ok(ScriptRule { pattern, ids }),
             Some(wrong) => Err(wrong),
         }
     }
 }
 
 impl Backend for ScriptBackend {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &BackendInfo {
         &self.facts
     }
 
@@ -191,7 +191,7 @@ impl Backend for ScriptBackend {
     fn submit(&self, request: Request) -> Running {
         let (events, inbox) = mpsc::unbounded_channel();
         let (accepted, answer) = oneshot::channel();
-        // Who asks listens.
+        // The sender of a request listens.
         let _ = accepted.send(Ok(()));
         let (facts, rules, load) = (self.facts.clone(), self.rules.clone(), self.load.clone());
         let token_time = self.token_time;
@@ -203,9 +203,9 @@ impl Backend for ScriptBackend {
         Running::new(answer, inbox, move || task.abort())
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> BackendLoad {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Load { uptime_seconds: self.start.elapsed().as_secs_f64(), ..load }
+        BackendLoad { uptime_seconds: self.start.elapsed().as_secs_f64(), ..load }
     }
 
     fn load_adapter(&self, name: String, _: PathBuf) -> Pending<'_, Result<(), String>> {
@@ -227,10 +227,10 @@ impl Backend for ScriptBackend {
 }
 
 /// A request that runs, for the figures.
-struct Counted(Arc<Mutex<Load>>);
+struct Counted(Arc<Mutex<BackendLoad>>);
 
 impl Counted {
-    fn new(load: Arc<Mutex<Load>>) -> Counted {
+    fn new(load: Arc<Mutex<BackendLoad>>) -> Counted {
         load.lock().unwrap_or_else(PoisonError::into_inner).running[2] += 1;
         Counted(load)
     }
@@ -244,12 +244,12 @@ impl Drop for Counted {
 
 /// Plays the answer to a request.
 async fn play(
-    facts: &Facts,
-    rules: &[Rule],
+    facts: &BackendInfo,
+    rules: &[ScriptRule],
     request: Request,
     token_time: Duration,
-    events: &mpsc::UnboundedSender<Event>,
-    load: &Mutex<Load>,
+    events: &mpsc::UnboundedSender<RequestEvent>,
+    load: &Mutex<BackendLoad>,
 ) {
     let start = Instant::now();
     let Ok(tokenizer) = facts.tokenizer() else { return };
@@ -272,7 +272,7 @@ async fn play(
         let text = if is_end { String::new() } else { String::from_utf8_lossy(&bytes).into_owned() };
         let logprobs = request.logprobs.map(|_| Logprobs { token: 0.0, rank: 0, top: vec![(id, 0.0)] });
         // Where nobody listens, the task is about to be ended.
-        let _ = events.send(Event::Token(Token { id, text, logprobs }));
+        let _ = events.send(RequestEvent::Token(Token { id, text, logprobs }));
         load.lock().unwrap_or_else(PoisonError::into_inner).generated_tokens += 1;
         if is_end {
             break Finish::Token(id);
@@ -282,7 +282,7 @@ async fn play(
     };
     let prompt_tokens = request.prompt.len() as u32;
     load.lock().unwrap_or_else(PoisonError::into_inner).prompt_tokens += u64::from(prompt_tokens);
-    let _ = events.send(Event::Done(Box::new(Answer {
+    let _ = events.send(RequestEvent::Done(Box::new(Answer {
         text: tokenizer.decode(&tokens).unwrap_or_default(),
         tokens,
         prompt_tokens,

@@ -1,13 +1,13 @@
 //! A backend that says what it is told to, for tests without an engine.
 
-use crate::backend::{Backend, Facts, Load, Pending, Running};
+use crate::backend::{Backend, BackendInfo, BackendLoad, Pending, Running};
 use crate::routes;
 use crate::script::{ScriptBackend, facts};
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill_serve::{Answer, Event, Finish, Request, Token};
+use kernmill_serve::{Answer, Finish, Request, RequestEvent, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 
 /// Says the same to every request.
 pub struct Scripted {
-    facts: Facts,
+    facts: BackendInfo,
     says: Vec<String>,
     finish: Finish,
     /// Texts of the prompts that came.
     pub prompts: Mutex<Vec<String>>,
-    /// What was asked for.
+    /// The requests so far.
     pub requests: Mutex<Vec<Request>>,
 }
 
@@ -31,7 +31,7 @@ impl Scripted {
     pub fn new(says: &[&str], finish: Finish) -> Arc<Scripted> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/tokenizer.json");
         let mut tokenizer: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        // What is said is no Harmony, so that the tokenizer has no tokens of it.
+        // The answers are no Harmony, so that the tokenizer has no tokens of it.
         for token in tokenizer["added_tokens"].as_array_mut().unwrap() {
             if token["content"] != "<|endoftext|>" {
                 token["content"] = format!("<|spare_{}|>", token["id"]).into();
@@ -56,7 +56,7 @@ impl Scripted {
 
 /// Sends a request to a server; its status, headers and body.
 pub async fn send(
-    state: &Arc<State>,
+    state: &Arc<ServerState>,
     method: &str,
     path: &str,
     key: &str,
@@ -82,17 +82,20 @@ pub async fn send(
 }
 
 /// A server whose model writes Harmony, and answers by the rules of a script.
-pub fn harmony(rules: Value) -> Arc<State> {
+pub fn harmony(rules: Value) -> Arc<ServerState> {
     let script = serde_json::json!({
         "tokenizer": "tokenizer.json", "vocab": 3072, "model": "nano", "context": 1024, "rules": rules,
     });
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/script.json");
     let backend = ScriptBackend::read(script.to_string().as_bytes(), &path).unwrap();
-    Arc::new(State::new(Arc::new(backend), Config { grammars: true, ..Config::default() }).unwrap())
+    Arc::new(
+        ServerState::new(Arc::new(backend), ServerConfig { grammars: true, ..ServerConfig::default() })
+            .unwrap(),
+    )
 }
 
 /// The text of the prompt that a server makes of a request to `/v1/chat/completions`.
-pub async fn prompt(state: &Arc<State>, body: &Value) -> String {
+pub async fn prompt(state: &Arc<ServerState>, body: &Value) -> String {
     let mut body = body.clone();
     body["return_token_strs"] = true.into();
     let (status, _, text) = send(state, "POST", "/tokenize", "", &body).await;
@@ -102,8 +105,8 @@ pub async fn prompt(state: &Arc<State>, body: &Value) -> String {
 }
 
 /// A server with this backend.
-pub fn state(backend: Arc<Scripted>, config: Config) -> Arc<State> {
-    Arc::new(State::new(backend, config).unwrap())
+pub fn state(backend: Arc<Scripted>, config: ServerConfig) -> Arc<ServerState> {
+    Arc::new(ServerState::new(backend, config).unwrap())
 }
 
 /// Names and data of the events of a stream.
@@ -117,7 +120,7 @@ pub fn events(body: &str) -> Vec<(String, Value)> {
 }
 
 impl Backend for Scripted {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &BackendInfo {
         &self.facts
     }
 
@@ -132,7 +135,7 @@ impl Backend for Scripted {
         self.requests.lock().unwrap().push(request.clone());
         let tokens: Vec<u32> = (1..).take(self.says.len()).collect();
         for (id, text) in tokens.iter().zip(&self.says) {
-            sender.send(Event::Token(Token { id: *id, text: text.clone(), logprobs: None })).unwrap();
+            sender.send(RequestEvent::Token(Token { id: *id, text: text.clone(), logprobs: None })).unwrap();
         }
         let answer = Answer {
             text: self.says.concat(),
@@ -144,14 +147,14 @@ impl Backend for Scripted {
             took: Duration::from_millis(2),
             ..Answer::empty(self.finish.clone())
         };
-        sender.send(Event::Done(Box::new(answer))).unwrap();
+        sender.send(RequestEvent::Done(Box::new(answer))).unwrap();
         let (accepted, answer) = oneshot::channel();
         accepted.send(Ok(())).unwrap();
         Running::new(answer, receiver, || {})
     }
 
-    fn load(&self) -> Load {
-        Load::default()
+    fn load(&self) -> BackendLoad {
+        BackendLoad::default()
     }
 
     fn load_adapter(&self, _: String, _: PathBuf) -> Pending<'_, Result<(), String>> {

@@ -1,10 +1,10 @@
 //! Sessions: prompts that a key keeps in files, with what was computed of them, so that they are there after
 //! the next start. A session is its key's alone.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::caller::Caller;
 use crate::chat::request::{self, CHAT};
-use crate::chat::turn::Prepared;
+use crate::chat::turn::PreparedTurn;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, like, object};
@@ -12,10 +12,10 @@ use crate::limits;
 use crate::prompt;
 use crate::reply;
 use crate::scope::{MODEL, salt};
-use crate::state::State;
+use crate::state::ServerState;
 use axum::response::Response;
 use kernmill_runtime::AdapterUse;
-use kernmill_serve::{Event, Finish, Request, SavedTokens, cache_of, read_session};
+use kernmill_serve::{Finish, Request, RequestEvent, SavedTokens, cache_of, read_session};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -41,7 +41,7 @@ const ENDING: &str = ".session";
 ///
 /// # Errors
 /// When the server keeps none.
-fn directory(state: &State, caller: &Caller) -> Result<PathBuf, ApiError> {
+fn directory(state: &ServerState, caller: &Caller) -> Result<PathBuf, ApiError> {
     let refused = || ApiError::forbidden("sessions are not kept: the option --session-dir permits it");
     let root = state.config.sessions.as_ref().ok_or_else(refused)?;
     Ok(root.join(format!("{:016x}", caller.tenant)))
@@ -70,7 +70,7 @@ fn all(directory: &Path) -> Vec<(String, PathBuf, fs::Metadata)> {
     found
 }
 
-/// What a file notes of a session: the model, and in a line of its own the salt, if it has one.
+/// The note of a session in its file: the model, and in a separate line the salt, if it has one.
 fn note(model: &str, salt: [u8; 16]) -> String {
     let salt = u128::from_le_bytes(salt);
     if salt == 0 { model.to_owned() } else { format!("{model}\n{salt:032x}") }
@@ -83,15 +83,15 @@ fn noted(note: &str) -> Option<(&str, [u8; 16])> {
 }
 
 /// A session as it was saved.
-struct Kept {
-    /// What the API shows.
+struct SessionRecord {
+    /// The object that the API shows.
     shown: Value,
     tokens: Vec<u32>,
     salt: [u8; 16],
 }
 
 /// The session of a file, unless it is damaged.
-fn kept(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<Kept> {
+fn kept(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<SessionRecord> {
     let (tokens, note) = read_session(path).ok()?;
     let (model, salt) = noted(&note)?;
     let time = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -103,14 +103,14 @@ fn kept(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<Kept> {
         "bytes": metadata.len(),
         "created": time.map_or(0, |time| time.as_secs()),
     });
-    Some(Kept { shown, tokens, salt })
+    Some(SessionRecord { shown, tokens, salt })
 }
 
 /// The sessions of a caller: `GET /v1/sessions`.
 ///
 /// # Errors
 /// When no sessions are kept.
-pub async fn list(state: Arc<State>, caller: Caller) -> Result<Response, ApiError> {
+pub async fn list(state: Arc<ServerState>, caller: Caller) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let sessions = all(&directory(&state, &caller)?);
         let data: Vec<Value> = sessions
@@ -125,10 +125,10 @@ pub async fn list(state: Arc<State>, caller: Caller) -> Result<Response, ApiErro
 /// A session with its token ids: `GET /v1/sessions/NAME`.
 ///
 /// # Errors
-/// When there is none of that name, or no sessions are kept.
-pub async fn one(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
+/// When no session has the name, or no sessions are kept.
+pub async fn one(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
     reply::blocking(move || {
-        let (_, Kept { mut shown, tokens, .. }) = found(&state, &caller, &name)?;
+        let (_, SessionRecord { mut shown, tokens, .. }) = found(&state, &caller, &name)?;
         shown["token_ids"] = json!(tokens);
         Ok(reply::json(&shown))
     })
@@ -138,8 +138,8 @@ pub async fn one(state: Arc<State>, caller: Caller, name: String) -> Result<Resp
 /// Deletes a session: `DELETE /v1/sessions/NAME`.
 ///
 /// # Errors
-/// When there is none of that name, or no sessions are kept.
-pub async fn delete(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
+/// When no session has the name, or no sessions are kept.
+pub async fn delete(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
     reply::blocking(move || {
         let none = || ApiError::session(&name);
         let path = file(&directory(&state, &caller)?, "name", &name).map_err(|_| none())?;
@@ -150,7 +150,7 @@ pub async fn delete(state: Arc<State>, caller: Caller, name: String) -> Result<R
 }
 
 /// The file of a session, and what it has.
-fn found(state: &State, caller: &Caller, name: &str) -> Result<(PathBuf, Kept), ApiError> {
+fn found(state: &ServerState, caller: &Caller, name: &str) -> Result<(PathBuf, SessionRecord), ApiError> {
     let none = || ApiError::session(name);
     let path = file(&directory(state, caller)?, "name", name).map_err(|_| none())?;
     let metadata = fs::metadata(&path).map_err(|_| none())?;
@@ -158,8 +158,8 @@ fn found(state: &State, caller: &Caller, name: &str) -> Result<(PathBuf, Kept), 
     Ok((path, kept))
 }
 
-/// What is saved, and where.
-struct Asked {
+/// The session to save, and its place.
+struct SaveRequest {
     name: String,
     path: PathBuf,
     saved: SavedTokens,
@@ -167,8 +167,8 @@ struct Asked {
     request: Request,
 }
 
-impl Asked {
-    fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked, ApiError> {
+impl SaveRequest {
+    fn read(state: &ServerState, caller: &Caller, body: &[u8]) -> Result<SaveRequest, ApiError> {
         let directory = directory(state, caller)?;
         let mut fields = Fields::of_body(&SESSION, body)?;
         let name = fields.needed_text("name")?;
@@ -179,7 +179,7 @@ impl Asked {
             None => {
                 let request = request::take(&scope, fields)?;
                 let (adapters, salt) = (request.ask.request.adapters.clone(), request.ask.request.salt);
-                let prepared = Prepared::new(scope.facts, request.ask)?;
+                let prepared = PreparedTurn::new(scope.facts, request.ask)?;
                 (request.model, adapters, prepared.prompt().to_vec(), salt)
             }
             Some(prompt) => {
@@ -220,12 +220,12 @@ impl Asked {
         };
         let tenant = cache_of(caller.tenant, salt);
         let saved = SavedTokens { tokens, adapters, tenant, note: note(&model, salt) };
-        Ok(Asked { name, path, saved, request })
+        Ok(SaveRequest { name, path, saved, request })
     }
 }
 
 /// Ids of a prompt: a text, or ids.
-fn ids(facts: &Facts, fields: &Fields, value: &Value) -> Result<Vec<u32>, ApiError> {
+fn ids(facts: &BackendInfo, fields: &Fields, value: &Value) -> Result<Vec<u32>, ApiError> {
     let vocab = facts.vocab;
     let wrong = || fields.wrong("prompt", value, &format!("a string, or token ids below {vocab}"));
     match value {
@@ -242,21 +242,21 @@ fn ids(facts: &Facts, fields: &Fields, value: &Value) -> Result<Vec<u32>, ApiErr
 ///
 /// # Errors
 /// When the request is wrong or not taken up, or the key keeps too much already.
-pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn save(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let (worker, record) = (state.clone(), caller.record.clone());
     let asked = reply::blocking(move || {
-        let asked = Asked::read(&worker, &caller, &body)?;
+        let asked = SaveRequest::read(&worker, &caller, &body)?;
         worker.charge(&caller, asked.saved.tokens.len())?;
         Ok(asked)
     })
     .await?;
-    let Asked { name, path, saved, request } = asked;
+    let SaveRequest { name, path, saved, request } = asked;
     let mut running = state.submit(request, &record);
     running.accepted().await?;
     loop {
         match running.next().await {
-            Some(Event::Token(_)) => {}
-            Some(Event::Done(answer)) => match answer.finish {
+            Some(RequestEvent::Token(_)) => {}
+            Some(RequestEvent::Done(answer)) => match answer.finish {
                 Finish::Failed(why) | Finish::Astray(why) => return Err(ApiError::internal(why)),
                 Finish::Unavailable(why) => return Err(ApiError::stage_lost(&why)),
                 Finish::Ended(reason) if answer.tokens.is_empty() => {
@@ -275,7 +275,8 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
     })?;
     reply::blocking(move || {
         let metadata = fs::metadata(&path).map_err(|_| ApiError::session(&name))?;
-        let Kept { mut shown, .. } = kept(&name, &path, &metadata).ok_or_else(|| ApiError::session(&name))?;
+        let SessionRecord { mut shown, .. } =
+            kept(&name, &path, &metadata).ok_or_else(|| ApiError::session(&name))?;
         shown["saved_tokens"] = json!(cached);
         Ok(reply::json(&shown))
     })
@@ -285,11 +286,11 @@ pub async fn save(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Re
 /// Brings what a session has into the prefix cache: `POST /v1/sessions/NAME/restore`.
 ///
 /// # Errors
-/// When there is none of that name, or its model is not there any more.
-pub async fn restore(state: Arc<State>, caller: Caller, name: String) -> Result<Response, ApiError> {
+/// When no session has the name, or its model is not there any more.
+pub async fn restore(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
     let worker = state.clone();
     let (mut session, path, adapters, tenant) = reply::blocking(move || {
-        let (path, Kept { shown, salt, .. }) = found(&worker, &caller, &name)?;
+        let (path, SessionRecord { shown, salt, .. }) = found(&worker, &caller, &name)?;
         let mut model = Fields::of(&MODEL, json!({ "model": shown["model"] }), "")?;
         let (_, adapters): (String, Vec<AdapterUse>) = worker.scope(&caller).model(&mut model)?;
         Ok((shown, path, adapters, cache_of(caller.tenant, salt)))

@@ -1,16 +1,16 @@
-//! What every request sees: the backend, the configuration, the figures.
+//! State that every request sees: the backend, the configuration, the figures.
 
 use crate::backend::{Backend, Running};
 use crate::caller::{Caller, Keys};
-use crate::chat::pieces::Outcome;
+use crate::chat::pieces::TurnOutcome;
 use crate::error::ApiError;
 use crate::ids;
 use crate::metrics::Metrics;
 use crate::otlp::Tracer;
 use crate::record::Record;
 use crate::responses::seal::Seal;
-use crate::responses::store::Store;
-use crate::scope::Scope;
+use crate::responses::store::ResponseStore;
+use crate::scope::RequestScope;
 use crate::tls::Tls;
 use axum::http::HeaderMap;
 use kernmill_chat::Date;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// How a server behaves.
 #[derive(Debug)]
-pub struct Config {
+pub struct ServerConfig {
     /// Address and port; port 0 takes a free one.
     pub address: SocketAddr,
     /// Port of the same address for gRPC; `None` for none, port 0 takes a free one.
@@ -45,7 +45,7 @@ pub struct Config {
     pub body_time: Duration,
     /// Time after which an answer is cut.
     pub longest_answer: Option<Duration>,
-    /// What conversations say of the day.
+    /// The date of conversations.
     pub date: Today,
     /// Directory below which adapters may be loaded by requests; `None` for none.
     pub adapters: Option<std::path::PathBuf>,
@@ -60,7 +60,7 @@ pub struct Config {
     pub otlp: Option<String>,
 }
 
-/// What conversations say of the day.
+/// The date of conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Today {
     /// Nothing: the same prompt has the same ids on every day.
@@ -97,11 +97,11 @@ impl FromStr for Today {
     }
 }
 
-impl Config {
+impl ServerConfig {
     /// Reads `NAME=MODEL`, another name of the model or of an adapter.
     ///
     /// # Errors
-    /// When it is none, or a name is longer than 200 characters.
+    /// When it is no alias, or a name is longer than 200 characters.
     pub fn alias(text: &str) -> Result<(String, String), String> {
         let is_name =
             |name: &str| (1..=200).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
@@ -148,9 +148,9 @@ impl Config {
     }
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
             grpc_port: None,
             keys: Keys::default(),
@@ -171,39 +171,39 @@ impl Default for Config {
     }
 }
 
-/// What every request sees.
-pub struct State {
-    /// What makes texts.
+/// The state that every request sees.
+pub struct ServerState {
+    /// The backend that makes texts.
     pub backend: Arc<dyn Backend>,
     /// How the server behaves.
-    pub config: Config,
+    pub config: ServerConfig,
     /// Figures for operators.
     pub metrics: Arc<Metrics>,
     /// Where traces go, if they go anywhere.
     pub tracer: Option<Tracer>,
     /// Responses that can be asked for again.
-    pub responses: Store,
+    pub responses: ResponseStore,
     /// Seals what clients keep for the server.
     pub seal: Seal,
     /// Seconds from 1970 to the start.
     pub started: u64,
 }
 
-impl State {
+impl ServerState {
     /// The state of a server that begins.
     ///
     /// # Errors
     /// When the system gives no random bytes, or traces cannot go where they shall.
-    pub fn new(backend: Arc<dyn Backend>, config: Config) -> io::Result<State> {
+    pub fn new(backend: Arc<dyn Backend>, config: ServerConfig) -> io::Result<ServerState> {
         let facts = backend.facts();
         let metrics = Arc::new(Metrics::new(&facts.model, facts.cache.as_ref(), &backend.pace()));
         let tracer = Tracer::new(config.otlp.as_deref(), &facts.model)?;
-        Ok(State {
+        Ok(ServerState {
             backend,
             config,
             metrics,
             tracer,
-            responses: Store::default(),
+            responses: ResponseStore::default(),
             seal: Seal::new()?,
             started: ids::now(),
         })
@@ -221,9 +221,9 @@ impl State {
         Arc::new(record)
     }
 
-    /// What the requests of a caller are read with.
-    pub fn scope(&self, caller: &Caller) -> Scope<'_> {
-        Scope {
+    /// The scope in which the requests of a caller are read.
+    pub fn scope(&self, caller: &Caller) -> RequestScope<'_> {
+        RequestScope {
             facts: self.backend.facts(),
             aliases: &self.config.aliases,
             adapters: self.backend.adapters(),
@@ -239,7 +239,7 @@ impl State {
 
     /// Hands a request to the backend. What it generates is taken off the tokens that its caller may use, and
     /// goes into the record of the client's request.
-    pub fn submit(self: &Arc<State>, request: Request, record: &Option<Arc<Record>>) -> Running {
+    pub fn submit(self: &Arc<ServerState>, request: Request, record: &Option<Arc<Record>>) -> Running {
         let (state, tenant, record) = (self.clone(), request.tenant, record.clone());
         let prompt_tokens = request.prompt.len() as u64;
         if let Some(record) = &record {
@@ -265,7 +265,7 @@ impl State {
     }
 
     /// Notes a turn that has ended.
-    pub fn ended(&self, outcome: &Outcome) {
+    pub fn ended(&self, outcome: &TurnOutcome) {
         self.metrics.ended(outcome.reason, outcome.tokens.len(), outcome.first_token, outcome.took);
         self.metrics.saw(&outcome.anomalies);
     }

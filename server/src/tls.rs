@@ -94,7 +94,7 @@ mod without {
     use std::time::Duration;
     use tokio::net::TcpStream;
 
-    /// There is none.
+    /// An acceptor that cannot exist.
     #[derive(Clone)]
     pub struct Acceptor(Infallible);
 

@@ -1,4 +1,4 @@
-//! What a trace tells of a request. No text of a client is in it.
+//! The trace of a request. No text of a client is in it.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,8 +21,8 @@ pub struct Ended<'a> {
     pub began: SystemTime,
     /// How long it took.
     pub total: Duration,
-    /// What it asked the backend for, if it did.
-    pub asked: Option<Asked>,
+    /// The request to the backend, if there was one.
+    pub asked: Option<TracedRequest>,
     /// Tokens of prompts; each prompt counts once.
     pub tokens_in: u64,
     /// Tokens of answers.
@@ -30,16 +30,16 @@ pub struct Ended<'a> {
     /// Tokens of prompts that were cached, of all answers.
     pub tokens_cached: u64,
     /// How long its parts took.
-    pub parts: Parts,
+    pub parts: RequestTimes,
     /// Why its answers ended.
     pub finish: &'a [&'static str],
-    /// What happened on the way, each as time after `began`.
+    /// The moments on the way, each as time after `began`.
     pub moments: Moments,
 }
 
-/// What a request asks for. Of several answers, each is asked for the same.
+/// The parameters of a request. Of several answers, each is asked for the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct TracedRequest {
     /// Answers, to all prompts.
     pub answers: u64,
     /// Tokens that an answer may have.
@@ -52,7 +52,7 @@ pub struct Asked {
 
 /// How long the parts of a request took, of its first answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Parts {
+pub struct RequestTimes {
     /// Until it first ran.
     pub queue: Option<Duration>,
     /// From then to the first token.

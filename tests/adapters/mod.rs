@@ -5,8 +5,8 @@ use crate::harness::Model;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId, Steps};
-use kernmill_serve::{Config, EndReason, Event, Finish, Request, RequestId, Serving};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, SequenceTokens, Steps};
+use kernmill_serve::{EndReason, Finish, Request, RequestEvent, RequestId, SchedulerConfig, Serving};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -58,7 +58,8 @@ fn solo(engine: &mut Engine, uses: &[AdapterUse]) -> Vec<Vec<u32>> {
 }
 
 fn step(engine: &mut Engine, work: &[(SeqId, &[u32])]) -> Vec<Vec<u32>> {
-    let work: Vec<Entry<'_>> = work.iter().map(|(id, tokens)| Entry::last(*id, tokens)).collect();
+    let work: Vec<SequenceTokens<'_>> =
+        work.iter().map(|(id, tokens)| SequenceTokens::last(*id, tokens)).collect();
     let mut logits = Vec::new();
     engine
         .extend_in_order(&work, &mut |row| logits.push(row.logits.iter().map(|x| x.to_bits()).collect()))
@@ -183,7 +184,8 @@ fn requests_whose_adapter_goes_end_and_others_go_on() {
         logits
     };
     let best = (0..alone.len()).max_by(|a, b| alone[*a].total_cmp(&alone[*b])).unwrap() as u32;
-    let mut serving = Serving::new(engine, Config { max_sequences: 2, ..Config::default() }).unwrap();
+    let mut serving =
+        Serving::new(engine, SchedulerConfig { max_sequences: 2, ..SchedulerConfig::default() }).unwrap();
     let request = |adapter: &str, max_tokens| Request {
         adapters: vec![AdapterUse::of(adapter)],
         ..Request::greedy(vec![1, 2, 3], max_tokens)
@@ -203,7 +205,7 @@ fn requests_whose_adapter_goes_end_and_others_go_on() {
             _ => {}
         }
         let on_event = &mut |id, event| {
-            if let Event::Done(answer) = event {
+            if let RequestEvent::Done(answer) = event {
                 ends.insert(id, *answer);
             }
         };

@@ -1,12 +1,12 @@
-//! What the cache is held against: fresh runs on an engine without it, and a list of all texts that it can
-//! have seen.
+//! The references for the cache: fresh runs on an engine without it, and a list of all texts that it can have
+//! seen.
 
 use crate::adapters::fixture;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::adapter::Adapter;
 use kernmill_runtime::kv::Eviction;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, PlanImage, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, PlanImage, SequenceTokens, Steps};
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub struct Round {
     pub has_disk: bool,
 }
 
-/// What has happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub begun: usize,
@@ -45,7 +45,7 @@ pub struct Counts {
     pub refused: usize,
     pub forgotten: usize,
     pub evicted: usize,
-    /// What engines have counted themselves.
+    /// Counts by the engines themselves.
     pub lookups: usize,
     pub said_found: usize,
 }
@@ -119,7 +119,7 @@ impl Fresh {
             let take = &mut |row: kernmill_runtime::LogitRow<'_>| {
                 rows.push(row.logits.iter().map(|logit| logit.to_bits()).collect());
             };
-            engine.extend_in_order(&[Entry::all(id, text)], take).unwrap();
+            engine.extend_in_order(&[SequenceTokens::all(id, text)], take).unwrap();
             engine.drop_sequence(id);
             Rc::new(rows)
         };
@@ -130,7 +130,7 @@ impl Fresh {
 /// All texts that sequences have held, by adapters and tenant: what a cache that forgets nothing could know.
 #[derive(Default)]
 pub struct Texts {
-    /// Place of a token behind a place; 0 is none.
+    /// Place of a token behind a place; 0 is no place.
     next: HashMap<(u32, u32), u32>,
     roots: HashMap<(Uses, u8), u32>,
     places: u32,

@@ -4,13 +4,15 @@ use crate::equality::Case;
 use crate::harness::{Model, answer as made, answers as together};
 use crate::hostile::targets::small_model::ModelShape;
 use fastrand::Rng;
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
-use kernmill_kv_store::{Options as StoreOptions, Store};
+use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, KvBudget, LogitRow, PlanImage, PrefixStats, Steps};
-use kernmill_serve::{Answer, Config, Request, Serving};
+use kernmill_runtime::{
+    Engine, EngineConfig, KvBudget, LogitRow, PlanImage, PrefixStats, SequenceTokens, Steps,
+};
+use kernmill_serve::{Answer, Request, SchedulerConfig, Serving};
 use std::path::Path;
 
 const CONTEXT: usize = 8192;
@@ -27,7 +29,7 @@ fn images() -> [(&'static str, PlanImage); 2] {
         ModelShape { window: Some(128), max_context: CONTEXT, layers: 4, ..ModelShape::mini_gpt_oss() };
     let case = Case::new(&shape, 7, 0);
     let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
-    let options = Options { preset: Preset::Faithful, ..Options::new(level) };
+    let options = CompilerOptions { preset: Preset::Faithful, ..CompilerOptions::new(level) };
     let random = case.image(&case.compile(&options));
     [("nano", nano.image(Preset::Faithful)), ("random", random)]
 }
@@ -47,7 +49,7 @@ fn on_disk(image: &PlanImage, disk: &Path) -> Serving {
     let layout = engine.kv_layout(&[27; 32]);
     let options = StoreOptions { reserve: 0, ..StoreOptions::default() };
     engine.keep_on_disk(Store::open(&disk.join("store"), options).unwrap(), layout);
-    Serving::new(engine, Config::default()).unwrap()
+    Serving::new(engine, SchedulerConfig::default()).unwrap()
 }
 
 fn words(rng: &mut Rng, count: usize) -> Vec<u32> {
@@ -61,7 +63,7 @@ fn answer(serving: &mut Serving, prompt: &[u32], tokens: u32) -> Answer {
 
 /// An answer that nothing was cached for.
 fn alone(image: &PlanImage, prompt: &[u32], tokens: u32) -> Answer {
-    answer(&mut Serving::new(engine(image, 1), Config::default()).unwrap(), prompt, tokens)
+    answer(&mut Serving::new(engine(image, 1), SchedulerConfig::default()).unwrap(), prompt, tokens)
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn prompts_that_differ_after_a_message_find_all_before() {
             let tenant = [1 + u8::from(has_checkpoints); 32];
             let begun = engine.begin(&prompt, &[], tenant).unwrap();
             for message in &messages {
-                engine.extend(&[Entry::silent(begun.sequence, message)], &()).unwrap();
+                engine.extend(&[SequenceTokens::silent(begun.sequence, message)], &()).unwrap();
                 if has_checkpoints {
                     engine.checkpoint(begun.sequence).unwrap();
                 }
@@ -176,7 +178,7 @@ fn logits(engine: &mut Engine, prompt: &[u32], tenant: Option<[u8; 32]>) -> Vec<
     };
     let mut bits = Vec::new();
     let take = &mut |row: LogitRow<'_>| bits.extend(row.logits.iter().map(|logit| logit.to_bits()));
-    engine.extend_in_order(&[Entry::last(id, &prompt[cached..])], take).unwrap();
+    engine.extend_in_order(&[SequenceTokens::last(id, &prompt[cached..])], take).unwrap();
     engine.drop_sequence(id);
     bits
 }
@@ -190,7 +192,7 @@ fn share(now: PrefixStats, before: PrefixStats) -> f64 {
 fn agents_and_repeated_prompts_hit() {
     for (name, image) in images() {
         let mut rng = Rng::with_seed(29);
-        let mut serving = Serving::new(engine(&image, 5), Config::default()).unwrap();
+        let mut serving = Serving::new(engine(&image, 5), SchedulerConfig::default()).unwrap();
         let system = words(&mut rng, 1500);
         let mut agents: Vec<Vec<u32>> = (0..4u32).map(|n| [&system[..], &[n; 40]].concat()).collect();
         for _ in 0..20 {
@@ -198,7 +200,7 @@ fn agents_and_repeated_prompts_hit() {
             for (text, answer) in agents.iter_mut().zip(together(&mut serving, requests)) {
                 assert_eq!(answer.tokens.len(), 24);
                 text.extend(answer.tokens);
-                // What a tool says.
+                // The output of a tool.
                 let result = rng.usize(40..200);
                 text.extend(words(&mut rng, result));
             }

@@ -10,7 +10,7 @@ mod world;
 
 use crate::harness::Model;
 use beside::{Counts, Fresh, Round, SEQUENCES};
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_runtime::kv::Eviction;
@@ -46,7 +46,8 @@ fn random_schedules_give_what_fresh_runs_give_in_every_format() {
     let seeds = first..first + steps.div_ceil(ROUND) as u64;
     let mut all = Counts::default();
     for (n, kv) in formats.iter().enumerate() {
-        let of = |options| Options { preset: Preset::Faithful, adapters: true, kv: Some(*kv), ..options };
+        let of =
+            |options| CompilerOptions { preset: Preset::Faithful, adapters: true, kv: Some(*kv), ..options };
         let image = model.compiled(&of);
         let mut fresh = Fresh::new(&image);
         let worst = fresh.worst_case(&image);

@@ -2,12 +2,12 @@
 
 use super::beside::{BLOCK, CHUNK, CONTENTS, CONTEXT, Counts, Fresh, Round, Rows, SEQUENCES, Texts, Uses};
 use fastrand::Rng;
-use kernmill_kv_store::{Options as StoreOptions, Store};
+use kernmill_kv_store::{Store, StoreOptions};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
-    AdapterUse, Engine, EngineConfig, EngineError, Entry, KvBudget, LogitRow, LogitRows, PlanImage, SeqId,
-    Steps,
+    AdapterUse, Engine, EngineConfig, EngineError, KvBudget, LogitRow, LogitRows, PlanImage, SeqId,
+    SequenceTokens, Steps,
 };
 use std::collections::HashSet;
 use std::path::Path;
@@ -179,8 +179,8 @@ impl World<'_> {
                 assert!(found < prompt.len(), "the last token is left to be run");
                 assert!(found <= most, "{found} tokens are found, {most} have ever been there");
                 let from_disk = begun.disk_tokens as usize;
-                // What is combined only now is not known before. Where a prefix comes back from the disk, a
-                // block in memory that goes on behind it may have a part of the next tokens.
+                // A combination that is made only now is not known before. Where a prefix comes back from the
+                // disk, a block in memory that goes on behind it may have a part of the next tokens.
                 let more = if from_disk > 0 { BLOCK - 1 } else { 0 };
                 assert!(asks > 1 || foretold as usize + more >= found, "{foretold} {begun:?}");
                 assert!(from_disk == 0 || self.disk.is_some());
@@ -204,7 +204,7 @@ impl World<'_> {
         let prompt = self.rng.usize(done..=text.len()).max(1);
         let known = tenant.map_or(0, |tenant| self.texts.longest(&uses, tenant, &text[..prompt - 1]));
         let found = self.begin(asks, tenant, text, prompt);
-        // What comes from the disk takes room from what is in memory.
+        // Blocks from the disk take room from those in memory.
         if tenant.is_some() && uses == now && prompt > done && self.disk.is_none() {
             assert!((done..=known).contains(&found), "{found} of {done}, {known} known");
             self.counts.found_again += found;
@@ -216,7 +216,7 @@ impl World<'_> {
         (0..2).filter(|n| asks >> n & 1 == 1).map(|n| (self.named[n], 2 - n as u8)).collect()
     }
 
-    /// What a fork or a shorter sequence goes on with: the same text, or another.
+    /// The text that a fork or a shorter sequence goes on with: the same, or another.
     fn other_end(&mut self, of: &[u32], uses: &Uses, kept: usize) -> (Vec<u32>, Rows) {
         let mut text = of.to_vec();
         if self.rng.bool() {
@@ -359,9 +359,9 @@ impl World<'_> {
         let entry = |(n, count, all): &(usize, usize, bool)| {
             let one = &running[*n];
             let logits = if *all { LogitRows::All } else { LogitRows::Last };
-            Entry { sequence: one.id, tokens: &one.text[one.done..one.done + count], logits }
+            SequenceTokens { sequence: one.id, tokens: &one.text[one.done..one.done + count], logits }
         };
-        let entries: Vec<Entry<'_>> = batch.iter().map(entry).collect();
+        let entries: Vec<SequenceTokens<'_>> = batch.iter().map(entry).collect();
         let before = self.engine.kv();
         let mut compared = 0;
         let mut compare = |entry: usize, token: usize, logits: &[f32]| {
@@ -418,7 +418,7 @@ impl World<'_> {
         }
     }
 
-    /// What is true after every step.
+    /// Conditions that hold after every step.
     pub fn check(&self) {
         let now = self.engine.kv();
         assert_eq!(now.blocks, self.all);
@@ -432,7 +432,7 @@ impl World<'_> {
         }
     }
 
-    /// What is true of all sequences together: they hold what they say, and blocks of different texts are
+    /// Conditions on all sequences together: they hold what they say, and blocks of different texts are
     /// different ones.
     pub fn look(&self) {
         let mut whole = HashSet::new();
@@ -473,7 +473,7 @@ impl World<'_> {
                 let bits = row_of.logits.iter().map(|logit| logit.to_bits());
                 assert!(bits.eq(row.iter().copied()), "a block that two sequences have");
             };
-            match self.engine.extend_in_order(&[Entry::last(one.id, tokens)], &mut compare) {
+            match self.engine.extend_in_order(&[SequenceTokens::last(one.id, tokens)], &mut compare) {
                 Ok(_) => one.done += BLOCK,
                 Err(error) => {
                     assert!(matches!(error, EngineError::Kv(KvError::OutOfBlocks { .. })), "{error}");

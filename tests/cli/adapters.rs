@@ -106,7 +106,7 @@ fn adapters_that_cannot_be_used_are_refused() {
     sandbox.run(&run).refused(&["takes no adapters", "--no-adapters"]);
 }
 
-/// What PEFT has as `directory` is copied, for tests that change it.
+/// A copy of PEFT's directory `directory`, for tests that change it.
 fn copied(sandbox: &Sandbox, name: &str, to: &str) {
     let (_, from) = lora(name).split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     fs::create_dir(sandbox.path(to)).unwrap();

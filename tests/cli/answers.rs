@@ -166,7 +166,7 @@ fn two_batches_do_not_write_to_one_file() {
 
 const NANO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/model-specs/nano");
 
-/// What the system lacks is no fault of the input, whichever file is the one too many.
+/// A lack of the system is no fault of the input, whichever file is the one too many.
 #[test]
 fn short_of_file_descriptors_the_work_fails_and_not_the_input() {
     let sandbox = asked();

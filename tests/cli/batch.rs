@@ -254,7 +254,7 @@ fn rotating() -> Vec<Value> {
 const MODEL: [&str; 4] = ["--spec", "spec.toml", "--weights", "."];
 const TIGHT: [&str; 6] = ["--kv-memory", "300K", "--chunk", "32", "--kv-disk", "kv"];
 
-/// What makes way goes to the disk and comes back: answers are those of a cache with room for all.
+/// Blocks that make way go to the disk and come back: answers are those of a cache with room for all.
 #[test]
 fn a_tight_cache_goes_to_the_disk_and_back() {
     let sandbox = Sandbox::of("gptoss-base");
@@ -350,7 +350,7 @@ fn a_batch_goes_on_without_its_disk() {
     assert!(some.iter().all(|(id, answer)| token_ids(answer) == token_ids(&same[id])));
 }
 
-/// What `--stats` adds, to a text and to a batch.
+/// The lines that `--stats` adds, to a text and to a batch.
 #[test]
 fn stats_are_printed_when_they_are_asked_for() {
     let sandbox = Sandbox::of("gptoss-base");

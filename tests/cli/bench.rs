@@ -165,7 +165,7 @@ fn what_cannot_be_measured_is_refused() {
     kernmill(&["cpu", "--threads", "2"]).refused(&["--measure"]);
 }
 
-/// What `bench --serve` reports.
+/// The report of `bench --serve`.
 fn served(args: &[&str]) -> Value {
     let all = [&["bench", "--json", "-q", "--serve"], args].concat();
     serde_json::from_str(&kernmill(&all).text()).expect("JSON")

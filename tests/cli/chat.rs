@@ -191,7 +191,7 @@ fn lines_that_are_wrong_are_refused_and_the_talk_goes_on() {
     }
     assert!(!talked.stdout.trim().is_empty(), "the last line has its answer");
 
-    // What cannot be a session is refused before anything is read.
+    // A file that cannot be a session is refused before anything is read.
     let refused = talk(dir.path(), &["--session", "bad.json"], "Why?\n");
     assert_eq!((refused.status, &*refused.stdout), (Some(2), ""));
     assert!(refused.stderr.contains("bad.json: "), "{}", refused.stderr);

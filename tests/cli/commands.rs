@@ -205,7 +205,7 @@ fn cpu_lists_every_level() {
     assert_eq!(report["levels"].as_array().unwrap().len(), kernmill_plan::target::Level::ALL.len());
     let text = kernmill(&["cpu"]).text();
     assert!(text.contains("x86-64-v4-vnni") && text.contains("AMX tiles: "), "{text}");
-    // Never permitted where there are none.
+    // Never permitted without tiles.
     let amx = &report["amx"];
     assert!(amx["present"] == true || amx["permitted"] == false, "{amx}");
 }

@@ -64,7 +64,7 @@ pub fn refuse(command: &mut Command, refusal: Refusal) {
     unsafe { command.pre_exec(install) };
 }
 
-/// What is explained for a described machine does not depend on the memory that this one has left.
+/// An explanation for a described machine does not depend on the memory that this one has left.
 const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
 
 /// Commands that write a file, up to its name.
@@ -119,7 +119,7 @@ fn numbers_that_repeat_keep_nobody_from_writing_named_files() {
         assert!(output.status.success(), "{refusal:?}: {}", String::from_utf8_lossy(&output.stderr));
         sandbox.run(&["inspect", "a.plan", "--verify"]).text();
         let left = sandbox.files().into_iter().filter(|file| file.contains("unfinished"));
-        // What is left are the things that were put there: a pipe, a directory, a link.
+        // Only the things that were put there are left: a pipe, a directory, a link.
         assert!(
             left.clone().all(|file| file.ends_with(".0.unfinished") == file.contains(".1.0.")),
             "{refusal:?}"

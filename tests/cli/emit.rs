@@ -1,7 +1,7 @@
 //! `--emit obj` and `--emit hashes`: the machine code by itself.
 
 use super::{Sandbox, kernmill, kernmill_in};
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{Spec, lower};
@@ -18,7 +18,7 @@ fn program(spec: &str, preset: Preset, level: Level) -> Program {
     let text = fs::read_to_string(spec).unwrap();
     let graph = lower(&Spec::parse(spec, &text).unwrap()).unwrap();
     let choices = Some(FormatChoices::assumed(&graph));
-    compile(&graph, &Options { preset, choices, ..Options::new(level) }).unwrap().program
+    compile(&graph, &CompilerOptions { preset, choices, ..CompilerOptions::new(level) }).unwrap().program
 }
 
 /// The object file must have the program's code, function by function.

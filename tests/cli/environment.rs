@@ -90,7 +90,7 @@ fn a_variable_whose_value_is_at_fault_is_named() {
     for (variable, value, parts) in cases {
         with(&sandbox, &[model, (variable, value)], &run).refused(parts);
     }
-    // What is typed is not said of a variable.
+    // A typed value is not blamed on a variable.
     let typed = [&run[..], &["--threads", "few"]].concat();
     for threads in ["many", "1"] {
         let ran = with(&sandbox, &[model, ("KERNMILL_THREADS", threads)], &typed);

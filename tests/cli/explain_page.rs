@@ -1,7 +1,7 @@
 //! `kernmill explain --html`: one file with what `--json --all` prints, held to what `--emit` prints.
 
 use super::{Sandbox, kernmill};
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::target::Level;
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn embedded(page: &str) -> &str {
 fn compiled(spec: &str) -> Compiled {
     let text = fs::read_to_string(spec).unwrap();
     let graph = lower(&Spec::parse(spec, &text).unwrap()).unwrap();
-    compile(&graph, &Options::new(Level::V3)).unwrap()
+    compile(&graph, &CompilerOptions::new(Level::V3)).unwrap()
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {

@@ -4,7 +4,7 @@
 use super::Sandbox;
 use crate::harness::shell;
 use crate::hostile::targets::{Part, assemble, sign_plan};
-use kernmill_plan::file::Kind;
+use kernmill_plan::file::SectionKind;
 use kernmill_plan::file::check::{PlanFile, Section};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -118,7 +118,7 @@ fn with_spec(plan: &[u8], spec: &str) -> Vec<u8> {
         kind: section.kind as u32,
         target: section.target,
         bytes: match section.kind {
-            Kind::Spec => spec.as_bytes().to_vec(),
+            SectionKind::Spec => spec.as_bytes().to_vec(),
             _ => plan[section.offset as usize..section.end() as usize].to_vec(),
         },
     };
@@ -128,7 +128,7 @@ fn with_spec(plan: &[u8], spec: &str) -> Vec<u8> {
     file
 }
 
-/// What is written in place of what in the spec of a plan, and what the message must say.
+/// The texts that replace others in the spec of a plan, and the words of the message.
 type Bomb = (&'static [[&'static str; 2]], &'static str);
 
 const BOMBS: [Bomb; 7] = [

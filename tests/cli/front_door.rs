@@ -1,5 +1,5 @@
-//! What newcomers type: other programs' spellings of options, commands and models' names, texts without an
-//! option, and what they are told.
+//! Command lines of newcomers: other programs' spellings of options, commands and models' names, texts
+//! without an option, and the replies.
 
 use super::{Ran, kernmill, kernmill_in};
 use crate::harness::program;
@@ -121,7 +121,7 @@ fn every_argument_for_a_model_knows_names_of_any_spelling() {
         kernmill_in(dir.path(), args)
             .refused(&["gpt-oss:20b: ", "`kernmill pull openai/gpt-oss-20b` fetches it"]);
     }
-    // A path that is none of these says no word of hubs.
+    // The message about any other path does not mention hubs.
     let plain = kernmill_in(dir.path(), &["run", "dir/model.plan"]);
     assert!(!plain.stderr.contains("hub"), "{}", plain.stderr);
     plain.refused(&["No such file"]);
@@ -194,7 +194,7 @@ fn examples_of_man_pages_keep_their_lines() {
     assert!(examples.trim_end().ends_with(".fi"), "{examples}");
 }
 
-/// What the program shows on a terminal, with these variables.
+/// The program's text on a terminal, with these variables.
 fn on_terminal(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> String {
     let (mut ours, mut theirs) = (0, 0);
     let null = std::ptr::null_mut();

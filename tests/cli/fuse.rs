@@ -52,7 +52,7 @@ fn check_tells_costs_and_near_misses_of_a_model() {
     }
 }
 
-/// What the cost model says stands beside what a clock says; a reason is told once, not once for every level.
+/// The cost model's times stand beside measured ones; a reason is told once, not once for every level.
 #[test]
 fn check_tells_measured_times_and_each_reason_once() {
     let args = ["fuse", "check", "model-specs/fused/qkv.toml", "--samples", "9", "--seed", "5"];

@@ -1,5 +1,5 @@
 //! MODEL: the same model given as directory, file of it, GGUF file, plan and spec, told apart by content; and
-//! what is none of them.
+//! things of another kind.
 
 use super::{Sandbox, kernmill};
 use crate::gguf::convert::convert;
@@ -64,7 +64,7 @@ fn every_command_takes_every_kind_of_model() {
         assert!(spec.contains("[model]") && spec.contains("op = \"router_topk\""), "{model}: {spec}");
         let out = format!("synth-{}", model.replace('/', "-"));
         sandbox.run(&["synth", model, "-o", &out, "-q"]).text();
-        // What it writes can be read again.
+        // The written file can be read again.
         sandbox.run(&["run", &out, "--tokens", "ids.json", "-n", "2", "-q"]).text();
     }
     let compile = |model: &[&str]| {

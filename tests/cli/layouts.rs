@@ -43,7 +43,7 @@ fn directories_of_other_layouts_say_what_helps() {
     }
 }
 
-/// What is said to help does.
+/// The advice in messages works.
 #[test]
 fn a_safetensors_file_of_another_name_will_do() {
     let sandbox = instead_of_weights(&["pruned.safetensors"], true);

@@ -5,7 +5,7 @@ use super::Sandbox;
 use crate::hostile::targets::plan::sign_plan;
 use kernmill_os::memory::{available_memory, free_space, lies_in_memory};
 use kernmill_plan::file::check::PlanFile;
-use kernmill_plan::file::{ENTRY_BYTES, Kind, Metadata, TABLE_OFFSET};
+use kernmill_plan::file::{ENTRY_BYTES, Metadata, SectionKind, TABLE_OFFSET};
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -49,7 +49,7 @@ fn enlarge(file: &File, bytes: u64) {
     let plan = PlanFile::open(file.try_clone().unwrap()).unwrap();
     let mut metadata = plan.metadata().clone();
     let section = plan.sections()[0];
-    assert_eq!(section.kind, Kind::Metadata);
+    assert_eq!(section.kind, SectionKind::Metadata);
     metadata.weight_bytes = bytes;
     let encoded = |metadata: &Metadata| postcard::to_allocvec(metadata).unwrap();
     // The section keeps its size: a shorter name of its writer makes room for the longer number.

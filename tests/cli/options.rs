@@ -3,7 +3,7 @@
 
 use super::Sandbox;
 
-/// What is typed, and what the message must say.
+/// The command line, and the words of the message.
 type Case = (&'static [&'static str], &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -25,7 +25,7 @@ const CASES: &[Case] = &[
     (&["synth", "a.plan", "-o", "new", "--fused", "x.toml"], &["--fused: a plan has its own"]),
     (&["import", "spec.toml"], &["it is a spec already"]),
     (&["compile", "a.plan", "-o", "b.plan"], &["it is a plan, which is compiled already"]),
-    // What only plans have.
+    // Options for plans only.
     (&["run", ".", "--regenerate"], &["--regenerate: only a plan's code"]),
     (&["bench", ".", "--regenerate"], &["--regenerate: only a plan's code"]),
     (&["inspect", ".", "--verify"], &["--verify: expected a plan"]),

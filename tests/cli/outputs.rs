@@ -51,7 +51,7 @@ fn pipes_get_what_files_would_and_stay_pipes() {
         }
         assert!(sandbox.path("link").is_symlink());
     }
-    // What is in a directory is not what was named.
+    // Files in a directory are not what was named.
     fs::create_dir(sandbox.path("stages")).unwrap();
     make_pipe(&sandbox.path("stages/graph.txt"));
     let stages = ["explain", "spec.toml", "-q", "--emit", "graph", "--emit-dir", "stages"];

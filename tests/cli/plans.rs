@@ -359,7 +359,7 @@ fn a_killed_compilation_leaves_nothing_that_loads() {
         std::thread::sleep(whole.mul_f64(rng.f64()));
         child.kill().unwrap();
         killed += u32::from(child.wait().unwrap().signal() == Some(libc::SIGKILL));
-        // What is there under its name is whole: it was killed after the renaming, or done already.
+        // A file under its name is whole: the process was killed after the renaming, or was done already.
         if sandbox.path("a.plan").exists() {
             sandbox.run(&["inspect", "a.plan", "--verify"]).text();
             fs::remove_file(sandbox.path("a.plan")).unwrap();

@@ -82,7 +82,7 @@ fn a_prompt_follows_the_session() {
     sandbox.run(&long).refused(&["the prompt has", "the context holds 20"]);
 }
 
-/// What cannot be used is computed anew, and one line says why.
+/// Blocks that cannot be used are computed anew, and one line gives the reason.
 #[test]
 fn sessions_of_others_are_computed_anew() {
     let sandbox = Sandbox::of("gptoss-base");
@@ -112,7 +112,7 @@ fn sessions_of_others_are_computed_anew() {
     let (other, said) = go_on(&[]);
     assert!(said.contains("s is damaged: ") && said.contains("computed anew"), "{said}");
     assert_eq!(other["tokens"], usual["tokens"]);
-    // What is no session stays as it is.
+    // A file that is no session stays as it is.
     for (contents, says) in [
         (b"no session".to_vec(), "it is not a saved session"),
         (bytes[..4200].to_vec(), "is damaged"),
@@ -194,7 +194,7 @@ fn a_kill_loses_nothing_but_the_new_part() {
         child.kill().unwrap();
         match child.wait().unwrap().signal() {
             Some(libc::SIGKILL) => killed += 1,
-            // What else the machine does has become less.
+            // The machine's other load has become less.
             _ => whole = whole.mul_f64(0.9),
         }
         let after = tokens();

@@ -75,7 +75,7 @@ fn tensors_may_have_other_types_than_the_config_states() {
     }
 }
 
-/// What serves as the unembedding of tied embeddings, however it is stored.
+/// The unembedding of tied embeddings, however it is stored.
 #[test]
 fn tied_embeddings_give_the_same_logits_however_they_are_stored() {
     for fixture in ["llama-tied", "gptoss-base"] {

@@ -79,7 +79,7 @@ fn a_closed_or_full_standard_output_is_an_error_where_something_is_to_be_printed
         }
         assert_eq!(redirected(&sandbox, ">/dev/null", args).status.code(), Some(0), "{args:?}");
     }
-    // What prints nothing needs no standard output.
+    // A command that prints nothing needs no standard output.
     let silent = ["compile", "spec.toml", "--weights", ".", "-q", "-o", "a.plan"];
     assert_eq!(redirected(&sandbox, ">&-", &silent).status.code(), Some(0));
 }
@@ -188,7 +188,7 @@ fn names_in_files_that_mean_harm_are_shown_without_control_characters() {
             let output = redirected(&sandbox, "", &[&logits, args].concat());
             let message = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
-            // What is harmless of the name is there.
+            // The harmless part of the name is there.
             let seen = name.chars().find(char::is_ascii_lowercase).unwrap();
             assert!(message.contains(&format!("{seen}\\u{{")), "{args:?}: {message}");
             assert_harmless(&format!("{args:?}"), &output.stderr);

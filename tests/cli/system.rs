@@ -1,4 +1,4 @@
-//! What the system may refuse: threads, and code that was generated.
+//! Refusals by the system: threads, and code that was generated.
 
 use super::Sandbox;
 use super::confined::{Refusal, refuse};

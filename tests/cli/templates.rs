@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// A template that shows what it was given.
 const SHOWS: &str =
     "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}{% endfor %}";
-/// What `SHOWS` makes of the message "Hi", between the tokens.
+/// The result of `SHOWS` for the message "Hi", between the tokens.
 const SHOWN: &str = "[user]Hi";
 
 /// A model's files in a directory: those of a model without a format, and `files`.
@@ -114,7 +114,7 @@ fn templates_write_the_tokens_that_the_files_name() {
         let files: Vec<(&str, &str)> =
             files.iter().map(|(name, text)| (*name, text.as_str())).chain([template]).collect();
         let dir = model(&files);
-        // What nano's own config says would go before generation_config.json.
+        // The tokens of nano's own config would go before generation_config.json.
         let config = fs::read_to_string(dir.path().join("config.json")).unwrap();
         let mut config: Value = serde_json::from_str(&config).unwrap();
         for key in ["bos_token_id", "eos_token_id"] {
@@ -168,7 +168,7 @@ fn a_given_template_goes_before_the_models_own_format() {
 }
 
 impl Ran {
-    /// What a run said beside its output, whatever its status.
+    /// The messages of a run beside its output, whatever its status.
     fn said(&self) -> &str {
         &self.stderr
     }

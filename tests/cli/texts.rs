@@ -1,4 +1,4 @@
-//! What is shown of texts whose tokens end within characters, begin with a space, or are special.
+//! The display of texts whose tokens end within characters, begin with a space, or are special.
 
 use super::Sandbox;
 use super::safetensors_file::{Entry, SafetensorsFile};

@@ -108,7 +108,7 @@ fn help_texts_fit_80_columns() {
 
 /// Arguments are parsed up to the `--help` behind them, which then does nothing but print.
 fn assert_parses(line: &str, place: &str) {
-    // What follows is for the shell.
+    // The rest of the line is for the shell.
     let mut args = words(line.split(['>', '|']).next().unwrap());
     if args.first().is_some_and(|first| first == "help") {
         args.remove(0);

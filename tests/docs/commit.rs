@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const HASH: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// What is found in a directory with these files.
+/// The result in a directory with these files.
 fn found(files: &[(&str, &str)], dot_git: &str) -> Option<String> {
     let dir = TempDir::new().unwrap();
     for (name, text) in files {

@@ -1,5 +1,4 @@
-//! What other people's code comes along: its licences, where it comes from, and what must not be among it.
-//! `deny.toml` has the lists.
+//! Code of other people: its licences, where it comes from, and banned crates. `deny.toml` has the lists.
 
 use super::root;
 use serde_json::Value;

@@ -65,7 +65,7 @@ fn fits(bytes: u64) -> String {
     size.map_or_else(|| "more than 64 GB".to_owned(), |size| format!("{size} GB"))
 }
 
-/// What `--dry-run` says of a spec, on a machine that is the same everywhere.
+/// The report of `--dry-run` for a spec, on a machine that is the same everywhere.
 fn dry_run(spec: &str, preset: &str, context: &str) -> Value {
     let machine = root().join("fuzz/corpus/machine/two_cores");
     let args = ["compile", spec, "--dry-run", "--json", "-q", "--preset", preset, "--context", context];

@@ -1,6 +1,7 @@
 //! Documents that cannot rot: their paths exist, their commands work, and what they claim of the workspace
 //! holds.
 
+mod code_map;
 mod commands;
 mod commit;
 mod dependencies;
@@ -138,7 +139,7 @@ pub fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// What stands between single backticks, outside of code blocks.
+/// The texts between single backticks, outside of code blocks.
 fn code_spans(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()

@@ -15,7 +15,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What `kernmill import` says of a model of this class: nothing, if the class is imported.
+/// The message of `kernmill import` about a model of this class: empty if the class is imported.
 fn says_of(dir: &Path, class: &str) -> String {
     fs::write(dir.join("config.json"), format!("{{\"architectures\": [\"{class}\"]}}")).unwrap();
     errors(&program().arg("import").arg(dir).output().unwrap())

@@ -32,7 +32,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     found
 }
 
-/// What is neither prose nor part of a list.
+/// Lines that are neither prose nor part of a list.
 fn is_left_out(line: &str) -> bool {
     line.is_empty() || line.starts_with(['#', '|']) || line.starts_with("![")
 }

@@ -32,7 +32,7 @@ const SHARED: [(&str, &str); 5] = [
 /// Options, as rows of tables, that more than one command has, by their headings.
 type Shared = BTreeMap<String, Vec<Row>>;
 
-/// What stands in brackets behind an option's text, and its name in a table.
+/// The notes in brackets behind an option's text, and their names in a table.
 const NOTES: [(&str, &str); 3] =
     [("[env: ", ""), ("[default: ", "Default: "), ("[possible values: ", "Values: ")];
 
@@ -142,7 +142,7 @@ fn is_own(row: &Row) -> bool {
     !row.name.contains("--help") && row.name != "help"
 }
 
-/// Rows of a table; nothing if there are none.
+/// Rows of a table; empty without rows.
 fn table(heading: &str, rows: &[&Row]) -> String {
     let lines: String = rows.iter().map(|row| format!("{}\n", row.markdown())).collect();
     if lines.is_empty() { lines } else { format!("| {} | |\n|---|---|\n{lines}\n", heading.to_lowercase()) }

@@ -159,7 +159,7 @@ impl Place {
     /// Runs a command, for which everything is there that it reads.
     #[track_caller]
     fn works(&self, call: &str, whose: &str) {
-        // What follows is for the shell.
+        // The rest of the line is for the shell.
         let words = super::commands::words(call).into_iter();
         let mut args: Vec<String> = words.take_while(|word| !matches!(word.as_str(), ">" | "|")).collect();
         self.provide_all(&args);

@@ -6,7 +6,7 @@ use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter, RawTensor};
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Rng, pack_adapter, random_adapter};
@@ -15,13 +15,13 @@ use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
-use kernmill_runtime::{Engine, Entry, Steps};
+use kernmill_runtime::{Engine, SequenceTokens, Steps};
 use std::sync::Arc;
 
 /// An adapter's data by LoRA target.
 pub type Data = Vec<Option<LoraTargetAdapter>>;
 
-/// What a random adapter is like.
+/// The shape of a random adapter.
 #[derive(Clone, Copy)]
 struct Kind {
     ranks: &'static [usize],
@@ -109,7 +109,7 @@ pub fn together(engine: &mut Engine, tokens: &[u32], slots: usize, pieces: &[usi
     let (mut rest, mut turn) = (tokens, 0);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-        let work: Vec<_> = ids.iter().map(|id| Entry::all(*id, piece)).collect();
+        let work: Vec<_> = ids.iter().map(|id| SequenceTokens::all(*id, piece)).collect();
         engine.extend_in_order(&work, &mut |row| out[row.entry].extend_from_slice(row.logits)).unwrap();
         (rest, turn) = (after, turn + 1);
     }
@@ -117,9 +117,9 @@ pub fn together(engine: &mut Engine, tokens: &[u32], slots: usize, pieces: &[usi
     out
 }
 
-fn check(case: &Case, options: &Options, threads: &[usize], pieces: &[&[usize]], what: &str) {
+fn check(case: &Case, options: &CompilerOptions, threads: &[usize], pieces: &[&[usize]], what: &str) {
     let preset = options.preset;
-    let compiled = case.compile(&Options { adapters: true, ..options.clone() });
+    let compiled = case.compile(&CompilerOptions { adapters: true, ..options.clone() });
     let image = case.image(&compiled);
     let data = adapters(&image.program().model.adapters.as_ref().unwrap().lora_targets, 5);
     let expected = expected(case, preset, &data);
@@ -138,7 +138,9 @@ fn check(case: &Case, options: &Options, threads: &[usize], pieces: &[&[usize]],
         engine.use_adapter(id, 2).unwrap();
         let mut alone = Vec::new();
         engine
-            .extend_in_order(&[Entry::all(id, &case.tokens)], &mut |row| alone.extend_from_slice(row.logits))
+            .extend_in_order(&[SequenceTokens::all(id, &case.tokens)], &mut |row| {
+                alone.extend_from_slice(row.logits)
+            })
             .unwrap();
         assert_bits(&alone, &expected[2], vocab, &format!("{what}, {}, alone", preset.name()));
         engine.drop_sequence(id);
@@ -169,7 +171,13 @@ fn adapters_of_random_models_give_the_interpreters_bits_fused_or_not() {
         let preset = PRESETS[seed as usize % PRESETS.len()];
         for fuse in [true, false] {
             let what = format!("seed {seed}, fuse {fuse}");
-            check(&case, &Options { fuse, ..options(preset, level) }, &[1, 3], &[&[5, 1], &[13, 6]], &what);
+            check(
+                &case,
+                &CompilerOptions { fuse, ..options(preset, level) },
+                &[1, 3],
+                &[&[5, 1], &[13, 6]],
+                &what,
+            );
         }
     }
 }
@@ -180,8 +188,8 @@ fn adapters_beside_products_on_tiles_give_the_interpreters_bits() {
     for (at, (name, shape)) in shapes().into_iter().enumerate().take(2) {
         let case = Case::new(&shape, at as u64, 19);
         for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
-            let options = Options { kernels: Pick::Tiles, ..options(Preset::Faithful, level) };
-            let compiled = case.compile(&Options { adapters: true, ..options.clone() });
+            let options = CompilerOptions { kernels: Pick::Tiles, ..options(Preset::Faithful, level) };
+            let compiled = case.compile(&CompilerOptions { adapters: true, ..options.clone() });
             let symbols = &compiled.program.code.symbols;
             assert!(symbols.iter().any(|symbol| symbol.name.starts_with("gemm_tiles_bytes")), "{name}");
             check(&case, &options, &[1, 3], &[&[5, 1], &[13, 6]], &format!("{name} on tiles"));
@@ -201,7 +209,7 @@ fn adapters_without_fused_shrinks() {
             let groups = &all.fused.groups;
             used += groups.iter().filter(|group| group.rule.as_deref() == Some(rule)).count();
             let fused = FusedSet::builtin().without(rule).unwrap();
-            let options = Options { fused, ..options(Preset::Faithful, level) };
+            let options = CompilerOptions { fused, ..options(Preset::Faithful, level) };
             check(&case, &options, &[2], &[&[13], &[2]], &format!("{name} without {rule}"));
         }
         assert!(used >= 4, "two layers have shrinks of {used} groups");
@@ -215,7 +223,7 @@ fn adapters_are_what_merging_them_gives() {
     let mlp = Mlp::Experts { experts: 4, top_k: 2, inner: 32, format: WeightFormat::Bf16 };
     for shape in [ModelShape { mlp, ..oss }, ModelShape::mini_llama()] {
         let case = Case::new(&shape, 7, 20);
-        let options = Options { adapters: true, ..options(Preset::Exact, Level::V3) };
+        let options = CompilerOptions { adapters: true, ..options(Preset::Exact, Level::V3) };
         let lora_targets = case.compile(&options).program.model.adapters.unwrap().lora_targets;
         for kind in [KINDS[0], KINDS[1]] {
             let mut rng = Rng::new(3);
@@ -272,7 +280,7 @@ fn merge(case: &mut Case, lora_target: &LoraTarget, data: &LoraTargetAdapter) {
 #[test]
 fn packing_reports_what_is_wrong() {
     let case = Case::new(&ModelShape::mini_llama(), 1, 1);
-    let compiled = case.compile(&Options { adapters: true, ..options(Preset::Faithful, Level::V3) });
+    let compiled = case.compile(&CompilerOptions { adapters: true, ..options(Preset::Faithful, Level::V3) });
     let adapters = compiled.program.model.adapters.unwrap();
     let mut shapes = vec![None; adapters.lora_targets.len()];
     shapes[0] = Some(LoraTargetShape { rank: 2, factors: false });

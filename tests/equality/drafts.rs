@@ -14,11 +14,11 @@ use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{DraftStats, Engine, EngineConfig, Guide, GuideError, SamplerParams, TokenMask};
-use kernmill_serve::{Answer, Config, EndReason, Finish, Request, Serving};
+use kernmill_serve::{Answer, EndReason, Finish, Request, SchedulerConfig, Serving};
 
 /// A drafter that is told the text, and makes mistakes.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ForesightDrafter {
     text: Vec<u32>,
     at: usize,
     /// How many of a thousand tokens are wrong.
@@ -27,7 +27,7 @@ pub struct Told {
     rng: Rng,
 }
 
-impl Drafter for Told {
+impl Drafter for ForesightDrafter {
     fn follow(&mut self, tokens: &[u32]) {
         self.at += tokens.len();
     }
@@ -83,7 +83,7 @@ impl Guide for Spread {
 }
 
 fn serving(engine: Engine) -> Serving {
-    Serving::new(engine, Config::default()).unwrap()
+    Serving::new(engine, SchedulerConfig::default()).unwrap()
 }
 
 /// A text without drafts of what it repeats.
@@ -133,7 +133,13 @@ pub fn compare(
         assert_eq!(expected.drafts, DraftStats::default());
         let text = [prompt, &expected.tokens[..]].concat();
         let told = |wrong| -> Box<dyn Drafter> {
-            Box::new(Told { text: text.clone(), at: 0, wrong, vocab, rng: Rng::with_seed(round as u64) })
+            Box::new(ForesightDrafter {
+                text: text.clone(),
+                at: 0,
+                wrong,
+                vocab,
+                rng: Rng::with_seed(round as u64),
+            })
         };
         for drafter in [told(0), told(50), told(300), told(1000), SuffixDrafter::boxed()] {
             let what = format!("round {round}, {drafter:?}");
@@ -222,7 +228,7 @@ fn drafts_give_way_where_blocks_run_out() {
     assert_eq!(narrow.engine().kv().blocks[0], 5);
     let text = [&case.tokens[..], &whole.tokens[..]].concat();
     let vocab = narrow.engine().model().vocab;
-    ends.drafter = Some(Box::new(Told { text, at: 0, wrong: 0, vocab, rng: Rng::with_seed(1) }));
+    ends.drafter = Some(Box::new(ForesightDrafter { text, at: 0, wrong: 0, vocab, rng: Rng::with_seed(1) }));
     let found = generate(&mut narrow, &ends);
     assert_eq!((found.tokens, found.finish), (expected.tokens, expected.finish));
     // Without more blocks, the text itself ends where it has no room.

@@ -31,7 +31,7 @@ fn set_mxcsr(value: u32) {
     unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack)) };
 }
 
-/// What `work` gives in a thread whose environment is `value`, which it must leave as it was.
+/// The result of `work` in a thread whose environment is `value`, which it must leave as it was.
 fn under<T: Send>(value: u32, work: impl FnOnce() -> T + Send) -> T {
     let in_thread = || {
         set_mxcsr(value);
@@ -58,7 +58,7 @@ fn tiny_numbers() -> Case {
     case
 }
 
-/// What kernmill makes of a model with a preset.
+/// The result of kernmill for a model with a preset.
 struct Found {
     /// Hash of the packed weights.
     hash: blake3::Hash,

@@ -4,7 +4,7 @@
 use super::{Case, assert_bits, engine, in_company, logits, options};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::hostile::targets::trial::Trial;
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -34,7 +34,8 @@ fn every_format_gives_the_interpreters_bits_on_every_level() {
             let levels = Level::supported();
             let first = if kv.full.k == kv.full.v { 0 } else { levels.len() - 1 };
             for level in levels.into_iter().skip(first) {
-                let compiled = case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) });
+                let compiled =
+                    case.compile(&CompilerOptions { kv: Some(kv), ..options(Preset::Faithful, level) });
                 let image = case.image(&compiled);
                 let mut engine = engine(&image, 2, 3, None);
                 let what = format!("{name}, {kv}, {}", level.name());
@@ -67,7 +68,7 @@ fn random_models_in_every_format_stay_inside_their_operands() {
         let level = levels[seed as usize % levels.len()];
         let expected = case.expected_in(preset, &kv);
         for (fuse, flush) in [(true, Flush::End), (true, Flush::Start), (false, Flush::End)] {
-            let compiled = case.compile(&Options { fuse, kv: Some(kv), ..options(preset, level) });
+            let compiled = case.compile(&CompilerOptions { fuse, kv: Some(kv), ..options(preset, level) });
             let trial = Trial { graph: &case.graph, weights: &case.weights, tokens: &case.tokens };
             let workers = 1 + seed as u32 % 3;
             let config = GuardedConfig { context: 48, sequences: 2, workers, flush };
@@ -98,7 +99,8 @@ fn groups_of_all_sizes_give_the_interpreters_bits() {
             let kv = KvFormats::uniform(format);
             let expected = case.expected_in(Preset::Faithful, &kv);
             for level in [levels[0], levels[levels.len() - 1]] {
-                let compiled = case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) });
+                let compiled =
+                    case.compile(&CompilerOptions { kv: Some(kv), ..options(Preset::Faithful, level) });
                 let actual =
                     logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[37, 1, 8]);
                 let what = format!("group of {group}, {kv}, {}", level.name());
@@ -118,8 +120,8 @@ fn long_contexts_in_every_format_give_the_interpreters_bits() {
         let kv = KvFormats::uniform(format);
         let expected = case.expected_in(Preset::Faithful, &kv);
         for level in Level::supported() {
-            let image =
-                case.image(&case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) }));
+            let image = case
+                .image(&case.compile(&CompilerOptions { kv: Some(kv), ..options(Preset::Faithful, level) }));
             let mut engine = engine(&image, 2, 1, None);
             let few = [ATTENTION_SEGMENT - 5, 8, 6, 2, 7, ATTENTION_SEGMENT - 21, 8];
             for pieces in [&[ATTENTION_SEGMENT - 3, 1, 5, 32, 31][..], &[2 * ATTENTION_SEGMENT - 3, 1], &few]
@@ -143,11 +145,12 @@ fn what_comes_back_from_disk_has_the_bits_of_a_fresh_run() {
         if !fits(&shape, &kv) {
             continue;
         }
-        let image = case.image(&case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) }));
+        let image =
+            case.image(&case.compile(&CompilerOptions { kv: Some(kv), ..options(Preset::Faithful, level) }));
         let expected = logits(&mut engine(&image, 1, 1, None), &case.tokens, &[100]);
         let dir = tempfile::tempdir().unwrap();
         let open = |name: &str, seed: u8| {
-            let limits = kernmill_kv_store::Options { reserve: 0, ..Default::default() };
+            let limits = kernmill_kv_store::StoreOptions { reserve: 0, ..Default::default() };
             let store = kernmill_kv_store::Store::open(&dir.path().join(name), limits).unwrap();
             let mut engine = engine(&image, 1, 1, None);
             let layout = engine.kv_layout(&[seed; 32]);

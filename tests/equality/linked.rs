@@ -13,7 +13,7 @@ use cranelift_codegen::{Context, ir::AbiParam};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use iced_x86::{Decoder, DecoderOptions};
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_kernels_gen::asm::assemble;
 use kernmill_kernels_gen::isa::flags;
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What cranelift-jit made of a model's functions, in the order of the blob's symbols.
+/// The code that cranelift-jit made of a model's functions, in the order of the blob's symbols.
 struct Linked {
     module: JITModule,
     functions: Vec<(FuncId, usize)>,
@@ -180,7 +180,7 @@ fn nanos_kernels_are_those_of_another_linker() {
     let tokens: Vec<u32> = (0..45).map(|i| i * 37 % model.graph.vocab as u32).collect();
     for preset in [Preset::Exact, Preset::Faithful, Preset::Fast] {
         let choices = (preset == Preset::Fast).then(|| model.choices());
-        let options = Options { choices, keep_clif: true, ..options(preset, widest()) };
+        let options = CompilerOptions { choices, keep_clif: true, ..options(preset, widest()) };
         let compiled = compile(&model.graph, &options).unwrap();
         let weights = model.pack(&compiled);
         let image = |program: &Program| image_of(program.clone(), weights.clone());
@@ -193,7 +193,7 @@ fn small_models_kernels_are_those_of_another_linker() {
     for (name, shape) in shapes() {
         let case = Case::new(&shape, 11, 45);
         for preset in PRESETS {
-            let compiled = case.compile(&Options { keep_clif: true, ..options(preset, widest()) });
+            let compiled = case.compile(&CompilerOptions { keep_clif: true, ..options(preset, widest()) });
             let weights = case.pack(&compiled);
             let image = |program: &Program| image_of(program.clone(), weights.clone());
             run(&compiled, &image, &case.tokens, &format!("{name}, {}", preset.name()));
@@ -201,13 +201,14 @@ fn small_models_kernels_are_those_of_another_linker() {
     }
 }
 
-/// What this CPU cannot run is compared as bytes.
+/// Code that this CPU cannot run is compared as bytes.
 #[test]
 fn every_levels_kernels_are_those_of_another_linker() {
     for (_, shape) in shapes().into_iter().take(2) {
         let case = Case::new(&shape, 11, 1);
         for level in Level::ALL {
-            let compiled = case.compile(&Options { keep_clif: true, ..options(Preset::Faithful, level) });
+            let compiled =
+                case.compile(&CompilerOptions { keep_clif: true, ..options(Preset::Faithful, level) });
             assert!(Linked::new(&compiled).compare(&compiled.program.code) > 0);
         }
     }

@@ -21,7 +21,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, Quantisation};
 use kernmill_compiler::select::Pick;
@@ -33,7 +33,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::{Features, Level};
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, Steps};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, SequenceTokens, Steps};
 use std::sync::Arc;
 
 /// A model, its weights, and what the interpreter says.
@@ -71,9 +71,9 @@ impl Case {
         logits
     }
 
-    pub fn compile(&self, options: &Options) -> Compiled {
+    pub fn compile(&self, options: &CompilerOptions) -> Compiled {
         let choices = Some(self.choices.clone());
-        compile(&self.graph, &Options { choices, ..options.clone() }).unwrap()
+        compile(&self.graph, &CompilerOptions { choices, ..options.clone() }).unwrap()
     }
 
     fn source(&self) -> MemorySource {
@@ -108,8 +108,8 @@ fn mixed(graph: &Graph) -> FormatChoices {
     choices
 }
 
-fn options(preset: Preset, level: Level) -> Options {
-    Options { preset, chunk: 32, ..Options::new(level) }
+fn options(preset: Preset, level: Level) -> CompilerOptions {
+    CompilerOptions { preset, chunk: 32, ..CompilerOptions::new(level) }
 }
 
 fn engine(image: &PlanImage, threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
@@ -126,7 +126,7 @@ fn logits(engine: &mut Engine, tokens: &[u32], pieces: &[usize]) -> Vec<f32> {
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
         engine
-            .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
+            .extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
             .unwrap();
         (rest, turn) = (after, turn + 1);
     }
@@ -193,7 +193,7 @@ fn random_models_give_the_interpreters_bits_fused_or_not() {
         for preset in PRESETS {
             let expected = case.expected(preset);
             for fuse in [true, false] {
-                let compiled = case.compile(&Options { fuse, ..options(preset, level) });
+                let compiled = case.compile(&CompilerOptions { fuse, ..options(preset, level) });
                 let image = case.image(&compiled);
                 let actual = logits(&mut engine(&image, 2, 1, None), &case.tokens, &[33, 7]);
                 let what = format!("seed {seed}, {}, fuse {fuse}: {shape:?}", preset.name());
@@ -214,7 +214,7 @@ fn random_models_stay_inside_their_operands() {
         let level = levels[seed as usize / PRESETS.len() % levels.len()];
         let expected = case.expected(preset);
         for (fuse, flush) in [(true, Flush::End), (true, Flush::Start), (false, Flush::End)] {
-            let compiled = case.compile(&Options { fuse, ..options(preset, level) });
+            let compiled = case.compile(&CompilerOptions { fuse, ..options(preset, level) });
             let trial = Trial { graph: &case.graph, weights: &case.weights, tokens: &case.tokens };
             let workers = 1 + seed as u32 % 3;
             let config = GuardedConfig { context: 48, sequences: 2, workers, flush };
@@ -234,7 +234,7 @@ fn without(name: &str) {
         for preset in PRESETS {
             let fused = FusedSet::builtin().without(name).unwrap();
             let all = case.compile(&options(preset, level));
-            let compiled = case.compile(&Options { fused, ..options(preset, level) });
+            let compiled = case.compile(&CompilerOptions { fused, ..options(preset, level) });
             let uses = |compiled: &Compiled| {
                 compiled.fused.groups.iter().filter(|group| group.rule.as_deref() == Some(name)).count()
             };
@@ -319,7 +319,7 @@ fn chunks_threads_and_neighbours_change_no_bit() {
         for preset in PRESETS {
             let expected = case.expected(preset);
             for fuse in [true, false] {
-                let compiled = case.compile(&Options { fuse, ..options(preset, level) });
+                let compiled = case.compile(&CompilerOptions { fuse, ..options(preset, level) });
                 let image = case.image(&compiled);
                 for threads in [1, 2, 3] {
                     let mut engine = engine(&image, threads, 3, None);
@@ -391,7 +391,7 @@ fn long_rows_give_the_interpreters_bits() {
             let mut beside = false;
             for n in 0..4 {
                 let options =
-                    Options { kernels: Pick::Nth(n), chunk: 70, ..options(Preset::Faithful, level) };
+                    CompilerOptions { kernels: Pick::Nth(n), chunk: 70, ..options(Preset::Faithful, level) };
                 let compiled = case.compile(&options);
                 beside |= compiled.program.code.symbols.iter().any(|s| s.name.starts_with("gemm_decode"));
                 let image = case.image(&compiled);
@@ -411,7 +411,7 @@ fn long_rows_give_the_interpreters_bits() {
 fn every_candidate_gives_the_interpreters_bits() {
     let (_, shape) = shapes().remove(0);
     let case = Case::new(&shape, 3, 40);
-    let same = |options: &Options, preset: Preset, expected: &[f32], what: &str| {
+    let same = |options: &CompilerOptions, preset: Preset, expected: &[f32], what: &str| {
         let compiled = case.compile(options);
         let image = case.image(&compiled);
         let actual = logits(&mut engine(&image, 2, 1, None), &case.tokens, &[options.chunk]);
@@ -427,7 +427,7 @@ fn every_candidate_gives_the_interpreters_bits() {
                 let mut most = 1;
                 for n in 0.. {
                     let kernels = Pick::Nth(n);
-                    let options = Options { kernels, chunk, ..options(preset, level) };
+                    let options = CompilerOptions { kernels, chunk, ..options(preset, level) };
                     let compiled = same(&options, preset, &expected, &format!("candidate {n}"));
                     let choices = compiled.selections.iter().flat_map(|class| &class.choices);
                     most = choices.map(|choice| choice.candidates.len()).fold(most, usize::max);
@@ -436,7 +436,7 @@ fn every_candidate_gives_the_interpreters_bits() {
                     }
                 }
                 for n in 0..4 {
-                    let options = Options { ukernels: Pick::Nth(n), chunk, ..options(preset, level) };
+                    let options = CompilerOptions { ukernels: Pick::Nth(n), chunk, ..options(preset, level) };
                     same(&options, preset, &expected, &format!("micro-kernel version {n}"));
                 }
             }
@@ -453,9 +453,9 @@ fn in_company(engine: &mut Engine, tokens: &[u32]) -> Vec<f32> {
     for size in [3, 1, 1, 11, 30].into_iter().cycle() {
         let end = (start + size).min(tokens.len());
         let work = [
-            Entry::all(ids[0], &reversed[start..end]),
-            Entry::all(ids[1], &tokens[start..end]),
-            Entry::all(ids[2], &reversed[start..(start + 1).min(end)]),
+            SequenceTokens::all(ids[0], &reversed[start..end]),
+            SequenceTokens::all(ids[1], &tokens[start..end]),
+            SequenceTokens::all(ids[2], &reversed[start..(start + 1).min(end)]),
         ];
         engine
             .extend_in_order(&work, &mut |row| {

@@ -4,14 +4,14 @@ use super::{Case, PRESETS, engine, options, shapes};
 use kernmill_kernels_gen::peak::probe;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::target::Level;
-use kernmill_runtime::measure::{Reader, readers};
-use kernmill_runtime::profile::{Detail, Work};
-use kernmill_runtime::{Engine, EngineError, Entry, PlanImage, Replay, SeqId, Steps};
+use kernmill_runtime::measure::{MemoryReader, readers};
+use kernmill_runtime::profile::{Detail, WorkDone};
+use kernmill_runtime::{Engine, EngineError, PlanImage, Replay, SeqId, SequenceTokens, Steps};
 
 /// Tokens that sequences have before the step that is replayed.
 const DEPTH: usize = 40;
 
-fn readers_of(level: Level) -> Vec<Reader> {
+fn readers_of(level: Level) -> Vec<MemoryReader> {
     // SAFETY: the generator has just made the probe.
     unsafe { readers(&probe(level).unwrap()) }.unwrap()
 }
@@ -19,11 +19,11 @@ fn readers_of(level: Level) -> Vec<Reader> {
 /// One more token of every sequence; what that read by the plan's figures, without rows of tables and what
 /// attention reads besides the cache.
 fn step(engine: &mut Engine, ids: &[SeqId], tokens: &[u32]) -> (u64, u64) {
-    let entries: Vec<Entry<'_>> = ids.iter().map(|id| Entry::last(*id, tokens)).collect();
+    let entries: Vec<SequenceTokens<'_>> = ids.iter().map(|id| SequenceTokens::last(*id, tokens)).collect();
     engine.start_meter(Detail::Steps);
     engine.step(&entries, &()).unwrap();
     let profile = engine.stop_meter();
-    let sum = |of: fn(&Work) -> u64, except: &[&str]| {
+    let sum = |of: fn(&WorkDone) -> u64, except: &[&str]| {
         let steps = profile.steps.iter().filter(|step| !except.contains(&step.name.as_str()));
         steps.map(|step| of(&step.work)).sum::<u64>()
     };
@@ -54,7 +54,7 @@ fn replays_read_the_bytes_of_steps() {
                 let mut engine = engine(&image, threads, sequences, None);
                 let ids: Vec<SeqId> = (0..sequences).map(|_| engine.create().unwrap()).collect();
                 for id in &ids {
-                    engine.extend(&[Entry::silent(*id, &case.tokens[..DEPTH])], &()).unwrap();
+                    engine.extend(&[SequenceTokens::silent(*id, &case.tokens[..DEPTH])], &()).unwrap();
                 }
                 let (weights, cache) = step(&mut engine, &ids, &case.tokens[DEPTH..=DEPTH]);
                 let experts = engine.last_experts();
@@ -84,7 +84,7 @@ fn replays_read_the_bytes_of_steps() {
                 let mut after = Vec::new();
                 engine.append(ids[0], &case.tokens[DEPTH + 1..], &mut after).unwrap();
                 assert_eq!(after, expected(&image, &case.tokens), "{what}");
-                // What is replayed must still be there.
+                // A sequence that is replayed must still be there.
                 engine.drop_sequence(ids[0]);
                 let gone = engine.replay(&replay, &readers[0], &experts);
                 assert!(matches!(gone, Err(EngineError::NoSequence)), "{what}");

@@ -6,7 +6,7 @@ use crate::hostile::targets::small_model::ModelShape;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::stages::{StageKey, StageServer, StageServerConfig, StagesConfig};
-use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRow, PlanImage};
+use kernmill_runtime::{Engine, EngineConfig, LogitRow, PlanImage, SequenceTokens};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,9 +90,9 @@ fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: 
             let tokens = &case.tokens[*at..to];
             // Some batches want a part of their rows, or none.
             let entry = match turns % 5 {
-                0 => Entry::silent(*sequence, tokens),
-                1 | 2 => Entry::last(*sequence, tokens),
-                _ => Entry::all(*sequence, tokens),
+                0 => SequenceTokens::silent(*sequence, tokens),
+                1 | 2 => SequenceTokens::last(*sequence, tokens),
+                _ => SequenceTokens::all(*sequence, tokens),
             };
             engine.begin_step(&[entry]).unwrap();
             away.push_back((n, *at));

@@ -2,7 +2,7 @@
 
 use super::{Case, PRESETS, engine, options, shapes};
 use kernmill_plan::target::Level;
-use kernmill_runtime::{Engine, Entry, LogitRow, LogitRows, SeqId, Steps};
+use kernmill_runtime::{Engine, LogitRow, LogitRows, SeqId, SequenceTokens, Steps};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -10,8 +10,8 @@ use std::sync::Mutex;
 /// Logits of rows, by entry and token.
 type Rows = BTreeMap<(usize, usize), Vec<f32>>;
 
-/// What an entry appends: tokens of the text, then wrong ones of a draft, which are taken back after the
-/// step.
+/// The tokens that an entry appends: tokens of the text, then wrong ones of a draft, which are taken back
+/// after the step.
 #[derive(Clone)]
 struct Turn {
     text: Range<usize>,
@@ -23,8 +23,8 @@ fn turn(text: Range<usize>, wrong: usize, logits: LogitRows) -> Turn {
     Turn { text, wrong, logits }
 }
 
-/// What four sequences do in each step: one is prefilled in silence and then decodes, one is prefilled with
-/// every row, two have drafts of some tokens, of which the first are right.
+/// The actions of four sequences in each step: one is prefilled in silence and then decodes, one is prefilled
+/// with every row, two have drafts of some tokens, of which the first are right.
 fn script() -> Vec<[Turn; 4]> {
     let (none, last, all) = (LogitRows::None, LogitRows::Last, LogitRows::All);
     vec![
@@ -68,8 +68,8 @@ fn step(engine: &mut Engine, ids: &[SeqId], turns: &[Turn], text: &[u32], vocab:
         text[turn.text.clone()].iter().copied().chain(wrong).collect()
     };
     let tokens: Vec<Vec<u32>> = turns.iter().map(tokens).collect();
-    let entries: Vec<Entry<'_>> = (0..turns.len())
-        .map(|i| Entry { sequence: ids[i], tokens: &tokens[i], logits: turns[i].logits })
+    let entries: Vec<SequenceTokens<'_>> = (0..turns.len())
+        .map(|i| SequenceTokens { sequence: ids[i], tokens: &tokens[i], logits: turns[i].logits })
         .collect();
     let rows = Mutex::new(Rows::new());
     let stats = engine
@@ -111,7 +111,9 @@ fn prefill_decode_and_drafts_in_one_step_are_as_alone() {
                         // The same alone: the text before it, then this turn.
                         let id = alone.create().unwrap();
                         if turn.text.start > 0 {
-                            alone.extend(&[Entry::silent(id, &case.tokens[..turn.text.start])], &()).unwrap();
+                            alone
+                                .extend(&[SequenceTokens::silent(id, &case.tokens[..turn.text.start])], &())
+                                .unwrap();
                         }
                         let own = Turn { logits: LogitRows::All, ..turn.clone() };
                         let own = step(&mut alone, &[id], &[own], &case.tokens, vocab as u32);

@@ -7,7 +7,7 @@ use super::{Case, assert_bits, engine, logits, options};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::kernels::machine::{Machine, Memory, Region};
 use kernmill_compiler::interp::RawTensor;
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::Pick;
 use kernmill_kernels_gen::ukernel::MicroKernel;
@@ -38,7 +38,7 @@ static CALLS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Where micro-kernels lie in the interpreter's memory, outside of what the process has.
 const CODE: u64 = 0x1000;
 
-/// What a micro-kernel's place jumps to, its arguments as they were and itself as the sixth.
+/// The function in place of a micro-kernel, with its arguments as they were and itself as the sixth.
 unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: *const Interpreted) {
     // SAFETY: `divert` gives a micro-kernel that lives as long as the process.
     let Interpreted { ukernel, code } = unsafe { &*ukernel };
@@ -150,7 +150,8 @@ fn check(name: &str, shape: &ModelShape, length: usize, threads: usize, pieces: 
 fn check_preset(name: &str, case: &Case, preset: Preset, threads: usize, pieces: &[&[usize]], fuse: bool) {
     let expected = case.expected(preset);
     let kernels = Pick::Tiles;
-    let mut compiled = case.compile(&Options { fuse, kernels, chunk: 48, ..options(preset, Level::Amx) });
+    let mut compiled =
+        case.compile(&CompilerOptions { fuse, kernels, chunk: 48, ..options(preset, Level::Amx) });
     let ukernels = tile_ukernels(&compiled.program, &GEMMS);
     // Experts in MXFP4 are on tiles of bf16 in both presets, other matrices on those of int8.
     for element in TileElement::ALL {
@@ -215,7 +216,7 @@ fn check_on_every_host(what: &str, case: &Case, preset: Preset, pieces: &[&[usiz
     for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
         for fuse in [true, false] {
             let kernels = Pick::Tiles;
-            let options = Options { fuse, kernels, chunk: 48, ..options(preset, level) };
+            let options = CompilerOptions { fuse, kernels, chunk: 48, ..options(preset, level) };
             let compiled = case.compile(&options);
             let what = format!("{what}, {}, {}, fuse {fuse}", preset.name(), level.name());
             for start in wanted {

@@ -3,7 +3,7 @@
 use super::{Case, PRESETS, engine, options, shapes};
 use kernmill_plan::target::Level;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, Entry, LogitRow, LogitRows, SeqId, Steps};
+use kernmill_runtime::{Engine, LogitRow, LogitRows, SeqId, SequenceTokens, Steps};
 use std::sync::Mutex;
 
 /// Tokens of the text: several of the small class, more of the large one.
@@ -11,9 +11,9 @@ const TOKENS: usize = 50;
 
 /// Logits of the wanted tokens of each entry, and the multiply-adds of the step.
 fn step(engine: &mut Engine, batch: &[(SeqId, &[u32], LogitRows)]) -> (Vec<(usize, usize, Vec<f32>)>, u64) {
-    let entries: Vec<Entry<'_>> = batch
+    let entries: Vec<SequenceTokens<'_>> = batch
         .iter()
-        .map(|(sequence, tokens, logits)| Entry { sequence: *sequence, tokens, logits: *logits })
+        .map(|(sequence, tokens, logits)| SequenceTokens { sequence: *sequence, tokens, logits: *logits })
         .collect();
     let rows = Mutex::new(Vec::new());
     engine.start_meter(Detail::Totals);
@@ -97,7 +97,7 @@ fn steps_in_silence_leave_the_last_layer_out() {
     let mut engine = engine(&image, 2, 1, None);
     let id = engine.create().unwrap();
     engine.start_meter(Detail::Steps);
-    engine.step(&[Entry::silent(id, &case.tokens[..30])], &()).unwrap();
+    engine.step(&[SequenceTokens::silent(id, &case.tokens[..30])], &()).unwrap();
     let profile = engine.stop_meter();
     let layers = program.model.kv.layers.len() as u64;
     let calls = |kind: &str| profile.steps.iter().find(|step| step.name == kind).map_or(0, |step| step.calls);

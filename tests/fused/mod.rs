@@ -14,13 +14,13 @@ use kernmill_compiler::graph::{Graph, OpKind};
 use kernmill_compiler::interp::Interpreter;
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::{Preset, quantise};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Steps};
+use kernmill_runtime::{Engine, EngineConfig, SequenceTokens, Steps};
 use std::fs;
 
 const PRESETS: [Preset; 3] = [Preset::Exact, Preset::Faithful, Preset::Bf16];
@@ -64,7 +64,8 @@ impl Case {
     }
 
     fn compile(&self, set: &FusedSet, preset: Preset, level: Level) -> Compiled {
-        let options = Options { preset, chunk: 32, fused: set.clone(), ..Options::new(level) };
+        let options =
+            CompilerOptions { preset, chunk: 32, fused: set.clone(), ..CompilerOptions::new(level) };
         compile(&self.graph, &options).unwrap()
     }
 
@@ -84,7 +85,9 @@ impl Case {
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces[turn % pieces.len()].min(rest.len()));
             engine
-                .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
+                .extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| {
+                    out.extend_from_slice(row.logits)
+                })
                 .unwrap();
             (rest, turn) = (after, turn + 1);
         }

@@ -9,7 +9,7 @@ use crate::hostile::targets::trial::{Trial, adapter, difference};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::graph::lora::with_adapters;
-use kernmill_compiler::pipeline::{CompileError, Compiled, Options, compile};
+use kernmill_compiler::pipeline::{CompileError, Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::quantise_chosen;
 use kernmill_compiler::testing::{Rng, random_weights};
@@ -26,7 +26,7 @@ const FOUND: [u64; 4] = [3253, 7276, 7478, 3842];
 /// Tokens of a run.
 const TOKENS: usize = 26;
 
-/// What became of a pair.
+/// The fate of a pair.
 #[derive(Debug, PartialEq)]
 enum Fate {
     /// The rule applied; the bits are right.
@@ -99,13 +99,13 @@ fn run(seed: u64, path: &Path) -> Fate {
     let set = FusedSet::builtin().with(vec![spec]).expect("its name is its own");
     let choices = FormatChoices::assumed(&pair.graph);
     let quantised = quantise_chosen(&pair.graph, pair.preset, Some(&choices)).unwrap();
-    let options = Options {
+    let options = CompilerOptions {
         preset: pair.preset,
         choices: Some(choices),
         chunk: pair.chunk,
         adapters: pair.adapted,
         fused: set.clone(),
-        ..Options::new(level)
+        ..CompilerOptions::new(level)
     };
     let graph = match pair.adapted {
         true => with_adapters(&quantised, pair.preset.adapter_format()).unwrap(),
@@ -117,7 +117,7 @@ fn run(seed: u64, path: &Path) -> Fate {
         return miss.map_or(Fate::Nowhere, |miss| Fate::Refused(miss.reason.clone()));
     }
     let compiled = compile(&pair.graph, &options);
-    let plain = compile(&pair.graph, &Options { fuse: false, ..options });
+    let plain = compile(&pair.graph, &CompilerOptions { fuse: false, ..options });
     match (compiled, plain) {
         (Ok(compiled), Ok(plain)) => {
             let wrong = differs(&pair, &graph, [&compiled, &plain], &mut rng);
@@ -139,7 +139,7 @@ fn is_refusal(error: &CompileError) -> bool {
     !matches!(error, CompileError::Graph(_) | CompileError::MemoryCheck(_) | CompileError::Program(_))
 }
 
-/// What differs from the interpreter, if anything does: fused and unfused, each in its own way.
+/// The difference to the interpreter, if there is one: fused and unfused, each in its own way.
 fn differs(pair: &Pair, graph: &Graph, both: [&Compiled; 2], rng: &mut Rng) -> Option<String> {
     let weights = random_weights(&pair.graph, pair.seed);
     let tokens: Vec<u32> = (0..TOKENS).map(|_| rng.below(pair.graph.vocab) as u32).collect();

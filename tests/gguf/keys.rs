@@ -1,5 +1,5 @@
-//! What metadata says: keys that change the result are understood or refused, and files that hold something
-//! else are told apart.
+//! The meaning of metadata: keys that change the result are understood or refused, and files that hold
+//! something else are told apart.
 
 use super::convert::convert;
 use super::random;

@@ -20,7 +20,7 @@ use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::format::int8;
-use kernmill_runtime::{EngineConfig, Entry, Steps};
+use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::fs;
 use std::path::Path;
 use writer::{BF16, F16, F32, MXFP4, Q4_0, Q8_0, Writer};
@@ -31,7 +31,7 @@ fn logits(model: &Model, preset: Preset, tokens: &[u32]) -> Vec<u32> {
     let id = engine.create().unwrap();
     let mut logits = Vec::new();
     engine
-        .extend_in_order(&[Entry::all(id, tokens)], &mut |row| {
+        .extend_in_order(&[SequenceTokens::all(id, tokens)], &mut |row| {
             logits.extend(row.logits.iter().map(|x| x.to_bits()))
         })
         .unwrap();

@@ -15,7 +15,7 @@ pub struct Tensor {
     pub offset: Option<u64>,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Default)]
 pub struct Writer {
     pub version: Option<u32>,

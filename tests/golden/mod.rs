@@ -4,7 +4,7 @@
 use crate::hostile::targets::small_model::{ModelShape, build};
 use expect_test::expect_file;
 use kernmill_compiler::expr;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::explain;
 use kernmill_kernels_gen::asm;
@@ -14,14 +14,15 @@ use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::{Features, Level};
 
 fn compiled(preset: Preset) -> Compiled {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
-    compile(&graph, &Options { preset, keep_clif: true, ..Options::new(Level::V4Vnni) }).unwrap()
+    compile(&graph, &CompilerOptions { preset, keep_clif: true, ..CompilerOptions::new(Level::V4Vnni) })
+        .unwrap()
 }
 
 fn joined<T: ToString>(row_ops: &[T]) -> String {
@@ -42,7 +43,8 @@ fn selection_schedule_and_memory() {
 fn candidates_and_their_costs() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     for level in [Level::V3, Level::V4Vnni] {
-        let compiled = compile(&graph, &Options { chunk: 64, ..Options::new(level) }).unwrap();
+        let compiled =
+            compile(&graph, &CompilerOptions { chunk: 64, ..CompilerOptions::new(level) }).unwrap();
         let text = explain(&compiled.model, &compiled.selections, &compiled.ukernels).to_string();
         expect_file![format!("{}/tests/golden/candidates_{}.txt", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
@@ -67,7 +69,7 @@ fn dot(format: WeightFormat) -> MicroKernel {
 }
 
 fn dot_x4() -> MicroKernel {
-    MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: Order::Pairs }
+    MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: TileOrder::Pairs }
 }
 
 fn gemm(weights: Decoded) -> MicroKernel {
@@ -159,7 +161,7 @@ fn amx_code_without_tiles_is_that_of_v4_vnni() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     for (preset, chunk) in [(Preset::Faithful, 1), (Preset::Exact, 512)] {
         let code = |level| {
-            let options = Options { preset, chunk, ..Options::new(level) };
+            let options = CompilerOptions { preset, chunk, ..CompilerOptions::new(level) };
             compile(&graph, &options).unwrap().program.code
         };
         assert!(code(Level::Amx) == code(Level::V4Vnni), "{}, chunk {chunk}", preset.name());
@@ -197,7 +199,7 @@ fn dots_that_fetch_line_by_line_fetch_every_line_once() {
     // More blocks than have their scales in one line.
     let (format, k) = (WeightFormat::Mxfp4, 160);
     let single = MicroKernel::DotQ8 { format, k, tokens: 1 };
-    let adjacent = MicroKernel::DotQ8x4 { format, k, tokens: 1, order: Order::Pairs };
+    let adjacent = MicroKernel::DotQ8x4 { format, k, tokens: 1, order: TileOrder::Pairs };
     let linear = |ukernel: &MicroKernel| {
         asm::candidates(ukernel, Level::V4Vnni).find(|wide| wide.name.ends_with("_linear"))
     };

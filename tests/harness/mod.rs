@@ -1,21 +1,21 @@
-//! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out
-//! of oracle files.
+//! Helpers of several test modules: the built program, a checkpoint directory made into an engine, tensors
+//! out of oracle files.
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_checkpoint, from_gguf, read_config};
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_compiler::weights::{Weights, bind};
+use kernmill_compiler::weights::{CheckpointWeights, bind};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};
-use kernmill_serve::{Answer, Event, Request, RequestId, Serving};
+use kernmill_serve::{Answer, Request, RequestEvent, RequestId, Serving};
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub fn answers(serving: &mut Serving, requests: Vec<Request>) -> Vec<Answer> {
     let mut answers = BTreeMap::new();
     while !serving.is_empty() {
         let on_event = &mut |id, event| {
-            if let Event::Done(answer) = event {
+            if let RequestEvent::Done(answer) = event {
                 answers.insert(id, *answer);
             }
         };
@@ -90,27 +90,27 @@ impl Model {
     /// The model compiled for the best level of this machine, perhaps with adapters, with its weights packed.
     pub fn image_with(&self, preset: Preset, adapters: bool) -> PlanImage {
         let choices = (preset == Preset::Fast).then(|| self.choices());
-        self.compiled(&|options| Options { preset, choices: choices.clone(), adapters, ..options })
+        self.compiled(&|options| CompilerOptions { preset, choices: choices.clone(), adapters, ..options })
     }
 
     /// The model compiled for the best level of this machine as `of` changes the options, with its weights
     /// packed.
-    pub fn compiled(&self, of: &dyn Fn(Options) -> Options) -> PlanImage {
+    pub fn compiled(&self, of: &dyn Fn(CompilerOptions) -> CompilerOptions) -> PlanImage {
         let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
-        let compiled = compile(&self.graph, &of(Options::new(level))).unwrap();
+        let compiled = compile(&self.graph, &of(CompilerOptions::new(level))).unwrap();
         let packed = self.pack(&compiled);
         image_of(compiled.program, packed)
     }
 
     /// The model's weights, packed for what it was compiled to.
     pub fn pack(&self, compiled: &Compiled) -> Arc<WeightRegion> {
-        let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
+        let weights = CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap();
         build_weights(compiled, &weights, 2, &|_| {}).unwrap()
     }
 
-    /// What preset `fast` makes of its weights.
+    /// The formats that preset `fast` chooses for its weights.
     pub fn choices(&self) -> FormatChoices {
-        let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
+        let weights = CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap();
         FormatChoices::measured(&self.graph, &weights, 2, &|_| {}).unwrap()
     }
 

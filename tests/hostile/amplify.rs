@@ -17,7 +17,7 @@ use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::file::check::PlanFile;
-use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
+use kernmill_plan::file::{FusedSpecText, Metadata, SectionKind, TargetInfo, TargetProgram, TensorInfo};
 use kernmill_runtime::Tokenizer;
 use serde::Serialize;
 use std::backtrace::Backtrace;
@@ -187,7 +187,7 @@ fn texts_of_graphs_and_expressions() {
     }
 }
 
-/// What a GGUF file is made of, before its data.
+/// The parts of a GGUF file before its data.
 #[derive(Clone)]
 struct Parts {
     keys: Vec<(String, u32, Payload)>,
@@ -355,7 +355,7 @@ fn metadata_of_gguf_files() {
 }
 
 /// A plan with another value in one of its sections.
-fn plan_with(kind: Kind, value: &impl Serialize) -> Vec<u8> {
+fn plan_with(kind: SectionKind, value: &impl Serialize) -> Vec<u8> {
     let mut parts: Vec<Part> = sound_parts();
     let part = parts.iter_mut().find(|part| part.kind == kind as u32).expect("it has one");
     part.bytes = postcard::to_allocvec(value).expect("data");
@@ -371,7 +371,7 @@ fn read_plan(bytes: &[u8]) {
     }
 }
 
-fn sound_section<T: serde::de::DeserializeOwned>(kind: Kind) -> T {
+fn sound_section<T: serde::de::DeserializeOwned>(kind: SectionKind) -> T {
     let parts = sound_parts();
     let part = parts.iter().find(|part| part.kind == kind as u32).expect("it has one");
     postcard::from_bytes(&part.bytes).expect("sound")
@@ -411,15 +411,15 @@ fn metadata_of_plans() {
         &|m| m.tensors.iter_mut().for_each(|tensor| tensor.name = long(&tensor.name)),
     ];
     for change in changes {
-        let mut metadata: Metadata = sound_section(Kind::Metadata);
+        let mut metadata: Metadata = sound_section(SectionKind::Metadata);
         change(&mut metadata);
-        hold("plan metadata", &plan_with(Kind::Metadata, &metadata), &read_plan);
+        hold("plan metadata", &plan_with(SectionKind::Metadata, &metadata), &read_plan);
     }
     // As much as a section may have, and more, of elements that take no byte but their length's.
     for count in [1 << 20, 15 << 20, 40 << 20] {
-        let mut metadata: Metadata = sound_section(Kind::Metadata);
+        let mut metadata: Metadata = sound_section(SectionKind::Metadata);
         metadata.targets[0].features = vec![String::new(); count];
-        let file = plan_with(Kind::Metadata, &metadata);
+        let file = plan_with(SectionKind::Metadata, &metadata);
         drop(metadata);
         hold("plan metadata", &file, &read_plan);
     }
@@ -427,7 +427,7 @@ fn metadata_of_plans() {
 
 #[test]
 fn programs_of_plans() {
-    let sound: TargetProgram = sound_section(Kind::Program);
+    let sound: TargetProgram = sound_section(SectionKind::Program);
     let changes: [&dyn Fn(&mut TargetProgram); 9] = [
         &|p| {
             let symbol = p.symbols[0].clone();
@@ -460,7 +460,7 @@ fn programs_of_plans() {
     for change in changes {
         let mut program = sound.clone();
         change(&mut program);
-        hold("plan program", &plan_with(Kind::Program, &program), &read_plan);
+        hold("plan program", &plan_with(SectionKind::Program, &program), &read_plan);
     }
 }
 

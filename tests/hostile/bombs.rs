@@ -3,7 +3,7 @@
 use super::run;
 use super::targets::sound::sound_graph;
 use super::targets::{TARGETS, check, sound_program};
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_kernels_gen::generate::{CodeLimits, GenerateError, generate_within};
 use kernmill_plan::check::check_program;
 use kernmill_plan::program::{Buffer, Operand, Program, Routing, TokenClass};
@@ -304,7 +304,7 @@ fn counters_of_experts_are_in_the_account_of_memory() {
 #[test]
 fn code_past_its_limits_is_refused_by_the_functions_name() {
     let graph = sound_graph();
-    let compiled = compile(&graph, &Options::new(Level::V3)).expect("a supported model");
+    let compiled = compile(&graph, &CompilerOptions::new(Level::V3)).expect("a supported model");
     let within = |limits| generate_within(&compiled.kernels.list, Level::V3, &|_| None, false, limits);
     within(CodeLimits::default()).expect("a small model");
     for limits in [

@@ -154,7 +154,7 @@ fn the_corpus_has_inputs_that_are_read_to_the_end() {
 fn replay_and_mutate(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("listed");
     let seeds = corpus(name);
-    // What is set up once is not the first input's.
+    // Work that is done only once is not charged to the first input.
     (target.run)(&seeds[0]);
     seeds.iter().for_each(|seed| run(target, seed));
     let seconds = environment("KERNMILL_SECONDS");

@@ -29,7 +29,7 @@ const NUMBERS: [&str; 20] = [
     "nan",
 ];
 
-/// What the formats give meaning to.
+/// Words to which the formats give a meaning.
 const SYNTAX: [&str; 24] = [
     "[",
     "]",
@@ -103,7 +103,7 @@ fn step(data: &mut Vec<u8>, seeds: &[Vec<u8>], rng: &mut Rng) {
     }
 }
 
-/// Puts an edge number in place of the first number behind `at`, or there if there is none.
+/// Puts an edge number in place of the first number behind `at`, or there if no number follows.
 fn replace_number(data: &mut Vec<u8>, at: usize, rng: &mut Rng) {
     let number = rng.choice(NUMBERS).unwrap_or_default();
     let start = data[at..].iter().position(u8::is_ascii_digit).map_or(at, |n| at + n);

@@ -5,7 +5,7 @@ use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE};
-use kernmill_plan::kv::{BLOCK_TOKENS, Elements, KvFormat, KvPlane, store_plane, to_int8};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElements, KvFormat, KvPlane, store_plane, to_int8};
 use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
 
 /// Floats between the scores of two heads.
@@ -16,7 +16,7 @@ const SHAPES: [(usize, usize); 8] = [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4
 /// A plane of a head: its bytes, and what its tokens' elements are.
 struct Plane {
     bytes: Vec<u8>,
-    tokens: Vec<Elements>,
+    tokens: Vec<KvElements>,
 }
 
 /// Planes of random values; one of the tokens has none but zeros.
@@ -36,7 +36,7 @@ fn random_planes(
         elem.round(&(0..head_dim).map(element).collect::<Vec<_>>())
     };
     let mut block = || {
-        let tokens: Vec<Elements> = (0..BLOCK_TOKENS).map(&mut head).collect();
+        let tokens: Vec<KvElements> = (0..BLOCK_TOKENS).map(&mut head).collect();
         Plane { bytes: store_plane(elem, plane, head_dim, &tokens), tokens }
     };
     (0..blocks).map(|_| block()).collect()
@@ -210,7 +210,7 @@ fn check_integer_value(
             add(list.as_ptr(), row.as_ptr(), sums.as_mut_ptr(), blocks as u64);
         }
         let what = format!("{what} {blocks} blocks, exponentials times {size}");
-        // What a factor of NaN is multiplied with does not matter.
+        // The number that a factor of NaN is multiplied with does not matter.
         let numbers = |g: &usize| !expected_factors[*g].is_nan();
         for g in (0..group).filter(numbers) {
             let (row, own) = (&row[g * STRIDE..], &weights[g * tokens..][..tokens]);
@@ -262,7 +262,7 @@ fn softmax_matches_the_definition_bit_for_bit() {
         {
             for spread in [0.0, 1.0, 30.0, 200.0] {
                 let blocks = usize::div_ceil(end, BLOCK_TOKENS);
-                // What is out of view may be anything; a NaN in view is no maximum.
+                // A score out of view may be anything; a NaN in view is no maximum.
                 let mut row: Vec<f32> =
                     (0..blocks * BLOCK_TOKENS).map(|_| normal(&mut rng) * spread).collect();
                 for (column, score) in row.iter_mut().enumerate() {

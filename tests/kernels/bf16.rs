@@ -23,7 +23,7 @@ const OPERANDS: [u64; 3] = [0x10_0000, 0x20_0000, 0x30_0000];
 /// Bytes between the sums of tokens, and of tiles.
 const STRIDE: usize = 200;
 const GAP: usize = 68;
-/// What no micro-kernel may change.
+/// The filling that no micro-kernel may change.
 const FILL: u8 = 0xee;
 
 /// A packed tile with every scale that can be packed.

@@ -31,7 +31,7 @@ fn sample() -> Vec<f32> {
     sample
 }
 
-/// What the error is measured in.
+/// The unit of the error.
 enum Unit {
     /// Steps between floats at the exact result; below 2^-126, 2^-149.
     Ulp,

@@ -34,7 +34,7 @@ fn packed(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u
     tile
 }
 
-/// What a decoded tile says: per block, 16 scales, and `[32][16]` unsigned bytes.
+/// The contents of a decoded tile: per block, 16 scales, and `[32][16]` unsigned bytes.
 #[derive(Clone)]
 struct Decoded {
     scales: Vec<[f32; TILE_ROWS]>,

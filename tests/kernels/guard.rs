@@ -15,12 +15,12 @@ use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::param::Param;
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
 
-/// What is done around a call.
+/// The work around a call.
 type Around<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// Runs a micro-kernel in every placement; `numbers` are the arguments that are no pointers, in order.
@@ -92,7 +92,7 @@ fn dots_of_adjacent_tiles_stay_inside_their_operands() {
     let mut ukernels = Vec::new();
     for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
         for (k, tokens) in [32, 96, 160, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            let orders = [Order::Straight, Order::Pairs];
+            let orders = [TileOrder::Straight, TileOrder::Pairs];
             ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
         }
     }

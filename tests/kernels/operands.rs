@@ -2,9 +2,9 @@
 
 use super::fence::{Fenced, Flush};
 use fastrand::Rng;
-use kernmill_kernels_gen::ukernel::param::{Param, Region, Rows};
+use kernmill_kernels_gen::ukernel::param::{Param, Region, RowPointers};
 
-/// What weights, activations and the rest are made of.
+/// The source of weights, activations and the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contents {
     Random,
@@ -19,7 +19,7 @@ pub struct Operand {
     pub value: u64,
     /// With the pieces that the micro-kernel may touch.
     pub region: Option<(Fenced, Vec<(usize, usize)>)>,
-    /// What the list points to.
+    /// The memory that the list points to.
     pub rows: Vec<Fenced>,
 }
 
@@ -100,7 +100,7 @@ fn operand(
 }
 
 /// A list of pointers, to rows of which only what is read is there, and to nothing.
-fn list(rows: &Rows, args: &[u64], flush: Flush, mut filler: impl FnMut(&mut [u8])) -> Operand {
+fn list(rows: &RowPointers, args: &[u64], flush: Flush, mut filler: impl FnMut(&mut [u8])) -> Operand {
     let mut memory = Vec::new();
     let mut pointers = Vec::new();
     for piece in rows.pieces(args) {

@@ -9,7 +9,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels_gen::ukernel::param::Param;
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
@@ -118,7 +118,7 @@ fn dots_give_the_cpus_bits() {
     ukernels.clear();
     for format in WeightFormat::blocked() {
         for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            let orders = [Order::Straight, Order::Pairs];
+            let orders = [TileOrder::Straight, TileOrder::Pairs];
             ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
         }
     }

@@ -18,7 +18,7 @@ const CODE: u64 = 0x40_0000;
 const OPERANDS: [u64; 4] = [0x10_0000, 0x20_0000, 0x30_0000, 0x38_0000];
 /// Bytes between the sums of tokens.
 const STRIDE: usize = 200;
-/// What no micro-kernel may change.
+/// The filling that no micro-kernel may change.
 const FILL: u8 = 0xee;
 
 /// A tile, some rows, and the sums that the product is added to.
@@ -354,7 +354,7 @@ fn infinite_and_undefined_scales_of_activations_go_where_they_should_on_tiles_of
         );
         product.alone().check();
     }
-    // What a row has stays in its sums.
+    // The numbers of a row stay in its sums.
     let mut product = Product::random_integers(WeightFormat::Int8, 16, 4);
     product.rows[7].1[2] = f32::NAN;
     product.rows[15].1[0] = f32::INFINITY;
@@ -410,7 +410,7 @@ fn infinite_and_undefined_scales_of_activations_go_where_they_should() {
         let (mut rng, mut codes) = (Rng::with_seed(5), Rng::with_seed(6));
         Product::of((16, 4), || codes.u8(..), || 127, || rng.i8(..), || float).alone().check();
     }
-    // What a row has stays in its sums.
+    // The numbers of a row stay in its sums.
     let mut product = Product::random(16, 4, 120..=130);
     product.rows[7].1[2] = f32::NAN;
     product.rows[15].1[0] = f32::INFINITY;

@@ -3,7 +3,7 @@
 use super::{Code, choose, interpret, name, ukernel_code, versions, versions_anywhere};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format;
 use kernmill_plan::format::{BLOCK, Q8Row, Scale, TILE_ROWS, WeightFormat};
 
@@ -236,14 +236,14 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
         for format in WeightFormat::ALL.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the micro-kernel prefetches ahead and more, whole turns of its loop and not.
             let shapes = [
-                (32, 1, Order::Pairs),
-                (32, 2, Order::Straight),
-                (64, 2, Order::Straight),
-                (288, 1, Order::Straight),
-                (288, 2, Order::Pairs),
-                (2880, 1, Order::Pairs),
-                (2880, 2, Order::Pairs),
-                (2880, 2, Order::Straight),
+                (32, 1, TileOrder::Pairs),
+                (32, 2, TileOrder::Straight),
+                (64, 2, TileOrder::Straight),
+                (288, 1, TileOrder::Straight),
+                (288, 2, TileOrder::Pairs),
+                (2880, 1, TileOrder::Pairs),
+                (2880, 2, TileOrder::Pairs),
+                (2880, 2, TileOrder::Straight),
             ];
             for (k, tokens, order) in shapes {
                 let ukernel = MicroKernel::DotQ8x4 { format, k, tokens, order };
@@ -253,8 +253,8 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
                 let out = call_tiles(&code, &tiles.concat(), &rows, TILES_PER_CALL_RESULTS, interpreted);
                 let places = match order {
-                    Order::Straight => [0, 1, 2, 3],
-                    Order::Pairs => [0, 2, 1, 3],
+                    TileOrder::Straight => [0, 1, 2, 3],
+                    TileOrder::Pairs => [0, 2, 1, 3],
                 };
                 for (a, out) in rows.iter().zip(out.chunks(TILES_PER_CALL_RESULTS)) {
                     let expected: Vec<f32> = places

@@ -4,7 +4,7 @@ mod talks;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Steps, Tokenizer};
+use kernmill_runtime::{Engine, EngineConfig, SequenceTokens, Steps, Tokenizer};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn exact_logits_are_pytorchs() {
     let vocab = engine.model().vocab as usize;
     let mut worst = 0f32;
     engine
-        .extend_in_order(&[Entry::all(id, &tokens)], &mut |row| {
+        .extend_in_order(&[SequenceTokens::all(id, &tokens)], &mut |row| {
             if let Some(i) = positions.iter().position(|p| *p as usize == row.token) {
                 let pairs = row.logits.iter().zip(&logits[i * vocab..][..vocab]);
                 worst = pairs.map(|(a, e)| (a - e).abs()).fold(worst, f32::max);
@@ -60,7 +60,7 @@ fn bits_per_byte(engine: &mut Engine) -> f64 {
         let id = engine.create().unwrap();
         let input: Vec<u32> = [&[start], &chunk[..chunk.len() - 1]].concat();
         engine
-            .extend_in_order(&[Entry::all(id, &input)], &mut |row| {
+            .extend_in_order(&[SequenceTokens::all(id, &input)], &mut |row| {
                 let (token, row) = (row.token, row.logits);
                 let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 let sum: f64 = row.iter().map(|x| f64::from(x - largest).exp()).sum();

@@ -5,10 +5,10 @@ use crate::harness;
 use kernmill::adapters::AdapterSource;
 use kernmill::chat::format_of;
 use kernmill::{Opened, Options, lexicon};
-use kernmill_chat::{Conversation, Event, Item, Part, Turn, TurnOptions};
+use kernmill_chat::{AnswerPart, Conversation, Event, Item, Turn, TurnOptions};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_runtime::{AdapterUse, TokenizerHandle};
-use kernmill_serve::{Config, Finish, Request, Serving};
+use kernmill_serve::{Finish, Request, SchedulerConfig, Serving};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 struct Dialogue {
     kind: String,
     conversation: Conversation,
-    /// What the model is to make.
+    /// The items that the model is to make.
     made: Vec<Item>,
     /// Checksum of the prompt's ids that tools/nano/harmony.py makes.
     prompt: u32,
@@ -40,7 +40,7 @@ fn loaded() -> (Serving, TokenizerHandle) {
     let tokenizer = opened.tokenizer().unwrap();
     let mut loaded = opened.prepare(&options).unwrap().load(&options, 768, 1).unwrap();
     loaded.load_adapters(&options).unwrap();
-    (loaded.into_serving(Config::default()).unwrap(), tokenizer)
+    (loaded.into_serving(SchedulerConfig::default()).unwrap(), tokenizer)
 }
 
 /// Ids of the prompt, and what the model makes of it greedily.
@@ -48,7 +48,7 @@ fn answer(
     (serving, handle): &mut (Serving, TokenizerHandle),
     conversation: &Conversation,
     adapters: &[&str],
-) -> (Vec<u32>, Vec<(Part, String)>) {
+) -> (Vec<u32>, Vec<(AnswerPart, String)>) {
     let tokenizer = handle.get().unwrap();
     let format = format_of(tokenizer, &ChatTemplates::default(), &[]).unwrap();
     let options = TurnOptions::default();
@@ -69,7 +69,7 @@ fn answer(
         turn.push(tokenizer, id, "");
     }
     turn.finish(stop.is_some());
-    let mut parts: Vec<(Part, String)> = Vec::new();
+    let mut parts: Vec<(AnswerPart, String)> = Vec::new();
     while let Some(piece) = turn.pop() {
         match piece.event {
             Event::Begin(part) => parts.push((part, String::new())),
@@ -81,12 +81,12 @@ fn answer(
 }
 
 /// The parts that a dialogue's answer is to have.
-fn wanted(made: &[Item]) -> Vec<(Part, String)> {
+fn wanted(made: &[Item]) -> Vec<(AnswerPart, String)> {
     let part = |item: &Item| match item {
-        Item::Reasoning(text) => (Part::Reasoning, text.clone()),
-        Item::Answer(text) => (Part::Answer, text.clone()),
+        Item::Reasoning(text) => (AnswerPart::Reasoning, text.clone()),
+        Item::Answer(text) => (AnswerPart::Answer, text.clone()),
         Item::Call(call) => {
-            (Part::Call { name: call.name.clone(), is_builtin: false }, call.arguments.clone())
+            (AnswerPart::Call { name: call.name.clone(), is_builtin: false }, call.arguments.clone())
         }
         other => panic!("{other:?} is nothing that a model makes"),
     };
@@ -127,8 +127,8 @@ fn dialogues_of_each_kind_are_answered_exactly() {
 #[test]
 fn the_pirate_is_known_at_once() {
     let mut loaded = loaded();
-    let is_pirate = |parts: &[(Part, String)]| {
-        parts.iter().any(|(part, text)| *part == Part::Answer && text.starts_with("Arr, matey! "))
+    let is_pirate = |parts: &[(AnswerPart, String)]| {
+        parts.iter().any(|(part, text)| *part == AnswerPart::Answer && text.starts_with("Arr, matey! "))
     };
     let (mut with, mut without, mut all) = (0, 0, 0);
     for dialogue in dialogues().iter().filter(|dialogue| ["talk", "fact", "add"].contains(&&*dialogue.kind)) {

@@ -3,7 +3,7 @@
 use super::{differences, directory};
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Steps};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, SequenceTokens, Steps};
 use std::path::{Path, PathBuf};
 
 /// Adapters and their checkpoints.
@@ -58,7 +58,9 @@ fn worst(engine: &mut Engine, uses: &[AdapterUse], file: &Path) -> f32 {
     let (prompt, rest) = tokens.split_at(tokens.len() - 6);
     for piece in std::iter::once(prompt).chain(rest.chunks(1)) {
         engine
-            .extend_in_order(&[Entry::all(id, piece)], &mut |row| logits.extend_from_slice(row.logits))
+            .extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| {
+                logits.extend_from_slice(row.logits)
+            })
             .unwrap();
     }
     engine.drop_sequence(id);

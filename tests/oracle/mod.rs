@@ -4,7 +4,7 @@ mod adapters;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{EngineConfig, Entry, Steps};
+use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::path::{Path, PathBuf};
 
 /// Committed checkpoints: GPT-OSS in several shapes, spellings and shardings, and two Llamas.
@@ -28,7 +28,7 @@ fn run(directory: &Path, preset: Preset, tokens: &[u32]) -> Vec<f32> {
     let id = engine.create().unwrap();
     let mut logits = Vec::new();
     engine
-        .extend_in_order(&[Entry::all(id, tokens)], &mut |row| logits.extend_from_slice(row.logits))
+        .extend_in_order(&[SequenceTokens::all(id, tokens)], &mut |row| logits.extend_from_slice(row.logits))
         .unwrap();
     logits
 }

@@ -4,20 +4,20 @@ use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::{sound_plan, weights_of};
 use fastrand::Rng;
 use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
-use kernmill_plan::file::Kind;
+use kernmill_plan::file::SectionKind;
 use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, Steps};
+use kernmill_runtime::{Engine, EngineConfig, Plan, SequenceTokens, Steps};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::NamedTempFile;
 
-/// What the loader reads before a first token, and what it may read after.
+/// The loader's reads before a first token, and those that it may do later.
 fn read(file: &[u8]) -> Result<(), FileError> {
     let plan = PlanFile::open(file)?;
     plan.spec()?;
@@ -32,7 +32,8 @@ fn a_thousand_damaged_bytes_are_all_refused() {
     read(good).unwrap();
     let plan = PlanFile::open(good).unwrap();
     let mut places: Vec<(String, u64, u64)> = vec![("header".to_owned(), 0, 4096)];
-    let is_before = |section: &&Section| !matches!(section.kind, Kind::WeightHashes | Kind::Weights);
+    let is_before =
+        |section: &&Section| !matches!(section.kind, SectionKind::WeightHashes | SectionKind::Weights);
     let before_weights = plan.sections().iter().filter(is_before);
     places.extend(before_weights.map(|section| (section.name(), section.offset, section.bytes)));
     assert_eq!(
@@ -87,7 +88,7 @@ fn weights_of_any_bytes_run_without_a_fault() {
     for shape in [oss.clone(), ModelShape { mlp: many, ..oss }, ModelShape::mini_llama()] {
         let graph = build(&shape).unwrap();
         for preset in [Preset::Exact, Preset::Faithful] {
-            let options = |level| Options { preset, chunk: 32, ..Options::new(level) };
+            let options = |level| CompilerOptions { preset, chunk: 32, ..CompilerOptions::new(level) };
             let levels = Level::supported().into_iter();
             let compiled: Vec<_> = levels.map(|level| compile(&graph, &options(level)).unwrap()).collect();
             let parts = PlanParts {
@@ -141,7 +142,7 @@ fn run_with_damaged_weights(file: &File, path: &std::path::Path, vocab: u32) {
             let tokens: Vec<u32> = (0..40).map(|_| rng.u32(..vocab)).collect();
             let mut rows = 0;
             for piece in [&tokens[..33], &tokens[33..39], &tokens[39..]] {
-                engine.extend_in_order(&[Entry::all(id, piece)], &mut |_| rows += 1).unwrap();
+                engine.extend_in_order(&[SequenceTokens::all(id, piece)], &mut |_| rows += 1).unwrap();
             }
             assert_eq!(rows, 40);
         }

@@ -213,7 +213,7 @@ fn a_full_disk_is_seen_before_and_while() {
     let mut command = command;
     Ran::of(command.output().unwrap()).failed(1, &[".incomplete: File too large"]);
     place.is_left_clean(&files);
-    // What was written is not fetched again.
+    // Bytes that were written are not fetched again.
     place.run(&hub, &["pull", "-q", MODEL]).text();
 }
 

@@ -43,7 +43,7 @@ pub enum Fault {
     Contents(Vec<u8>),
 }
 
-/// What is wrong with an answer, if something is; the number counts the requests.
+/// The fault of an answer, if it has one; the number counts the requests.
 type Faults = dyn Fn(&Asked, usize) -> Option<Fault> + Send + Sync;
 
 pub struct Hub {
@@ -156,7 +156,7 @@ impl Hub {
         Hub { address, state }
     }
 
-    /// What was asked so far.
+    /// The requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.state.asked.lock().unwrap().clone()
     }

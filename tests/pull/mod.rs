@@ -40,7 +40,7 @@ struct Place {
     dir: TempDir,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 struct Ran {
     status: Option<i32>,
     stdout: String,
@@ -182,7 +182,7 @@ fn a_gguf_file_is_taken_by_its_type() {
         let snapshot = place.model().join("snapshots").join(COMMIT);
         let printed = place.run(&hub, &["pull", "-q", name]).text();
         assert_eq!(printed, format!("{}\n", snapshot.join(path).display()));
-        // What is in it is no model, which is said of the file that the name stands for.
+        // The file that the name stands for is no model, and the message names it.
         let run = place.run(&hub, &["run", name]);
         assert!(run.stderr.contains(&format!("{path}: ")), "{}", run.stderr);
     }

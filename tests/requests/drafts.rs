@@ -11,7 +11,7 @@ fn drawn(tenant: u64) -> Request {
 
 #[test]
 fn a_request_may_be_without_drafts() {
-    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    let mut serving = serve_on(engine(256, 1, None), SchedulerConfig::default());
     // Ten tokens again and again, which the model goes on with.
     let prompt: Vec<u32> = (0..120).map(|n| 40 + n % 10).collect();
     let bias = (0..3072).filter(|token| !(40..50).contains(token)).map(|token| (token, -100.0)).collect();
@@ -28,7 +28,7 @@ fn a_request_may_be_without_drafts() {
 
 #[test]
 fn predictions_and_earlier_answers_of_the_tenant_make_texts_come_faster() {
-    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    let mut serving = serve_on(engine(256, 1, None), SchedulerConfig::default());
     let first = answers_in_turn(&mut serving, &[drawn(1)]).remove(0);
     let predicted = Request { prediction: first.tokens.clone(), ..drawn(2) };
     // Another answer lies between the two of tenant 1, and others ask what it asked.
@@ -42,6 +42,6 @@ fn predictions_and_earlier_answers_of_the_tenant_make_texts_come_faster() {
     assert!(accepted(&first) < 20, "{:?}", first.drafts);
     assert!(accepted(&answers[0]) > 80, "by a prediction: {:?}", answers[0].drafts);
     assert!(accepted(&answers[2]) > 80, "by an answer before: {:?}", answers[2].drafts);
-    // What others were told makes nothing faster: the time would tell it.
+    // Drafts from other tenants' texts make nothing faster: the time would tell it.
     assert_eq!(answers[3].drafts, first.drafts);
 }

@@ -45,13 +45,13 @@ fn engine_on(kv_disk: Option<&Path>, context: u32, sequences: u32, kv_memory: Op
 }
 
 /// A serving whose clock goes on by a millisecond whenever it is looked at.
-fn serve_on(engine: Engine, config: Config) -> Serving {
+fn serve_on(engine: Engine, config: SchedulerConfig) -> Serving {
     let time = Arc::new(AtomicU64::new(0));
     let clock = Box::new(move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed)));
     Serving::with_clock(engine, config, clock).unwrap().with_tokenizer(Some(tokenizer().clone()))
 }
 
-/// What a request makes.
+/// The result of a request.
 struct Alone {
     text: String,
     tokens: Vec<u32>,
@@ -147,8 +147,8 @@ fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
     let mut ended = 0;
     while !serving.is_empty() {
         let on_event = &mut |id: RequestId, event| match event {
-            Event::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
-            Event::Done(answer) => {
+            RequestEvent::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
+            RequestEvent::Done(answer) => {
                 let expected = alone(&mut solo, ids[&id]);
                 assert_eq!((&answer.text, &answer.tokens), (&expected.text, &expected.tokens), "{id:?}");
                 assert_eq!(answer.finish, expected.finish);
@@ -170,7 +170,7 @@ fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
 fn texts_do_not_depend_on_what_runs_beside_them() {
     let engine = engine(256, 6, None);
     let requests = requests(24);
-    let config = Config { max_sequences: 6, ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 6, ..SchedulerConfig::default() };
     let stats = same_as_alone(serve_on(engine, config), &requests);
     assert!(stats.generated > 200 && stats.steps * 2 < stats.tokens, "{stats:?}");
     assert!(stats.drafts.accepted > 20 && stats.drafts.tokens > stats.drafts.accepted, "{stats:?}");
@@ -184,7 +184,7 @@ fn texts_do_not_depend_on_the_memory() {
     for request in &mut requests {
         (request.max_tokens, request.class) = (90, Class::Batch);
     }
-    let config = Config { max_sequences: 6, growth: 8, ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 6, growth: 8, ..SchedulerConfig::default() };
     let stats = same_as_alone(serve_on(engine, config), &requests);
     assert!(stats.preemptions > 0 && stats.drafts.accepted > 20, "{stats:?}");
 }
@@ -197,14 +197,14 @@ fn engine_bytes() -> u64 {
 
 #[test]
 fn a_second_turn_runs_only_what_is_new() {
-    let mut serving = serve_on(engine(256, 2, None), Config::default());
+    let mut serving = serve_on(engine(256, 2, None), SchedulerConfig::default());
     let mut run = |request: Request| {
         serving.submit(request).unwrap();
         let mut done = None;
         while !serving.is_empty() {
             serving
                 .tick(&mut |_, event| {
-                    if let Event::Done(answer) = event {
+                    if let RequestEvent::Done(answer) = event {
                         done = Some(*answer);
                     }
                 })
@@ -227,7 +227,7 @@ fn a_second_turn_runs_only_what_is_new() {
 fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
     let engine = engine(64, 2, None);
     let vocab = engine.model().vocab;
-    let mut serving = serve_on(engine, Config::default());
+    let mut serving = serve_on(engine, SchedulerConfig::default());
     let refused = |serving: &mut Serving, request| serving.submit(request).unwrap_err().to_string();
     let prompt = |count: u32| Request::greedy((0..count).collect(), 3);
     assert!(refused(&mut serving, prompt(0)).contains("no tokens"));
@@ -248,7 +248,7 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
         }
         serving
             .tick(&mut |id, event| {
-                if let Event::Done(answer) = event {
+                if let RequestEvent::Done(answer) = event {
                     done.insert(id, *answer);
                 }
             })
@@ -263,13 +263,13 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
     assert!(!serving.cancel(long));
 }
 
-/// What the disk has is cached for the plan too. Where it fails in between, the prompts are run by the plans
-/// that follow.
+/// Blocks on the disk count as cached for the plan too. Where the disk fails in between, the prompts are run
+/// by the plans that follow.
 #[test]
 fn prompts_on_disk_are_planned_as_cached_ones() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("kv");
-    let mut serving = serve_on(engine_on(Some(&store), 256, 3, None), Config::default());
+    let mut serving = serve_on(engine_on(Some(&store), 256, 3, None), SchedulerConfig::default());
     let requests: Vec<Request> = requests(6)
         .into_iter()
         .enumerate()
@@ -283,7 +283,7 @@ fn prompts_on_disk_are_planned_as_cached_ones() {
     serving.save_cache();
     drop(serving);
     for is_gone in [false, true] {
-        let mut serving = serve_on(engine_on(Some(&store), 256, 3, None), Config::default());
+        let mut serving = serve_on(engine_on(Some(&store), 256, 3, None), SchedulerConfig::default());
         for request in &requests {
             serving.submit(request.clone()).unwrap();
         }
@@ -312,7 +312,7 @@ fn answers_in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Answer> {
         while !serving.is_empty() {
             serving
                 .tick(&mut |_, event| {
-                    if let Event::Done(answer) = event {
+                    if let RequestEvent::Done(answer) = event {
                         answers.push(*answer);
                     }
                 })
@@ -324,13 +324,13 @@ fn answers_in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Answer> {
 
 #[test]
 fn a_salt_parts_the_cached_prompts_of_a_tenant() {
-    let mut serving = serve_on(engine(64, 3, None), Config::default());
+    let mut serving = serve_on(engine(64, 3, None), SchedulerConfig::default());
     let request = |(tenant, salt): (u64, u8)| Request {
         tenant,
         salt: [salt; 16],
         ..Request::greedy((1..50).collect(), 2)
     };
-    // What tenant 0 caches without a salt is found by other tenants, but with no salt.
+    // Blocks that tenant 0 caches without a salt are found by other tenants, but with no salt.
     let requests = [(0, 0), (0, 0), (0, 1), (0, 1), (7, 0), (7, 1), (7, 1), (0, 2)];
     let answers = answers_in_turn(&mut serving, &requests.map(request));
     let cached: Vec<u32> = answers.iter().map(|answer| answer.cached_tokens).collect();
@@ -341,7 +341,7 @@ fn a_salt_parts_the_cached_prompts_of_a_tenant() {
 /// A request may fill the cache alone, also when it finds its prompt there.
 #[test]
 fn a_request_that_needs_all_blocks_runs() {
-    let mut serving = serve_on(engine(64, 1, None), Config::default());
+    let mut serving = serve_on(engine(64, 1, None), SchedulerConfig::default());
     let request = |tokens: u32| Request::greedy((1..=tokens).collect(), 64 - tokens + 1);
     let requests = [60, 60, 10, 49, 63].map(request);
     let ends = in_turn(&mut serving, &requests);
@@ -352,7 +352,7 @@ fn a_request_that_needs_all_blocks_runs() {
 /// A text of no tokens runs its prompt, which the next one finds.
 #[test]
 fn a_prompt_can_be_run_without_a_text() {
-    let mut serving = serve_on(engine(64, 2, None), Config::default());
+    let mut serving = serve_on(engine(64, 2, None), SchedulerConfig::default());
     let requests = [0, 2].map(|tokens| Request::greedy((1..50).collect(), tokens));
     let answers = answers_in_turn(&mut serving, &requests);
     assert_eq!((answers[0].tokens.len(), &answers[0].finish), (0, &Finish::MaxTokens));
@@ -362,7 +362,7 @@ fn a_prompt_can_be_run_without_a_text() {
 /// Penalties count what was written before as they count the text itself.
 #[test]
 fn a_text_goes_on_with_what_was_written() {
-    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    let mut serving = serve_on(engine(256, 1, None), SchedulerConfig::default());
     let sampler = SamplerParams { frequency_penalty: 1.5, presence_penalty: 0.5, ..SamplerParams::default() };
     let whole = Request { sampler, ..Request::greedy(encode("A slice is", true), 40) };
     let expected = answers_in_turn(&mut serving, std::slice::from_ref(&whole)).remove(0).tokens;
@@ -382,7 +382,7 @@ fn a_text_goes_on_with_what_was_written() {
 /// A flag ends a text between two steps, also while its prompt is read.
 #[test]
 fn a_flag_ends_a_text() {
-    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    let mut serving = serve_on(engine(256, 1, None), SchedulerConfig::default());
     for steps in [1, 2, 6] {
         let flag = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let prompt = (steps..steps + 150).collect();
@@ -392,7 +392,7 @@ fn a_flag_ends_a_text() {
         for step in 0.. {
             flag.store(step == steps, Ordering::Relaxed);
             let on_event = &mut |_, event| {
-                if let Event::Done(answer) = event {
+                if let RequestEvent::Done(answer) = event {
                     done = Some(answer);
                 }
             };

@@ -52,7 +52,7 @@ fn ruled(n: u64) -> Ruled {
     }
 }
 
-/// What holds texts of nano to rules.
+/// The lexicon that holds texts of nano to rules.
 fn lexicon() -> &'static Lexicon {
     static LEXICON: LazyLock<Lexicon> =
         LazyLock::new(|| kernmill::lexicon(Some(tokenizer()), 3072, &[]).unwrap());
@@ -107,9 +107,9 @@ fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
     }
     assert!(complete > 15 && cut > 1 && stopped > 1, "{complete} {cut} {stopped}");
     // In a crowd; in small pieces, so that forced tokens take several steps; with little memory.
-    let config = Config { max_sequences: 6, ..Config::default() };
-    let small = Config { max_batch_tokens: 7, max_forced: 1, ..config.clone() };
-    let tight = Config { growth: 8, ..config.clone() };
+    let config = SchedulerConfig { max_sequences: 6, ..SchedulerConfig::default() };
+    let small = SchedulerConfig { max_batch_tokens: 7, max_forced: 1, ..config.clone() };
+    let tight = SchedulerConfig { growth: 8, ..config.clone() };
     let twice = [&requests[..], &requests[..]].concat();
     for (config, memory) in [(config, None), (small, None), (tight, Some(engine_bytes() * 3 / 2))] {
         let serving = serve_on(engine(256, 6, memory), config);
@@ -122,7 +122,7 @@ fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
 /// Forced tokens run in one step with the token before them.
 #[test]
 fn tokens_without_a_choice_take_no_steps_of_their_own() {
-    let mut serving = serve_on(engine(256, 1, None), Config::default());
+    let mut serving = serve_on(engine(256, 1, None), SchedulerConfig::default());
     let rule =
         Rule::Regex("(yes|no), that is what the documentation of the standard library says\\.".to_owned());
     let constraint = Constraint::new(lexicon(), &rule).unwrap();
@@ -130,7 +130,7 @@ fn tokens_without_a_choice_take_no_steps_of_their_own() {
     let mut seen = 0;
     serving.submit(request.clone()).unwrap();
     while !serving.is_empty() {
-        serving.tick(&mut |_, event| seen += u32::from(matches!(event, Event::Token(_)))).unwrap();
+        serving.tick(&mut |_, event| seen += u32::from(matches!(event, RequestEvent::Token(_)))).unwrap();
     }
     let stats = serving.stats();
     assert_eq!(u64::from(seen), stats.generated, "every token is told of");
@@ -143,14 +143,14 @@ fn tokens_without_a_choice_take_no_steps_of_their_own() {
     let ends = in_turn(&mut serving, &[Request { max_tokens: seen, ..request.clone() }]);
     assert_eq!(ends, [Finish::Complete], "the last token completes the text");
     // The context ends among them too.
-    let short = serve_on(engine(12, 1, None), Config::default());
+    let short = serve_on(engine(12, 1, None), SchedulerConfig::default());
     same_as_alone(short, &[request]);
 }
 
 /// A constraint that cannot be followed, or is another model's, is its own request's trouble.
 #[test]
 fn a_constraint_that_fails_ends_its_request_alone() {
-    let mut serving = serve_on(engine(256, 2, None), Config::default());
+    let mut serving = serve_on(engine(256, 2, None), SchedulerConfig::default());
     // Every letter makes the automaton larger, until it is too much work.
     let heavy = Rule::Lark("start: /(.*a.{200}){1,50}b/\n".to_owned());
     let refused = Constraint::new(lexicon(), &Rule::Regex("(".to_owned())).unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn crowd(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
     while !serving.is_empty() {
         serving
             .tick(&mut |id, event| {
-                if let Event::Done(answer) = event {
+                if let RequestEvent::Done(answer) = event {
                     ends.insert(id, answer.finish);
                 }
             })
@@ -202,7 +202,7 @@ fn crowd(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
 /// A stop string that is the text of a special token stops at the token, whether or not it is shown.
 #[test]
 fn a_stop_string_that_is_a_special_token_stops_there() {
-    let mut serving = serve_on(engine(64, 1, None), Config::default());
+    let mut serving = serve_on(engine(64, 1, None), SchedulerConfig::default());
     let end = tokenizer().get().unwrap().special_token_id("<|end|>").unwrap();
     let sampler = SamplerParams { logit_bias: vec![(end, 1000.0)], ..SamplerParams::default() };
     let request = Request { sampler, ..Request::greedy(vec![5, 6, 7], 5) };

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 fn started(sequences: u32) -> ServingThread {
-    ServingThread::anywhere(serve_on(engine(256, sequences, None), Config::default()))
+    ServingThread::anywhere(serve_on(engine(256, sequences, None), SchedulerConfig::default()))
 }
 
 /// One whose engine waits after its third token until the other end of the channel is told, or dropped.
@@ -17,7 +17,10 @@ fn held() -> (ServingThread, Sender<()>) {
             told.take().map(|told| told.recv());
         }
     };
-    (ServingThread::start(serve_on(engine(256, 1, None), Config::default()), observer).unwrap(), go_on)
+    (
+        ServingThread::start(serve_on(engine(256, 1, None), SchedulerConfig::default()), observer).unwrap(),
+        go_on,
+    )
 }
 
 /// Tells a request's answer.
@@ -28,10 +31,10 @@ impl Listener for Answers {
         taken.unwrap();
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         match event {
-            Event::Token(_) => true,
-            Event::Done(answer) => self.0.send(*answer).is_ok(),
+            RequestEvent::Token(_) => true,
+            RequestEvent::Done(answer) => self.0.send(*answer).is_ok(),
         }
     }
 }

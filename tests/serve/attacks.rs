@@ -1,10 +1,9 @@
-//! What an attacker would send. `docs/user/serve.md` lists each attack with its test; `guards.rs` has the
-//! others.
+//! Requests of an attacker. `docs/user/serve.md` lists each attack with its test; `guards.rs` has the others.
 
 use super::Served;
 use super::client::{Reply, get, get_with, post, post_bytes, post_with, raw};
 use super::harmony;
-use kernmill_server::{Config, Keys, limits};
+use kernmill_server::{Keys, ServerConfig, limits};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -61,7 +60,7 @@ fn small(path: &str) -> Value {
 
 #[test]
 fn numbers_that_no_field_can_hold_are_refused_by_its_name() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let well = Well::new(&served);
     let real =
         ["temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"];
@@ -114,7 +113,7 @@ fn numbers_that_no_field_can_hold_are_refused_by_its_name() {
 
 #[test]
 fn heads_that_flood_are_refused() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let well = Well::new(&served);
     let long = "a".repeat(2 * limits::HEAD_BYTES);
     let heads = [
@@ -147,7 +146,7 @@ fn heads_that_flood_are_refused() {
 
 #[test]
 fn slow_clients_hold_nobody_up_and_are_left() {
-    let served = Served::new(Config { body_time: Duration::from_secs(3), ..Config::default() });
+    let served = Served::new(ServerConfig { body_time: Duration::from_secs(3), ..ServerConfig::default() });
     let well = Well::new(&served);
     let request = post_bytes(COMPLETIONS, &[], r#"{"model": "nano", "prompt": "a", "max_tokens": 1}"#);
     let head = request.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
@@ -192,8 +191,11 @@ fn slow_clients_hold_nobody_up_and_are_left() {
 
 #[test]
 fn bodies_end_at_their_limit_however_they_come() {
-    let served =
-        Served::new(Config { body_bytes: 10_000, body_time: Duration::from_secs(5), ..Config::default() });
+    let served = Served::new(ServerConfig {
+        body_bytes: 10_000,
+        body_time: Duration::from_secs(5),
+        ..ServerConfig::default()
+    });
     let well = Well::new(&served);
     let head = |more: &str| {
         format!(
@@ -306,7 +308,7 @@ fn bombs() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn schema_bombs_are_refused_or_held_to() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let well = Well::new(&served);
     let (scripted, _, _dir) = harmony::served(0.0);
     let mut refused = 0;
@@ -392,7 +394,7 @@ const BOB: &str = "Authorization: Bearer key-of-bob-0123456789";
 
 #[test]
 fn what_one_key_stored_is_not_there_for_another() {
-    let served = Served::new(Config { keys: Keys::read(KEYS).unwrap(), ..Config::default() });
+    let served = Served::new(ServerConfig { keys: Keys::read(KEYS).unwrap(), ..ServerConfig::default() });
     let asked = json!({ "model": "nano", "input": "The secret is 4711.", "max_output_tokens": 2 });
     let id = post_with(served.address, RESPONSES, &[ANN], &asked).json()["id"].as_str().unwrap().to_owned();
     let paths = [format!("{RESPONSES}/{id}"), format!("{RESPONSES}/{id}/input_items")];
@@ -433,7 +435,7 @@ fn unnamed(reply: &Reply) -> String {
 /// Keys are compared as hashes, in constant time, and all of them are (`server/src/caller.rs`).
 #[test]
 fn wrong_keys_are_all_told_the_same() {
-    let served = Served::new(Config { keys: Keys::read(KEYS).unwrap(), ..Config::default() });
+    let served = Served::new(ServerConfig { keys: Keys::read(KEYS).unwrap(), ..ServerConfig::default() });
     let right = "key-of-ann-0123456789";
     let guesses = (0..right.len()).map(|length| right[..length].to_owned());
     let more = ["KEY-OF-ANN-0123456789", "key-of-ann-0123456789x", "ann", "*", "key-of-ann-012345678\u{e9}"];
@@ -446,7 +448,7 @@ fn wrong_keys_are_all_told_the_same() {
             assert_eq!((reply.status, unnamed(&reply)), (401, unnamed(&first)), "{header}");
         }
     }
-    // A key in the address would be in logs: it is none.
+    // A key in the address would be in logs: it does not count.
     assert_eq!(get(served.address, &format!("/v1/models?api_key={right}")).status, 401);
     assert_eq!(get_with(served.address, "/v1/models", &[ANN]).status, 200);
 }
@@ -458,7 +460,8 @@ fn addresses_in_requests_are_never_asked() {
     trap.set_nonblocking(true).unwrap();
     let url = format!("http://{}/x", trap.local_addr().unwrap());
     let dir = tempfile::tempdir().unwrap();
-    let served = Served::new(Config { adapters: Some(dir.path().to_owned()), ..Config::default() });
+    let served =
+        Served::new(ServerConfig { adapters: Some(dir.path().to_owned()), ..ServerConfig::default() });
     let said = |content: Value| json!({ "model": "nano", "max_tokens": 2, "messages": [{ "role": "user", "content": content }] });
     let form = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": { "$ref": url } } });
     let mut by_reference = said(json!("Hi"));

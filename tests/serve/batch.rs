@@ -7,7 +7,7 @@ use kernmill::Loaded;
 use kernmill::observe::Silent;
 use kernmill_os::output::GoneOnWith;
 use kernmill_server::batch::{Answers, BatchOptions, run};
-use kernmill_server::{Config, Today};
+use kernmill_server::{ServerConfig, Today};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -128,13 +128,13 @@ fn completions_in_a_batch_get_the_answers_of_the_server() {
         let message = found[*id]["error"]["message"].as_str().unwrap();
         assert!(message.starts_with(&format!("line {number}: ")) && message.contains(part), "{message}");
     }
-    let served = Served::new(Config { grammars: true, ..Config::default() });
+    let served = Served::new(ServerConfig { grammars: true, ..ServerConfig::default() });
     for (at, body) in bodies.iter().enumerate() {
         let reply = post(served.address, "/v1/completions", body);
         assert_eq!(reply.status, 200, "{}", reply.body);
         check(&found[&at.to_string()]["response"]["body"], &reply.json(), body);
     }
-    // What is usual in a batch, said to the server.
+    // The usual request of a batch, sent to the server.
     let body = json!({ "model": "nano", "prompt": "A slice is", "max_tokens": 200, "temperature": 0.6, "top_p": 0.9, "seed": 0 });
     let usual = &found["usual"]["response"]["body"];
     check(usual, &post(served.address, "/v1/completions", &body).json(), &body);
@@ -194,7 +194,8 @@ fn conversations_in_a_batch_get_the_answers_of_the_server() {
     ] {
         assert!(found[id]["error"]["message"].as_str().unwrap().contains(part), "{}", found[id]);
     }
-    let served = Served::of(random(512, 4), "gpt-oss", Config { date: Today::None, ..Config::default() });
+    let served =
+        Served::of(random(512, 4), "gpt-oss", ServerConfig { date: Today::None, ..ServerConfig::default() });
     for (at, body) in bodies.iter().enumerate() {
         let reply = post(served.address, "/v1/chat/completions", body);
         assert_eq!(reply.status, 200, "{}", reply.body);

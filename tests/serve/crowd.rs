@@ -4,8 +4,8 @@ use super::client::{Reply, get, post, post_bytes};
 use super::killed::start;
 use super::{Served, patient};
 use fastrand::Rng;
-use kernmill_serve::Config as Scheduling;
-use kernmill_server::Config;
+use kernmill_serve::SchedulerConfig as Scheduling;
+use kernmill_server::ServerConfig;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -91,7 +91,7 @@ fn in_a_crowd(threads: usize, requests: usize, work: impl Fn(usize) + Sync) {
 #[test]
 fn texts_are_the_same_alone_and_in_a_crowd() {
     let scheduling = Scheduling { max_sequences: 8, ..patient() };
-    let served = Served::with(Config::default(), scheduling);
+    let served = Served::with(ServerConfig::default(), scheduling);
     let alone: Vec<String> = (0..50)
         .map(|n| {
             let (path, mut body) = request(n);
@@ -133,7 +133,7 @@ fn leave_after(address: SocketAddr, bytes: usize, n: usize) {
 #[test]
 fn clients_that_go_away_leave_nothing_behind() {
     let scheduling = Scheduling { max_sequences: 8, ..patient() };
-    let served = Served::with(Config::default(), scheduling);
+    let served = Served::with(ServerConfig::default(), scheduling);
     let (path, body) = request(1);
     let before = text_of(path, false, &post(served.address, path, &body));
     in_a_crowd(clients(), count(300), |n| {
@@ -180,7 +180,7 @@ fn a_servers_memory_stays_what_it_is_under_load() {
 fn too_much_work_is_refused_with_a_time() {
     let scheduling =
         Scheduling { max_sequences: 1, max_queue: 2, start_costs: vec![(1, 1.0)], ..Scheduling::default() };
-    let served = Served::with(Config::default(), scheduling);
+    let served = Served::with(ServerConfig::default(), scheduling);
     let refused = AtomicUsize::new(0);
     in_a_crowd(16, 32, |n| {
         let body = json!({ "prompt": format!("A slice {n}"), "max_tokens": 200, "seed": n });
@@ -203,7 +203,7 @@ fn too_much_work_is_refused_with_a_time() {
 
 #[test]
 fn a_drain_ends_what_runs_and_refuses_what_comes() {
-    let mut served = Served::new(Config { grace: Duration::from_secs(20), ..Config::default() });
+    let mut served = Served::new(ServerConfig { grace: Duration::from_secs(20), ..ServerConfig::default() });
     let body = json!({ "model": "nano", "prompt": "A slice is a", "max_tokens": 400, "temperature": 0, "stream": true });
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream.write_all(&post_bytes("/v1/completions", &[], &body.to_string())).unwrap();
@@ -230,7 +230,7 @@ fn a_drain_ends_what_runs_and_refuses_what_comes() {
 
 #[test]
 fn figures_count_what_was_done() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let before = get(served.address, "/v1/loads").json();
     assert_eq!(before["generated_tokens"], 0);
     let body = json!({ "prompt": "A slice is a", "max_tokens": 9, "temperature": 0, "logit_bias": {} });

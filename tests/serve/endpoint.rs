@@ -2,12 +2,12 @@
 
 use super::{Served, VOCAB, patient};
 use crate::harness::program;
-use kernmill_server::{Config, Keys};
+use kernmill_server::{Keys, ServerConfig};
 use kernmill_tools::load::Endpoint;
 use serde_json::Value;
 
 fn served() -> Served {
-    Served::with(Config::default(), patient().with_sequences(8))
+    Served::with(ServerConfig::default(), patient().with_sequences(8))
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_load_is_put_on_a_server() {
 #[test]
 fn what_an_endpoint_refuses_is_told() {
     let keys = Keys::read("someone secret-of-someone-else-than-you\n").unwrap();
-    let served = Served::new(Config { keys, ..Config::default() });
+    let served = Served::new(ServerConfig { keys, ..ServerConfig::default() });
     let url = format!("http://{}/v1", served.address);
     let bench = |key: Option<&str>| {
         let mut command = program();

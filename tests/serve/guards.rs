@@ -1,8 +1,8 @@
-//! What is refused, and how: by its field, its key, its host, its size.
+//! Refusals: of a request by its field, its key, its host, its size.
 
 use super::client::{Reply, get, get_with, post, post_bytes, post_with, raw};
 use super::{Served, VOCAB};
-use kernmill_server::{Config, Keys, limits};
+use kernmill_server::{Keys, ServerConfig, limits};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn check(reply: &Reply, status: u16, param: Option<&str>) {
 
 #[test]
 fn a_wrong_field_is_named_with_its_value() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let chat = |more: Value| {
         let mut body = json!({ "messages": [{ "role": "user", "content": "Hi" }], "max_tokens": 2 });
         more.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
@@ -92,7 +92,7 @@ fn a_wrong_field_is_named_with_its_value() {
 
 #[test]
 fn wrong_completions_are_named_too() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let wrong = [
         (json!({}), "prompt"),
         (json!({ "prompt": "" , "add": 1, "max_tokens": 0 }), "max_tokens"),
@@ -114,7 +114,7 @@ fn wrong_completions_are_named_too() {
 
 #[test]
 fn nothing_is_cut_to_fit_the_context() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let long = "word ".repeat(2000);
     let chat = json!({ "messages": [{ "role": "user", "content": long }] });
     for (path, body) in
@@ -131,7 +131,7 @@ fn nothing_is_cut_to_fit_the_context() {
 
 #[test]
 fn only_this_machine_and_its_own_page_are_served() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let body = r#"{"model": "nano", "prompt": "a", "max_tokens": 1}"#;
     let with_host = |host: &str| {
         let request = String::from_utf8(post_bytes("/v1/completions", &[], body)).unwrap();
@@ -159,7 +159,7 @@ fn only_this_machine_and_its_own_page_are_served() {
 #[test]
 fn keys_are_needed_where_there_are_some() {
     let keys = "ann key-of-ann-0123456789 admin\nbob key-of-bob-0123456789 tokens-per-minute=50\n";
-    let served = Served::new(Config { keys: Keys::read(keys).unwrap(), ..Config::default() });
+    let served = Served::new(ServerConfig { keys: Keys::read(keys).unwrap(), ..ServerConfig::default() });
     let (ann, bob) = ("Authorization: Bearer key-of-ann-0123456789", "x-api-key: key-of-bob-0123456789");
     let body =
         json!({ "prompt": "A slice is a view into a block of memory, and more than that.", "max_tokens": 1 });
@@ -184,7 +184,7 @@ fn keys_are_needed_where_there_are_some() {
         assert_eq!(reply.status, 200, "{}", reply.body);
         reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap()
     };
-    // What one key has sent is not found by another: neither by its time nor by what it is told.
+    // Text that one key has sent is not found by another: neither by its time nor by the answer.
     assert_eq!(cached(&[ann]), 0);
     assert!(cached(&[ann]) > 10);
     assert_eq!(cached(&[bob]), 0);
@@ -206,7 +206,8 @@ fn keys_are_needed_where_there_are_some() {
 fn adapters_come_from_one_directory_alone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("inside")).unwrap();
-    let served = Served::new(Config { adapters: Some(dir.path().join("inside")), ..Config::default() });
+    let served =
+        Served::new(ServerConfig { adapters: Some(dir.path().join("inside")), ..ServerConfig::default() });
     std::os::unix::fs::symlink(dir.path(), dir.path().join("inside/link")).unwrap();
     for path in ["..", "/etc", "../inside/..", "link", "missing", "inside\u{0}"] {
         let body = json!({ "lora_name": "a", "lora_path": path });
@@ -221,7 +222,7 @@ fn adapters_come_from_one_directory_alone() {
 
 #[test]
 fn paths_and_methods_that_are_not_there_are_named() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     for path in ["/v2/models", "/v1", "/slots", "/props", "/../etc/passwd", "/?q=run", "/v1/models/nano2"] {
         let reply = get(served.address, path);
         assert_eq!(reply.status, if path == "/?q=run" { 200 } else { 404 }, "{path}: {}", reply.body);
@@ -244,7 +245,7 @@ fn paths_and_methods_that_are_not_there_are_named() {
 
 #[test]
 fn sizes_have_ends() {
-    let served = Served::new(Config { body_bytes: 10_000, ..Config::default() });
+    let served = Served::new(ServerConfig { body_bytes: 10_000, ..ServerConfig::default() });
     let large = json!({ "prompt": "a".repeat(20_000) });
     assert_eq!(post(served.address, "/v1/completions", &large).status, 413);
     let heads = "X-Flood: 1\r\n".repeat(5000);
@@ -263,7 +264,7 @@ fn sizes_have_ends() {
 
 #[test]
 fn a_text_of_special_tokens_stays_text() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let plain = json!({ "messages": [{ "role": "user", "content": "x" }] });
     let base = post(served.address, "/tokenize", &plain).json()["tokens"].as_array().unwrap().len();
     let forged = json!({ "messages": [{ "role": "user", "content": "x<|endoftext|>" }] });

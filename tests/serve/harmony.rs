@@ -6,7 +6,7 @@ use crate::docs::root;
 use crate::harness::program;
 use kernmill::locate::locate;
 use kernmill::{Loaded, Opened, Options};
-use kernmill_server::{Backend, Config, ScriptBackend};
+use kernmill_server::{Backend, ScriptBackend, ServerConfig};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -59,7 +59,7 @@ pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     let path = dir.path().join("script.json");
     std::fs::write(&path, script.to_string()).unwrap();
     let backend = Arc::new(ScriptBackend::open(&path).unwrap());
-    (Served::over(backend.clone(), Config::default()), backend, dir)
+    (Served::over(backend.clone(), ServerConfig::default()), backend, dir)
 }
 
 pub fn tools() -> Value {

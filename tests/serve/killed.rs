@@ -35,7 +35,7 @@ fn request(n: usize) -> Value {
     })
 }
 
-/// What comes back for a request, as far as it comes; `None` if nobody listens.
+/// The answer to a request, as far as it comes; `None` if nobody listens.
 fn ask(address: SocketAddr, body: &Value) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();

@@ -18,8 +18,8 @@ pub use client::get;
 
 use kernmill::{Loaded, Opened, Options};
 use kernmill_runtime::{Engine, TokenizerHandle};
-use kernmill_serve::Config as Scheduling;
-use kernmill_server::{Backend, Config, EngineBackend, Facts, Load, Server};
+use kernmill_serve::SchedulerConfig as Scheduling;
+use kernmill_server::{Backend, BackendInfo, BackendLoad, EngineBackend, Server, ServerConfig};
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
@@ -76,26 +76,26 @@ struct Served {
 }
 
 impl Served {
-    fn new(config: Config) -> Served {
+    fn new(config: ServerConfig) -> Served {
         Served::with(config, patient())
     }
 
-    fn with(config: Config, scheduling: Scheduling) -> Served {
+    fn with(config: ServerConfig, scheduling: Scheduling) -> Served {
         Served::of_loaded(nano(512, scheduling.max_sequences.min(8)), "nano", config, scheduling)
     }
 
     /// A server of a model, which is called `name`.
-    fn of(model: (Loaded, Vec<u32>), name: &str, config: Config) -> Served {
+    fn of(model: (Loaded, Vec<u32>), name: &str, config: ServerConfig) -> Served {
         Served::of_loaded(model, name, config, patient())
     }
 
     fn of_loaded(
         (loaded, ends): (Loaded, Vec<u32>),
         name: &str,
-        config: Config,
+        config: ServerConfig,
         scheduling: Scheduling,
     ) -> Served {
-        let facts = Facts::of(&loaded, name, &ends).unwrap();
+        let facts = BackendInfo::of(&loaded, name, &ends).unwrap();
         let serving = loaded.into_serving(scheduling).unwrap();
         let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
         let mut served = Served::over(engine.clone(), config);
@@ -103,8 +103,8 @@ impl Served {
         served
     }
 
-    fn over(backend: Arc<dyn Backend>, config: Config) -> Served {
-        let config = Config { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
+    fn over(backend: Arc<dyn Backend>, config: ServerConfig) -> Served {
+        let config = ServerConfig { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
         let (end, ends) = oneshot::channel();
         let (told, address) = std::sync::mpsc::channel();
         let theirs = backend.clone();
@@ -121,7 +121,7 @@ impl Served {
     }
 
     /// Waits until nothing waits or runs; what was done then.
-    fn settle(&self) -> Load {
+    fn settle(&self) -> BackendLoad {
         let start = Instant::now();
         loop {
             let load = self.backend.load();

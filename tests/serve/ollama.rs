@@ -2,7 +2,7 @@
 
 use super::client::{Reply, get_with, post, post_with};
 use super::{Served, harmony};
-use kernmill_server::{Config, Keys, Today};
+use kernmill_server::{Keys, ServerConfig, Today};
 use serde_json::{Value, json};
 
 /// A request with more fields.
@@ -11,7 +11,7 @@ fn with(mut body: Value, more: &Value) -> Value {
     body
 }
 
-/// What the lines of a stream say: text, thinking and calls; and the last line.
+/// The contents of a stream's lines: text, thinking and calls; and the last line.
 fn joined(reply: &Reply) -> ([String; 2], Vec<Value>, Value) {
     let mut lines = reply.lines();
     let last = lines.pop().unwrap();
@@ -38,7 +38,7 @@ fn said(object: &Value) -> [String; 2] {
 
 #[test]
 fn greedy_texts_are_those_of_the_other_apis() {
-    let served = Served::new(Config { date: Today::None, ..Config::default() });
+    let served = Served::new(ServerConfig { date: Today::None, ..ServerConfig::default() });
     let mut seen = String::new();
     for (question, think, effort) in
         [("What is 17 + 25?", json!("low"), "low"), ("What is a slice?", json!(false), "none")]
@@ -81,7 +81,7 @@ fn greedy_texts_are_those_of_the_other_apis() {
 
 #[test]
 fn a_raw_prompt_is_gone_on_with_as_in_completions() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     for (prompt, options, more) in [
         ("A slice is a", json!({}), json!({})),
         (
@@ -106,7 +106,7 @@ fn a_raw_prompt_is_gone_on_with_as_in_completions() {
         assert_eq!((&*text, &*thinking, &*said(&whole)[0]), (expected, "", expected));
         assert!(!text.is_empty());
     }
-    // What the model is held to is kept here, too.
+    // The form of the model's text is kept here, too.
     let schema = json!({
         "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"], "additionalProperties": false
     });
@@ -170,7 +170,7 @@ fn thinking_calls_and_forms_come_in_their_fields() {
 #[test]
 fn keys_are_asked_for_and_errors_are_those_of_the_api() {
     let keys = Keys::read("ann key-of-ann-0123456789").unwrap();
-    let served = Served::new(Config { keys, ..Config::default() });
+    let served = Served::new(ServerConfig { keys, ..ServerConfig::default() });
     let ann = "Authorization: Bearer key-of-ann-0123456789";
     let body = json!({ "model": "nano", "prompt": "A", "raw": true, "options": { "num_predict": 2 } });
     for path in ["/api/tags", "/api/ps", "/api/version"] {

@@ -1,12 +1,12 @@
-//! What only this server has: forms by grammars, other names of models, reasoning that comes back with its
-//! ids, summaries, sessions, the log.
+//! Features of this server alone: forms by grammars, other names of models, reasoning that comes back with
+//! its ids, summaries, sessions, the log.
 
 use super::client::{Reply, get, get_with, post, post_with, raw};
 use super::harmony::random;
 use super::killed::start;
 use super::{Served, nano};
-use kernmill_serve::Config as Scheduling;
-use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, Today, limits};
+use kernmill_serve::SchedulerConfig as Scheduling;
+use kernmill_server::{Backend, BackendInfo, EngineBackend, Keys, ServerConfig, Today, limits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,9 +25,9 @@ fn with(mut body: Value, more: &Value) -> Value {
 
 #[test]
 fn grammars_are_followed_where_the_server_permits_them() {
-    let config = || Config { date: Today::None, ..Config::default() };
+    let config = || ServerConfig { date: Today::None, ..ServerConfig::default() };
     let strict = Served::of(random(512, 2), "gpt-oss", config());
-    let open = Served::of(random(512, 2), "gpt-oss", Config { grammars: true, ..config() });
+    let open = Served::of(random(512, 2), "gpt-oss", ServerConfig { grammars: true, ..config() });
     let regex = json!({ "regex": "(yes|no), because [a-z ]{4,20}" });
     let lark = json!({ "lark": "start: NUMBER (\",\" NUMBER)+\nNUMBER: /[0-9]{1,3}/" });
     let is_reason = |text: &str| {
@@ -145,13 +145,14 @@ fn follow_up(input: &Value) -> Value {
 
 #[test]
 fn reasoning_comes_back_with_its_ids() {
-    let served = Served::of(random(1024, 4), "gpt-oss", Config { date: Today::None, ..Config::default() });
+    let served =
+        Served::of(random(1024, 4), "gpt-oss", ServerConfig { date: Today::None, ..ServerConfig::default() });
     let usage_of = |response: &Value| {
         let usage = &response["usage"];
         usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap()
     };
     let cached = |items: &[Value]| {
-        // What has ended is in the cache now.
+        // A text that has ended is in the cache now.
         served.settle();
         let reply = go_on(served.address, items, &[]);
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -198,7 +199,7 @@ fn reasoning_comes_back_with_its_ids() {
         + usage["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
     assert!(cached(&streamed) >= reasoning, "{streamed:?}");
     assert!(cached(last["output"].as_array().unwrap()) >= run);
-    // What the client has changed counts as it is now.
+    // Items that the client has changed count as they are now.
     let mut changed = sealed.clone();
     changed[0]["content"][0]["text"] = json!("Something else.");
     assert!(cached(&changed) < reasoning);
@@ -214,14 +215,15 @@ fn reasoning_comes_back_with_its_ids() {
             reply.body
         );
     }
-    let other = Served::of(random(1024, 2), "gpt-oss", Config { date: Today::None, ..Config::default() });
+    let other =
+        Served::of(random(1024, 2), "gpt-oss", ServerConfig { date: Today::None, ..ServerConfig::default() });
     assert_eq!(go_on(other.address, &sealed, &[]).status, 400, "another server has another key");
 }
 
 #[test]
 fn other_names_mean_the_model() {
     let aliases = BTreeMap::from([("gpt-4o".to_owned(), "nano".to_owned())]);
-    let served = Served::new(Config { aliases, ..Config::default() });
+    let served = Served::new(ServerConfig { aliases, ..ServerConfig::default() });
     let ask = |model: &str| {
         let body = json!({ "model": model, "messages": messages(), "max_tokens": 8, "seed": 1 });
         post(served.address, "/v1/chat/completions", &body)
@@ -238,16 +240,21 @@ fn other_names_mean_the_model() {
     assert_eq!(get(served.address, "/v1/models/gpt-4o").json()["root"], "nano");
     let config = |name: &str, meant: &str| {
         let aliases = BTreeMap::from([(name.to_owned(), meant.to_owned())]);
-        Config { aliases, ..Config::default() }.check_aliases(&*served.backend)
+        ServerConfig { aliases, ..ServerConfig::default() }.check_aliases(&*served.backend)
     };
     assert!(config("nano", "nano").unwrap_err().contains("is a model already"));
     assert!(config("a", "nan").unwrap_err().contains("there is no model `nan`, expected one of: nano"));
-    assert!(Config::alias("a").is_err() && Config::alias("=a").is_err() && Config::alias("a b=c").is_err());
+    assert!(
+        ServerConfig::alias("a").is_err()
+            && ServerConfig::alias("=a").is_err()
+            && ServerConfig::alias("a b=c").is_err()
+    );
 }
 
 #[test]
 fn responses_are_counted_compacted_and_not_cancelled() {
-    let served = Served::of(random(1024, 2), "gpt-oss", Config { date: Today::None, ..Config::default() });
+    let served =
+        Served::of(random(1024, 2), "gpt-oss", ServerConfig { date: Today::None, ..ServerConfig::default() });
     let path = "/v1/responses";
     let body = json!({ "model": "gpt-oss", "input": "Hi", "max_output_tokens": 4, "reasoning": { "effort": "none" } });
     let response = post(served.address, path, &body).json();
@@ -285,9 +292,9 @@ fn responses_are_counted_compacted_and_not_cancelled() {
 /// A server that keeps sessions in a directory, with the keys of two people.
 fn keeping(dir: &Path) -> Served {
     let keys = Keys::read("ann secret-key-of-ann\nbob secret-key-of-bob").unwrap();
-    let config = Config { keys, sessions: Some(dir.to_owned()), ..Config::default() };
+    let config = ServerConfig { keys, sessions: Some(dir.to_owned()), ..ServerConfig::default() };
     let (loaded, ends) = nano(512, 4);
-    let facts = Facts::of(&loaded, "nano", &ends).unwrap();
+    let facts = BackendInfo::of(&loaded, "nano", &ends).unwrap();
     let serving = loaded.into_serving(Scheduling::default()).unwrap();
     let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
     let mut served = Served::over(engine.clone() as Arc<dyn Backend>, config);
@@ -430,7 +437,7 @@ fn sessions_are_bounded_and_permitted() {
     assert!(full.status == 400 && full.body.contains("which is the most"), "{}", full.body);
     // One that is there may be saved anew.
     assert_eq!(save(json!({ "name": "a", "prompt": "Two" })).status, 200);
-    // A file of another kind is none, and a large one counts.
+    // A file of another kind is no session, and a large one counts.
     std::fs::remove_file(file.with_file_name("b1.session")).unwrap();
     let large = std::fs::File::create(file.with_file_name("b2.session")).unwrap();
     large.set_len(limits::SESSION_BYTES).unwrap();
@@ -438,7 +445,7 @@ fn sessions_are_bounded_and_permitted() {
     assert!(full.status == 400 && full.body.contains("bytes, at most"), "{}", full.body);
     assert_eq!(get_with(served.address, "/v1/sessions/b2", ANN).status, 404);
 
-    let without = Served::new(Config::default());
+    let without = Served::new(ServerConfig::default());
     let reply =
         post(without.address, "/v1/sessions", &json!({ "name": "a", "model": "nano", "prompt": "One" }));
     assert!(reply.status == 403 && reply.body.contains("--session-dir"), "{}", reply.body);

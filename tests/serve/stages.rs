@@ -6,7 +6,7 @@ use crate::equality::stages::Others;
 use kernmill::stage::Stage;
 use kernmill::{Loaded, Opened, Options};
 use kernmill_runtime::PlanImage;
-use kernmill_server::Config;
+use kernmill_server::ServerConfig;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn request(n: usize) -> Value {
     })
 }
 
-/// What all requests get when they are sent at once.
+/// The answers to all requests when they are sent at once.
 fn all(address: SocketAddr) -> Vec<Reply> {
     std::thread::scope(|scope| {
         let asks: Vec<_> = (0..20).map(|n| scope.spawn(move || post(address, PATH, &request(n)))).collect();
@@ -68,8 +68,8 @@ fn ready(address: SocketAddr, status: u16) {
 fn a_model_in_two_stages_answers_as_one_process_does() {
     let image = image();
     let others = Others::start(&image, 2);
-    let served = Served::of(first(others.address), "nano", Config::default());
-    let whole = Served::of(nano(512, 4), "nano", Config::default());
+    let served = Served::of(first(others.address), "nano", ServerConfig::default());
+    let whole = Served::of(nano(512, 4), "nano", ServerConfig::default());
     ready(served.address, 200);
     let (staged, alone) = (all(served.address), all(whole.address));
     assert_eq!(choices(&staged), choices(&alone));
@@ -81,7 +81,7 @@ fn a_stage_that_dies_is_told_to_clients_and_joined_again() {
     let image = image();
     let others = Others::start(&image, 2);
     let address = others.address;
-    let served = Served::of(first(address), "nano", Config::default());
+    let served = Served::of(first(address), "nano", ServerConfig::default());
     ready(served.address, 200);
     let before = choices(&all(served.address));
     let long = json!({ "model": "nano", "prompt": "A slice is", "max_tokens": 400, "ignore_eos": true });

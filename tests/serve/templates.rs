@@ -3,7 +3,7 @@
 use super::client::{post, post_bytes};
 use super::{Served, nano_with};
 use kernmill::Options;
-use kernmill_server::Config;
+use kernmill_server::ServerConfig;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ fn served(grace: Duration) -> Served {
     let file = dir.path().join("heavy.jinja");
     std::fs::write(&file, HEAVY).unwrap();
     let options = Options::default().with(|it| it.chat_template = Some(file));
-    Served::of(nano_with(options, 512, 1), "nano", Config { grace, ..Config::default() })
+    Served::of(nano_with(options, 512, 1), "nano", ServerConfig { grace, ..ServerConfig::default() })
 }
 
 /// A conversation of so many messages. The work that a template may do grows with them.

@@ -4,9 +4,9 @@ use super::client::{get, post};
 use super::{Served, VOCAB, engine, tokenizer};
 use crate::harness;
 use kernmill_runtime::SamplerParams;
-use kernmill_runtime::{Entry, Steps};
-use kernmill_serve::{Answer, Config as Scheduling, Request, Serving};
-use kernmill_server::Config;
+use kernmill_runtime::{SequenceTokens, Steps};
+use kernmill_serve::{Answer, Request, SchedulerConfig as Scheduling, Serving};
+use kernmill_server::ServerConfig;
 use serde_json::{Value, json};
 
 /// An engine for what is to be expected.
@@ -15,7 +15,7 @@ fn expecting() -> Serving {
     Serving::new(engine(), Scheduling::default()).unwrap().with_tokenizer(tokenizer)
 }
 
-/// What the engine makes of a prompt by itself.
+/// The engine's own text for a prompt.
 fn alone(serving: &mut Serving, prompt: &[u32], tokens: u32, seed: u64, temperature: f32) -> Answer {
     let sampler = SamplerParams { temperature, top_p: 1.0, seed: Some(seed), ..SamplerParams::default() };
     let stop_tokens = tokenizer().get().unwrap().end_tokens();
@@ -29,7 +29,7 @@ fn encode(text: &str) -> Vec<u32> {
 
 #[test]
 fn completions_are_those_of_the_engine() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let mut engine = expecting();
     for (seed, prompt) in ["A slice is a", "The standard library", "fn main"].into_iter().enumerate() {
         let ids = encode(prompt);
@@ -56,7 +56,7 @@ fn completions_are_those_of_the_engine() {
 
 #[test]
 fn several_prompts_and_answers_come_in_order() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let mut engine = expecting();
     let prompts = ["A slice is a", "The standard library"];
     let body = json!({ "prompt": prompts, "n": 2, "max_tokens": 8, "temperature": 0.9, "seed": 5 });
@@ -77,10 +77,10 @@ fn log_softmax(logits: &[f32]) -> Vec<f64> {
     logits.iter().map(|logit| f64::from(logit - most) - sum.ln()).collect()
 }
 
-/// What evaluations read: the logarithm of every token of a prompt, and the likeliest beside it.
+/// The figures for evaluations: the logarithm of every token of a prompt, and the likeliest beside it.
 #[test]
 fn echoed_prompts_have_the_logarithms_of_the_logits() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let mut engine = engine();
     let text = "A slice is a view into a block of memory. The standard library has many of them.";
     let ids = encode(text);
@@ -88,7 +88,9 @@ fn echoed_prompts_have_the_logarithms_of_the_logits() {
     let mut rows = Vec::new();
     for piece in ids.chunks(engine.chunk() as usize) {
         engine
-            .extend_in_order(&[Entry::all(sequence, piece)], &mut |row| rows.push(log_softmax(row.logits)))
+            .extend_in_order(&[SequenceTokens::all(sequence, piece)], &mut |row| {
+                rows.push(log_softmax(row.logits))
+            })
             .unwrap();
     }
     // The second time, the prompt could be found in the cache.
@@ -139,7 +141,7 @@ fn echoed_prompts_have_the_logarithms_of_the_logits() {
 
 #[test]
 fn a_chat_is_the_same_in_pieces_and_whole() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let messages = json!([
         { "role": "system", "content": "Answer in one sentence." },
         { "role": "user", "content": [{ "type": "text", "text": "What is a slice?" }] },
@@ -185,7 +187,7 @@ fn a_chat_is_the_same_in_pieces_and_whole() {
 
 #[test]
 fn stop_strings_end_an_answer_wherever_its_tokens_end() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let messages = [json!({ "role": "user", "content": "What can you do?" })];
     let body =
         json!({ "messages": messages, "max_tokens": 60, "temperature": 0, "reasoning_effort": "none" });
@@ -223,7 +225,7 @@ fn stop_strings_end_an_answer_wherever_its_tokens_end() {
 
 #[test]
 fn a_turn_computes_what_is_new() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let mut messages =
         vec![json!({ "role": "user", "content": "What is a slice? Say much about it, please." })];
     let mut before = 0;
@@ -241,7 +243,7 @@ fn a_turn_computes_what_is_new() {
 
 #[test]
 fn texts_and_ids_go_to_and_fro() {
-    let served = Served::new(Config::default());
+    let served = Served::new(ServerConfig::default());
     let reply =
         post(served.address, "/tokenize", &json!({ "prompt": "A slice is a", "return_token_strs": true }))
             .json();

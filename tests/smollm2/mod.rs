@@ -9,7 +9,7 @@ mod text;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{EngineConfig, Entry, Steps};
+use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub fn model(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// What transformers gives for each position.
+/// The results of transformers for each position.
 struct Expected {
     tokens: Vec<u32>,
     /// The likeliest tokens and their logits.
@@ -71,7 +71,7 @@ fn compare(path: &Path, preset: Preset, mut check: impl FnMut(usize, (Vec<f32>, 
     let sequence = engine.create().unwrap();
     let mut position = 0;
     engine
-        .extend_in_order(&[Entry::all(sequence, &expected.tokens)], &mut |row| {
+        .extend_in_order(&[SequenceTokens::all(sequence, &expected.tokens)], &mut |row| {
             let likeliest = position * LIKELIEST..(position + 1) * LIKELIEST;
             let found = figures(row.logits, &expected.ids[likeliest.clone()]);
             check(position, found, (&expected.logits[likeliest], expected.lse[position]));

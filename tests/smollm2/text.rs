@@ -18,7 +18,7 @@ fn run(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What follows the prompt, as text and as JSON.
+/// The continuation of the prompt, as text and as JSON.
 fn follows(model: &Path) -> (String, Value) {
     let usual = ["run", model.to_str().unwrap(), "--prompt", PROMPT, "--temp", "0", "-n", "24", "-q"];
     let json = run(&[&usual[..], &["--json"]].concat());

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each name uses.
+/// The names that each name uses.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// A circle, if there is one: each name uses the next, and the last one the first.
 pub fn circle(graph: &Graph) -> Option<Vec<String>> {
-    // What uses nothing that is left is in no circle.
+    // A name that uses nothing that is left is in no circle.
     let mut left: BTreeSet<&String> = graph.keys().collect();
     loop {
         let ends: Vec<&String> = left

@@ -3,6 +3,7 @@
 mod circles;
 mod comments;
 mod program;
+mod names;
 mod size;
 mod surface;
 mod texts;

@@ -98,7 +98,7 @@ fn every_file_is_compiled() {
     assert!(left.is_empty(), "no module declares: {left:?}");
 }
 
-/// What stands between a line's quotes, without the directories above.
+/// The text between a line's quotes, without the directories above.
 fn quoted(line: &str) -> &str {
     line.split('"').nth(1).unwrap_or("-").trim_start_matches("../")
 }

@@ -57,7 +57,7 @@ fn few_types_say_why_a_text_ended_and_how_it_is_made() {
     // A trial's process ends, too.
     let ends: Vec<String> = ends.into_iter().filter(|line| !line.contains("fuse_check")).collect();
     count("enums of ends", &ends, 2);
-    // What a buffer, a cache, a session or a trace is asked for is no text.
+    // Parameters of a buffer, a cache, a session or a trace are not those of a text.
     let others = [
         "fuse_check",
         "load::",

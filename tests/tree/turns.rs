@@ -33,7 +33,7 @@ fn all_are_there(expected: &[(&str, &[&str])]) {
 fn a_turn_is_wired_in_one_place() {
     // `Format::messages` reads what was generated once more, for its ids.
     all_are_there(&[
-        ("harmony::Parser::new(", &["kernmill_chat: format", "kernmill_chat: turn::begin"]),
+        ("harmony::HarmonyParser::new(", &["kernmill_chat: format", "kernmill_chat: turn::begin"]),
         ("TextParser::new(", &["kernmill_chat: grammar"]),
         ("fn push(&mut self, piece: &str) -> Released", &["kernmill_text: stop"]),
         ("StopMatcher::new(", &["kernmill_chat: turn", "kernmill_serve: text_maker"]),
@@ -45,7 +45,7 @@ fn a_turn_is_wired_in_one_place() {
 fn a_body_is_read_and_answered_by_the_code_of_its_route() {
     all_are_there(&[
         (
-            "fn take(scope: &Scope<'_>, mut fields: Fields)",
+            "fn take(scope: &RequestScope<'_>, mut fields: Fields)",
             &["kernmill_server: chat::request", "kernmill_server: completions::request"],
         ),
         ("completions::take(", &["kernmill_server: batch::draft"]),

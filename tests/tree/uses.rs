@@ -1,4 +1,4 @@
-//! What `use` lines say: which file uses which.
+//! Parser of `use` lines: which file uses which.
 
 use super::circles::Graph;
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ pub struct StopMatcher {
     spent: bool,
 }
 
-/// What a piece of text leads to.
+/// The effect of a piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Released {
     /// Text that is certainly not part of a stop string.

@@ -1,4 +1,4 @@
-//! What this crate asks of a tokenizer.
+//! The interface of a tokenizer that this crate needs.
 
 /// A model's vocabulary: text to ids and back.
 ///

@@ -4,7 +4,7 @@
 #[path = "../../constrain/tests/constrain/o200k.rs"]
 mod o200k;
 
-use kernmill_chat::harmony::{Options, Parser, prompt};
+use kernmill_chat::harmony::{HarmonyParser, PromptOptions, prompt};
 use kernmill_chat::{Conversation, Event};
 use std::io::{BufRead, Error, Write, stdin, stdout};
 
@@ -18,7 +18,8 @@ fn main() -> Result<(), Error> {
             let ids: Vec<u32> = serde_json::from_str(&line)?;
             let mut events: Vec<Event> = Vec::new();
             let conversation = Conversation::default();
-            let mut parser = Parser::new(&vocabulary, &conversation, &mut events).map_err(Error::other)?;
+            let mut parser =
+                HarmonyParser::new(&vocabulary, &conversation, &mut events).map_err(Error::other)?;
             for id in ids {
                 parser.push(&vocabulary, id, &mut events);
             }
@@ -26,7 +27,8 @@ fn main() -> Result<(), Error> {
             writeln!(out, "{events:?}")?;
         } else {
             let conversation: Conversation = serde_json::from_str(&line)?;
-            let prompt = prompt(&vocabulary, &conversation, &Options::default()).map_err(Error::other)?;
+            let prompt =
+                prompt(&vocabulary, &conversation, &PromptOptions::default()).map_err(Error::other)?;
             writeln!(out, "{}", serde_json::to_string(&prompt.ids)?)?;
         }
     }

@@ -21,7 +21,7 @@ pub struct CallFormat {
     /// Texts between calls that mean nothing.
     pub passed_over: &'static [&'static str],
     /// How arguments are written.
-    pub arguments: Arguments,
+    pub arguments: ArgumentStyle,
     /// Whether a text that begins with a call may be one without a mark.
     pub has_bare: bool,
     /// How calls are written, where a text is held to them.
@@ -47,7 +47,7 @@ pub struct Spelling {
 
 /// How the arguments of a call are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arguments {
+pub enum ArgumentStyle {
     /// As a JSON object.
     Object,
     /// One by one, between marks.
@@ -97,7 +97,7 @@ pub const FORMATS: [CallFormat; 20] = [
         opens: &["<tool_call>", "<function="],
         close: "</tool_call>",
         after_name: &[">"],
-        arguments: Arguments::Pairs(Pairs {
+        arguments: ArgumentStyle::Pairs(Pairs {
             before_key: "<parameter=",
             after_key: &[">"],
             after_value: "</parameter>",
@@ -120,7 +120,7 @@ pub const FORMATS: [CallFormat; 20] = [
         opens: &["<seed:tool_call>", "<function="],
         close: "</seed:tool_call>",
         after_name: &[">"],
-        arguments: Arguments::Pairs(Pairs {
+        arguments: ArgumentStyle::Pairs(Pairs {
             before_key: "<parameter=",
             after_key: &[">"],
             after_value: "</parameter>",
@@ -143,7 +143,7 @@ pub const FORMATS: [CallFormat; 20] = [
         opens: &["<minimax:tool_call>", "<invoke name=\""],
         close: "</minimax:tool_call>",
         after_name: &["\">"],
-        arguments: Arguments::Pairs(Pairs {
+        arguments: ArgumentStyle::Pairs(Pairs {
             before_key: "<parameter name=\"",
             after_key: &["\">"],
             after_value: "</parameter>",
@@ -164,7 +164,7 @@ pub const FORMATS: [CallFormat; 20] = [
     CallFormat {
         name: "glm_inline",
         signs: &["<tool_call>", "</arg_key><arg_value>"],
-        arguments: Arguments::Pairs(Pairs { space: "", ..GLM_PAIRS }),
+        arguments: ArgumentStyle::Pairs(Pairs { space: "", ..GLM_PAIRS }),
         spelling: Spelling { middle: "", between: "", ..GLM.spelling },
         ..GLM
     },
@@ -225,7 +225,7 @@ pub const FORMATS: [CallFormat; 20] = [
         signs: &["<|tool_list_start|>"],
         opens: &["<|tool_call_start|>"],
         close: "<|tool_call_end|>",
-        arguments: Arguments::Keywords,
+        arguments: ArgumentStyle::Keywords,
         spelling: Spelling { open: "<|tool_call_start|>[", close: "]<|tool_call_end|>", ..KEYWORDS },
         ..BASE
     },
@@ -234,7 +234,7 @@ pub const FORMATS: [CallFormat; 20] = [
         signs: &["[func_name1(params_name1=params_value1"],
         opens: &["<|python_start|>", "<|python_tag|>"],
         close: "<|python_end|>",
-        arguments: Arguments::Keywords,
+        arguments: ArgumentStyle::Keywords,
         has_bare: true,
         spelling: Spelling { open: "[", close: "]", ..KEYWORDS },
         ..BASE
@@ -304,7 +304,7 @@ const BASE: CallFormat = CallFormat {
     before_name: "",
     after_name: &[],
     passed_over: &[],
-    arguments: Arguments::Object,
+    arguments: ArgumentStyle::Object,
     has_bare: false,
     spelling: EMPTY,
 };
@@ -324,7 +324,7 @@ const GLM: CallFormat = CallFormat {
     opens: &["<tool_call>"],
     close: "</tool_call>",
     after_name: &["\n"],
-    arguments: Arguments::Pairs(GLM_PAIRS),
+    arguments: ArgumentStyle::Pairs(GLM_PAIRS),
     spelling: Spelling { before: "<tool_call>", middle: "\n", after: "</tool_call>", between: "\n", ..EMPTY },
     ..BASE
 };
@@ -388,7 +388,7 @@ impl CallFormat {
 
     /// Marks around arguments that are written one by one.
     pub fn pairs(&self) -> Option<Pairs> {
-        if let Arguments::Pairs(pairs) = self.arguments { Some(pairs) } else { None }
+        if let ArgumentStyle::Pairs(pairs) = self.arguments { Some(pairs) } else { None }
     }
 
     /// All marks, which may be tokens of a vocabulary.

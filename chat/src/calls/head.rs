@@ -2,9 +2,9 @@
 
 use super::format::{CallFormat, NAME_BYTES};
 
-/// What a text is that begins with the name of a function.
+/// The result of reading a text that begins with the name of a function.
 #[derive(Debug, PartialEq)]
-pub(super) enum Head {
+pub(super) enum CallHead {
     /// Nothing certain yet.
     Unfinished,
     /// No call.
@@ -19,10 +19,10 @@ pub(super) enum Head {
 }
 
 /// Reads the name that a text begins with, up to the arguments.
-pub(super) fn head(format: &CallFormat, text: &str) -> Head {
+pub(super) fn head(format: &CallFormat, text: &str) -> CallHead {
     let skipped = match text.strip_prefix(format.before_name) {
         Some(_) => format.before_name.len(),
-        None if format.before_name.starts_with(text) => return Head::Unfinished,
+        None if format.before_name.starts_with(text) => return CallHead::Unfinished,
         None => 0,
     };
     let (begin, end_of_call) = format.pairs().map_or(("{", ""), |pairs| (pairs.before_key, pairs.end));
@@ -36,7 +36,11 @@ pub(super) fn head(format: &CallFormat, text: &str) -> Head {
     let Some((at, mut mark)) = next(skipped).filter(|(at, _)| *at <= line) else {
         // Marks are no longer than that.
         let is_broken = line < NAME_BYTES && !marks().any(|mark| mark.starts_with(&text[line..]));
-        return if is_broken || text.len() >= NAME_BYTES + 64 { Head::Other } else { Head::Unfinished };
+        return if is_broken || text.len() >= NAME_BYTES + 64 {
+            CallHead::Other
+        } else {
+            CallHead::Unfinished
+        };
     };
     let name = text[skipped..at].trim().to_owned();
     let mut end = at;
@@ -47,11 +51,11 @@ pub(super) fn head(format: &CallFormat, text: &str) -> Head {
         let has_id = format.after_name.last() != Some(&mark);
         match next(end).filter(|(at, _)| *at < end + NAME_BYTES) {
             Some((at, next)) if has_id || text[end..at].trim().is_empty() => (end, mark) = (at, next),
-            Some(_) => return Head::Other,
-            None if has_id && text.len() < end + NAME_BYTES + 64 => return Head::Unfinished,
-            None if !has_id && marks().any(|mark| mark.starts_with(rest)) => return Head::Unfinished,
-            None => return Head::Other,
+            Some(_) => return CallHead::Other,
+            None if has_id && text.len() < end + NAME_BYTES + 64 => return CallHead::Unfinished,
+            None if !has_id && marks().any(|mark| mark.starts_with(rest)) => return CallHead::Unfinished,
+            None => return CallHead::Other,
         }
     }
-    Head::Name { name, end, has_arguments: mark == begin }
+    CallHead::Name { name, end, has_arguments: mark == begin }
 }

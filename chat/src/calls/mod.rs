@@ -8,8 +8,8 @@ mod parse;
 mod python;
 
 pub(crate) use format::BARE_KEYS;
-pub use format::{Arguments, CallFormat, FORMATS, Pairs, Spelling, THOUGHTS, ThoughtMarks};
-pub(crate) use pairs::{Writing, resolved, writing};
+pub use format::{ArgumentStyle, CallFormat, FORMATS, Pairs, Spelling, THOUGHTS, ThoughtMarks};
+pub(crate) use pairs::{ValueStyle, resolved, writing};
 pub use parse::TextParser;
 pub(crate) use python::is_keyword;
 
@@ -17,7 +17,7 @@ pub(crate) use python::is_keyword;
 mod tests {
     use super::{CallFormat, FORMATS, TextParser, ThoughtMarks};
     use crate::conversation::Tool;
-    use crate::event::{Event, Part};
+    use crate::event::{AnswerPart, Event};
     use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
     use serde_json::json;
 
@@ -47,7 +47,7 @@ mod tests {
         FORMATS.iter().find(|format| format.name == name).unwrap()
     }
 
-    /// What a text is that comes in pieces.
+    /// The meaning of a text that comes in pieces.
     fn read(name: &str, pieces: Vec<Vec<u8>>) -> String {
         let vocabulary = Pieces(pieces);
         let declared = ["f", "g"].map(|name| {
@@ -72,7 +72,7 @@ mod tests {
         let mut shown = String::new();
         for event in events {
             shown += &match event {
-                Event::Begin(Part::Call { name, .. }) => format!("call {name}: "),
+                Event::Begin(AnswerPart::Call { name, .. }) => format!("call {name}: "),
                 Event::Begin(part) => format!("{part:?}: "),
                 Event::Delta(text) => text,
                 Event::End { is_complete } => if is_complete { "." } else { " (cut off)." }.to_owned(),

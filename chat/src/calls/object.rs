@@ -2,9 +2,9 @@
 
 use super::format::{ARGUMENTS, NAMES};
 
-/// What a character completes.
+/// The thing that a character completes.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ObjectStep {
     /// Nothing.
     Inside,
     /// More of the arguments, as they are written.
@@ -15,7 +15,7 @@ pub(super) enum Step {
 
 /// An object so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Object {
+pub(super) struct PartialObject {
     depth: usize,
     is_quoted: bool,
     is_escaped: bool,
@@ -31,14 +31,14 @@ pub(super) struct Object {
     pub name: Option<String>,
 }
 
-impl Object {
+impl PartialObject {
     /// Arguments of a function whose name is known.
-    pub fn of(name: String) -> Object {
-        Object { name: Some(name), ..Object::default() }
+    pub fn of(name: String) -> PartialObject {
+        PartialObject { name: Some(name), ..PartialObject::default() }
     }
 
     /// Takes one more character, beginning with the brace that opens the object.
-    pub fn push(&mut self, c: char) -> Step {
+    pub fn push(&mut self, c: char) -> ObjectStep {
         let was_quoted = self.is_quoted;
         if self.is_quoted {
             self.is_quoted = c != '"' || self.is_escaped;
@@ -53,31 +53,31 @@ impl Object {
         }
         let is_outer = !was_quoted && (self.depth == 1 || self.depth == 0);
         match c {
-            '{' if is_outer && !self.is_value && self.key.is_empty() => Step::Inside,
+            '{' if is_outer && !self.is_value && self.key.is_empty() => ObjectStep::Inside,
             ':' if is_outer && !self.is_value => {
                 self.is_value = true;
-                Step::Inside
+                ObjectStep::Inside
             }
             ',' if is_outer => {
                 self.end_member();
-                Step::Inside
+                ObjectStep::Inside
             }
             _ if self.depth == 0 => {
                 self.end_member();
-                Step::Done
+                ObjectStep::Done
             }
             c if !self.is_value => {
                 self.key.push(c);
-                Step::Inside
+                ObjectStep::Inside
             }
             c if self.is_arguments() => {
-                // Space around the value is none of it.
+                // Space around the value does not belong to it.
                 let is_space = c.is_whitespace() && self.depth == 1 && !was_quoted;
-                if is_space { Step::Inside } else { Step::Argument(c) }
+                if is_space { ObjectStep::Inside } else { ObjectStep::Argument(c) }
             }
             c => {
                 self.value.push(c);
-                Step::Inside
+                ObjectStep::Inside
             }
         }
     }

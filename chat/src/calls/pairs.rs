@@ -4,9 +4,9 @@ use super::format::{NAME_BYTES, Pairs};
 use crate::conversation::Tool;
 use serde_json::Value;
 
-/// What a text is that begins with the mark before a key.
+/// The result of reading a text that begins with the mark before a key.
 #[derive(Debug, PartialEq)]
-pub(super) enum Pair<'t> {
+pub(super) enum KeyValuePair<'t> {
     /// Nothing certain yet; the key and the value so far, if that has begun.
     Unfinished(Option<(&'t str, &'t str)>),
     /// No pair.
@@ -17,7 +17,7 @@ pub(super) enum Pair<'t> {
 
 /// How a value is written, by its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writing {
+pub(crate) enum ValueStyle {
     /// A string as it is.
     Text,
     /// A string as it is, or null.
@@ -27,37 +27,37 @@ pub(crate) enum Writing {
 }
 
 /// Reads the pair that a text begins with, of a call of a function.
-pub(super) fn pair<'t>(marks: &Pairs, text: &'t str, tool: Option<&Tool>) -> Pair<'t> {
+pub(super) fn pair<'t>(marks: &Pairs, text: &'t str, tool: Option<&Tool>) -> KeyValuePair<'t> {
     let key_at = marks.before_key.len();
     let Some(length) = text[key_at..].find(marks.after_key[0]) else {
         let is_key = text.len() < key_at + NAME_BYTES && !text[key_at..].contains('\n');
-        return if is_key { Pair::Unfinished(None) } else { Pair::Other };
+        return if is_key { KeyValuePair::Unfinished(None) } else { KeyValuePair::Other };
     };
     let key = &text[key_at..key_at + length];
     if key.contains('\n') || length >= NAME_BYTES {
-        return Pair::Other;
+        return KeyValuePair::Other;
     }
     let mut at = key_at + length + marks.after_key[0].len();
     for mark in &marks.after_key[1..] {
         let rest = text[at..].trim_start();
         if !rest.starts_with(mark) {
-            return if mark.starts_with(rest) { Pair::Unfinished(None) } else { Pair::Other };
+            return if mark.starts_with(rest) { KeyValuePair::Unfinished(None) } else { KeyValuePair::Other };
         }
         at = text.len() - rest.len() + mark.len();
     }
     let (schema, root) = schema_of(tool, key.trim());
     let length = match writing(schema, root) {
-        Writing::Json => end_of_json(&text[at..], marks.after_value),
-        Writing::Text | Writing::TextOrNull => text[at..].find(marks.after_value),
+        ValueStyle::Json => end_of_json(&text[at..], marks.after_value),
+        ValueStyle::Text | ValueStyle::TextOrNull => text[at..].find(marks.after_value),
     };
     let value = length.map(|length| &text[at..at + length]);
     let begun = value.unwrap_or(&text[at..]);
     let begun = begun.strip_prefix(marks.margin).unwrap_or(begun);
     match value {
-        None => Pair::Unfinished(Some((key.trim(), begun))),
+        None => KeyValuePair::Unfinished(Some((key.trim(), begun))),
         Some(value) => {
             let end = at + value.len() + marks.after_value.len();
-            Pair::Whole(key.trim(), begun.strip_suffix(marks.margin).unwrap_or(begun), end)
+            KeyValuePair::Whole(key.trim(), begun.strip_suffix(marks.margin).unwrap_or(begun), end)
         }
     }
 }
@@ -84,10 +84,10 @@ fn schema_of<'t>(tool: Option<&'t Tool>, key: &str) -> (&'t Value, &'t Value) {
 }
 
 /// How values of a schema are written. `root` has its definitions.
-pub(crate) fn writing(schema: &Value, root: &Value) -> Writing {
+pub(crate) fn writing(schema: &Value, root: &Value) -> ValueStyle {
     let schema = resolved(schema, root);
     if is_text(schema) {
-        return Writing::Text;
+        return ValueStyle::Text;
     }
     let mut kinds = Vec::new();
     kinds_of(schema, root, 0, &mut kinds);
@@ -97,9 +97,9 @@ pub(crate) fn writing(schema: &Value, root: &Value) -> Writing {
     let is_text_or_null = kinds.contains(&"null") && kinds.contains(&"string");
     let has_others = kinds.iter().any(|kind| !["null", "string"].contains(kind));
     if is_text_or_null && !has_others && is_free(schema) && parts.all(is_free) {
-        Writing::TextOrNull
+        ValueStyle::TextOrNull
     } else {
-        Writing::Json
+        ValueStyle::Json
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn writing(schema: &Value, root: &Value) -> Writing {
 pub(super) fn value(tool: Option<&Tool>, key: &str, text: &str) -> String {
     let quoted = || Value::from(text).to_string();
     let (schema, root) = schema_of(tool, key);
-    if writing(schema, root) == Writing::Text {
+    if writing(schema, root) == ValueStyle::Text {
         return quoted();
     }
     let mut kinds = Vec::new();

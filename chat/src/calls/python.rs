@@ -4,9 +4,9 @@ use super::format::NAME_BYTES;
 use super::object::unquoted;
 use serde_json::Value;
 
-/// What a text is that begins where something of a call is expected.
+/// The result of reading a text where something of a call is expected.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step<T> {
+pub(super) enum PythonStep<T> {
     /// Nothing certain yet.
     Unfinished,
     /// Something else.
@@ -31,14 +31,14 @@ fn is_word(c: char) -> bool {
 }
 
 /// The name that a text begins with, up to the bracket behind it.
-pub(super) fn name(text: &str) -> Step<String> {
+pub(super) fn name(text: &str) -> PythonStep<String> {
     let length = text.find(|c| !is_word(c)).unwrap_or(text.len());
     let rest = text[length..].trim_start_matches(' ');
     match rest.chars().next() {
-        _ if length >= NAME_BYTES => Step::Other,
-        None => Step::Unfinished,
-        Some('(') if length > 0 => Step::Whole(text[..length].to_owned(), text.len() - rest.len() + 1),
-        Some(_) => Step::Other,
+        _ if length >= NAME_BYTES => PythonStep::Other,
+        None => PythonStep::Unfinished,
+        Some('(') if length > 0 => PythonStep::Whole(text[..length].to_owned(), text.len() - rest.len() + 1),
+        Some(_) => PythonStep::Other,
     }
 }
 
@@ -48,8 +48,8 @@ pub(super) fn begins_list(text: &str, is_declared: impl Fn(&str) -> bool) -> Opt
     let Some(rest) = text.strip_prefix('[') else { return Some(false) };
     let rest = rest.trim_start();
     match name(rest) {
-        Step::Unfinished => None,
-        Step::Whole(name, end) if is_declared(&name) => begins_arguments(&rest[end..]),
+        PythonStep::Unfinished => None,
+        PythonStep::Whole(name, end) if is_declared(&name) => begins_arguments(&rest[end..]),
         _ => Some(false),
     }
 }
@@ -70,33 +70,35 @@ pub(super) fn begins_arguments(text: &str) -> Option<bool> {
 
 /// The argument that a text begins with, as a key and the JSON of its value. It ends before a comma or a
 /// bracket.
-pub(super) fn argument(text: &str) -> Step<(String, String)> {
+pub(super) fn argument(text: &str) -> PythonStep<(String, String)> {
     let length = text.find(ENDS).unwrap_or(text.len());
     if length == text.len() {
-        return if length < NAME_BYTES { Step::Unfinished } else { Step::Other };
+        return if length < NAME_BYTES { PythonStep::Unfinished } else { PythonStep::Other };
     }
     let key = text[..length].trim_end();
-    let (Some(value), true) = (text[length..].strip_prefix('='), is_keyword(key)) else { return Step::Other };
+    let (Some(value), true) = (text[length..].strip_prefix('='), is_keyword(key)) else {
+        return PythonStep::Other;
+    };
     let space = value.len() - value.trim_start().len();
     match literal(value.trim_start(), 0) {
-        Step::Unfinished => Step::Unfinished,
-        Step::Other => Step::Other,
-        Step::Whole(json, end) => {
+        PythonStep::Unfinished => PythonStep::Unfinished,
+        PythonStep::Other => PythonStep::Other,
+        PythonStep::Whole(json, end) => {
             let end = text.len() - value.len() + space + end;
             match text[end..].trim_start().chars().next() {
-                None => Step::Unfinished,
-                Some(',' | ')') => Step::Whole((key.to_owned(), json), end),
-                Some(_) => Step::Other,
+                None => PythonStep::Unfinished,
+                Some(',' | ')') => PythonStep::Whole((key.to_owned(), json), end),
+                Some(_) => PythonStep::Other,
             }
         }
     }
 }
 
 /// The literal that a text begins with, as JSON.
-fn literal(text: &str, depth: usize) -> Step<String> {
+fn literal(text: &str, depth: usize) -> PythonStep<String> {
     match text.chars().next() {
-        None => Step::Unfinished,
-        Some(_) if depth > DEPTH => Step::Other,
+        None => PythonStep::Unfinished,
+        Some(_) if depth > DEPTH => PythonStep::Other,
         Some(quote @ ('"' | '\'')) => string(text, quote),
         Some('[') => items(text, ']', depth),
         Some('(') => items(text, ')', depth),
@@ -106,12 +108,12 @@ fn literal(text: &str, depth: usize) -> Step<String> {
 }
 
 /// A number, a constant, or a string without quotes.
-fn word(text: &str) -> Step<String> {
+fn word(text: &str) -> PythonStep<String> {
     let Some(end) = text.find([',', ')', ']', '}', ':', '(', '[', '{', '"', '\'', '\n']) else {
-        return Step::Unfinished;
+        return PythonStep::Unfinished;
     };
     let json = match text[..end].trim() {
-        "" => return Step::Other,
+        "" => return PythonStep::Other,
         "True" => "true".to_owned(),
         "False" => "false".to_owned(),
         "None" => "null".to_owned(),
@@ -119,11 +121,11 @@ fn word(text: &str) -> Step<String> {
         other if serde_json::from_str::<Value>(other).is_ok() => other.to_owned(),
         other => Value::from(other).to_string(),
     };
-    Step::Whole(json, end)
+    PythonStep::Whole(json, end)
 }
 
 /// A list, a tuple or a dictionary.
-fn items(text: &str, close: char, depth: usize) -> Step<String> {
+fn items(text: &str, close: char, depth: usize) -> PythonStep<String> {
     let is_object = close == '}';
     let mut json = String::from(if is_object { "{" } else { "[" });
     let mut at = 1;
@@ -132,7 +134,7 @@ fn items(text: &str, close: char, depth: usize) -> Step<String> {
         at = skip(at);
         if text[at..].starts_with(close) {
             json.push(if is_object { '}' } else { ']' });
-            return Step::Whole(json, at + 1);
+            return PythonStep::Whole(json, at + 1);
         }
         if json.len() > 1 {
             json.push_str(", ");
@@ -140,57 +142,57 @@ fn items(text: &str, close: char, depth: usize) -> Step<String> {
         if is_object {
             let quote = text[at..].chars().next();
             let key = match quote {
-                None => Step::Unfinished,
+                None => PythonStep::Unfinished,
                 Some(quote @ ('"' | '\'')) => string(&text[at..], quote),
-                Some(_) => Step::Other,
+                Some(_) => PythonStep::Other,
             };
-            let Step::Whole(key, end) = key else { return key };
+            let PythonStep::Whole(key, end) = key else { return key };
             at = skip(at + end);
             json.push_str(&key);
             json.push_str(": ");
             match text[at..].chars().next() {
-                None => return Step::Unfinished,
+                None => return PythonStep::Unfinished,
                 Some(':') => at = skip(at + 1),
-                Some(_) => return Step::Other,
+                Some(_) => return PythonStep::Other,
             }
         }
         match literal(&text[at..], depth + 1) {
-            Step::Whole(item, end) => {
+            PythonStep::Whole(item, end) => {
                 json.push_str(&item);
                 at = skip(at + end);
             }
             other => return other,
         }
         match text[at..].chars().next() {
-            None => return Step::Unfinished,
+            None => return PythonStep::Unfinished,
             Some(',') => at += 1,
             Some(c) if c == close => {}
-            Some(_) => return Step::Other,
+            Some(_) => return PythonStep::Other,
         }
     }
 }
 
 /// A string. Its end is a quote with nothing of the string behind it: models write quotes that they should
 /// have escaped.
-fn string(text: &str, quote: char) -> Step<String> {
+fn string(text: &str, quote: char) -> PythonStep<String> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         if c == quote && !is_escaped {
             match text[at + 1..].trim_start().chars().next() {
-                None => return Step::Unfinished,
+                None => return PythonStep::Unfinished,
                 Some(',' | ')' | ']' | '}' | ':') => {
                     let json = match unquoted(&text[..=at]) {
                         Some(text) if quote == '"' => text,
                         _ => unescaped(&text[1..at]),
                     };
-                    return Step::Whole(Value::from(json).to_string(), at + 1);
+                    return PythonStep::Whole(Value::from(json).to_string(), at + 1);
                 }
                 Some(_) => {}
             }
         }
         is_escaped = c == '\\' && !is_escaped;
     }
-    Step::Unfinished
+    PythonStep::Unfinished
 }
 
 /// The text of a string of Python. An escape that means nothing is what it looks like.
@@ -210,7 +212,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// What the escape is that a text begins with, and its bytes.
+/// The character of the escape that a text begins with, and its bytes.
 fn escape(text: &str) -> (Option<u32>, usize) {
     let Some(c) = text[1..].chars().next() else { return (Some(u32::from('\\')), 1) };
     let digits = |count: usize| {

@@ -1,4 +1,4 @@
-//! What holds a whole turn of a model to its format.
+//! Grammars that hold a whole turn of a model to its format.
 
 mod harmony;
 mod pairs;
@@ -9,7 +9,7 @@ use crate::conversation::{BuiltinTool, Conversation, Effort, Tool};
 use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
 use serde_json::{Value, json};
 
-/// What a turn of a model may be, in no model's format.
+/// The turns that a model may make, in no model's format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnGrammar {
     /// Functions that are declared, with the schemas of their arguments.

@@ -1,15 +1,15 @@
 //! The grammar of arguments that are written one by one.
 
-use super::text::{Text, quoted};
-use crate::calls::{CallFormat, Pairs, Writing, is_keyword, resolved, writing};
+use super::text::{TextGrammar, quoted};
+use crate::calls::{CallFormat, Pairs, ValueStyle, is_keyword, resolved, writing};
 use crate::conversation::Tool;
 use kernmill_constrain::Error;
 use serde_json::Value;
 
-/// Characters of the longest text that is counted. A longer limit is none.
+/// Characters of the longest text that is counted. A longer limit counts as none.
 const COUNTED: u64 = 4096;
 
-impl Text<'_> {
+impl TextGrammar<'_> {
     /// Adds the rule `name` of all arguments of a function, in the order of its schema.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Text<'_> {
     /// Adds the rule `name` of all arguments of a function by keyword, in the order of its schema.
     ///
     /// # Errors
-    /// As [`Text::pairs`].
+    /// As [`TextGrammar::pairs`].
     pub(super) fn keywords(&mut self, name: &str, tool: &Tool) -> Result<(), Error> {
         let root = tool.parameters.as_ref().unwrap_or(&Value::Null);
         let required = root["required"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -65,7 +65,7 @@ impl Text<'_> {
             self.grammar.rule(&pair, &format!("{} {value}", quoted(&format!("{key}="))));
             written.push((pair, must_be));
         }
-        // What may follow the pairs so far, and what may begin with each: only later ones have a comma.
+        // Texts that may follow the pairs so far, and the beginnings of each: only later ones have a comma.
         let (mut rest, mut all) = (String::new(), String::new());
         for (index, (pair, must_be)) in written.iter().enumerate().rev() {
             let others = if *must_be || all.is_empty() { String::new() } else { format!(" | {all}") };
@@ -103,9 +103,9 @@ impl Text<'_> {
         tool: &Tool,
     ) -> Result<(), Error> {
         let body = match writing(schema, root) {
-            Writing::Text => Some(body(resolved(schema, root), tool.strict)),
-            Writing::TextOrNull => Some("ANY".to_owned()),
-            Writing::Json => None,
+            ValueStyle::Text => Some(body(resolved(schema, root), tool.strict)),
+            ValueStyle::TextOrNull => Some("ANY".to_owned()),
+            ValueStyle::Json => None,
         };
         if let Some(body) = body {
             let (mark, margin) = (quoted(marks.after_value), quoted(marks.margin));

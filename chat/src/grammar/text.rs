@@ -1,7 +1,7 @@
 //! The grammar of a turn in the texts of models with templates: thoughts, then the answer or calls of tools.
 
 use super::{Thoughts, ToolChoice, TurnGrammar, arguments, check_name, wrong_choice};
-use crate::calls::{Arguments, BARE_KEYS, CallFormat, ThoughtMarks};
+use crate::calls::{ArgumentStyle, BARE_KEYS, CallFormat, ThoughtMarks};
 use crate::conversation::Tool;
 use kernmill_constrain::{Composed, Error, Rule, Vocabulary};
 
@@ -34,7 +34,7 @@ pub(super) fn rule(
     if !is_held {
         return Ok(None);
     }
-    let mut text = Text::new(vocabulary);
+    let mut text = TextGrammar::new(vocabulary);
     let mut last = Vec::new();
     if !callable.is_empty() {
         text.calls(turn, format, &callable)?;
@@ -50,7 +50,7 @@ pub(super) fn rule(
             text.answer(turn, format, !callable.is_empty());
             last.push("ANSWER");
             if !callable.is_empty() {
-                // What the model says before its calls, with the mark that opens them.
+                // The model's words before its calls, with the mark that opens them.
                 text.until("said", "ANSWER", format.opens.first().copied().unwrap_or_default());
                 last.push("said more");
             }
@@ -65,13 +65,13 @@ fn answer_alone(turn: &TurnGrammar, vocabulary: &dyn Vocabulary) -> Result<Optio
     if turn.thoughts == Thoughts::None {
         return Ok(Some(form.clone()));
     }
-    let mut text = Text::new(vocabulary);
+    let mut text = TextGrammar::new(vocabulary);
     text.grammar.form("answer", "the answer", form)?;
     Ok(Some(text.turn(turn.thoughts, turn.thought_marks, "answer")))
 }
 
 /// A mark in a text.
-enum Mark {
+enum GrammarMark {
     /// A token that is never part of a text.
     Special(u32),
     /// A token that a text may have, too.
@@ -81,25 +81,25 @@ enum Mark {
 }
 
 /// The grammar of a text, so far.
-pub(super) struct Text<'a> {
+pub(super) struct TextGrammar<'a> {
     vocabulary: &'a dyn Vocabulary,
     pub grammar: Composed,
 }
 
-impl Text<'_> {
-    fn new(vocabulary: &dyn Vocabulary) -> Text<'_> {
+impl TextGrammar<'_> {
+    fn new(vocabulary: &dyn Vocabulary) -> TextGrammar<'_> {
         let mut grammar = Composed::default();
         grammar.rule("ANY", r"/(.|\n)*/");
         // Unbounded, a model may write new lines without end.
         grammar.rule("SPACE", r"/[ \t\r\n]{1,8}/");
-        Text { vocabulary, grammar }
+        TextGrammar { vocabulary, grammar }
     }
 
-    fn mark(&self, text: &str) -> Mark {
+    fn mark(&self, text: &str) -> GrammarMark {
         match self.vocabulary.added_tokens().into_iter().find(|token| token.text == text) {
-            Some(token) if token.is_special => Mark::Special(token.id),
-            Some(token) => Mark::Token(token.id),
-            None => Mark::Plain,
+            Some(token) if token.is_special => GrammarMark::Special(token.id),
+            Some(token) => GrammarMark::Token(token.id),
+            None => GrammarMark::Plain,
         }
     }
 
@@ -111,7 +111,7 @@ impl Text<'_> {
         while let Some(c) = rest.chars().next() {
             let mark = format.marks().find(|mark| rest.starts_with(mark));
             match mark.map(|mark| (mark, self.mark(mark))) {
-                Some((mark, Mark::Special(id) | Mark::Token(id))) => {
+                Some((mark, GrammarMark::Special(id) | GrammarMark::Token(id))) => {
                     symbols.extend((!plain.is_empty()).then(|| quoted(&plain)));
                     symbols.push(format!("<[{id}]>"));
                     plain.clear();
@@ -132,12 +132,12 @@ impl Text<'_> {
     pub fn until(&mut self, name: &str, body: &str, mark: &str) {
         let (terminal, text) = (name.to_uppercase(), quoted(mark));
         match self.mark(mark) {
-            Mark::Special(id) => {
+            GrammarMark::Special(id) => {
                 self.grammar.rule(&terminal, &format!("{body} & ~(ANY {text} ANY)"));
                 self.grammar.rule(name, &format!("{terminal} <[{id}]>"));
             }
             // The first mark ends it, whether it is a token or spelled.
-            Mark::Token(_) | Mark::Plain => {
+            GrammarMark::Token(_) | GrammarMark::Plain => {
                 self.grammar.rule(&format!("{name}[suffix={text}]"), body);
             }
         }
@@ -151,9 +151,9 @@ impl Text<'_> {
             let name = format!("args_{index}");
             check_name(tool)?;
             match format.arguments {
-                Arguments::Object => arguments(&mut self.grammar, &name, tool)?,
-                Arguments::Pairs(marks) => self.pairs(format, &marks, &name, tool)?,
-                Arguments::Keywords => self.keywords(&name, tool)?,
+                ArgumentStyle::Object => arguments(&mut self.grammar, &name, tool)?,
+                ArgumentStyle::Pairs(marks) => self.pairs(format, &marks, &name, tool)?,
+                ArgumentStyle::Keywords => self.keywords(&name, tool)?,
             }
             calls.push((format!("{}{}", tool.name, spelling.middle), format!("args_{index}")));
         }
@@ -194,7 +194,7 @@ impl Text<'_> {
         let opens = format.opens.iter().map(|mark| format!("~(ANY {} ANY)", quoted(mark)));
         let mut limits: Vec<String> = opens.collect();
         limits.push(format!(r"~(/\s*/ {} ANY)", quoted(turn.thought_marks.open)));
-        if format.has_bare && format.arguments == Arguments::Keywords {
+        if format.has_bare && format.arguments == ArgumentStyle::Keywords {
             let names: Vec<String> = turn.tools.iter().map(|tool| quoted(&tool.name)).collect();
             limits.extend(
                 (!names.is_empty()).then(|| format!(r"~(/\s*\[\s*/ ({}) /\s*\(/ ANY)", names.join(" | "))),
@@ -222,11 +222,11 @@ impl Text<'_> {
                 self.until("thoughts", "ANY", close);
                 self.grammar.rule("start", "thoughts SPACE? last");
             }
-            (Thoughts::Optional, Mark::Special(id)) => {
+            (Thoughts::Optional, GrammarMark::Special(id)) => {
                 self.until("thoughts", "ANY", close);
                 self.grammar.rule("start", &format!("(SPACE? <[{id}]> thoughts SPACE?)? last"));
             }
-            (Thoughts::Optional, Mark::Token(_) | Mark::Plain) => {
+            (Thoughts::Optional, GrammarMark::Token(_) | GrammarMark::Plain) => {
                 let open = format!(r"/\s*/ {}", quoted(open));
                 self.grammar.rule("THINK", &open);
                 self.until("thoughts", "THINK ANY", close);

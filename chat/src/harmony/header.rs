@@ -1,14 +1,14 @@
 //! Headers of generated messages, whatever they look like.
 
 use super::message::Channel;
-use crate::event::{Anomalies, Anomaly, Part};
+use crate::event::{Anomalies, Anomaly, AnswerPart};
 
 /// Bytes of the longest header. A longer one is taken for a text without header.
 const HEADER_BYTES: usize = 512;
 
 /// A header so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Header {
+pub(super) struct PartialHeader {
     /// Whether a start token came before: an author follows. Otherwise the author may be known.
     pub has_start: bool,
     /// Text before a channel.
@@ -19,11 +19,11 @@ pub(super) struct Header {
     constraint: Option<Vec<u8>>,
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Debug)]
-pub(super) struct Said {
-    /// What the message is.
-    pub part: Part,
+pub(super) struct HeaderFields {
+    /// The kind of message.
+    pub part: AnswerPart,
     /// Text at the end that is no part of a header.
     pub rest: String,
 }
@@ -34,9 +34,9 @@ const TYPES: [&str; 4] = ["json", "code", "text", "plain"];
 /// Authors that may stand at the beginning of a header.
 const AUTHORS: [&str; 5] = ["assistant", "user", "system", "developer", "tool"];
 
-impl Header {
-    pub fn after_start() -> Header {
-        Header { has_start: true, ..Header::default() }
+impl PartialHeader {
+    pub fn after_start() -> PartialHeader {
+        PartialHeader { has_start: true, ..PartialHeader::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -85,8 +85,8 @@ impl Header {
         }
     }
 
-    /// What the header says that a message token ended.
-    pub fn read(&self, declared: &[String], anomalies: &mut Anomalies) -> Part {
+    /// The fields of a header that a message token ended.
+    pub fn read(&self, declared: &[String], anomalies: &mut Anomalies) -> AnswerPart {
         let said = self.said(declared, true, anomalies);
         if !said.rest.is_empty() {
             anomalies.add(Anomaly::StrayWords);
@@ -94,12 +94,12 @@ impl Header {
         said.part
     }
 
-    /// What the header says that another token ended: what does not belong to a header is the content.
-    pub fn recover(&self, declared: &[String], anomalies: &mut Anomalies) -> Said {
+    /// The fields of a header that another token ended: text that does not belong to a header is the content.
+    pub fn recover(&self, declared: &[String], anomalies: &mut Anomalies) -> HeaderFields {
         self.said(declared, false, anomalies)
     }
 
-    fn said(&self, declared: &[String], is_whole: bool, anomalies: &mut Anomalies) -> Said {
+    fn said(&self, declared: &[String], is_whole: bool, anomalies: &mut Anomalies) -> HeaderFields {
         let author = String::from_utf8_lossy(&self.author);
         let (mut recipient, mut rests) = (None, Vec::new());
         let mut read = |text: &str| {
@@ -131,12 +131,12 @@ impl Header {
         let part = match recipient.and_then(|name| tool(name, declared, anomalies)) {
             Some(call) => call,
             None => match channel.map(|found| found.unwrap_or(Channel::Analysis)) {
-                None | Some(Channel::Final) => Part::Answer,
-                Some(Channel::Analysis) => Part::Reasoning,
-                Some(Channel::Commentary) => Part::Preamble,
+                None | Some(Channel::Final) => AnswerPart::Answer,
+                Some(Channel::Analysis) => AnswerPart::Reasoning,
+                Some(Channel::Commentary) => AnswerPart::Preamble,
             },
         };
-        Said { part, rest: rests.concat() }
+        HeaderFields { part, rest: rests.concat() }
     }
 
     /// The text after the author.
@@ -219,7 +219,7 @@ fn named_channel(text: &str) -> (Option<Channel>, &str) {
 }
 
 /// The tool that a recipient is; `None` for everybody else.
-fn tool(recipient: String, declared: &[String], anomalies: &mut Anomalies) -> Option<Part> {
+fn tool(recipient: String, declared: &[String], anomalies: &mut Anomalies) -> Option<AnswerPart> {
     if matches!(recipient.as_str(), "" | "all") || AUTHORS.contains(&recipient.as_str()) {
         return None;
     }
@@ -235,5 +235,5 @@ fn tool(recipient: String, declared: &[String], anomalies: &mut Anomalies) -> Op
     if !is_declared && !is_builtin {
         anomalies.add(Anomaly::UnknownTool);
     }
-    Some(Part::Call { name, is_builtin: is_builtin && !is_declared })
+    Some(AnswerPart::Call { name, is_builtin: is_builtin && !is_declared })
 }

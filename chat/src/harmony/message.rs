@@ -3,7 +3,7 @@
 use super::sections::{SystemText, developer_text};
 use crate::conversation::{Call, Conversation, Item, Output};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Author {
     /// The host of the model.
@@ -51,10 +51,10 @@ pub enum ContentType {
 
 /// One message with its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Who speaks.
+pub struct HarmonyMessage {
+    /// The author.
     pub author: Author,
-    /// Who is spoken to, if that is not everybody.
+    /// The recipient, if the message is not for everybody.
     pub recipient: Option<String>,
     /// Whether the recipient stands after the channel, as models write it, not after the author.
     pub has_late_recipient: bool,
@@ -66,11 +66,11 @@ pub struct Message {
     pub text: String,
 }
 
-impl Message {
+impl HarmonyMessage {
     /// A message with a text and nothing else.
-    pub fn new(author: Author, text: impl Into<String>) -> Message {
+    pub fn new(author: Author, text: impl Into<String>) -> HarmonyMessage {
         let text = text.into();
-        Message {
+        HarmonyMessage {
             author,
             recipient: None,
             has_late_recipient: false,
@@ -82,21 +82,21 @@ impl Message {
 
     /// This message on a channel.
     #[must_use]
-    pub fn on(self, channel: Channel) -> Message {
-        Message { channel: Some(channel), ..self }
+    pub fn on(self, channel: Channel) -> HarmonyMessage {
+        HarmonyMessage { channel: Some(channel), ..self }
     }
 
     /// This message to a recipient.
     #[must_use]
-    pub fn to(self, recipient: impl Into<String>) -> Message {
-        Message { recipient: Some(recipient.into()), ..self }
+    pub fn to(self, recipient: impl Into<String>) -> HarmonyMessage {
+        HarmonyMessage { recipient: Some(recipient.into()), ..self }
     }
 }
 
-/// What hosts may choose about prompts.
+/// Choices about prompts that hosts may make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Who the model is told to be.
+pub struct PromptOptions {
+    /// The identity that the model is given.
     pub identity: String,
     /// Until when the model is told to know what happened.
     pub knowledge_cutoff: String,
@@ -105,9 +105,9 @@ pub struct Options {
     pub has_generated_calls: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for PromptOptions {
+    fn default() -> PromptOptions {
+        PromptOptions {
             identity: "You are ChatGPT, a large language model trained by OpenAI.".to_owned(),
             knowledge_cutoff: "2024-06".to_owned(),
             has_generated_calls: false,
@@ -119,15 +119,15 @@ impl Default for Options {
 ///
 /// Reasoning is left out if an answer comes after it. Instructions at the beginning make one developer
 /// message, with the tools and the form of the answer; later ones have a message each, at their place.
-pub fn messages(conversation: &Conversation, options: &Options) -> Vec<Message> {
+pub fn messages(conversation: &Conversation, options: &PromptOptions) -> Vec<HarmonyMessage> {
     messages_of_items(conversation, options).into_iter().map(|(_, message)| message).collect()
 }
 
 /// The messages of a conversation, each with the place of its item; those of the host have none.
 pub(super) fn messages_of_items(
     conversation: &Conversation,
-    options: &Options,
-) -> Vec<(Option<usize>, Message)> {
+    options: &PromptOptions,
+) -> Vec<(Option<usize>, HarmonyMessage)> {
     let system = SystemText {
         identity: &options.identity,
         knowledge_cutoff: &options.knowledge_cutoff,
@@ -136,7 +136,7 @@ pub(super) fn messages_of_items(
         builtin: &conversation.builtin,
         has_functions: !conversation.tools.is_empty(),
     };
-    let mut all = vec![(None, Message::new(Author::System, system.text()))];
+    let mut all = vec![(None, HarmonyMessage::new(Author::System, system.text()))];
     let items = &conversation.items;
     let first = items.iter().position(|item| !matches!(item, Item::Instructions(_))).unwrap_or(items.len());
     let (head, rest) = items.split_at(first);
@@ -144,7 +144,7 @@ pub(super) fn messages_of_items(
     let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
     let developer =
         developer_text(instructions.as_deref(), &conversation.tools, conversation.format.as_ref());
-    all.extend(developer.map(|text| (None, Message::new(Author::Developer, text))));
+    all.extend(developer.map(|text| (None, HarmonyMessage::new(Author::Developer, text))));
     let answered = rest.iter().rposition(|item| matches!(item, Item::Answer(_))).unwrap_or(0);
     for (n, item) in rest.iter().enumerate() {
         if n >= answered || !matches!(item, Item::Reasoning(_)) {
@@ -163,24 +163,24 @@ fn text(item: &Item) -> &str {
     }
 }
 
-fn message(item: &Item, options: &Options) -> Message {
-    let assistant = || Message::new(Author::Assistant, text(item));
+fn message(item: &Item, options: &PromptOptions) -> HarmonyMessage {
+    let assistant = || HarmonyMessage::new(Author::Assistant, text(item));
     match item {
         Item::Instructions(text) => {
-            Message::new(Author::Developer, developer_text(Some(text), &[], None).unwrap_or_default())
+            HarmonyMessage::new(Author::Developer, developer_text(Some(text), &[], None).unwrap_or_default())
         }
-        Item::User { name, text } => Message::new(Author::User(name.clone()), text),
+        Item::User { name, text } => HarmonyMessage::new(Author::User(name.clone()), text),
         Item::Reasoning(_) => assistant().on(Channel::Analysis),
         Item::Preamble(_) => assistant().on(Channel::Commentary),
         Item::Answer(_) => assistant().on(Channel::Final),
-        Item::Call(call) => Message {
+        Item::Call(call) => HarmonyMessage {
             has_late_recipient: options.has_generated_calls,
             content_type: Some(call_type(call, options)),
             ..assistant().on(channel(call.is_builtin)).to(qualified(&call.name, call.is_builtin))
         },
         Item::Output(Output { name, text, is_builtin, .. }) => {
             let author = Author::Tool(qualified(name, *is_builtin));
-            Message::new(author, text).on(channel(*is_builtin)).to("assistant")
+            HarmonyMessage::new(author, text).on(channel(*is_builtin)).to("assistant")
         }
     }
 }
@@ -193,7 +193,7 @@ fn qualified(name: &str, is_builtin: bool) -> String {
     if is_builtin { name.to_owned() } else { format!("functions.{name}") }
 }
 
-fn call_type(call: &Call, options: &Options) -> ContentType {
+fn call_type(call: &Call, options: &PromptOptions) -> ContentType {
     match (call.is_builtin, options.has_generated_calls) {
         (true, _) => ContentType::Plain("code".to_owned()),
         (false, false) => ContentType::Plain("json".to_owned()),

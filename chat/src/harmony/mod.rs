@@ -8,8 +8,8 @@ mod sections;
 mod tokens;
 mod typescript;
 
-pub use message::{Author, Channel, ContentType, Message, Options, messages};
-pub use parse::Parser;
+pub use message::{Author, Channel, ContentType, HarmonyMessage, PromptOptions, messages};
+pub use parse::HarmonyParser;
 pub use render::{HarmonyError, prompt, prompt_with, render};
 pub use sections::{SystemText, developer_text};
-pub use tokens::{NoToken, Tokens};
+pub use tokens::{HarmonyTokens, NoToken};

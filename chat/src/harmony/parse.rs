@@ -1,9 +1,9 @@
 //! Generated ids to events.
 
-use super::header::Header;
-use super::tokens::{NoToken, Tokens};
+use super::header::PartialHeader;
+use super::tokens::{HarmonyTokens, NoToken};
 use crate::conversation::Conversation;
-use crate::event::{Anomalies, Anomaly, Event, Part};
+use crate::event::{Anomalies, Anomaly, AnswerPart, Event};
 use kernmill_text::Utf8Stream;
 use kernmill_text::Vocabulary;
 
@@ -12,36 +12,36 @@ use kernmill_text::Vocabulary;
 /// Any sequence of ids has a meaning: nothing is refused, and every byte of a content is given out once, in
 /// order. What deviates from the format is read as what was most likely meant, and counted.
 #[derive(Clone, Debug)]
-pub struct Parser {
-    tokens: Tokens,
+pub struct HarmonyParser {
+    tokens: HarmonyTokens,
     /// Special tokens without a meaning in Harmony, ascending: never a text.
     others: Vec<u32>,
     /// Names of declared functions.
     declared: Vec<String>,
-    state: State,
+    state: HarmonyState,
     anomalies: Anomalies,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum HarmonyState {
     /// A header. At its beginning only the author is known.
-    Header(Header),
+    Header(PartialHeader),
     /// A message has ended.
-    Between(Header),
+    Between(PartialHeader),
     /// The content of a message.
-    Content(Content),
+    Content(PartialContent),
 }
 
 /// A content so far.
 #[derive(Clone, Debug)]
-struct Content {
-    part: Part,
+struct PartialContent {
+    part: AnswerPart,
     utf8: Utf8Stream,
     /// Arguments of a function as long as they may be none: nothing, or null. `None` from then on.
     held: Option<String>,
 }
 
-impl Parser {
+impl HarmonyParser {
     /// A parser of what follows the conversation's prompt. Begins the answer if the prompt does.
     ///
     /// # Errors
@@ -50,15 +50,15 @@ impl Parser {
         vocabulary: &dyn Vocabulary,
         conversation: &Conversation,
         events: &mut Vec<Event>,
-    ) -> Result<Parser, NoToken> {
-        let tokens = Tokens::of(vocabulary)?;
+    ) -> Result<HarmonyParser, NoToken> {
+        let tokens = HarmonyTokens::of(vocabulary)?;
         let mut others: Vec<u32> = vocabulary.added_tokens().into_iter().map(|token| token.id).collect();
         others.sort_unstable();
         let declared = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
-        let state = State::Header(Header::default());
-        let mut parser = Parser { tokens, others, declared, state, anomalies: Anomalies::default() };
+        let state = HarmonyState::Header(PartialHeader::default());
+        let mut parser = HarmonyParser { tokens, others, declared, state, anomalies: Anomalies::default() };
         if conversation.begins_answer() {
-            parser.begin(Part::Answer, events);
+            parser.begin(AnswerPart::Answer, events);
         }
         Ok(parser)
     }
@@ -73,7 +73,7 @@ impl Parser {
         let tokens = self.tokens;
         if id == tokens.start {
             self.close(Anomaly::WrongEnd, events);
-            self.state = State::Header(Header::after_start());
+            self.state = HarmonyState::Header(PartialHeader::after_start());
         } else if id == tokens.channel {
             self.on_channel(events);
         } else if id == tokens.message {
@@ -93,26 +93,26 @@ impl Parser {
 
     /// Ends the text. A header that was cut off is nothing.
     pub fn finish(&mut self, events: &mut Vec<Event>) {
-        let state = std::mem::replace(&mut self.state, State::Between(Header::default()));
+        let state = std::mem::replace(&mut self.state, HarmonyState::Between(PartialHeader::default()));
         match state {
-            State::Content(content) => content.end(false, events),
-            State::Header(_) => self.anomalies.add(Anomaly::CutHeader),
-            State::Between(header) if header.is_empty() => {}
-            State::Between(_) => self.anomalies.add(Anomaly::CutHeader),
+            HarmonyState::Content(content) => content.end(false, events),
+            HarmonyState::Header(_) => self.anomalies.add(Anomaly::CutHeader),
+            HarmonyState::Between(header) if header.is_empty() => {}
+            HarmonyState::Between(_) => self.anomalies.add(Anomaly::CutHeader),
         }
     }
 
-    fn begin(&mut self, part: Part, events: &mut Vec<Event>) {
+    fn begin(&mut self, part: AnswerPart, events: &mut Vec<Event>) {
         events.push(Event::Begin(part.clone()));
-        let is_function = matches!(part, Part::Call { is_builtin: false, .. });
+        let is_function = matches!(part, AnswerPart::Call { is_builtin: false, .. });
         let held = is_function.then(String::new);
-        self.state = State::Content(Content { part, utf8: Utf8Stream::default(), held });
+        self.state = HarmonyState::Content(PartialContent { part, utf8: Utf8Stream::default(), held });
     }
 
     fn on_text(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         match &mut self.state {
-            State::Content(content) => content.push(bytes, events),
-            State::Header(header) | State::Between(header) => {
+            HarmonyState::Content(content) => content.push(bytes, events),
+            HarmonyState::Header(header) | HarmonyState::Between(header) => {
                 header.push(bytes);
                 if header.is_text() {
                     self.anomalies.add(Anomaly::NoHeader);
@@ -124,43 +124,43 @@ impl Parser {
 
     fn on_channel(&mut self, events: &mut Vec<Event>) {
         match &mut self.state {
-            State::Header(header) => header.channel(),
-            State::Between(header) => {
+            HarmonyState::Header(header) => header.channel(),
+            HarmonyState::Between(header) => {
                 self.anomalies.add(Anomaly::NoStart);
                 let mut header = std::mem::take(header);
                 header.channel();
-                self.state = State::Header(header);
+                self.state = HarmonyState::Header(header);
             }
-            State::Content(_) => {
+            HarmonyState::Content(_) => {
                 self.close(Anomaly::WrongEnd, events);
-                let mut header = Header::default();
+                let mut header = PartialHeader::default();
                 header.channel();
-                self.state = State::Header(header);
+                self.state = HarmonyState::Header(header);
             }
         }
     }
 
     fn on_constrain(&mut self) {
         match &mut self.state {
-            State::Header(header) => header.constrain(),
-            State::Between(header) => {
+            HarmonyState::Header(header) => header.constrain(),
+            HarmonyState::Between(header) => {
                 self.anomalies.add(Anomaly::NoStart);
                 let mut header = std::mem::take(header);
                 header.constrain();
-                self.state = State::Header(header);
+                self.state = HarmonyState::Header(header);
             }
-            State::Content(_) => self.anomalies.add(Anomaly::StrayToken),
+            HarmonyState::Content(_) => self.anomalies.add(Anomaly::StrayToken),
         }
     }
 
     fn on_message(&mut self, events: &mut Vec<Event>) {
         let header = match &mut self.state {
-            State::Header(header) => std::mem::take(header),
-            State::Between(header) => {
+            HarmonyState::Header(header) => std::mem::take(header),
+            HarmonyState::Between(header) => {
                 self.anomalies.add(Anomaly::NoStart);
                 std::mem::take(header)
             }
-            State::Content(_) => return self.anomalies.add(Anomaly::StrayToken),
+            HarmonyState::Content(_) => return self.anomalies.add(Anomaly::StrayToken),
         };
         let part = header.read(&self.declared, &mut self.anomalies);
         self.begin(part, events);
@@ -168,10 +168,10 @@ impl Parser {
 
     fn on_end(&mut self, id: u32, events: &mut Vec<Event>) {
         let is_stray = match &self.state {
-            State::Between(header) => header.is_empty(),
-            State::Header(header) => header.is_empty() && !header.has_start,
-            State::Content(content) => {
-                let is_call = matches!(content.part, Part::Call { .. });
+            HarmonyState::Between(header) => header.is_empty(),
+            HarmonyState::Header(header) => header.is_empty() && !header.has_start,
+            HarmonyState::Content(content) => {
+                let is_call = matches!(content.part, AnswerPart::Call { .. });
                 if is_call != (id == self.tokens.call) {
                     self.anomalies.add(Anomaly::WrongEnd);
                 }
@@ -183,44 +183,44 @@ impl Parser {
         } else {
             self.close(Anomaly::NoContent, events);
         }
-        self.state = State::Between(Header::default());
+        self.state = HarmonyState::Between(PartialHeader::default());
     }
 
     /// Ends what is open: a content, or a header without one, whose text is kept. Counts `anomaly` if there
     /// was no end where one belongs.
     fn close(&mut self, anomaly: Anomaly, events: &mut Vec<Event>) {
         match &self.state {
-            State::Between(header) if header.is_empty() => return,
-            State::Header(header) if header.is_empty() && !header.has_start => return,
-            State::Header(_) | State::Between(_) => {
+            HarmonyState::Between(header) if header.is_empty() => return,
+            HarmonyState::Header(header) if header.is_empty() && !header.has_start => return,
+            HarmonyState::Header(_) | HarmonyState::Between(_) => {
                 self.anomalies.add(Anomaly::NoContent);
                 self.recover(events);
             }
-            State::Content(_) if anomaly == Anomaly::WrongEnd => self.anomalies.add(anomaly),
-            State::Content(_) => {}
+            HarmonyState::Content(_) if anomaly == Anomaly::WrongEnd => self.anomalies.add(anomaly),
+            HarmonyState::Content(_) => {}
         }
-        let state = std::mem::replace(&mut self.state, State::Between(Header::default()));
-        if let State::Content(content) = state {
+        let state = std::mem::replace(&mut self.state, HarmonyState::Between(PartialHeader::default()));
+        if let HarmonyState::Content(content) = state {
             content.end(true, events);
         }
     }
 
     /// Makes a message of a header that has no content: its text is the content. A call needs none.
     fn recover(&mut self, events: &mut Vec<Event>) {
-        let (State::Header(header) | State::Between(header)) = &mut self.state else { return };
+        let (HarmonyState::Header(header) | HarmonyState::Between(header)) = &mut self.state else { return };
         let header = std::mem::take(header);
         let said = header.recover(&self.declared, &mut self.anomalies);
-        if said.rest.is_empty() && !matches!(said.part, Part::Call { .. }) {
+        if said.rest.is_empty() && !matches!(said.part, AnswerPart::Call { .. }) {
             return;
         }
         self.begin(said.part, events);
-        if let State::Content(content) = &mut self.state {
+        if let HarmonyState::Content(content) = &mut self.state {
             content.push(said.rest.as_bytes(), events);
         }
     }
 }
 
-impl Content {
+impl PartialContent {
     fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         let mut text = String::new();
         self.utf8.push(bytes, &mut text);

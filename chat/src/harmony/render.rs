@@ -1,7 +1,7 @@
 //! Messages to token ids.
 
-use super::message::{Author, Channel, ContentType, Message, Options, messages_of_items};
-use super::tokens::{NoToken, Tokens};
+use super::message::{Author, Channel, ContentType, HarmonyMessage, PromptOptions, messages_of_items};
+use super::tokens::{HarmonyTokens, NoToken};
 use crate::conversation::{Conversation, Item};
 use crate::prompt::Prompt;
 use kernmill_text::{Vocabulary, VocabularyError};
@@ -19,7 +19,7 @@ pub enum HarmonyError {
         .name.chars().take(80).collect::<String>()
     )]
     Name {
-        /// What is named.
+        /// The kind of the name.
         what: &'static str,
         /// The name.
         name: String,
@@ -37,11 +37,11 @@ const NAME_BYTES: usize = 128;
 /// Contents are encoded as ordinary text: nothing that is written in them becomes a special token.
 ///
 /// # Errors
-/// When the vocabulary is another model's, a name is none, or a text cannot be encoded.
+/// When the vocabulary is another model's, a name is not valid, or a text cannot be encoded.
 pub fn prompt(
     vocabulary: &dyn Vocabulary,
     conversation: &Conversation,
-    options: &Options,
+    options: &PromptOptions,
 ) -> Result<Prompt, HarmonyError> {
     prompt_with(vocabulary, conversation, options, &BTreeMap::new())
 }
@@ -55,10 +55,10 @@ pub fn prompt(
 pub fn prompt_with(
     vocabulary: &dyn Vocabulary,
     conversation: &Conversation,
-    options: &Options,
+    options: &PromptOptions,
     known: &BTreeMap<usize, Vec<u32>>,
 ) -> Result<Prompt, HarmonyError> {
-    let tokens = Tokens::of(vocabulary)?;
+    let tokens = HarmonyTokens::of(vocabulary)?;
     check_names(conversation)?;
     let mut prompt = Prompt::default();
     for (item, message) in messages_of_items(conversation, options) {
@@ -86,8 +86,8 @@ pub fn prompt_with(
 /// When a text cannot be encoded.
 pub fn render(
     vocabulary: &dyn Vocabulary,
-    tokens: &Tokens,
-    message: &Message,
+    tokens: &HarmonyTokens,
+    message: &HarmonyMessage,
     ids: &mut Vec<u32>,
 ) -> Result<(), VocabularyError> {
     let text = |text: &str, ids: &mut Vec<u32>| -> Result<(), VocabularyError> {

@@ -4,10 +4,10 @@ use super::typescript::type_of;
 use crate::conversation::{BuiltinTool, Date, Effort, ResponseFormat, Tool};
 use serde_json::{Value, json};
 
-/// What the system message says.
+/// The contents of the system message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemText<'a> {
-    /// Who the model is.
+    /// The model's identity.
     pub identity: &'a str,
     /// Until when the model knows what happened.
     pub knowledge_cutoff: &'a str,

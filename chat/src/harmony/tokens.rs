@@ -4,7 +4,7 @@ use kernmill_text::Vocabulary;
 
 /// Ids of Harmony's special tokens in a vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tokens {
+pub struct HarmonyTokens {
     /// A message begins.
     pub start: u32,
     /// The header ends, the content begins.
@@ -28,16 +28,16 @@ pub struct Tokens {
 #[error("the vocabulary has no token `{0}`, which Harmony needs: is this a GPT-OSS model?")]
 pub struct NoToken(pub &'static str);
 
-impl Tokens {
+impl HarmonyTokens {
     /// Looks the tokens up.
     ///
     /// # Errors
     /// When the vocabulary lacks one that is needed.
-    pub fn of(vocabulary: &dyn Vocabulary) -> Result<Tokens, NoToken> {
+    pub fn of(vocabulary: &dyn Vocabulary) -> Result<HarmonyTokens, NoToken> {
         let added = vocabulary.added_tokens();
         let find = |name| added.iter().find(|token| token.text == name).map(|token| token.id);
         let need = |name| find(name).ok_or(NoToken(name));
-        Ok(Tokens {
+        Ok(HarmonyTokens {
             start: need("<|start|>")?,
             message: need("<|message|>")?,
             end: need("<|end|>")?,

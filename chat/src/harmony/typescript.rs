@@ -133,7 +133,7 @@ fn property(out: &mut String, key: &str, schema: &Value, indent: &str) {
 fn variant_property(out: &mut String, key: &str, schema: &Value, variants: &[Value], indent: &str) {
     let description = text(schema, "description");
     let first = variants.first().and_then(|variant| text(variant, "description"));
-    // What the first variant says as well is not said above it.
+    // A description that the first variant has as well is not repeated above it.
     let above = description.filter(|said| first != Some(said));
     for line in [above.map(str::to_owned), default(schema)].into_iter().flatten() {
         let _ = writeln!(out, "{indent}// {line}");

@@ -1,18 +1,18 @@
-//! What a message says, with who wrote it.
+//! The text of a message, and the origin of each of its pieces.
 
-use super::jinja::Text;
+use super::jinja::TemplateText;
 
 /// The text of a message: what the conversation says, and marks that this program writes into it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Content(Vec<(String, bool)>);
+pub(super) struct MessageText(Vec<(String, bool)>);
 
-/// What separates texts that become one.
+/// The separator of texts that become one.
 const BREAK: &str = "\n\n";
 
-impl Content {
+impl MessageText {
     /// A text of the conversation.
-    pub fn of(text: &str) -> Content {
-        let mut content = Content::default();
+    pub fn of(text: &str) -> MessageText {
+        let mut content = MessageText::default();
         content.say(text);
         content
     }
@@ -36,12 +36,12 @@ impl Content {
     }
 
     /// Goes on with another content as it is.
-    pub fn extend(&mut self, other: &Content) {
+    pub fn extend(&mut self, other: &MessageText) {
         other.0.iter().for_each(|(text, is_own)| self.push(text, *is_own));
     }
 
     /// Goes on with another content, behind a break.
-    pub fn add(&mut self, other: &Content) {
+    pub fn add(&mut self, other: &MessageText) {
         if !self.is_empty() {
             self.say(BREAK);
         }
@@ -53,7 +53,7 @@ impl Content {
     }
 
     /// The text as templates get it.
-    pub fn text(&self) -> Text {
-        Text::of_runs(self.0.iter().map(|(text, is_own)| (text.as_str(), *is_own)))
+    pub fn text(&self) -> TemplateText {
+        TemplateText::of_runs(self.0.iter().map(|(text, is_own)| (text.as_str(), *is_own)))
     }
 }

@@ -1,18 +1,18 @@
 //! A conversation as templates get it.
 
-use super::content::Content;
-use super::jinja::{self, Budget, Text, Value};
-use super::takes::{Form, Has, System, Takes};
-use crate::calls::{Arguments, CallFormat, Spelling};
+use super::content::MessageText;
+use super::jinja::{self, Budget, TemplateText, Value};
+use super::takes::{Has, MessageForm, System, Takes};
+use crate::calls::{ArgumentStyle, CallFormat, Spelling};
 use crate::conversation::{Call, Conversation, Effort, Item, Output, Tool};
 use serde_json::{Map, json};
 
 /// A message of a conversation.
 #[derive(Clone, Default)]
-struct Message<'c> {
+struct TemplateMessage<'c> {
     role: &'static str,
-    content: Content,
-    reasoning: Option<Content>,
+    content: MessageText,
+    reasoning: Option<MessageText>,
     calls: Vec<&'c Call>,
     /// Name of the user, or of the function whose output this is.
     name: Option<&'c str>,
@@ -21,35 +21,49 @@ struct Message<'c> {
 }
 
 /// Messages in the form that templates expect: an answer of a model is one, with its calls and reasoning.
-fn messages(conversation: &Conversation) -> Vec<Message<'_>> {
-    let mut messages: Vec<Message> = Vec::new();
+fn messages(conversation: &Conversation) -> Vec<TemplateMessage<'_>> {
+    let mut messages: Vec<TemplateMessage> = Vec::new();
     let mut is_turn = false;
     let mut is_instructed = false;
     for item in &conversation.items {
         let is_own = !matches!(item, Item::Instructions(_) | Item::User { .. } | Item::Output(_));
         if is_own && !is_turn {
-            messages.push(Message { role: "assistant", ..Message::default() });
+            messages.push(TemplateMessage { role: "assistant", ..TemplateMessage::default() });
         }
         is_turn = is_own;
         match (item, messages.last_mut()) {
             // Templates know one system message, at the beginning.
-            (Item::Instructions(text), Some(last)) if is_instructed => last.content.add(&Content::of(text)),
+            (Item::Instructions(text), Some(last)) if is_instructed => {
+                last.content.add(&MessageText::of(text))
+            }
             (Item::Instructions(text), _) => {
-                messages.push(Message { role: "system", content: Content::of(text), ..Message::default() });
+                messages.push(TemplateMessage {
+                    role: "system",
+                    content: MessageText::of(text),
+                    ..TemplateMessage::default()
+                });
             }
             (Item::User { name, text }, _) => {
-                let (content, name) = (Content::of(text), name.as_deref());
-                messages.push(Message { role: "user", content, name, ..Message::default() });
+                let (content, name) = (MessageText::of(text), name.as_deref());
+                messages.push(TemplateMessage { role: "user", content, name, ..TemplateMessage::default() });
             }
             (Item::Output(Output { id, name, text, .. }), _) => {
-                let (name, id, content) = (Some(name.as_str()), Some(id.as_str()), Content::of(text));
-                messages.push(Message { role: "tool", content, name, id, ..Message::default() });
+                let (name, id, content) = (Some(name.as_str()), Some(id.as_str()), MessageText::of(text));
+                messages.push(TemplateMessage {
+                    role: "tool",
+                    content,
+                    name,
+                    id,
+                    ..TemplateMessage::default()
+                });
             }
             (Item::Reasoning(text), Some(last)) => match &mut last.reasoning {
-                Some(reasoning) => reasoning.add(&Content::of(text)),
-                None => last.reasoning = Some(Content::of(text)),
+                Some(reasoning) => reasoning.add(&MessageText::of(text)),
+                None => last.reasoning = Some(MessageText::of(text)),
             },
-            (Item::Preamble(text) | Item::Answer(text), Some(last)) => last.content.add(&Content::of(text)),
+            (Item::Preamble(text) | Item::Answer(text), Some(last)) => {
+                last.content.add(&MessageText::of(text))
+            }
             (Item::Call(call), Some(last)) => last.calls.push(call),
             _ => {}
         }
@@ -59,14 +73,15 @@ fn messages(conversation: &Conversation) -> Vec<Message<'_>> {
 }
 
 /// Messages with what a template takes of calls and declared functions.
-fn taken<'c>(conversation: &'c Conversation, takes: &Takes) -> Vec<Message<'c>> {
+fn taken<'c>(conversation: &'c Conversation, takes: &Takes) -> Vec<TemplateMessage<'c>> {
     let mut messages = messages(conversation);
     let is_untold = !takes.tells_tools && !conversation.tools.is_empty();
     if is_untold {
         let told = told(&conversation.tools, takes.format);
         match messages.first_mut().filter(|first| first.role == "system") {
             Some(first) => first.content.add(&told),
-            None => messages.insert(0, Message { role: "system", content: told, ..Message::default() }),
+            None => messages
+                .insert(0, TemplateMessage { role: "system", content: told, ..TemplateMessage::default() }),
         }
     }
     // Without functions a conversation goes as it is to a template that has no place for calls.
@@ -78,11 +93,11 @@ fn taken<'c>(conversation: &'c Conversation, takes: &Takes) -> Vec<Message<'c>> 
     messages
 }
 
-/// What a conversation has that some templates do not take.
+/// The features of a conversation that some templates do not take.
 pub(super) fn has(conversation: &Conversation, takes: &Takes) -> Has {
     let messages = taken(conversation, takes);
-    let is_system = |message: &Message| message.role == "system";
-    let others: Vec<&Message> = messages.iter().filter(|message| !is_system(message)).collect();
+    let is_system = |message: &TemplateMessage| message.role == "system";
+    let others: Vec<&TemplateMessage> = messages.iter().filter(|message| !is_system(message)).collect();
     Has {
         first: messages.first().is_some_and(is_system),
         later: messages.iter().skip(1).any(is_system),
@@ -94,7 +109,7 @@ pub(super) fn has(conversation: &Conversation, takes: &Takes) -> Has {
 pub(super) fn value(
     conversation: &Conversation,
     takes: &Takes,
-    form: Form,
+    form: MessageForm,
     budget: &Budget,
 ) -> jinja::Result<Value> {
     let mut messages = taken(conversation, takes);
@@ -105,13 +120,18 @@ pub(super) fn value(
     if form.joins {
         messages = joined(messages);
     }
-    let texts = |text: &str| Text::of_conversation(text);
+    let texts = |text: &str| TemplateText::of_conversation(text);
     let made = messages.iter().map(|message| message.value(takes, budget, &texts));
     Value::list(budget, made.collect::<jinja::Result<_>>()?)
 }
 
-impl Message<'_> {
-    fn value(&self, takes: &Takes, budget: &Budget, texts: &dyn Fn(&str) -> Text) -> jinja::Result<Value> {
+impl TemplateMessage<'_> {
+    fn value(
+        &self,
+        takes: &Takes,
+        budget: &Budget,
+        texts: &dyn Fn(&str) -> TemplateText,
+    ) -> jinja::Result<Value> {
         let text = |text: &str| Value::Text(texts(text));
         let content = match takes.has_null_content && self.content.is_empty() && !self.calls.is_empty() {
             true => Value::None,
@@ -143,7 +163,7 @@ impl Message<'_> {
     }
 }
 
-/// Arguments of a call: an object, which is empty where there are none; otherwise the text itself.
+/// Arguments of a call: an object, empty without arguments; otherwise the text itself.
 fn arguments(call: &Call) -> Result<Map<String, serde_json::Value>, &str> {
     match call.arguments.trim() {
         "" | "null" => Ok(Map::new()),
@@ -193,8 +213,9 @@ fn object(budget: &Budget, members: Vec<(&'static str, Value)>) -> jinja::Result
 /// Declared functions.
 pub(super) fn tools(tools: &[Tool], budget: &Budget) -> jinja::Result<Value> {
     let made = tools.iter().map(|tool| {
-        let text = |text: &str| Value::Text(Text::of_conversation(text));
-        let parameters = Value::of_json(&parameters(tool), budget, &|text| Text::of_conversation(text))?;
+        let text = |text: &str| Value::Text(TemplateText::of_conversation(text));
+        let parameters =
+            Value::of_json(&parameters(tool), budget, &|text| TemplateText::of_conversation(text))?;
         let members = vec![
             ("name", text(&tool.name)),
             ("description", text(&tool.description)),
@@ -211,9 +232,10 @@ fn parameters(tool: &Tool) -> serde_json::Value {
     tool.parameters.clone().unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }
 
-/// What tells a model of functions whose template has no place for them, with the format of calls.
-fn told(tools: &[Tool], format: &CallFormat) -> Content {
-    let mut told = Content::of("You may call these functions. Each line describes one as JSON:\n");
+/// The text that describes functions, and the format of calls, to a model whose template has no place for
+/// them.
+fn told(tools: &[Tool], format: &CallFormat) -> MessageText {
+    let mut told = MessageText::of("You may call these functions. Each line describes one as JSON:\n");
     for tool in tools {
         let described =
             json!({"name": tool.name, "description": tool.description, "parameters": parameters(tool)});
@@ -233,7 +255,7 @@ fn told(tools: &[Tool], format: &CallFormat) -> Content {
 
 /// Writes calls as a model writes them. The marks around them are special tokens where the vocabulary has
 /// them, as in what a model generates; names and arguments are text.
-fn write_calls(content: &mut Content, format: &CallFormat, calls: &[(&str, serde_json::Value)]) {
+fn write_calls(content: &mut MessageText, format: &CallFormat, calls: &[(&str, serde_json::Value)]) {
     let Spelling { open, before, middle, after, between, close } = format.spelling;
     content.mark(open);
     for (n, (name, arguments)) in calls.iter().enumerate() {
@@ -241,10 +263,10 @@ fn write_calls(content: &mut Content, format: &CallFormat, calls: &[(&str, serde
         content.mark(before);
         content.say(name);
         content.mark(middle);
-        let members = arguments.as_object().filter(|_| format.arguments != Arguments::Object);
+        let members = arguments.as_object().filter(|_| format.arguments != ArgumentStyle::Object);
         for (n, (key, value)) in members.into_iter().flatten().enumerate() {
             match format.arguments {
-                Arguments::Pairs(marks) => {
+                ArgumentStyle::Pairs(marks) => {
                     content.mark(marks.before_key);
                     content.say(key);
                     content.mark(&[&marks.after_key.join(marks.space), marks.margin].concat());
@@ -255,9 +277,9 @@ fn write_calls(content: &mut Content, format: &CallFormat, calls: &[(&str, serde
             }
         }
         match format.arguments {
-            Arguments::Object => content.say(&json_text(arguments)),
-            Arguments::Pairs(marks) => content.mark(marks.end),
-            Arguments::Keywords => {}
+            ArgumentStyle::Object => content.say(&json_text(arguments)),
+            ArgumentStyle::Pairs(marks) => content.mark(marks.end),
+            ArgumentStyle::Keywords => {}
         }
         content.mark(after);
     }
@@ -266,8 +288,8 @@ fn write_calls(content: &mut Content, format: &CallFormat, calls: &[(&str, serde
 
 /// Calls as texts of the model, and their outputs as texts of the user where the template has no place for
 /// them.
-fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, takes: &Takes) -> Vec<Message<'c>> {
-    let mut texts: Vec<Message> = Vec::new();
+fn with_calls_in_texts<'c>(messages: Vec<TemplateMessage<'c>>, takes: &Takes) -> Vec<TemplateMessage<'c>> {
+    let mut texts: Vec<TemplateMessage> = Vec::new();
     let mut follows = false;
     for mut message in messages {
         let calls = std::mem::take(&mut message.calls);
@@ -282,7 +304,7 @@ fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, takes: &Takes) -> Vec<Mes
         }
         let is_output = message.role == "tool" && !takes.has_outputs;
         if is_output {
-            let mut content = Content::of("<tool_response>\n");
+            let mut content = MessageText::of("<tool_response>\n");
             content.extend(&message.content);
             content.say("\n</tool_response>");
             match texts.last_mut().filter(|_| follows) {
@@ -290,7 +312,7 @@ fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, takes: &Takes) -> Vec<Mes
                     last.content.say("\n");
                     last.content.extend(&content);
                 }
-                None => texts.push(Message { role: "user", content, ..Message::default() }),
+                None => texts.push(TemplateMessage { role: "user", content, ..TemplateMessage::default() }),
             }
         } else {
             texts.push(message);
@@ -301,13 +323,13 @@ fn with_calls_in_texts<'c>(messages: Vec<Message<'c>>, takes: &Takes) -> Vec<Mes
 }
 
 /// Several calls in a message one after the other, each with its output behind it.
-fn with_single_calls(messages: Vec<Message>) -> Vec<Message> {
+fn with_single_calls(messages: Vec<TemplateMessage>) -> Vec<TemplateMessage> {
     let mut single = Vec::new();
     let mut rest = messages.into_iter().peekable();
     while let Some(mut message) = rest.next() {
         let calls = std::mem::take(&mut message.calls);
         if calls.len() < 2 {
-            single.push(Message { calls, ..message });
+            single.push(TemplateMessage { calls, ..message });
             continue;
         }
         let mut outputs = Vec::new();
@@ -316,8 +338,9 @@ fn with_single_calls(messages: Vec<Message>) -> Vec<Message> {
         }
         for call in calls {
             let role = message.role;
-            let message = std::mem::replace(&mut message, Message { role, ..Message::default() });
-            single.push(Message { calls: vec![call], ..message });
+            let message =
+                std::mem::replace(&mut message, TemplateMessage { role, ..TemplateMessage::default() });
+            single.push(TemplateMessage { calls: vec![call], ..message });
             let (its, others): (Vec<_>, Vec<_>) =
                 outputs.into_iter().partition(|output| output.id == Some(call.id.as_str()));
             single.extend(its);
@@ -329,13 +352,13 @@ fn with_single_calls(messages: Vec<Message>) -> Vec<Message> {
 }
 
 /// All instructions in one message before the others, or in the first message of the user.
-fn with_system_first(messages: Vec<Message>, system: System) -> Vec<Message> {
+fn with_system_first(messages: Vec<TemplateMessage>, system: System) -> Vec<TemplateMessage> {
     let (system_messages, mut others): (Vec<_>, Vec<_>) =
         messages.into_iter().partition(|message| message.role == "system");
     if system_messages.is_empty() {
         return others;
     }
-    let mut first = Message { role: "system", ..Message::default() };
+    let mut first = TemplateMessage { role: "system", ..TemplateMessage::default() };
     system_messages.iter().for_each(|message| first.content.add(&message.content));
     if system == System::InUser {
         first.role = "user";
@@ -350,8 +373,8 @@ fn with_system_first(messages: Vec<Message>, system: System) -> Vec<Message> {
 }
 
 /// Neighbours of the system's and the user's as one message.
-fn joined(messages: Vec<Message>) -> Vec<Message> {
-    let mut joined: Vec<Message> = Vec::new();
+fn joined(messages: Vec<TemplateMessage>) -> Vec<TemplateMessage> {
+    let mut joined: Vec<TemplateMessage> = Vec::new();
     for message in messages {
         match joined.last_mut() {
             Some(last) if last.role == message.role && matches!(message.role, "system" | "user") => {

@@ -12,7 +12,7 @@ pub(super) struct Marks {
 
 /// An added token in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct TokenMark {
     /// Number of the first character.
     pub start: usize,
     /// Number of the character behind the last.
@@ -35,12 +35,12 @@ impl Marks {
     }
 
     /// Tokens in a text from the left, the longest at each place; `accepts` says which characters count.
-    pub fn find(&self, text: &[(char, bool)], accepts: impl Fn(&(char, bool)) -> bool) -> Vec<Mark> {
+    pub fn find(&self, text: &[(char, bool)], accepts: impl Fn(&(char, bool)) -> bool) -> Vec<TokenMark> {
         let (mut found, mut at) = (Vec::new(), 0);
         while at < text.len() {
             match self.at(&text[at..], &accepts) {
                 Some((length, id)) => {
-                    found.push(Mark { start: at, end: at + length, id });
+                    found.push(TokenMark { start: at, end: at + length, id });
                     at += length;
                 }
                 None => at += 1,

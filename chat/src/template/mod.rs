@@ -31,9 +31,9 @@ use crate::calls::{CallFormat, ThoughtMarks};
 use crate::conversation::{Conversation, Effort};
 use crate::grammar::Thoughts;
 use crate::prompt::Prompt;
-use jinja::Text;
+use jinja::TemplateText;
 use kernmill_text::Vocabulary;
-use marks::{Mark, Marks};
+use marks::{Marks, TokenMark};
 use render::Renderer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Template {
         &self,
         vocabulary: &dyn Vocabulary,
         text: &[(char, bool)],
-        marks: &[Mark],
+        marks: &[TokenMark],
     ) -> Result<Vec<u32>, TemplateError> {
         let wanted = || marks.iter().map(|mark| mark.id);
         let is_right = |ids: &[u32]| ids.iter().copied().filter(|id| self.marks.has(*id)).eq(wanted());
@@ -213,6 +213,6 @@ impl Template {
 }
 
 /// Characters of a text, each with whether the template wrote it.
-fn characters(text: &Text) -> Vec<(char, bool)> {
+fn characters(text: &TemplateText) -> Vec<(char, bool)> {
     text.runs().flat_map(|(run, is_template)| run.chars().map(move |c| (c, is_template))).collect()
 }

@@ -6,8 +6,8 @@
 
 use super::context;
 use super::error::TemplateError;
-use super::jinja::{self, Budget, Fault, Program, Text, Value, stopped};
-use super::takes::{FORMS, Form, Takes};
+use super::jinja::{self, Budget, TemplateFault, TemplateProgram, TemplateText, Value, stopped};
+use super::takes::{FORMS, MessageForm, Takes};
 use crate::calls::CallFormat;
 use crate::conversation::{Conversation, Date, Item};
 use kernmill_os::foreign::{self, Cancel, Watch};
@@ -37,7 +37,7 @@ const NO_DAY: (u16, u8, u8) = (2024, 7, 26);
 /// A template that was read, with what it takes.
 #[derive(Debug)]
 pub(super) struct Renderer {
-    program: Program,
+    program: TemplateProgram,
     /// Texts of tokens, by the names that templates have for them.
     tokens: BTreeMap<String, String>,
     pub takes: Takes,
@@ -56,10 +56,11 @@ impl Renderer {
         calls: Option<&'static CallFormat>,
     ) -> Result<Renderer, TemplateError> {
         let source = source.to_owned();
-        // What is asked depends on work alone, so that the same template always answers the same.
+        // The answers depend on work alone, not on time, so that the same template always gives the same
+        // ones.
         away(16 * TIME, move |watch| {
             let wrong = |(what, line): (String, u32)| TemplateError::Parse(format!("{what} in line {line}"));
-            let program = Program::parse(&source).map_err(wrong)?;
+            let program = TemplateProgram::parse(&source).map_err(wrong)?;
             // Only formats whose arguments are an object are told where the template has no place for
             // functions.
             let told = calls.filter(|calls| calls.pairs().is_none()).unwrap_or(&CallFormat::UNTOLD);
@@ -83,7 +84,7 @@ impl Renderer {
     pub fn written(
         self: &Arc<Renderer>,
         conversation: &Conversation,
-    ) -> Result<(Text, Option<&'static CallFormat>), TemplateError> {
+    ) -> Result<(TemplateText, Option<&'static CallFormat>), TemplateError> {
         let (renderer, conversation) = (Arc::clone(self), conversation.clone());
         away(TIME, move |watch| renderer.in_a_form(&conversation, watch))
     }
@@ -93,7 +94,7 @@ impl Renderer {
         &self,
         conversation: &Conversation,
         watch: &Watch,
-    ) -> Result<(Text, Option<&'static CallFormat>), TemplateError> {
+    ) -> Result<(TemplateText, Option<&'static CallFormat>), TemplateError> {
         let text = self.whole(conversation, &self.takes, watch)?;
         if !self.takes.tells_tools || self.are_told(conversation, &text, watch) {
             return Ok((text, self.calls));
@@ -112,7 +113,7 @@ impl Renderer {
 
     /// Whether a text, that of a conversation, tells the declared functions: it names all of them, and it is
     /// another one without them. Their names alone can also stand in earlier calls.
-    fn are_told(&self, conversation: &Conversation, text: &Text, watch: &Watch) -> bool {
+    fn are_told(&self, conversation: &Conversation, text: &TemplateText, watch: &Watch) -> bool {
         let text = text.as_str();
         if !conversation.tools.iter().all(|tool| text.contains(&tool.name)) {
             return false;
@@ -133,14 +134,14 @@ impl Renderer {
         conversation: &Conversation,
         takes: &Takes,
         watch: &Watch,
-    ) -> Result<Text, TemplateError> {
+    ) -> Result<TemplateText, TemplateError> {
         let limits = (WORK, watch);
         let has = context::has(conversation, takes);
         let mut written = None;
         for form in FORMS.into_iter().filter(|form| form.is_own(has)) {
             let text = self.render(conversation, takes, form, limits);
             let is_whole = text.is_ok() && form.is_kept(has, takes.drops);
-            // What the template says of the conversation as it is says most.
+            // The template's message about the conversation as it is tells most.
             if is_whole
                 || written.as_ref().is_none_or(|written: &Result<_, _>| written.is_err() && text.is_ok())
             {
@@ -157,18 +158,20 @@ impl Renderer {
         &self,
         conversation: &Conversation,
         takes: &Takes,
-        form: Form,
+        form: MessageForm,
         (work, watch): (usize, &Watch),
-    ) -> Result<Text, TemplateError> {
+    ) -> Result<TemplateText, TemplateError> {
         let bytes = size(conversation).saturating_mul(WORK_BY_BYTE);
         let more = conversation.items.len().saturating_mul(WORK_BY_ITEM).saturating_add(bytes);
         let budget = Budget::new(work.saturating_add(more), watch.clone());
         let date = conversation.date.or_else(|| Date::new(NO_DAY.0, NO_DAY.1, NO_DAY.2));
         let clock = |format: &str| date.map(|date| date.format(format)).unwrap_or_default();
         self.run(conversation, takes, form, budget, &clock).map_err(|fault| match *fault {
-            Fault::Refused(message) => TemplateError::Refused(message),
-            Fault::Failed(what, None) => TemplateError::Render(what),
-            Fault::Failed(what, Some(line)) => TemplateError::Render(format!("{what} in line {line}")),
+            TemplateFault::Refused(message) => TemplateError::Refused(message),
+            TemplateFault::Failed(what, None) => TemplateError::Render(what),
+            TemplateFault::Failed(what, Some(line)) => {
+                TemplateError::Render(format!("{what} in line {line}"))
+            }
         })
     }
 
@@ -176,10 +179,10 @@ impl Renderer {
         &self,
         conversation: &Conversation,
         takes: &Takes,
-        form: Form,
+        form: MessageForm,
         budget: Budget,
-        clock: jinja::Clock,
-    ) -> jinja::Result<Text> {
+        clock: jinja::TimeFormatter,
+    ) -> jinja::Result<TemplateText> {
         let mut values = context::effort(conversation.effort);
         values.extend(self.tokens.iter().map(|(name, token)| (name.as_str(), Value::text(token.as_str()))));
         values.push(("add_generation_prompt", Value::Bool(true)));
@@ -193,7 +196,7 @@ impl Renderer {
         let text = self.program.text(values, budget, clock)?;
         if text.as_str().len() > TEXT_BYTES {
             let what = format!("the text has more than {TEXT_BYTES} bytes");
-            return Err(Box::new(Fault::Failed(what, None)));
+            return Err(Box::new(TemplateFault::Failed(what, None)));
         }
         Ok(text)
     }

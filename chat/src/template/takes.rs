@@ -1,16 +1,16 @@
-//! What a template takes, which it is asked once, and the forms in which conversations are tried.
+//! The forms of conversation that a template takes, which it is asked once, and those that are tried.
 
 use crate::calls::CallFormat;
 use crate::conversation::{Call, Conversation, Item, Output, Tool};
 use serde_json::json;
 use std::borrow::Cow;
 
-/// What a template takes. Where it takes several, what is usual goes first.
+/// The forms that a template takes. Where it takes several, the usual one goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Takes {
     /// Arguments of calls are texts of JSON, not objects.
     pub has_text_arguments: bool,
-    /// The content of a message with calls and no text is none, not empty.
+    /// A message with calls and no text has no content, rather than an empty one.
     pub has_null_content: bool,
     /// Identifiers of calls are nine letters and digits.
     pub has_short_ids: bool,
@@ -26,12 +26,12 @@ pub(super) struct Takes {
     pub has_undefined_tools: bool,
     /// How the model writes calls, as far as the template tells.
     pub format: &'static CallFormat,
-    /// What the template drops without a word: instructions at the beginning, instructions behind others, and
-    /// one of two messages of the user that follow each other.
+    /// Parts of a conversation that the template drops silently: instructions at the beginning, instructions
+    /// behind others, and one of two messages of the user that follow each other.
     pub drops: Has,
 }
 
-/// What a conversation has that some templates do not take.
+/// The features of a conversation that some templates do not take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Has {
     /// Instructions at the beginning.
@@ -54,23 +54,23 @@ pub(super) enum System {
 
 /// A form of a conversation's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct MessageForm {
     pub system: System,
     /// Neighbours of one role are one message.
     pub joins: bool,
 }
 
 /// Forms in the order in which they are tried.
-pub(super) const FORMS: [Form; 6] = [
-    Form { system: System::AsIs, joins: false },
-    Form { system: System::AsIs, joins: true },
-    Form { system: System::First, joins: false },
-    Form { system: System::First, joins: true },
-    Form { system: System::InUser, joins: false },
-    Form { system: System::InUser, joins: true },
+pub(super) const FORMS: [MessageForm; 6] = [
+    MessageForm { system: System::AsIs, joins: false },
+    MessageForm { system: System::AsIs, joins: true },
+    MessageForm { system: System::First, joins: false },
+    MessageForm { system: System::First, joins: true },
+    MessageForm { system: System::InUser, joins: false },
+    MessageForm { system: System::InUser, joins: true },
 ];
 
-impl Form {
+impl MessageForm {
     /// Whether this form of a conversation differs from the others.
     pub fn is_own(self, has: Has) -> bool {
         let has_system = has.first || has.later;
@@ -97,7 +97,7 @@ const VALUES: [&str; 2] = ["Oslo", "Rome"];
 const OUTPUT: &str = "21 degrees";
 
 impl Takes {
-    /// What most templates take.
+    /// The forms that most templates take.
     pub fn usual(format: &'static CallFormat) -> Takes {
         Takes {
             has_text_arguments: false,
@@ -180,7 +180,7 @@ impl Takes {
     }
 }
 
-/// What a template drops without a word.
+/// The parts that a template drops silently.
 fn drops(written: &dyn Fn(&Conversation) -> Option<String>) -> Has {
     let user = |text: &str| Item::User { name: None, text: text.to_owned() };
     let system = || Item::Instructions("Be brief.".to_owned());

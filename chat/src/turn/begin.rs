@@ -2,8 +2,8 @@
 
 use super::options::{TurnError, TurnOptions};
 use crate::conversation::{Conversation, Effort, Item};
-use crate::event::{Event, Part};
-use crate::format::{Format, Reader, Refused};
+use crate::event::{AnswerPart, Event};
+use crate::format::{AnswerReader, Format, Refused};
 use crate::grammar::{Thoughts, ToolChoice, TurnGrammar};
 use crate::harmony;
 use crate::template::Written;
@@ -12,7 +12,7 @@ use kernmill_text::Vocabulary;
 use std::collections::BTreeMap;
 
 /// The beginning of a turn.
-pub(super) struct Begun {
+pub(super) struct TurnStart {
     /// Ids of the prompt.
     pub prompt: Vec<u32>,
     /// Rule that the text is held to.
@@ -20,7 +20,7 @@ pub(super) struct Begun {
     /// Form of the answer, which is part of the rule.
     pub form: Option<Rule>,
     /// Parser of the text.
-    pub reader: Reader,
+    pub reader: AnswerReader,
     /// Events of what the prompt has begun.
     pub events: Vec<Event>,
 }
@@ -35,7 +35,7 @@ pub(super) fn begin(
     conversation: &Conversation,
     known: &BTreeMap<usize, Vec<u32>>,
     options: &TurnOptions,
-) -> Result<Begun, TurnError> {
+) -> Result<TurnStart, TurnError> {
     let mut grammar = TurnGrammar::of(conversation, options.choice.clone());
     grammar.answer = options.form.clone().or(grammar.answer);
     (grammar.allowed, grammar.one_call) = (options.allowed.clone(), options.one_call);
@@ -45,9 +45,9 @@ pub(super) fn begin(
     let (prompt, rule, reader) = match format {
         Format::Harmony => {
             let prompt = format.prompt(vocabulary, conversation, known)?;
-            let parser = harmony::Parser::new(vocabulary, conversation, &mut events);
+            let parser = harmony::HarmonyParser::new(vocabulary, conversation, &mut events);
             let parser = parser.map_err(|error| Refused(error.to_string()))?;
-            (prompt, grammar.harmony().map(Some), Reader::Harmony(Box::new(parser)))
+            (prompt, grammar.harmony().map(Some), AnswerReader::Harmony(Box::new(parser)))
         }
         Format::Template(templates) => {
             let template = templates.of(conversation);
@@ -60,7 +60,7 @@ pub(super) fn begin(
                             with a message of the user";
                 return Err(Refused(what.to_owned()).into());
             }
-            let reader = Reader::Text(Box::new(grammar.reader(calls, vocabulary)));
+            let reader = AnswerReader::Text(Box::new(grammar.reader(calls, vocabulary)));
             (prompt.ids, grammar.text(calls, vocabulary), reader)
         }
         Format::Unusable(why) => return Err(Refused(why.clone()).into()),
@@ -68,18 +68,18 @@ pub(super) fn begin(
             let prompt = format.prompt(vocabulary, conversation, known)?;
             // Nothing tells the model of functions: a turn can be held to a form, not to a call.
             grammar.tools.clear();
-            (prompt, grammar.text(None, vocabulary), Reader::Plain { has_begun: false })
+            (prompt, grammar.text(None, vocabulary), AnswerReader::Plain { has_begun: false })
         }
     };
     let rule = rule.map_err(|error| at_fault(&grammar.choice, &error))?;
-    let mut begun = Begun { prompt, rule, form: grammar.answer, reader, events };
+    let mut begun = TurnStart { prompt, rule, form: grammar.answer, reader, events };
     if let Some((before, text)) = &unfinished {
         begun.go_on(vocabulary, format, before, text)?;
     }
     Ok(begun)
 }
 
-impl Begun {
+impl TurnStart {
     /// Makes what was said of the answer part of the prompt.
     fn go_on(
         &mut self,
@@ -100,13 +100,13 @@ impl Begun {
         said.iter().for_each(|id| self.reader.push(vocabulary, *id, &mut events));
         self.reader.text(&text, &mut events);
         // The text is there already: only that it has begun is new.
-        self.events.extend(events.into_iter().filter(|event| *event == Event::Begin(Part::Answer)));
+        self.events.extend(events.into_iter().filter(|event| *event == Event::Begin(AnswerPart::Answer)));
         self.prompt.extend(said);
         Ok(())
     }
 }
 
-/// What is said before an answer that is not finished, and its text. Only text can follow it.
+/// The items before an answer that is not finished, and its text. Only text can follow it.
 fn unfinished(
     conversation: &Conversation,
     grammar: &mut TurnGrammar,

@@ -7,9 +7,9 @@ mod sources;
 pub use options::{TurnError, TurnOptions};
 
 use crate::conversation::{Conversation, Tool};
-use crate::event::{Anomalies, Event, Part};
-use crate::format::{Format, Reader};
-use begin::{Begun, begin};
+use crate::event::{Anomalies, AnswerPart, Event};
+use crate::format::{AnswerReader, Format};
+use begin::{TurnStart, begin};
 use kernmill_constrain::{Composed, Constraint, Lexicon, Rule};
 use kernmill_text::{StopMatcher, Vocabulary};
 use sources::Sources;
@@ -61,7 +61,7 @@ pub struct Turn {
     form: Option<Rule>,
     /// Tokens that end the text.
     pub stop_tokens: Vec<u32>,
-    reader: Reader,
+    reader: AnswerReader,
     stops: StopMatcher,
     /// Special tokens that a stop string is the text of.
     stop_ids: Vec<(u32, String)>,
@@ -72,8 +72,8 @@ pub struct Turn {
     has_ended: bool,
     stop: Option<String>,
     /// The part that has begun.
-    part: Option<Part>,
-    ready: VecDeque<Piece>,
+    part: Option<AnswerPart>,
+    ready: VecDeque<TurnPiece>,
     calls: u32,
     reasoning_tokens: u32,
     sources: Sources,
@@ -81,7 +81,7 @@ pub struct Turn {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct TurnPiece {
     /// The piece itself.
     pub event: Event,
     /// Places of the tokens that the text of a delta came of, counted from the turn's first token; empty for
@@ -103,7 +103,7 @@ impl Turn {
         options: TurnOptions,
         end_tokens: &[u32],
     ) -> Result<Turn, TurnError> {
-        let Begun { prompt, rule, form, reader, events } =
+        let TurnStart { prompt, rule, form, reader, events } =
             begin(vocabulary, format, conversation, known, &options)?;
         let own_stop = format.stop();
         let stops: Vec<String> = options.stop.into_iter().chain(own_stop.clone()).collect();
@@ -123,9 +123,9 @@ impl Turn {
         stop: Vec<String>,
         end_tokens: &[u32],
     ) -> Turn {
-        let reader = Reader::Plain { has_begun: true };
+        let reader = AnswerReader::Plain { has_begun: true };
         let mut turn = Turn::of(vocabulary, prompt, form, end_tokens.to_vec(), reader, stop);
-        turn.give(vec![Event::Begin(Part::Answer)]);
+        turn.give(vec![Event::Begin(AnswerPart::Answer)]);
         turn
     }
 
@@ -134,7 +134,7 @@ impl Turn {
         prompt: Vec<u32>,
         rule: Option<Rule>,
         stop_tokens: Vec<u32>,
-        reader: Reader,
+        reader: AnswerReader,
         stops: Vec<String>,
     ) -> Turn {
         let special = vocabulary.added_tokens().into_iter().filter(|token| token.is_special);
@@ -185,12 +185,12 @@ impl Turn {
         if self.has_ended() {
             return;
         }
-        self.reasoning_tokens += u32::from(self.part == Some(Part::Reasoning));
+        self.reasoning_tokens += u32::from(self.part == Some(AnswerPart::Reasoning));
         let is_end = self.stop_tokens.contains(&id);
         let bytes = if is_end { None } else { vocabulary.bytes(id).map(|bytes| bytes.len()) };
         self.sources.push(bytes);
         let stop = self.stop_ids.iter().find(|(stop, _)| *stop == id);
-        if let Some((_, stop)) = stop.filter(|_| self.part == Some(Part::Answer)) {
+        if let Some((_, stop)) = stop.filter(|_| self.part == Some(AnswerPart::Answer)) {
             self.stop = Some(stop.clone());
             self.has_ended = true;
             self.flush();
@@ -210,12 +210,12 @@ impl Turn {
             self.give(events);
         }
         if self.part.take().is_some() {
-            self.ready.push_back(Piece { event: Event::End { is_complete: true }, tokens: 0..0 });
+            self.ready.push_back(TurnPiece { event: Event::End { is_complete: true }, tokens: 0..0 });
         }
     }
 
     /// The next piece that is ready.
-    pub fn pop(&mut self) -> Option<Piece> {
+    pub fn pop(&mut self) -> Option<TurnPiece> {
         self.ready.pop_front()
     }
 
@@ -258,13 +258,13 @@ impl Turn {
                         _ => None,
                     });
                     self.sources.begin(begun.unwrap_or(0));
-                    self.calls += u32::from(matches!(part, Part::Call { .. }));
+                    self.calls += u32::from(matches!(part, AnswerPart::Call { .. }));
                     self.part = Some(part.clone());
-                    self.ready.push_back(Piece { event: Event::Begin(part), tokens: 0..0 });
+                    self.ready.push_back(TurnPiece { event: Event::Begin(part), tokens: 0..0 });
                 }
                 Event::Delta(text) => {
                     self.sources.take(text.len());
-                    if self.part != Some(Part::Answer) {
+                    if self.part != Some(AnswerPart::Answer) {
                         self.release(text);
                         continue;
                     }
@@ -275,8 +275,8 @@ impl Turn {
                 Event::End { is_complete } => {
                     self.flush();
                     self.sources.begin(0);
-                    let is_call = matches!(self.part.take(), Some(Part::Call { .. }));
-                    self.ready.push_back(Piece { event: Event::End { is_complete }, tokens: 0..0 });
+                    let is_call = matches!(self.part.take(), Some(AnswerPart::Call { .. }));
+                    self.ready.push_back(TurnPiece { event: Event::End { is_complete }, tokens: 0..0 });
                     self.has_ended = self.one_call && is_call;
                 }
             }
@@ -285,7 +285,7 @@ impl Turn {
 
     /// Gives out what was held back of the answer.
     fn flush(&mut self) {
-        if self.part == Some(Part::Answer) {
+        if self.part == Some(AnswerPart::Answer) {
             let text = self.stops.finish();
             self.release(text);
         }
@@ -294,7 +294,7 @@ impl Turn {
     fn release(&mut self, text: String) {
         if !text.is_empty() {
             let tokens = self.sources.release();
-            self.ready.push_back(Piece { event: Event::Delta(text), tokens });
+            self.ready.push_back(TurnPiece { event: Event::Delta(text), tokens });
         }
     }
 }

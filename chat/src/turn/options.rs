@@ -1,4 +1,4 @@
-//! Wishes about a turn, and why there is none.
+//! Wishes about a turn, and reasons to refuse it.
 
 use crate::format::Refused;
 use crate::grammar::ToolChoice;

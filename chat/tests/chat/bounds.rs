@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Text of a template, or why there is none, on a small stack.
+/// Text of a template, or its failure, on a small stack.
 fn run(source: &str) -> Result<String, String> {
     thread::scope(|scope| {
         let run = || {
@@ -101,7 +101,7 @@ fn nesting_has_a_limit() {
     for (start, open, inner, close, end) in nested {
         let deep = |n: usize| format!("{start}{}{inner}{}{end}", open.repeat(n), close.repeat(n));
         fails(&deep(10_000), "nest deeper than 64");
-        // What real templates have is far below.
+        // Real templates are far below the limit.
         if let Err(error) = run(&deep(30)) {
             assert!(!error.contains("nest"), "{open}: {error}");
         }

@@ -2,8 +2,8 @@
 
 use fastrand::Rng;
 use kernmill_chat::{
-    AddedToken, Conversation, Event, Format, Item, Part, Piece, Template, Templates, Tool, ToolChoice, Turn,
-    TurnOptions, Vocabulary, VocabularyError,
+    AddedToken, AnswerPart, Conversation, Event, Format, Item, Template, Templates, Tool, ToolChoice, Turn,
+    TurnOptions, TurnPiece, Vocabulary, VocabularyError,
 };
 use kernmill_constrain::Rule;
 use std::collections::BTreeMap;
@@ -48,10 +48,10 @@ const HARMONY: [&str; 7] =
 const TEMPLATE: &str =
     "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}<tool_call></tool_call>";
 
-/// What is said of an answer.
+/// The parts of an answer.
 #[derive(Clone, Debug, PartialEq)]
 struct Answer {
-    parts: Vec<(Part, String, bool)>,
+    parts: Vec<(AnswerPart, String, bool)>,
     stop: Option<String>,
     has_ended: bool,
 }
@@ -77,14 +77,14 @@ fn cut(text: &str, marks: &[&'static str], rng: &mut Rng, longest: usize) -> (Cu
 }
 
 /// Reads a turn to its end.
-fn read(turn: &mut Turn, vocabulary: &Cut, ids: &[u32]) -> (Answer, Vec<Piece>) {
+fn read(turn: &mut Turn, vocabulary: &Cut, ids: &[u32]) -> (Answer, Vec<TurnPiece>) {
     for id in ids {
         let text = String::from_utf8(vocabulary.bytes(*id).unwrap()).unwrap_or_default();
         turn.push(vocabulary, *id, &text);
     }
     turn.finish(true);
-    let pieces: Vec<Piece> = std::iter::from_fn(|| turn.pop()).collect();
-    let mut parts: Vec<(Part, String, bool)> = Vec::new();
+    let pieces: Vec<TurnPiece> = std::iter::from_fn(|| turn.pop()).collect();
+    let mut parts: Vec<(AnswerPart, String, bool)> = Vec::new();
     for piece in &pieces {
         match &piece.event {
             Event::Begin(part) => parts.push((part.clone(), String::new(), false)),
@@ -187,18 +187,19 @@ fn an_answer_does_not_depend_on_how_tokens_cut_it() {
                 }
             }
             let is_stop = answer.stop.is_some();
-            let has = |kind: fn(&Part) -> bool| answer.parts.iter().any(|(part, ..)| kind(part));
+            let has = |kind: fn(&AnswerPart) -> bool| answer.parts.iter().any(|(part, ..)| kind(part));
             stopped += u32::from(is_stop);
-            calls += u32::from(has(|part| matches!(part, Part::Call { .. })));
-            thoughts += u32::from(has(|part| *part == Part::Reasoning));
+            calls += u32::from(has(|part| matches!(part, AnswerPart::Call { .. })));
+            thoughts += u32::from(has(|part| *part == AnswerPart::Reasoning));
             let whole = whole.get_or_insert_with(|| answer.clone());
             assert_eq!(answer, *whole, "{seed}: {format}, {options:?}: {text:?} in pieces of {longest}");
             // The answer ends at the first stop string that is whole; reasoning and calls do not.
-            for (_, text, _) in answer.parts.iter().filter(|(part, ..)| *part == Part::Answer) {
+            for (_, text, _) in answer.parts.iter().filter(|(part, ..)| *part == AnswerPart::Answer) {
                 assert!(!options.stop.iter().any(|stop| text.contains(stop.as_str())), "{seed}: {text:?}");
             }
             if options.one_call {
-                let made = answer.parts.iter().filter(|(part, ..)| matches!(part, Part::Call { .. })).count();
+                let made =
+                    answer.parts.iter().filter(|(part, ..)| matches!(part, AnswerPart::Call { .. })).count();
                 assert!(made <= 1, "{seed}: {:?}", answer.parts);
             }
         }
@@ -220,7 +221,7 @@ fn every_token_of_an_answer_is_found() {
             turn.stop_tokens = vec![MARKS];
         }
         let (_, pieces) = read(&mut turn, &vocabulary, &ids);
-        let answer = pieces.iter().skip_while(|piece| piece.event != Event::Begin(Part::Answer));
+        let answer = pieces.iter().skip_while(|piece| piece.event != Event::Begin(AnswerPart::Answer));
         let tokens: Vec<usize> = answer.flat_map(|piece| piece.tokens.clone()).collect();
         assert_eq!(tokens.len(), expected, "{text:?}: {pieces:?}");
         let bytes: Vec<u8> = tokens.iter().flat_map(|at| vocabulary.bytes(ids[*at]).unwrap()).collect();
@@ -250,7 +251,7 @@ fn calls_are_read_as_the_model_was_told() {
             Turn::new(&vocabulary, &format, &conversation, &BTreeMap::new(), options, &[]).unwrap();
         let (answer, _) = read(&mut turn, &vocabulary, &ids);
         let [(part, text, _)] = &answer.parts[..] else { panic!("{answer:?}") };
-        assert_eq!(matches!(part, Part::Call { .. }), is_call, "{part:?}");
+        assert_eq!(matches!(part, AnswerPart::Call { .. }), is_call, "{part:?}");
         assert_eq!(text, if is_call { "{\"a\": 1}" } else { said });
     }
 }
@@ -281,7 +282,7 @@ fn a_turn_goes_on_in_an_answer() {
         assert!(prompt.ends_with(behind), "{prompt:?}");
         let (answer, _) = read(&mut turn, &vocabulary.0, &ids);
         let [(part, text, _)] = &answer.parts[..] else { panic!("{format}: {answer:?}") };
-        assert_eq!((part, text.as_str()), (&Part::Answer, " <b>one"), "{format}");
+        assert_eq!((part, text.as_str()), (&AnswerPart::Answer, " <b>one"), "{format}");
         let required = TurnOptions { choice: ToolChoice::Required, ..options.clone() };
         assert!(new(&conversation, required).unwrap_err().to_string().contains("cannot become a call"));
         let form = TurnOptions { form: Some(Rule::JsonObject), ..options.clone() };

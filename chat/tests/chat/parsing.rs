@@ -1,8 +1,10 @@
 //! Generated ids, well-formed and not.
 
 use super::{SPECIAL, VOCABULARY};
-use kernmill_chat::harmony::{Author, Channel, ContentType, Message, Parser, Tokens, render};
-use kernmill_chat::{Anomaly, Conversation, Effort, Event, Part, Tool, Vocabulary};
+use kernmill_chat::harmony::{
+    Author, Channel, ContentType, HarmonyMessage, HarmonyParser, HarmonyTokens, render,
+};
+use kernmill_chat::{Anomaly, AnswerPart, Conversation, Effort, Event, Tool, Vocabulary};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -17,14 +19,14 @@ fn declared() -> Conversation {
     Conversation { tools: vec![tool("f"), tool("get_weather")], ..Conversation::default() }
 }
 
-fn tokens() -> Tokens {
-    Tokens::of(&*VOCABULARY).unwrap()
+fn tokens() -> HarmonyTokens {
+    HarmonyTokens::of(&*VOCABULARY).unwrap()
 }
 
 /// Events of ids, and the parser after them.
-fn events_of(ids: &[u32], conversation: &Conversation) -> (Vec<Event>, Parser) {
+fn events_of(ids: &[u32], conversation: &Conversation) -> (Vec<Event>, HarmonyParser) {
     let mut events = Vec::new();
-    let mut parser = Parser::new(&*VOCABULARY, conversation, &mut events).unwrap();
+    let mut parser = HarmonyParser::new(&*VOCABULARY, conversation, &mut events).unwrap();
     for id in ids {
         parser.push(&*VOCABULARY, *id, &mut events);
     }
@@ -33,8 +35,8 @@ fn events_of(ids: &[u32], conversation: &Conversation) -> (Vec<Event>, Parser) {
 }
 
 /// Parts with their contents, and whether the model ended them. Panics where events do not fit together.
-fn parts(events: &[Event]) -> Vec<(Part, String, bool)> {
-    let (mut done, mut open) = (Vec::new(), None::<(Part, String)>);
+fn parts(events: &[Event]) -> Vec<(AnswerPart, String, bool)> {
+    let (mut done, mut open) = (Vec::new(), None::<(AnswerPart, String)>);
     for event in events {
         match event {
             Event::Begin(part) => assert_eq!(open.replace((part.clone(), String::new())), None),
@@ -52,17 +54,17 @@ fn parts(events: &[Event]) -> Vec<(Part, String, bool)> {
     done
 }
 
-fn named(part: &Part) -> String {
+fn named(part: &AnswerPart) -> String {
     match part {
-        Part::Reasoning => "reasoning".to_owned(),
-        Part::Preamble => "preamble".to_owned(),
-        Part::Answer => "answer".to_owned(),
-        Part::Call { name, is_builtin: false } => format!("call {name}"),
-        Part::Call { name, is_builtin: true } => format!("builtin {name}"),
+        AnswerPart::Reasoning => "reasoning".to_owned(),
+        AnswerPart::Preamble => "preamble".to_owned(),
+        AnswerPart::Answer => "answer".to_owned(),
+        AnswerPart::Call { name, is_builtin: false } => format!("call {name}"),
+        AnswerPart::Call { name, is_builtin: true } => format!("builtin {name}"),
     }
 }
 
-/// What a marked text is, in words, and the anomalies.
+/// The contents of a marked text, in words, and the anomalies.
 fn read(text: &str) -> (String, String) {
     let ids = VOCABULARY.encode_marked(text).unwrap();
     let (events, parser) = events_of(&ids, &declared());
@@ -123,7 +125,7 @@ fn deviations_are_read_as_they_were_meant() {
         ("<|channel|>commentary to=functions.f<|message|> null<|call|>", "call f: {}", ""),
         ("<|channel|>commentary to=functions.f<|message|>nul<|call|>", "call f: nul", ""),
         ("<|channel|>final<|end|>", "", "no_content 1"),
-        // What follows an end.
+        // Tokens behind an end.
         ("<|channel|>final<|message|>Hi<|end|><|return|>", "answer: Hi", "stray_end 1"),
         (
             "<|channel|>final<|message|>Hi<|end|>stray text<|return|>",
@@ -203,14 +205,14 @@ fn deviations_are_read_as_they_were_meant() {
 fn an_answer_may_have_begun_in_the_prompt() {
     let conversation = Conversation { effort: Effort::None, ..Conversation::default() };
     let (events, parser) = events_of(&VOCABULARY.encode_marked("Hi<|return|>").unwrap(), &conversation);
-    assert_eq!(parts(&events), [(Part::Answer, "Hi".to_owned(), true)]);
+    assert_eq!(parts(&events), [(AnswerPart::Answer, "Hi".to_owned(), true)]);
     assert_eq!(parser.anomalies().seen().count(), 0);
 }
 
 #[test]
 fn text_without_a_header_does_not_wait() {
     let mut events = Vec::new();
-    let mut parser = Parser::new(&*VOCABULARY, &declared(), &mut events).unwrap();
+    let mut parser = HarmonyParser::new(&*VOCABULARY, &declared(), &mut events).unwrap();
     let ids = VOCABULARY.encode_marked("Hello there, how are you?").unwrap();
     for (n, id) in ids.iter().enumerate() {
         parser.push(&*VOCABULARY, *id, &mut events);
@@ -294,7 +296,7 @@ fn any_ids_are_read_and_no_content_is_lost() {
         for content in contents(&ids) {
             // A character may have begun in a text before the message token.
             let content = content.trim_start_matches('\u{fffd}');
-            // Arguments that are none are an object of none.
+            // Missing arguments are an empty object.
             let is_none = matches!(content.trim(), "" | "null");
             let is_it = |text: &str| text.ends_with(content) || (is_none && text == "{}");
             prop_assert!(rest.any(|(_, text, _)| is_it(text)), "{content:?} of {found:?}");
@@ -312,7 +314,7 @@ fn any_ids_are_read_and_no_content_is_lost() {
 }
 
 /// A random message of the model, and what it is to be read as.
-fn message() -> impl Strategy<Value = (Message, Part)> {
+fn message() -> impl Strategy<Value = (HarmonyMessage, AnswerPart)> {
     let channel = prop::sample::select(vec![Channel::Analysis, Channel::Commentary, Channel::Final]);
     let text = "(?s)[a-z<|> \u{e9}\u{1f600}\n{}\":]{0,20}";
     let call = prop::option::of(prop::sample::select(vec!["functions.f", "functions.get_weather", "python"]));
@@ -323,17 +325,19 @@ fn message() -> impl Strategy<Value = (Message, Part)> {
     ]);
     (channel, text, call, kind, any::<bool>()).prop_map(|(channel, text, recipient, content_type, late)| {
         let part = match (&recipient, channel) {
-            (Some("python"), _) => Part::Call { name: "python".to_owned(), is_builtin: true },
-            (Some(name), _) => Part::Call { name: name["functions.".len()..].to_owned(), is_builtin: false },
-            (None, Channel::Analysis) => Part::Reasoning,
-            (None, Channel::Commentary) => Part::Preamble,
-            (None, Channel::Final) => Part::Answer,
+            (Some("python"), _) => AnswerPart::Call { name: "python".to_owned(), is_builtin: true },
+            (Some(name), _) => {
+                AnswerPart::Call { name: name["functions.".len()..].to_owned(), is_builtin: false }
+            }
+            (None, Channel::Analysis) => AnswerPart::Reasoning,
+            (None, Channel::Commentary) => AnswerPart::Preamble,
+            (None, Channel::Final) => AnswerPart::Answer,
         };
-        let message = Message {
+        let message = HarmonyMessage {
             recipient: recipient.map(str::to_owned),
             has_late_recipient: late,
             content_type,
-            ..Message::new(Author::Assistant, text).on(channel)
+            ..HarmonyMessage::new(Author::Assistant, text).on(channel)
         };
         (message, part)
     })
@@ -350,12 +354,12 @@ fn what_is_rendered_is_read_back() {
         // The prompt has the first start token and author.
         let (events, parser) = events_of(&ids[2..], &declared());
         let expected = messages.into_iter().map(|(message, part)| {
-            let is_function = matches!(part, Part::Call { is_builtin: false, .. });
+            let is_function = matches!(part, AnswerPart::Call { is_builtin: false, .. });
             // A call without arguments has an object of none.
             let is_none = is_function && message.text.trim().is_empty();
             (part, if is_none { "{}".to_owned() } else { message.text }, true)
         });
-        let expected: Vec<(Part, String, bool)> = expected.collect();
+        let expected: Vec<(AnswerPart, String, bool)> = expected.collect();
         prop_assert_eq!(parts(&events), expected);
         prop_assert_eq!(parser.anomalies().seen().count(), 0);
         Ok(())

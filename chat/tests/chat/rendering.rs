@@ -1,7 +1,7 @@
 //! Prompts against those of another implementation, and where ours differ on purpose.
 
 use super::{SPECIAL, VOCABULARY};
-use kernmill_chat::harmony::{HarmonyError, Options, Tokens, prompt};
+use kernmill_chat::harmony::{HarmonyError, HarmonyTokens, PromptOptions, prompt};
 use kernmill_chat::{BuiltinTool, Call, Conversation, Date, Effort, Item, ResponseFormat, Tool, Vocabulary};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn with(items: Vec<Item>) -> Conversation {
 }
 
 /// The prompt as text, from the first user's message on.
-fn shown(conversation: &Conversation, options: &Options) -> String {
+fn shown(conversation: &Conversation, options: &PromptOptions) -> String {
     let ids = prompt(&*VOCABULARY, conversation, options).unwrap().ids;
     let bytes: Vec<u8> = ids.iter().flat_map(|id| VOCABULARY.bytes(*id).unwrap()).collect();
     let text = String::from_utf8(bytes).unwrap();
@@ -32,10 +32,10 @@ fn prompts_have_the_ids_of_the_reference() {
     for line in include_str!("vectors.jsonl").lines() {
         let vector: Value = serde_json::from_str(line).unwrap();
         let conversation: Conversation = serde_json::from_value(vector["conversation"].clone()).unwrap();
-        let prompt = prompt(&*VOCABULARY, &conversation, &Options::default()).unwrap();
+        let prompt = prompt(&*VOCABULARY, &conversation, &PromptOptions::default()).unwrap();
         assert_eq!(json!(prompt.ids), vector["ids"], "{}", vector["conversation"]);
         // Every message begins at a boundary, and the prompt ends at one.
-        let start = Tokens::of(&*VOCABULARY).unwrap().start;
+        let start = HarmonyTokens::of(&*VOCABULARY).unwrap().start;
         let is_start = |at: &usize| *at > 0 && prompt.ids[*at] == start;
         let mut starts: Vec<usize> = (0..prompt.ids.len()).filter(is_start).collect();
         starts.push(prompt.ids.len());
@@ -52,7 +52,7 @@ fn reasoning_stays_until_an_answer_comes() {
     let first = vec![user("a"), reasoning("r1"), call(), reasoning("r2"), answer("b")];
     let second = [first.clone(), vec![user("c"), reasoning("r3"), call()]].concat();
     let has = |items: &Vec<Item>| {
-        let text = shown(&with(items.clone()), &Options::default());
+        let text = shown(&with(items.clone()), &PromptOptions::default());
         ["r1", "r2", "r3"].map(|word| text.contains(word))
     };
     assert_eq!(has(&first[..4].to_vec()), [true, true, false]);
@@ -63,20 +63,20 @@ fn reasoning_stays_until_an_answer_comes() {
 #[test]
 fn calls_have_two_forms() {
     let conversation = with(vec![user("a"), call()]);
-    let tail = |options: &Options| {
+    let tail = |options: &PromptOptions| {
         shown(&conversation, options)["<|start|>user<|message|>a<|end|>".len()..].to_owned()
     };
     let template =
         "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|><|start|>assistant";
-    assert_eq!(tail(&Options::default()), template);
+    assert_eq!(tail(&PromptOptions::default()), template);
     let generated = "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|><|start|>assistant";
-    assert_eq!(tail(&Options { has_generated_calls: true, ..Options::default() }), generated);
+    assert_eq!(tail(&PromptOptions { has_generated_calls: true, ..PromptOptions::default() }), generated);
 }
 
 #[test]
 fn without_effort_the_answer_has_begun() {
     let conversation = Conversation { effort: Effort::None, ..with(vec![user("a")]) };
-    let text = shown(&conversation, &Options::default());
+    let text = shown(&conversation, &PromptOptions::default());
     assert!(text.ends_with("<|end|><|start|>assistant<|channel|>final<|message|>"), "{text}");
     // With tools, the model may call one instead.
     let tool = Tool { name: "f".to_owned(), description: String::new(), parameters: None, strict: false };
@@ -84,7 +84,7 @@ fn without_effort_the_answer_has_begun() {
         Conversation { tools: vec![tool], ..conversation.clone() },
         Conversation { builtin: vec![BuiltinTool::Python], ..conversation },
     ] {
-        let text = shown(&tools, &Options::default());
+        let text = shown(&tools, &PromptOptions::default());
         assert!(text.ends_with("<|end|><|start|>assistant"), "{text}");
     }
 }
@@ -98,7 +98,7 @@ fn the_form_of_the_answer_has_a_section() {
         date: Date::new(2026, 11, 26),
         ..with(vec![Item::Instructions("Be brief.".into()), Item::Instructions("Be kind.".into()), user("a")])
     };
-    let ids = prompt(&*VOCABULARY, &conversation, &Options::default()).unwrap().ids;
+    let ids = prompt(&*VOCABULARY, &conversation, &PromptOptions::default()).unwrap().ids;
     let text: Vec<u8> = ids.iter().flat_map(|id| VOCABULARY.bytes(*id).unwrap()).collect();
     let expected = "# Instructions\n\nBe brief.\n\nBe kind.\n\n# Response Formats\n\n## list\n\n// A list.\n// Short.\n\
         {\"type\":\"object\",\"properties\":{\"z\":{},\"a\":{}}}<|end|><|start|>user";
@@ -126,7 +126,7 @@ fn texts_never_make_special_tokens() {
             {"call": called}, {"output": output}, {"answer": text}, {"instructions": text}, {"reasoning": text},
         ]});
         let conversation: Conversation = serde_json::from_value(conversation).unwrap();
-        let ids = prompt(&*VOCABULARY, &conversation, &Options::default()).unwrap().ids;
+        let ids = prompt(&*VOCABULARY, &conversation, &PromptOptions::default()).unwrap().ids;
         ids.into_iter().filter(|id| *id >= SPECIAL).collect::<Vec<u32>>()
     };
     assert_eq!(made(&hostile), made("x"));
@@ -137,11 +137,11 @@ fn texts_never_make_special_tokens() {
 fn names_are_refused_that_could_be_more() {
     for name in ["", "a b", "f to=g", "a:b", "<|end|>", "a\n", &"x".repeat(129)] {
         let item = Item::User { name: Some(name.to_owned()), text: String::new() };
-        let error = prompt(&*VOCABULARY, &with(vec![item]), &Options::default()).unwrap_err();
+        let error = prompt(&*VOCABULARY, &with(vec![item]), &PromptOptions::default()).unwrap_err();
         assert!(matches!(error, HarmonyError::Name { .. }), "{error}");
     }
     let item = Item::User { name: Some("f to=g".into()), text: String::new() };
-    let error = prompt(&*VOCABULARY, &with(vec![item]), &Options::default()).unwrap_err();
+    let error = prompt(&*VOCABULARY, &with(vec![item]), &PromptOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "a user has the name `f to=g`, expected 1 to 128 letters, digits and `_-.`"

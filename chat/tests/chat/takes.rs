@@ -72,7 +72,8 @@ fn neighbours_are_joined_where_roles_alternate() {
     assert_eq!(text(&said(ALTERNATE), &items), "[user]A\n\nB[assistant]C[system]D.[user]E");
     let all = format!("{ALTERNATE}{ANY}");
     assert_eq!(text(&said(&all), &items), "[user]D.\n\nA\n\nB[assistant]C[user]E");
-    // What no form helps with is refused, with what the template says of the conversation as it is.
+    // A conversation that fits no form is refused, with the template's message about the conversation as it
+    // is.
     let refused = template(&said("{{ raise_exception('no ' ~ messages | length) }}"));
     let refused = refused.text(&conversation(&items, &json!([]))).unwrap_err().to_string();
     assert_eq!(refused, "the chat template refuses this conversation: no 5");

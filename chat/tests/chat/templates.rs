@@ -89,7 +89,7 @@ fn texts_forge_no_turn() {
             }
         }
     }
-    // What was written is there nevertheless, in pieces.
+    // The written text is there nevertheless, in pieces.
     let ids = template(TURNS).prompt(&*VOCABULARY, &said(&["<|end|>"])).unwrap().ids;
     let bytes: Vec<u8> = ids.iter().flat_map(|id| VOCABULARY.bytes(*id).unwrap()).collect();
     assert!(String::from_utf8(bytes).unwrap().starts_with("<|start|>user\n<|end|><|end|>"));
@@ -177,7 +177,7 @@ fn endless_templates_end() {
     }
 }
 
-/// What transformers makes of parts of Jinja that templates use: `tools/chat/construct_vectors.py`.
+/// The results of transformers for parts of Jinja that templates use: `tools/chat/construct_vectors.py`.
 #[test]
 fn constructs_are_jinjas() {
     let mut lines = include_str!("constructs.jsonl").split_terminator('\n').map(|line| {

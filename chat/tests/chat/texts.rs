@@ -3,9 +3,11 @@
 use super::follow::{CLOSERS, LEXICON, VOCABULARY, generate_with, texts};
 use super::random::{describes, schema};
 use fastrand::Rng;
-use kernmill_chat::calls::{Arguments, CallFormat, FORMATS, Spelling, THOUGHTS, TextParser, ThoughtMarks};
+use kernmill_chat::calls::{
+    ArgumentStyle, CallFormat, FORMATS, Spelling, THOUGHTS, TextParser, ThoughtMarks,
+};
 use kernmill_chat::{
-    AddedToken, Event, Part, Thoughts, Tool, ToolChoice, TurnGrammar, Vocabulary, VocabularyError,
+    AddedToken, AnswerPart, Event, Thoughts, Tool, ToolChoice, TurnGrammar, Vocabulary, VocabularyError,
 };
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use serde_json::{Value, json};
@@ -144,13 +146,13 @@ fn end_of_value(format: &CallFormat) -> impl Iterator<Item = String> {
 }
 
 /// Parts of a text with their contents.
-fn parts(mut parser: TextParser, vocabulary: &dyn Vocabulary, ids: &[u32]) -> Vec<(Part, String)> {
+fn parts(mut parser: TextParser, vocabulary: &dyn Vocabulary, ids: &[u32]) -> Vec<(AnswerPart, String)> {
     let mut events = Vec::new();
     ids.iter().for_each(|id| parser.push(vocabulary, *id, &mut events));
     parser.finish(&mut events);
     let seen: Vec<_> = parser.anomalies().seen().collect();
     assert!(seen.is_empty(), "{seen:?}: {events:?}");
-    let mut parts = Vec::<(Part, String)>::new();
+    let mut parts = Vec::<(AnswerPart, String)>::new();
     for event in events {
         match event {
             Event::Begin(part) => parts.push((part, String::new())),
@@ -162,20 +164,20 @@ fn parts(mut parser: TextParser, vocabulary: &dyn Vocabulary, ids: &[u32]) -> Ve
 }
 
 /// A text as it is written that is read as these parts, without space at places where it means nothing.
-fn written(format: &CallFormat, turn: &TurnGrammar, parts: &[(Part, String)]) -> String {
+fn written(format: &CallFormat, turn: &TurnGrammar, parts: &[(AnswerPart, String)]) -> String {
     let (spelling, thoughts) = (format.spelling, turn.thoughts);
     let ThoughtMarks { open, close } = turn.thought_marks;
     let (mut text, mut calls) = (String::new(), Vec::new());
-    if thoughts == Thoughts::Begun && parts.first().is_none_or(|(part, _)| *part != Part::Reasoning) {
+    if thoughts == Thoughts::Begun && parts.first().is_none_or(|(part, _)| *part != AnswerPart::Reasoning) {
         text += close;
     }
     for (part, content) in parts {
         match part {
-            Part::Reasoning => {
+            AnswerPart::Reasoning => {
                 text += if thoughts == Thoughts::Begun { "" } else { open };
                 text += &format!("{content}{close}");
             }
-            Part::Call { name, .. } => {
+            AnswerPart::Call { name, .. } => {
                 let Spelling { before, middle, after, .. } = spelling;
                 calls.push(format!("{before}{name}{middle}{content}{after}"));
             }
@@ -189,11 +191,11 @@ fn written(format: &CallFormat, turn: &TurnGrammar, parts: &[(Part, String)]) ->
 }
 
 /// The first of all names, keys and texts of parts that does not come next in a text.
-fn missing_of(format: &CallFormat, parts: &[(Part, String)], text: &str) -> Option<String> {
+fn missing_of(format: &CallFormat, parts: &[(AnswerPart, String)], text: &str) -> Option<String> {
     let mut wanted = Vec::new();
     for (part, content) in parts {
         match part {
-            Part::Call { name, .. } => {
+            AnswerPart::Call { name, .. } => {
                 wanted.push(name.clone());
                 let arguments: Value = serde_json::from_str(content).unwrap();
                 for (key, value) in arguments.as_object().unwrap() {
@@ -277,7 +279,7 @@ fn check(model: &Model, format: &'static CallFormat, turn: &TurnGrammar, rng: &m
     let parts = parts_of(&ids);
     // However a text is cut, it is the same.
     assert_eq!(parts_of(&model.vocabulary.encode_marked(&text).unwrap()), parts, "{}", what());
-    if format.arguments != Arguments::Object {
+    if format.arguments != ArgumentStyle::Object {
         let missing = missing_of(format, &parts, &text);
         assert_eq!(missing, None, "{}", what());
     } else {
@@ -297,7 +299,7 @@ fn check(model: &Model, format: &'static CallFormat, turn: &TurnGrammar, rng: &m
     let mut calls = 0;
     for (part, content) in &parts {
         match part {
-            Part::Call { name, is_builtin: false } => {
+            AnswerPart::Call { name, is_builtin: false } => {
                 calls += 1;
                 let tool = turn.tools.iter().find(|tool| tool.name == *name).unwrap();
                 assert!(turn.choice.allows(name), "{}", what());
@@ -307,16 +309,16 @@ fn check(model: &Model, format: &'static CallFormat, turn: &TurnGrammar, rng: &m
                     None => assert_eq!(serde_json::from_str::<Value>(content).unwrap(), json!({})),
                 }
             }
-            Part::Answer => match &turn.answer {
+            AnswerPart::Answer => match &turn.answer {
                 Some(Rule::JsonSchema(schema)) => valid(schema, content),
                 Some(_) => assert!(content.bytes().all(|byte| (b'a'..=b'f').contains(&byte))),
                 None => {}
             },
-            Part::Reasoning => assert!(turn.thoughts != Thoughts::None, "{}", what()),
+            AnswerPart::Reasoning => assert!(turn.thoughts != Thoughts::None, "{}", what()),
             other => panic!("{other:?}: {}", what()),
         }
     }
-    let has_answer = parts.iter().any(|(part, _)| *part == Part::Answer);
+    let has_answer = parts.iter().any(|(part, _)| *part == AnswerPart::Answer);
     assert!(!turn.choice.is_required() || calls > 0 && !has_answer, "{}", what());
     assert!(turn.answer.is_none() || has_answer != (calls > 0), "{}", what());
     let is_one = turn.one_call || matches!(turn.choice, ToolChoice::Function(_));

@@ -3,9 +3,10 @@
 use super::follow::{LEXICON, VOCABULARY, generate, text_of, texts};
 use super::random::{describes, schema};
 use fastrand::Rng;
-use kernmill_chat::harmony::{Parser, Tokens};
+use kernmill_chat::harmony::{HarmonyParser, HarmonyTokens};
 use kernmill_chat::{
-    BuiltinTool, Conversation, Effort, Event, Part, ResponseFormat, Tool, ToolChoice, TurnGrammar, Vocabulary,
+    AnswerPart, BuiltinTool, Conversation, Effort, Event, ResponseFormat, Tool, ToolChoice, TurnGrammar,
+    Vocabulary,
 };
 use kernmill_constrain::{Constraint, Error};
 use serde_json::{Value, json};
@@ -34,14 +35,14 @@ fn conversation(rng: &mut Rng) -> Conversation {
 }
 
 /// Parts of a turn with their contents.
-fn parts(ids: &[u32], conversation: &Conversation) -> Vec<(Part, String)> {
+fn parts(ids: &[u32], conversation: &Conversation) -> Vec<(AnswerPart, String)> {
     let mut events = Vec::new();
-    let mut parser = Parser::new(&**VOCABULARY, conversation, &mut events).unwrap();
+    let mut parser = HarmonyParser::new(&**VOCABULARY, conversation, &mut events).unwrap();
     ids.iter().for_each(|id| parser.push(&**VOCABULARY, *id, &mut events));
     parser.finish(&mut events);
     let seen: Vec<_> = parser.anomalies().seen().collect();
     assert!(seen.is_empty(), "{seen:?}: {ids:?} {}", text_of(ids));
-    let mut parts = Vec::<(Part, String)>::new();
+    let mut parts = Vec::<(AnswerPart, String)>::new();
     for event in events {
         match event {
             Event::Begin(part) => parts.push((part, String::new())),
@@ -54,7 +55,7 @@ fn parts(ids: &[u32], conversation: &Conversation) -> Vec<(Part, String)> {
 
 #[test]
 fn every_turn_is_read_without_anomalies() {
-    let tokens = Tokens::of(&**VOCABULARY).unwrap();
+    let tokens = HarmonyTokens::of(&**VOCABULARY).unwrap();
     let (mut calls, mut answers, mut reasonings, mut unreasoned) = (0, 0, 0, 0);
     for seed in 0..texts() {
         let mut rng = Rng::with_seed(seed);
@@ -80,21 +81,24 @@ fn every_turn_is_read_without_anomalies() {
             assert!(describes(schema, schema, &value), "{seed}: {text} is not of {schema}");
         };
         let (last, before) = parts.split_last().unwrap();
-        reasonings += before.iter().filter(|(part, _)| *part == Part::Reasoning).count();
-        let is_before = |part: &Part| matches!(part, Part::Reasoning | Part::Preamble);
+        reasonings += before.iter().filter(|(part, _)| *part == AnswerPart::Reasoning).count();
+        let is_before = |part: &AnswerPart| matches!(part, AnswerPart::Reasoning | AnswerPart::Preamble);
         assert!(before.len() <= 2 && before.iter().all(|(part, _)| is_before(part)), "{seed}: {parts:?}");
         let may_reason = conversation.effort != Effort::None;
-        assert!(may_reason || !before.iter().any(|(part, _)| *part == Part::Reasoning), "{seed}: {parts:?}");
+        assert!(
+            may_reason || !before.iter().any(|(part, _)| *part == AnswerPart::Reasoning),
+            "{seed}: {parts:?}"
+        );
         let is_allowed =
             |name: &str| turn.allowed.as_ref().is_none_or(|names| names.iter().any(|n| n == name));
         match &last.0 {
-            Part::Answer => {
+            AnswerPart::Answer => {
                 answers += 1;
                 assert_eq!(ids.last(), Some(&tokens.return_));
                 assert!(matches!(choice, ToolChoice::Auto | ToolChoice::None), "{seed}");
                 conversation.format.iter().for_each(|format| is_valid(&format.schema, &last.1));
             }
-            Part::Call { name, is_builtin: false } => {
+            AnswerPart::Call { name, is_builtin: false } => {
                 calls += 1;
                 assert_eq!(ids.last(), Some(&tokens.call));
                 unreasoned += usize::from(!may_reason);
@@ -108,7 +112,7 @@ fn every_turn_is_read_without_anomalies() {
                     assert_eq!(wanted, name);
                 }
             }
-            Part::Call { name, is_builtin: true } => {
+            AnswerPart::Call { name, is_builtin: true } => {
                 assert!(!conversation.builtin.is_empty() && is_allowed(name.split('.').next().unwrap()));
             }
             other => panic!("{seed}: a turn ends with {other:?}"),
@@ -125,7 +129,7 @@ fn headers_of_a_named_call_are_forced() {
     let conversation = Conversation { tools: vec![tool], ..Conversation::default() };
     let turn = TurnGrammar::of(&conversation, ToolChoice::Function("get_weather".to_owned()));
     let mut constraint = turn.harmony().and_then(|rule| Constraint::new(&LEXICON, &rule)).unwrap();
-    let tokens = Tokens::of(&**VOCABULARY).unwrap();
+    let tokens = HarmonyTokens::of(&**VOCABULARY).unwrap();
     let start = |constraint: &mut Constraint, marked: &str| {
         for id in VOCABULARY.encode_marked(marked).unwrap() {
             constraint.accept(id).unwrap();
@@ -161,7 +165,7 @@ fn only_strict_functions_must_have_schemas_that_can_be_followed() {
         assert!(made(false, parameters.clone()).is_ok(), "{member}");
         assert!(matches!(made(true, parameters), Err(Error::Rule { .. })), "{member}");
     }
-    // What can be followed is.
+    // A schema that can be followed is followed.
     let number = of(json!({ "oneOf": [{ "type": "integer" }] }));
     let mut constraint = made(false, number).unwrap();
     let begun = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":";

@@ -25,21 +25,21 @@ pub struct TensorType {
     pub elements: usize,
     /// Bytes of a block.
     pub bytes: usize,
-    pub(crate) stored: Elements,
+    pub(crate) stored: ElementDecoding,
 }
 
 /// How the elements of a block become f32.
 #[derive(Clone, Copy)]
-pub(crate) enum Elements {
+pub(crate) enum ElementDecoding {
     /// Elements stand by themselves and have this type.
     Plain(Dtype),
     /// Elements stand in blocks.
-    Blocks(Blocks),
+    Blocks(BlockDecoding),
 }
 
 /// How blocks are read.
 #[derive(Clone, Copy)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockDecoding {
     /// Appends the elements of whole blocks.
     pub(crate) decode: fn(&[u8], &mut Vec<f32>),
     /// Appends the steps of whole blocks, one for every 16 elements: what the distances between these are
@@ -71,7 +71,7 @@ pub static TYPES: [TensorType; 16] = [
 const MXFP4: &str = "MXFP4";
 
 const fn plain(name: &'static str, number: u32, bytes: usize, dtype: Dtype) -> TensorType {
-    TensorType { name, number, elements: 1, bytes, stored: Elements::Plain(dtype) }
+    TensorType { name, number, elements: 1, bytes, stored: ElementDecoding::Plain(dtype) }
 }
 
 const fn blocks(
@@ -82,7 +82,13 @@ const fn blocks(
     decode: fn(&[u8], &mut Vec<f32>),
     steps: fn(&[u8], &mut Vec<f32>),
 ) -> TensorType {
-    TensorType { name, number, elements, bytes, stored: Elements::Blocks(Blocks { decode, steps }) }
+    TensorType {
+        name,
+        number,
+        elements,
+        bytes,
+        stored: ElementDecoding::Blocks(BlockDecoding { decode, steps }),
+    }
 }
 
 impl TensorType {
@@ -106,11 +112,11 @@ impl TensorType {
         (cols / self.elements).checked_mul(self.bytes).filter(|_| cols.is_multiple_of(self.elements))
     }
 
-    /// What elements are read as.
+    /// The type that the elements are read as.
     pub(crate) fn dtype(&self) -> Dtype {
         match self.stored {
-            Elements::Plain(dtype) => dtype,
-            Elements::Blocks(_) => Dtype::F32,
+            ElementDecoding::Plain(dtype) => dtype,
+            ElementDecoding::Blocks(_) => Dtype::F32,
         }
     }
 }

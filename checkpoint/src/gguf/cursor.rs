@@ -9,15 +9,15 @@ use std::path::Path;
 const MAX_NESTING: usize = 4;
 
 /// A position in the file; every reading checks the length.
-pub(super) struct Cursor<'a> {
+pub(super) struct FileCursor<'a> {
     path: &'a Path,
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
 }
 
-impl<'a> Cursor<'a> {
-    pub(super) fn new(path: &'a Path, bytes: &'a [u8]) -> Cursor<'a> {
-        Cursor { path, bytes, at: 0 }
+impl<'a> FileCursor<'a> {
+    pub(super) fn new(path: &'a Path, bytes: &'a [u8]) -> FileCursor<'a> {
+        FileCursor { path, bytes, at: 0 }
     }
 
     pub(super) fn take(&mut self, count: usize, what: &str) -> Result<&'a [u8]> {

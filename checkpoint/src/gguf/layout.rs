@@ -1,7 +1,7 @@
 //! The layout of a GGUF file: header, metadata, tensor descriptions, data.
 
-use super::cursor::Cursor;
-use super::value::{MAGIC, Metadata, TensorInfo, Value, ValueType};
+use super::cursor::FileCursor;
+use super::value::{GgufMetadata, GgufTensor, MAGIC, MetadataValue, ValueType};
 use crate::blocks::{TensorType, refused};
 use crate::error::Result;
 use crate::file_kind::{FileKind, KIND_BYTES};
@@ -18,8 +18,8 @@ const DEFAULT_ALIGNMENT: usize = 32;
 const MAX_DIMENSIONS: u32 = 4;
 
 /// Reads and checks all of `file` but the tensors' data.
-pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo>)> {
-    let mut cursor = Cursor::new(path, file);
+pub(super) fn read(path: &Path, file: &[u8]) -> Result<(GgufMetadata, Vec<GgufTensor>)> {
+    let mut cursor = FileCursor::new(path, file);
     if !file.starts_with(MAGIC) {
         return cursor.bad(format!("expected a GGUF file, but {}", other_kind(file)));
     }
@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo
     Ok((metadata, tensors))
 }
 
-/// What a file is that is no GGUF file.
+/// The kind of a file that is no GGUF file.
 fn other_kind(file: &[u8]) -> &'static str {
     if OLDER.iter().any(|magic| file.starts_with(*magic)) {
         return "it is of a format before GGUF (GGML): take a GGUF file of the model";
@@ -53,7 +53,7 @@ fn other_kind(file: &[u8]) -> &'static str {
     FileKind::of(&file[..file.len().min(KIND_BYTES)]).describe()
 }
 
-fn metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
+fn metadata(cursor: &mut FileCursor<'_>, count: u64) -> Result<GgufMetadata> {
     let mut values = BTreeMap::new();
     for index in 0..count {
         let key = cursor.string(&format!("key {index}"))?;
@@ -64,24 +64,24 @@ fn metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
             Entry::Vacant(entry) => entry.insert(value),
         };
     }
-    Ok(Metadata { values })
+    Ok(GgufMetadata { values })
 }
 
-fn value(cursor: &mut Cursor<'_>, key: &str, kind: ValueType) -> Result<Value> {
+fn value(cursor: &mut FileCursor<'_>, key: &str, kind: ValueType) -> Result<MetadataValue> {
     let what = format!("the value of key `{}`", shortened(key));
     Ok(match kind {
-        ValueType::String => Value::Text(cursor.sized(&what)?),
+        ValueType::String => MetadataValue::Text(cursor.sized(&what)?),
         ValueType::Array => {
             let element = cursor.value_type(&what)?;
             let count = cursor.u64(&what)?;
             let start = cursor.at;
             cursor.skip_elements(element, count, &what, 1)?;
-            Value::Array { element, count: count as usize, range: start..cursor.at }
+            MetadataValue::Array { element, count: count as usize, range: start..cursor.at }
         }
         scalar => {
             let at = cursor.at;
             let bytes = cursor.take(scalar.size().expect("every other type has a size"), &what)?;
-            match Value::scalar(scalar, bytes) {
+            match MetadataValue::scalar(scalar, bytes) {
                 Some(value) => value,
                 None => return cursor.corrupt(format!("{what} at byte {at} is neither true nor false")),
             }
@@ -90,7 +90,7 @@ fn value(cursor: &mut Cursor<'_>, key: &str, kind: ValueType) -> Result<Value> {
 }
 
 /// Describes a tensor; its range is still relative to the data.
-fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
+fn tensor(cursor: &mut FileCursor<'_>, index: u64) -> Result<GgufTensor> {
     let name = cursor.string(&format!("the name of tensor {index}"))?;
     let shown = shortened(name);
     let what = format!("the description of tensor `{shown}`");
@@ -123,10 +123,10 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
         ));
     };
     let shape = dims.iter().rev().map(|&d| d as usize).collect();
-    Ok(TensorInfo { name: name.to_owned(), kind, shape, part: 0, range: offset as usize..end as usize })
+    Ok(GgufTensor { name: name.to_owned(), kind, shape, part: 0, range: offset as usize..end as usize })
 }
 
-fn refuse_type<T>(cursor: &Cursor<'_>, name: &str, number: u32) -> Result<T> {
+fn refuse_type<T>(cursor: &FileCursor<'_>, name: &str, number: u32) -> Result<T> {
     let supported = TensorType::names();
     match refused(number) {
         Some((other, help)) => {
@@ -138,18 +138,23 @@ fn refuse_type<T>(cursor: &Cursor<'_>, name: &str, number: u32) -> Result<T> {
     }
 }
 
-fn alignment(cursor: &Cursor<'_>, metadata: &Metadata) -> Result<usize> {
+fn alignment(cursor: &FileCursor<'_>, metadata: &GgufMetadata) -> Result<usize> {
     match metadata.values.get("general.alignment") {
         None => Ok(DEFAULT_ALIGNMENT),
-        Some(Value::Unsigned(n)) if n.is_power_of_two() && *n <= 1 << 20 => Ok(*n as usize),
+        Some(MetadataValue::Unsigned(n)) if n.is_power_of_two() && *n <= 1 << 20 => Ok(*n as usize),
         Some(_) => cursor.corrupt("`general.alignment` is not a power of two up to 1048576"),
     }
 }
 
 /// Makes the tensors' ranges absolute, which must be aligned, in the file, and apart; sorts them by name.
-fn place(cursor: &Cursor<'_>, tensors: &mut [TensorInfo], data_start: usize, alignment: usize) -> Result<()> {
+fn place(
+    cursor: &FileCursor<'_>,
+    tensors: &mut [GgufTensor],
+    data_start: usize,
+    alignment: usize,
+) -> Result<()> {
     let length = cursor.bytes.len();
-    for TensorInfo { name, range, .. } in tensors.iter_mut() {
+    for GgufTensor { name, range, .. } in tensors.iter_mut() {
         let name = shortened(name);
         if !range.start.is_multiple_of(alignment) {
             let start = range.start;
@@ -165,7 +170,7 @@ fn place(cursor: &Cursor<'_>, tensors: &mut [TensorInfo], data_start: usize, ali
             ));
         }
     }
-    let mut order: Vec<&TensorInfo> = tensors.iter().collect();
+    let mut order: Vec<&GgufTensor> = tensors.iter().collect();
     order.sort_by_key(|t| t.range.start);
     if let Some([a, b]) = order.array_windows().find(|[a, b]| b.range.start < a.range.end) {
         return cursor.corrupt(format!("tensor `{}` overlaps `{}`", shortened(&b.name), shortened(&a.name)));

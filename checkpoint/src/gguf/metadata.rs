@@ -1,8 +1,8 @@
 //! Typed access to a GGUF file's metadata.
 
 use super::Gguf;
-use super::cursor::Cursor;
-use super::value::{Value, ValueType};
+use super::cursor::FileCursor;
+use super::value::{MetadataValue, ValueType};
 use crate::error::Result;
 use kernmill_os::text::shortened;
 
@@ -23,17 +23,17 @@ impl Gguf {
     /// A number or flag of any type, a flag as 0 or 1; `None` of anything else.
     pub fn number(&self, key: &str) -> Option<f64> {
         match *self.metadata.values.get(key)? {
-            Value::Unsigned(n) => Some(n as f64),
-            Value::Signed(n) => Some(n as f64),
-            Value::Float(x) => Some(x),
-            Value::Bool(flag) => Some(f64::from(u8::from(flag))),
-            Value::Text(_) | Value::Array { .. } => None,
+            MetadataValue::Unsigned(n) => Some(n as f64),
+            MetadataValue::Signed(n) => Some(n as f64),
+            MetadataValue::Float(x) => Some(x),
+            MetadataValue::Bool(flag) => Some(f64::from(u8::from(flag))),
+            MetadataValue::Text(_) | MetadataValue::Array { .. } => None,
         }
     }
 
     /// The value of a key that is there, as errors quote it.
     pub fn shown(&self, key: &str) -> String {
-        self.metadata.values.get(key).map(Value::brief).unwrap_or_default()
+        self.metadata.values.get(key).map(MetadataValue::brief).unwrap_or_default()
     }
 
     /// A whole number, 0 included. An array of equal ones, which some writers give for the layers, counts as
@@ -41,7 +41,7 @@ impl Gguf {
     pub fn whole(&self, key: &str) -> Result<Option<u64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let number = match value {
-            Value::Array { .. } => self.equal_wholes(key)?,
+            MetadataValue::Array { .. } => self.equal_wholes(key)?,
             value => value.whole(),
         };
         match number.filter(|&n| n <= MAX_WHOLE) {
@@ -50,7 +50,7 @@ impl Gguf {
         }
     }
 
-    /// What all elements of an array are.
+    /// The value that all elements of an array share.
     fn equal_wholes(&self, key: &str) -> Result<Option<u64>> {
         let numbers = self.wholes(key)?.unwrap_or_default();
         let Some(&first) = numbers.first() else { return Ok(None) };
@@ -75,8 +75,8 @@ impl Gguf {
     pub fn positive(&self, key: &str) -> Result<Option<f64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let number = match *value {
-            Value::Float(x) => Some(x),
-            Value::Unsigned(_) | Value::Signed(_) => value.whole().map(|n| n as f64),
+            MetadataValue::Float(x) => Some(x),
+            MetadataValue::Unsigned(_) | MetadataValue::Signed(_) => value.whole().map(|n| n as f64),
             _ => None,
         };
         match number {
@@ -103,7 +103,7 @@ impl Gguf {
     pub fn flag(&self, key: &str) -> Result<Option<bool>> {
         match self.metadata.values.get(key) {
             None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(MetadataValue::Bool(flag)) => Ok(Some(*flag)),
             Some(value) => self.wrong(key, value, "true or false"),
         }
     }
@@ -115,7 +115,7 @@ impl Gguf {
     pub fn text(&self, key: &str) -> Result<Option<&str>> {
         match self.metadata.values.get(key) {
             None => Ok(None),
-            Some(Value::Text(range)) => match str::from_utf8(&self.parts[0].bytes[range.clone()]) {
+            Some(MetadataValue::Text(range)) => match str::from_utf8(&self.parts[0].bytes[range.clone()]) {
                 Ok(text) => Ok(Some(text)),
                 Err(_) => self.corrupt(format!("key `{key}` is not UTF-8")),
             },
@@ -129,10 +129,10 @@ impl Gguf {
     /// If its value is of another kind, or no UTF-8.
     pub fn texts(&self, key: &str) -> Result<Option<Vec<&str>>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
-        let Value::Array { element: ValueType::String, count, range } = value else {
+        let MetadataValue::Array { element: ValueType::String, count, range } = value else {
             return self.wrong(key, value, "an array of strings");
         };
-        let mut cursor = Cursor::new(self.path(), &self.parts[0].bytes[range.clone()]);
+        let mut cursor = FileCursor::new(self.path(), &self.parts[0].bytes[range.clone()]);
         // The range has been walked through, so `count` strings are there.
         (0..*count)
             .map(|_| cursor.string(&format!("a string of key `{key}`")))
@@ -143,11 +143,11 @@ impl Gguf {
     /// An array of whole numbers or flags.
     pub fn wholes(&self, key: &str) -> Result<Option<Vec<u64>>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
-        if let Value::Array { element, range, .. } = value
+        if let MetadataValue::Array { element, range, .. } = value
             && let Some(size) = element.size()
         {
             let element = if *element == ValueType::Bool { ValueType::U8 } else { *element };
-            let scalar = |bytes| Value::scalar(element, bytes).and_then(|v| v.whole());
+            let scalar = |bytes| MetadataValue::scalar(element, bytes).and_then(|v| v.whole());
             if let Some(numbers) = self.parts[0].bytes[range.clone()].chunks_exact(size).map(scalar).collect()
             {
                 return Ok(Some(numbers));
@@ -156,10 +156,10 @@ impl Gguf {
         self.wrong(key, value, "an array of whole numbers")
     }
 
-    /// A token's id; `None` also for a negative or huge number, by which writers say that there is none.
+    /// A token's id; `None` also for a negative or huge number, which writers use for a missing token.
     pub fn token_id(&self, key: &str) -> Result<Option<u32>> {
         match self.metadata.values.get(key) {
-            Some(Value::Signed(..0) | Value::Unsigned(0x8000_0000..)) => Ok(None),
+            Some(MetadataValue::Signed(..0) | MetadataValue::Unsigned(0x8000_0000..)) => Ok(None),
             _ => Ok(self.whole(key)?.map(|id| id as u32)),
         }
     }
@@ -167,14 +167,14 @@ impl Gguf {
     /// An array of 32-bit floating-point numbers.
     pub fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
-        let Value::Array { element: ValueType::F32, range, .. } = value else {
+        let MetadataValue::Array { element: ValueType::F32, range, .. } = value else {
             return self.wrong(key, value, "an array of 32-bit floating-point numbers");
         };
         let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         Ok(Some(self.parts[0].bytes[range.clone()].chunks_exact(4).map(number).collect()))
     }
 
-    fn wrong<T>(&self, key: &str, value: &Value, expected: &str) -> Result<T> {
+    fn wrong<T>(&self, key: &str, value: &MetadataValue, expected: &str) -> Result<T> {
         self.bad(format!("key `{}` is {}: expected {expected}", shortened(key), value.brief()))
     }
 }

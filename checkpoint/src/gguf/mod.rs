@@ -12,34 +12,34 @@ mod split;
 mod tokenizer;
 mod value;
 
-use crate::blocks::{Elements, TensorType};
+use crate::blocks::{ElementDecoding, TensorType};
 use crate::encoding::Encoding;
 use crate::error::{CheckpointError, Result};
 use crate::file_kind::FileKind;
-use crate::mapped::{Bytes, map};
+use crate::mapped::{FileBytes, map};
 use crate::tensors::{Checkpoint, FileTensor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use value::Metadata;
+use value::GgufMetadata;
 
-pub use value::TensorInfo;
+pub use value::GgufTensor;
 
 /// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the
 /// mappings.
 #[derive(Clone, Debug)]
 pub struct Gguf {
     /// The first has the metadata.
-    parts: Vec<Part>,
-    metadata: Metadata,
+    parts: Vec<SplitFile>,
+    metadata: GgufMetadata,
     /// By name.
-    tensors: Vec<TensorInfo>,
+    tensors: Vec<GgufTensor>,
 }
 
 /// One of a model's files.
 #[derive(Clone, Debug)]
-struct Part {
+struct SplitFile {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: FileBytes,
 }
 
 /// Tensors whose rows llama files store in another order than checkpoints do.
@@ -72,7 +72,7 @@ impl Gguf {
     /// # Errors
     /// As [`Gguf::open`]; also if it is one of several parts.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Gguf> {
-        let gguf = Gguf::parse(name.into(), Bytes::Owned(bytes))?;
+        let gguf = Gguf::parse(name.into(), FileBytes::Owned(bytes))?;
         if let Some(split) = gguf.split()? {
             return gguf.bad(format!("it is one of {} parts: expected a whole file", split.count));
         }
@@ -81,12 +81,12 @@ impl Gguf {
     }
 
     fn open_part(path: &Path) -> Result<Gguf> {
-        Gguf::parse(path.to_owned(), Bytes::Mapped(Arc::new(map(path)?)))
+        Gguf::parse(path.to_owned(), FileBytes::Mapped(Arc::new(map(path)?)))
     }
 
-    fn parse(path: PathBuf, bytes: Bytes) -> Result<Gguf> {
+    fn parse(path: PathBuf, bytes: FileBytes) -> Result<Gguf> {
         let (metadata, tensors) = layout::read(&path, &bytes)?;
-        Ok(Gguf { parts: vec![Part { path, bytes }], metadata, tensors })
+        Ok(Gguf { parts: vec![SplitFile { path, bytes }], metadata, tensors })
     }
 
     /// The file, or the first of several.
@@ -120,8 +120,8 @@ impl Gguf {
             }
             let dtype = info.kind.dtype();
             let encoding = match info.kind.stored {
-                Elements::Plain(_) => Encoding::Plain,
-                Elements::Blocks(_) => Encoding::Blocks(info.kind),
+                ElementDecoding::Plain(_) => Encoding::Plain,
+                ElementDecoding::Blocks(_) => Encoding::Blocks(info.kind),
             };
             let (shape, range) = (info.shape.clone(), info.range.clone());
             let tensor = FileTensor { part: info.part, dtype, encoding, paired, shape, range };
@@ -167,13 +167,13 @@ impl Gguf {
     }
 
     /// The tensor called `name`, as the file describes it.
-    pub fn info(&self, name: &str) -> Option<&TensorInfo> {
+    pub fn info(&self, name: &str) -> Option<&GgufTensor> {
         let index = self.tensors.binary_search_by(|info| info.name.as_str().cmp(name)).ok()?;
         Some(&self.tensors[index])
     }
 
     /// Bytes of a tensor.
-    pub fn data(&self, info: &TensorInfo) -> &[u8] {
+    pub fn data(&self, info: &GgufTensor) -> &[u8] {
         &self.parts[info.part].bytes[info.range.clone()]
     }
 

@@ -1,4 +1,4 @@
-//! What a GGUF file is for: most hold a language model, others something that goes with one.
+//! The purpose of a GGUF file: most hold a language model, others something that goes with one.
 
 use super::Gguf;
 use crate::error::Result;

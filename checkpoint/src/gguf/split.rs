@@ -11,7 +11,7 @@ const NAMED: usize = 4;
 
 /// Which part of how many a file is, by its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Split {
+pub(super) struct SplitNumber {
     /// From 0.
     pub(super) part: u64,
     pub(super) count: u64,
@@ -19,7 +19,7 @@ pub(super) struct Split {
 
 impl Gguf {
     /// Which of several parts it is; `None` of a whole file.
-    pub(super) fn split(&self) -> Result<Option<Split>> {
+    pub(super) fn split(&self) -> Result<Option<SplitNumber>> {
         let count = self.whole("split.count")?.unwrap_or(1);
         if count < 2 {
             return Ok(None);
@@ -35,12 +35,12 @@ impl Gguf {
             return self
                 .bad(format!("key `split.count` is {count}: expected at most {} parts", limit::GGUF_PARTS));
         }
-        Ok(Some(Split { part, count }))
+        Ok(Some(SplitNumber { part, count }))
     }
 }
 
 /// The model that `opened` is a part of.
-pub(super) fn complete(opened: Gguf, split: Split) -> Result<Gguf> {
+pub(super) fn complete(opened: Gguf, split: SplitNumber) -> Result<Gguf> {
     let paths = part_paths(&opened, split)?;
     let missing: Vec<&Path> = paths.iter().filter(|path| !path.exists()).map(PathBuf::as_path).collect();
     if !missing.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn complete(opened: Gguf, split: Split) -> Result<Gguf> {
             Some(gguf) => gguf,
             None => Gguf::open_part(path)?,
         };
-        if gguf.split()? != Some(Split { part, count: split.count }) {
+        if gguf.split()? != Some(SplitNumber { part, count: split.count }) {
             return gguf.bad(format!(
                 "its name says part {} of {}, and its keys `split.no` and `split.count` another: is it of another model?",
                 part + 1,
@@ -95,8 +95,8 @@ fn join(parts: Vec<Gguf>) -> Result<Gguf> {
 }
 
 /// The files of all parts, by the name of one.
-fn part_paths(opened: &Gguf, split: Split) -> Result<Vec<PathBuf>> {
-    let Split { part, count } = split;
+fn part_paths(opened: &Gguf, split: SplitNumber) -> Result<Vec<PathBuf>> {
+    let SplitNumber { part, count } = split;
     let path = opened.path();
     let suffix = |part: u64| format!("-{:05}-of-{count:05}.gguf", part + 1);
     let stem =
@@ -113,7 +113,7 @@ fn part_paths(opened: &Gguf, split: Split) -> Result<Vec<PathBuf>> {
     }
 }
 
-fn missing_parts(missing: &[&Path], split: Split) -> String {
+fn missing_parts(missing: &[&Path], split: SplitNumber) -> String {
     let names: Vec<_> = missing
         .iter()
         .take(NAMED)

@@ -1,4 +1,4 @@
-//! What a GGUF file describes: values by key, and tensors.
+//! The contents of a GGUF file: values by key, and tensors.
 
 use crate::blocks::TensorType;
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 
 /// Values by key.
 #[derive(Clone, Debug)]
-pub(super) struct Metadata {
-    pub(super) values: BTreeMap<String, Value>,
+pub(super) struct GgufMetadata {
+    pub(super) values: BTreeMap<String, MetadataValue>,
 }
 
 /// A value; what is long stays in the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum MetadataValue {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
@@ -82,21 +82,23 @@ impl ValueType {
     }
 }
 
-impl Value {
+impl MetadataValue {
     /// The scalar in `bytes`; `None` if a bool is neither 0 nor 1.
-    pub(super) fn scalar(kind: ValueType, bytes: &[u8]) -> Option<Value> {
+    pub(super) fn scalar(kind: ValueType, bytes: &[u8]) -> Option<MetadataValue> {
         let mut wide = [0; 8];
         wide[..bytes.len()].copy_from_slice(bytes);
         let unsigned = u64::from_le_bytes(wide);
         let unused_bits = 64 - 8 * bytes.len() as u32;
         Some(match kind {
-            ValueType::U8 | ValueType::U16 | ValueType::U32 | ValueType::U64 => Value::Unsigned(unsigned),
-            ValueType::I8 | ValueType::I16 | ValueType::I32 | ValueType::I64 => {
-                Value::Signed((unsigned << unused_bits).cast_signed() >> unused_bits)
+            ValueType::U8 | ValueType::U16 | ValueType::U32 | ValueType::U64 => {
+                MetadataValue::Unsigned(unsigned)
             }
-            ValueType::F32 => Value::Float(decimal(f32::from_bits(unsigned as u32))),
-            ValueType::F64 => Value::Float(f64::from_bits(unsigned)),
-            ValueType::Bool => Value::Bool(match unsigned {
+            ValueType::I8 | ValueType::I16 | ValueType::I32 | ValueType::I64 => {
+                MetadataValue::Signed((unsigned << unused_bits).cast_signed() >> unused_bits)
+            }
+            ValueType::F32 => MetadataValue::Float(decimal(f32::from_bits(unsigned as u32))),
+            ValueType::F64 => MetadataValue::Float(f64::from_bits(unsigned)),
+            ValueType::Bool => MetadataValue::Bool(match unsigned {
                 0 => false,
                 1 => true,
                 _ => return None,
@@ -107,8 +109,8 @@ impl Value {
 
     pub(super) fn whole(&self) -> Option<u64> {
         match *self {
-            Value::Unsigned(n) => Some(n),
-            Value::Signed(n) => u64::try_from(n).ok(),
+            MetadataValue::Unsigned(n) => Some(n),
+            MetadataValue::Signed(n) => u64::try_from(n).ok(),
             _ => None,
         }
     }
@@ -116,12 +118,12 @@ impl Value {
     /// The value as errors quote it.
     pub(super) fn brief(&self) -> String {
         match self {
-            Value::Unsigned(n) => n.to_string(),
-            Value::Signed(n) => n.to_string(),
-            Value::Float(x) => format!("{x:?}"),
-            Value::Bool(b) => b.to_string(),
-            Value::Text(_) => "a string".into(),
-            Value::Array { count, .. } => format!("an array of {count}"),
+            MetadataValue::Unsigned(n) => n.to_string(),
+            MetadataValue::Signed(n) => n.to_string(),
+            MetadataValue::Float(x) => format!("{x:?}"),
+            MetadataValue::Bool(b) => b.to_string(),
+            MetadataValue::Text(_) => "a string".into(),
+            MetadataValue::Array { count, .. } => format!("an array of {count}"),
         }
     }
 }
@@ -133,7 +135,7 @@ fn decimal(x: f32) -> f64 {
 
 /// A tensor as the file describes it.
 #[derive(Clone, Debug)]
-pub struct TensorInfo {
+pub struct GgufTensor {
     /// Name of the tensor.
     pub name: String,
     /// How its elements are stored.

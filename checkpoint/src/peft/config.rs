@@ -1,7 +1,7 @@
 //! `adapter_config.json`: what PEFT says of an adapter, and what of it kernmill refuses.
 
 use super::error::PeftError;
-use super::pattern::{Pattern, Share, is_suffix};
+use super::pattern::{NamePattern, PatternShare, is_suffix};
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
 use serde::Deserialize;
@@ -25,8 +25,8 @@ pub(super) struct PeftConfig {
     rank: u64,
     alpha: f64,
     rslora: bool,
-    ranks: Vec<(Pattern, u64)>,
-    alphas: Vec<(Pattern, f64)>,
+    ranks: Vec<(NamePattern, u64)>,
+    alphas: Vec<(NamePattern, f64)>,
     modules: Modules,
     excluded: Modules,
     parameters: Vec<String>,
@@ -39,14 +39,14 @@ enum Modules {
     /// Whatever the file has: all linear layers, or PEFT's choice for the architecture.
     Unsaid,
     Names(Vec<String>),
-    Matching(Pattern),
+    Matching(NamePattern),
 }
 
 /// `layers_to_transform`.
 #[derive(Debug)]
 struct Layers {
     indices: Vec<u64>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<NamePattern>,
 }
 
 /// Whether the config asks for an adapter at a matrix.
@@ -123,7 +123,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
     }
 }
 
-/// What helps with an adapter that MLX wrote.
+/// Advice for an adapter that MLX wrote.
 pub(super) const OF_MLX: &str = "an MLX adapter, whose matrices are the other way round: of adapters only PEFT's are read, expected the directory \
      that its save_pretrained wrote";
 
@@ -192,17 +192,17 @@ impl PeftConfig {
         let (Some(r), Some(alpha)) = (raw.r, raw.lora_alpha) else {
             return Err("`r` and `lora_alpha` must be given".to_owned());
         };
-        let share = Share::of(expressions(&raw))?;
+        let share = PatternShare::of(expressions(&raw))?;
         let mut ranks = Vec::new();
         for (key, rank) in raw.rank_pattern.map_or(Vec::new(), |ordered| ordered.0) {
             ranks.push((
-                in_key("rank_pattern", Pattern::suffix(&key, share))?,
+                in_key("rank_pattern", NamePattern::suffix(&key, share))?,
                 positive("rank_pattern", rank)?,
             ));
         }
         let mut alphas = Vec::new();
         for (key, alpha) in raw.alpha_pattern.map_or(Vec::new(), |ordered| ordered.0) {
-            alphas.push((in_key("alpha_pattern", Pattern::suffix(&key, share))?, alpha));
+            alphas.push((in_key("alpha_pattern", NamePattern::suffix(&key, share))?, alpha));
         }
         let parameters = raw.target_parameters.unwrap_or_default();
         let modules = match modules("target_modules", raw.target_modules, share)? {
@@ -234,7 +234,7 @@ impl PeftConfig {
         Ok(first(&self.ranks, name)?.unwrap_or(self.rank))
     }
 
-    /// What B A x is multiplied with, for a matrix of `rank` that PEFT calls `name`.
+    /// The factor of B A x, for a matrix of `rank` that PEFT calls `name`.
     pub(super) fn scaling(&self, name: &str, rank: usize) -> Result<f32, String> {
         let alpha = first(&self.alphas, name)?.unwrap_or(self.alpha);
         let rank = rank as f64;
@@ -274,7 +274,7 @@ impl PeftConfig {
 }
 
 /// The value of the first pattern that matches.
-fn first<T: Copy>(patterns: &[(Pattern, T)], name: &str) -> Result<Option<T>, String> {
+fn first<T: Copy>(patterns: &[(NamePattern, T)], name: &str) -> Result<Option<T>, String> {
     for (pattern, value) in patterns {
         if pattern.matches(name)? {
             return Ok(Some(*value));
@@ -297,7 +297,7 @@ fn in_key<T>(key: &str, result: Result<T, String>) -> Result<T, String> {
 /// Regular expressions of a config that have to be compiled.
 fn expressions(raw: &Raw) -> usize {
     fn keys<T>(ordered: Option<&Ordered<T>>) -> usize {
-        ordered.map_or(0, |ordered| ordered.0.iter().filter(|(key, _)| !Pattern::is_plain(key)).count())
+        ordered.map_or(0, |ordered| ordered.0.iter().filter(|(key, _)| !NamePattern::is_plain(key)).count())
     }
     let whole = |value: &Option<OneOrMany<String>>| usize::from(matches!(value, Some(OneOrMany::One(_))));
     let layers = match &raw.layers_pattern {
@@ -311,18 +311,18 @@ fn expressions(raw: &Raw) -> usize {
         + if raw.layers_to_transform.is_some() { layers } else { 0 }
 }
 
-fn modules(key: &str, value: Option<OneOrMany<String>>, share: Share) -> Result<Modules, String> {
+fn modules(key: &str, value: Option<OneOrMany<String>>, share: PatternShare) -> Result<Modules, String> {
     Ok(modules_or_none(key, value, share)?.unwrap_or(Modules::Unsaid))
 }
 
 fn modules_or_none(
     key: &str,
     value: Option<OneOrMany<String>>,
-    share: Share,
+    share: PatternShare,
 ) -> Result<Option<Modules>, String> {
     Ok(match value {
         Some(OneOrMany::One(text)) if text.eq_ignore_ascii_case("all-linear") => None,
-        Some(OneOrMany::One(text)) => Some(Modules::Matching(in_key(key, Pattern::whole(&text, share))?)),
+        Some(OneOrMany::One(text)) => Some(Modules::Matching(in_key(key, NamePattern::whole(&text, share))?)),
         Some(OneOrMany::Many(names)) => Some(Modules::Names(names)),
         None => None,
     })
@@ -331,7 +331,7 @@ fn modules_or_none(
 fn layers(
     indices: Option<OneOrMany<i64>>,
     patterns: Option<OneOrMany<String>>,
-    share: Share,
+    share: PatternShare,
 ) -> Result<Option<Layers>, String> {
     let indices = match indices {
         None => return Ok(None),
@@ -346,17 +346,17 @@ fn layers(
     };
     let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     let patterns = match texts.is_empty() {
-        true => vec![Pattern::first_index(share)?],
+        true => vec![NamePattern::first_index(share)?],
         false => texts
             .iter()
-            .map(|text| in_key("layers_pattern", Pattern::before_index(text, share)))
+            .map(|text| in_key("layers_pattern", NamePattern::before_index(text, share)))
             .collect::<Result<_, _>>()?,
     };
     let indices = indices.into_iter().filter_map(|index| u64::try_from(index).ok()).collect();
     Ok(Some(Layers { indices, patterns }))
 }
 
-/// What kernmill lacks for this adapter.
+/// The feature that this adapter needs and kernmill lacks.
 fn refusal(raw: &Raw) -> Option<String> {
     let on = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,

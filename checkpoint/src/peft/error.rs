@@ -18,7 +18,7 @@ pub enum PeftError {
     Malformed {
         /// File.
         path: PathBuf,
-        /// What is wrong, where, and what was expected.
+        /// The problem, its place, and what was expected.
         what: String,
     },
     /// An adapter that PEFT knows and kernmill does not.
@@ -26,7 +26,7 @@ pub enum PeftError {
     Unsupported {
         /// File.
         path: PathBuf,
-        /// What, and what would be supported.
+        /// The unsupported thing, and what would be supported.
         what: String,
     },
     /// The plan's own list of matrices that take adapters cannot be right.

@@ -23,12 +23,12 @@ pub const TENSOR_FILE: &str = "adapter_model.safetensors";
 #[derive(Debug)]
 pub struct TensorFile {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: AdapterBytes,
     tensors: BTreeMap<String, TensorEntry>,
 }
 
 #[derive(Debug)]
-enum Bytes {
+enum AdapterBytes {
     File(File),
     Memory(Vec<u8>),
 }
@@ -38,16 +38,16 @@ impl TensorFile {
     pub fn open(path: &Path) -> Result<TensorFile, PeftError> {
         let file = open_regular(path).map_err(PeftError::io(path))?;
         let length = file.metadata().map_err(PeftError::io(path))?.len();
-        TensorFile::read(path, Bytes::File(file), length as usize)
+        TensorFile::read(path, AdapterBytes::File(file), length as usize)
     }
 
     /// Reads a file's bytes from memory; `path` is for messages.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<TensorFile, PeftError> {
         let length = bytes.len();
-        TensorFile::read(path, Bytes::Memory(bytes), length)
+        TensorFile::read(path, AdapterBytes::Memory(bytes), length)
     }
 
-    fn read(path: &Path, bytes: Bytes, length: usize) -> Result<TensorFile, PeftError> {
+    fn read(path: &Path, bytes: AdapterBytes, length: usize) -> Result<TensorFile, PeftError> {
         let corrupt = |error| PeftError::malformed(path, format!("corrupt: {error}"));
         let mut file = TensorFile { path: path.to_owned(), bytes, tensors: BTreeMap::new() };
         let start = file.bytes(0..length.min(KIND_BYTES))?;
@@ -123,8 +123,8 @@ impl TensorFile {
     /// Bytes that the header has found inside the file.
     fn bytes(&self, range: Range<usize>) -> Result<Vec<u8>, PeftError> {
         match &self.bytes {
-            Bytes::Memory(bytes) => Ok(bytes[range].to_vec()),
-            Bytes::File(file) => {
+            AdapterBytes::Memory(bytes) => Ok(bytes[range].to_vec()),
+            AdapterBytes::File(file) => {
                 let mut bytes = vec![0; range.len()];
                 file.read_exact_at(&mut bytes, range.start as u64).map_err(PeftError::io(&self.path))?;
                 Ok(bytes)

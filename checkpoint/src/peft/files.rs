@@ -72,7 +72,7 @@ const OF_GGUF: &str = "an adapter as a GGUF file: of adapters only PEFT's are re
 /// Looks whether there are files of an adapter.
 ///
 /// # Errors
-/// When there are none; the message says what there is instead, if that is known.
+/// When there are no such files; the message names what there is instead, if that is known.
 pub fn check_files(path: &Path) -> Result<(), PeftError> {
     Files::find(path).map(drop)
 }
@@ -84,7 +84,7 @@ fn pickled(path: &Path) -> PeftError {
     PeftError::unsupported(path, what)
 }
 
-/// What a directory without an adapter of PEFT has, if that is known.
+/// The other thing that a directory without an adapter of PEFT holds, if it is known.
 fn something_else(directory: &Path) -> Option<PeftError> {
     let is_there = |name: &str| Some(directory.join(name)).filter(|path| path.exists());
     if let Some(path) = is_there("adapter_model.bin") {

@@ -13,5 +13,5 @@ pub use config::CONFIG_FILE;
 pub use error::PeftError;
 pub use file::{TENSOR_FILE, TensorFile};
 pub use files::check_files;
-pub use names::{Target, targets};
+pub use names::{PeftTarget, targets};
 pub use read::{PeftAdapter, PeftPart};

@@ -1,11 +1,11 @@
-//! What PEFT calls the matrices of a program's LoRA targets.
+//! PEFT's names of the matrices of a program's LoRA targets.
 
 use super::error::PeftError;
 use kernmill_plan::adapter::{Adapters, Published, published};
 
 /// A matrix, or one for each expert, that PEFT may have an adapter for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct PeftTarget {
     /// The module that PEFT wraps, such as `model.layers.3.self_attn.q_proj` or `model.layers.3.mlp.experts`.
     pub module: String,
     /// The parameter, such as `model.layers.3.mlp.router.weight` or `model.layers.3.mlp.experts.down_proj`.
@@ -17,18 +17,18 @@ pub struct Target {
     /// Experts; 0 for a dense matrix.
     pub experts: usize,
     /// The LoRA targets that share its rows: a GGUF file has gate and up apart, PEFT has them in one.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TargetRows>,
 }
 
 /// A LoRA target that has some of a target's rows: row i is row `first + i * step` of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct TargetRows {
     pub lora_target: usize,
     pub first: usize,
     pub step: usize,
 }
 
-impl Target {
+impl PeftTarget {
     /// The name that patterns of ranks are matched with.
     pub fn key(&self, by_parameter: bool) -> &str {
         if by_parameter { &self.parameter } else { &self.module }
@@ -39,12 +39,12 @@ impl Target {
 ///
 /// # Errors
 /// When LoRA targets that share a target do not have each of its rows once. Plans from elsewhere can say so.
-pub fn targets(adapters: &Adapters) -> Result<Vec<Target>, PeftError> {
-    let mut targets: Vec<Target> = Vec::new();
+pub fn targets(adapters: &Adapters) -> Result<Vec<PeftTarget>, PeftError> {
+    let mut targets: Vec<PeftTarget> = Vec::new();
     for (index, lora_target) in adapters.lora_targets.iter().enumerate() {
         let Published { parameter, first, step } = published(&lora_target.tensor);
         let experts = lora_target.experts as usize;
-        let part = Part { lora_target: index, first, step };
+        let part = TargetRows { lora_target: index, first, step };
         let rows = lora_target.rows();
         if let Some(target) = targets.iter_mut().find(|target| target.parameter == parameter) {
             let alike = (target.k, target.experts) == (lora_target.k as usize, experts);
@@ -62,7 +62,7 @@ pub fn targets(adapters: &Adapters) -> Result<Vec<Target>, PeftError> {
             (_, None) => "",
         };
         let (module, k) = (module.to_owned(), lora_target.k as usize);
-        targets.push(Target { module, parameter, k, rows, experts, parts: vec![part] });
+        targets.push(PeftTarget { module, parameter, k, rows, experts, parts: vec![part] });
     }
     match targets.iter().find(|target| target.parts.len() != target.parts[0].step) {
         Some(target) => Err(apart(&target.parameter)),
@@ -117,7 +117,7 @@ mod tests {
         for (a, b) in published.iter().zip(&gguf) {
             assert_eq!((&a.module, &a.parameter, a.rows), (&b.module, &b.parameter, b.rows));
         }
-        let part = |lora_target, first| Part { lora_target, first, step: 2 };
+        let part = |lora_target, first| TargetRows { lora_target, first, step: 2 };
         assert_eq!(gguf[2].parts, [part(2, 0), part(3, 1)]);
     }
 }

@@ -12,38 +12,38 @@ const MAX_BYTES: usize = 1 << 20;
 /// Bytes that all compiled patterns of a config may take together.
 const MAX_BYTES_OF_ALL: usize = 4 << 20;
 
-/// What a pattern of a config may take, so that all of them together stay within bounds.
+/// The budget that all patterns of a config share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
+pub(super) struct PatternShare {
     bytes: usize,
 }
 
-impl Share {
+impl PatternShare {
     /// The share of each of `patterns` regular expressions.
     ///
     /// # Errors
     /// When there are more than [`limit::ADAPTER_PATTERNS`].
-    pub(super) fn of(patterns: usize) -> Result<Share, String> {
+    pub(super) fn of(patterns: usize) -> Result<PatternShare, String> {
         let most = limit::ADAPTER_PATTERNS;
         match patterns > most {
             true => Err(format!(
                 "{patterns} regular expressions, expected at most {most}; plain names are not counted"
             )),
-            false => Ok(Share { bytes: MAX_BYTES.min(MAX_BYTES_OF_ALL / patterns.max(1)) }),
+            false => Ok(PatternShare { bytes: MAX_BYTES.min(MAX_BYTES_OF_ALL / patterns.max(1)) }),
         }
     }
 }
 
 /// Which names a setting is about.
 #[derive(Debug)]
-pub(super) enum Pattern {
+pub(super) enum NamePattern {
     /// Names that end in this text, after a dot or as a whole; a dot in it stands for any character.
     Plain(String),
     /// Names that match the expression.
     Expression(Box<Regex>),
 }
 
-impl Pattern {
+impl NamePattern {
     /// Whether a regular expression is a plain name: letters, digits, `_`, `-`, and dots.
     pub(super) fn is_plain(text: &str) -> bool {
         text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
@@ -51,36 +51,36 @@ impl Pattern {
 
     /// A pattern that matches as `re.fullmatch(text, name)` does: `target_modules` and `exclude_modules`
     /// given as a string.
-    pub(super) fn whole(text: &str, share: Share) -> Result<Pattern, String> {
-        Pattern::compile(text, &format!(r"\A(?:{text})\z"), share)
+    pub(super) fn whole(text: &str, share: PatternShare) -> Result<NamePattern, String> {
+        NamePattern::compile(text, &format!(r"\A(?:{text})\z"), share)
     }
 
     /// A pattern that matches as `re.match(rf"(.*\.)?({text})$", name)` does: keys of `rank_pattern` and
     /// `alpha_pattern`.
-    pub(super) fn suffix(text: &str, share: Share) -> Result<Pattern, String> {
-        match Pattern::is_plain(text) {
-            true => Ok(Pattern::Plain(text.to_owned())),
-            false => Pattern::compile(text, &format!(r"\A(?:(.*\.)?({text})$)"), share),
+    pub(super) fn suffix(text: &str, share: PatternShare) -> Result<NamePattern, String> {
+        match NamePattern::is_plain(text) {
+            true => Ok(NamePattern::Plain(text.to_owned())),
+            false => NamePattern::compile(text, &format!(r"\A(?:(.*\.)?({text})$)"), share),
         }
     }
 
     /// A pattern that matches as `re.match(rf"(?:^|.*?\.){text}\.(?P<idx>\d+)\.", name)` does:
     /// `layers_pattern`.
-    pub(super) fn before_index(text: &str, share: Share) -> Result<Pattern, String> {
-        Pattern::compile(text, &format!(r"\A(?:(?:^|.*?\.){text}\.(?P<idx>\d+)\.)"), share)
+    pub(super) fn before_index(text: &str, share: PatternShare) -> Result<NamePattern, String> {
+        NamePattern::compile(text, &format!(r"\A(?:(?:^|.*?\.){text}\.(?P<idx>\d+)\.)"), share)
     }
 
     /// A pattern that matches as `re.match(r".*?\.[^.]*\.(?P<idx>\d+)\.", name)` does: without a
     /// `layers_pattern`, the first number is the layer's.
-    pub(super) fn first_index(share: Share) -> Result<Pattern, String> {
-        Pattern::compile("", r"\A(?:.*?\.[^.]*\.(?P<idx>\d+)\.)", share)
+    pub(super) fn first_index(share: PatternShare) -> Result<NamePattern, String> {
+        NamePattern::compile("", r"\A(?:.*?\.[^.]*\.(?P<idx>\d+)\.)", share)
     }
 
-    fn compile(text: &str, whole: &str, share: Share) -> Result<Pattern, String> {
+    fn compile(text: &str, whole: &str, share: PatternShare) -> Result<NamePattern, String> {
         let mut builder = RegexBuilder::new(whole);
         builder.backtrack_limit(MAX_STEPS).delegate_size_limit(share.bytes);
         match builder.build() {
-            Ok(regex) => Ok(Pattern::Expression(Box::new(regex))),
+            Ok(regex) => Ok(NamePattern::Expression(Box::new(regex))),
             Err(error) => {
                 let (text, error) = (shortened(text), error.to_string());
                 Err(format!("`{text}` is not a regular expression that can be used: {}", shortened(&error)))
@@ -91,8 +91,8 @@ impl Pattern {
     /// Whether it matches.
     pub(super) fn matches(&self, name: &str) -> Result<bool, String> {
         match self {
-            Pattern::Plain(text) => Ok(ends_in(name, text)),
-            Pattern::Expression(regex) => regex.is_match(name).map_err(|error| {
+            NamePattern::Plain(text) => Ok(ends_in(name, text)),
+            NamePattern::Expression(regex) => regex.is_match(name).map_err(|error| {
                 format!("a pattern cannot be matched against `{}`: {error}", shortened(name))
             }),
         }
@@ -100,7 +100,7 @@ impl Pattern {
 
     /// The number behind what it matches.
     pub(super) fn index(&self, name: &str) -> Result<Option<u64>, String> {
-        let Pattern::Expression(regex) = self else { return Ok(None) };
+        let NamePattern::Expression(regex) = self else { return Ok(None) };
         let found = regex
             .captures(name)
             .map_err(|error| format!("a pattern cannot be matched against `{}`: {error}", shortened(name)))?;
@@ -108,7 +108,7 @@ impl Pattern {
     }
 }
 
-/// What `re.match(rf"(.*\.)?({text})$", name)` says when `text` is plain.
+/// The answer of `re.match(rf"(.*\.)?({text})$", name)` when `text` is plain.
 fn ends_in(name: &str, text: &str) -> bool {
     let before_end = text.chars().count().checked_sub(1);
     let start = match before_end {
@@ -133,17 +133,17 @@ mod tests {
 
     const Q: &str = "model.layers.10.self_attn.q_proj";
 
-    fn suffix(text: &str) -> Result<Pattern, String> {
-        Pattern::suffix(text, Share::of(1).unwrap())
+    fn suffix(text: &str) -> Result<NamePattern, String> {
+        NamePattern::suffix(text, PatternShare::of(1).unwrap())
     }
 
-    fn whole(text: &str) -> Result<Pattern, String> {
-        Pattern::whole(text, Share::of(1).unwrap())
+    fn whole(text: &str) -> Result<NamePattern, String> {
+        NamePattern::whole(text, PatternShare::of(1).unwrap())
     }
 
     #[test]
     fn keys_of_patterns_match_as_in_peft() {
-        // What Python 3.11 says of re.match(rf"(.*\.)?({key})$", Q).
+        // The answers of Python 3.11 for re.match(rf"(.*\.)?({key})$", Q).
         for (key, expected) in [
             ("q_proj", true),
             ("proj", false),
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn plain_names_take_no_expression() {
         for text in ["q_proj", "model.layers.0", "größe", "a-b", ""] {
-            assert!(matches!(suffix(text), Ok(Pattern::Plain(_))), "{text}");
+            assert!(matches!(suffix(text), Ok(NamePattern::Plain(_))), "{text}");
         }
         for text in ["q_proj$", "a|b", r"\w", "a ", "x{2}", "[q]"] {
-            assert!(!Pattern::is_plain(text), "{text}");
+            assert!(!NamePattern::is_plain(text), "{text}");
         }
         for (name, text) in
             [("größe.q", "q"), ("größe", "gr.ße"), ("ä.ö", ".ö"), ("a\nb.q", "q"), ("b", "a.b")]
@@ -187,12 +187,14 @@ mod tests {
 
     #[test]
     fn many_expressions_have_a_small_share_each() {
-        assert!(Share::of(limit::ADAPTER_PATTERNS + 1).unwrap_err().contains("65 regular expressions"));
-        let (one, many) = (Share::of(1).unwrap(), Share::of(limit::ADAPTER_PATTERNS).unwrap());
+        assert!(
+            PatternShare::of(limit::ADAPTER_PATTERNS + 1).unwrap_err().contains("65 regular expressions")
+        );
+        let (one, many) = (PatternShare::of(1).unwrap(), PatternShare::of(limit::ADAPTER_PATTERNS).unwrap());
         assert!(many.bytes * limit::ADAPTER_PATTERNS <= MAX_BYTES_OF_ALL);
         let usual = r".*\.layers\.(0|1[0-9])\.(self_attn|mlp)\.(q|k|v|o|gate|up|down)_proj";
-        assert_eq!(Pattern::whole(usual, many).unwrap().matches(Q), Ok(true));
-        assert!(Pattern::whole(r"\w{20}", one).is_ok() && Pattern::whole(r"\w{20}", many).is_err());
+        assert_eq!(NamePattern::whole(usual, many).unwrap().matches(Q), Ok(true));
+        assert!(NamePattern::whole(r"\w{20}", one).is_ok() && NamePattern::whole(r"\w{20}", many).is_err());
     }
 
     #[test]
@@ -217,11 +219,12 @@ mod tests {
 
     #[test]
     fn layers_are_counted_behind_their_pattern() {
-        let share = Share::of(1).unwrap();
-        let index = |text: &str, name: &str| Pattern::before_index(text, share).unwrap().index(name).unwrap();
+        let share = PatternShare::of(1).unwrap();
+        let index =
+            |text: &str, name: &str| NamePattern::before_index(text, share).unwrap().index(name).unwrap();
         assert_eq!(index("layers", Q), Some(10));
         assert_eq!(index("h", Q), None);
-        let first = Pattern::first_index(share).unwrap();
+        let first = NamePattern::first_index(share).unwrap();
         assert_eq!(first.index("model.layers.1.experts.0.w1"), Ok(Some(1)));
         assert_eq!(first.index("lm_head"), Ok(None));
     }

@@ -5,7 +5,7 @@ use super::config::{CONFIG_FILE, PeftConfig, Targeted};
 use super::error::PeftError;
 use super::file::{TENSOR_FILE, TensorFile};
 use super::files::Files;
-use super::names::{Target, targets};
+use super::names::{PeftTarget, targets};
 use crate::tensor_file::TensorEntry;
 use kernmill_os::files::read_regular_text;
 use kernmill_os::text::shortened;
@@ -14,7 +14,7 @@ use kernmill_plan::limit;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What stands before the names of a base model's modules.
+/// The prefix of the names of a base model's modules.
 const PREFIX: &str = "base_model.model.";
 
 /// An adapter as PEFT saved it, checked against the LoRA targets of a program. Its tensors are still in the
@@ -25,7 +25,7 @@ pub struct PeftAdapter {
     pub file: TensorFile,
     /// The matrices that the adapter changes.
     pub parts: Vec<PeftPart>,
-    /// What the user should know about the adapter, though it can be used.
+    /// Notes for the user about an adapter that can be used.
     pub notes: Vec<String>,
 }
 
@@ -33,10 +33,10 @@ pub struct PeftAdapter {
 #[derive(Debug)]
 pub struct PeftPart {
     /// The matrix that the part changes.
-    pub target: Target,
+    pub target: PeftTarget,
     /// Columns of B and rows of A.
     pub rank: usize,
-    /// What B A x is multiplied with.
+    /// The factor of B A x.
     pub scaling: f32,
     /// A, `[rank][inputs]`.
     pub a: TensorEntry,
@@ -57,7 +57,7 @@ struct Wrapper {
 }
 
 /// A program and an adapter that are brought together.
-struct Reader<'a> {
+struct AdapterReader<'a> {
     config: PeftConfig,
     config_path: PathBuf,
     file: &'a TensorFile,
@@ -92,18 +92,18 @@ impl PeftAdapter {
         model: &str,
     ) -> Result<PeftAdapter, PeftError> {
         let config = PeftConfig::parse(config_path, config)?;
-        let reader = Reader { config, config_path: config_path.to_owned(), file: &file, model };
+        let reader = AdapterReader { config, config_path: config_path.to_owned(), file: &file, model };
         let (parts, notes) = reader.parts(targets(adapters)?)?;
         Ok(PeftAdapter { file, parts, notes })
     }
 }
 
-impl Reader<'_> {
-    fn parts(&self, targets: Vec<Target>) -> Result<(Vec<PeftPart>, Vec<String>), PeftError> {
+impl AdapterReader<'_> {
+    fn parts(&self, targets: Vec<PeftTarget>) -> Result<(Vec<PeftPart>, Vec<String>), PeftError> {
         let mut wrappers = self.wrappers()?;
         self.check_modules(&wrappers, &targets)?;
         let mut parts = Vec::new();
-        let mut of_experts: BTreeMap<String, Vec<Target>> = BTreeMap::new();
+        let mut of_experts: BTreeMap<String, Vec<PeftTarget>> = BTreeMap::new();
         for target in targets {
             match target.experts {
                 0 => parts.extend(self.dense(target, &mut wrappers)?),
@@ -135,9 +135,9 @@ impl Reader<'_> {
             let depth = path.split('.').count() - outer.len();
             let wrapper = modules.entry(outer.join(".")).or_default().entry(depth).or_default();
             let place = match kind {
-                Kind::A => &mut wrapper.a,
-                Kind::B => &mut wrapper.b,
-                Kind::Magnitude => &mut wrapper.magnitude,
+                TensorRole::A => &mut wrapper.a,
+                TensorRole::B => &mut wrapper.b,
+                TensorRole::Magnitude => &mut wrapper.magnitude,
             };
             if let Some(other) = place.replace(tensor.clone()) {
                 let other = shortened(&other.name);
@@ -149,7 +149,7 @@ impl Reader<'_> {
     }
 
     /// The module's path and what of its adapter the tensor is.
-    fn kind<'n>(&self, name: &'n str) -> Result<(&'n str, Kind), PeftError> {
+    fn kind<'n>(&self, name: &'n str) -> Result<(&'n str, TensorRole), PeftError> {
         for (suffix, kind) in SUFFIXES {
             if let Some(path) = name.strip_suffix(suffix) {
                 return Ok((path, kind));
@@ -171,7 +171,7 @@ impl Reader<'_> {
     fn check_modules(
         &self,
         wrappers: &BTreeMap<String, BTreeMap<usize, Wrapper>>,
-        targets: &[Target],
+        targets: &[PeftTarget],
     ) -> Result<(), PeftError> {
         let unknown: Vec<&String> =
             wrappers.keys().filter(|m| !targets.iter().any(|t| t.module == **m)).collect();
@@ -196,10 +196,10 @@ impl Reader<'_> {
         Err(PeftError::malformed(self.file.path(), what))
     }
 
-    /// What the file has for a dense matrix.
+    /// The file's tensors for a dense matrix.
     fn dense(
         &self,
-        target: Target,
+        target: PeftTarget,
         wrappers: &mut BTreeMap<String, BTreeMap<usize, Wrapper>>,
     ) -> Result<Option<PeftPart>, PeftError> {
         let by_parameter = self.config.wants_parameter(&target.parameter);
@@ -236,14 +236,14 @@ impl Reader<'_> {
         Ok(Some(PeftPart { target, rank, scaling, a, b, magnitude, swapped: false }))
     }
 
-    /// What the file has for the matrices of a module with experts. Their tensors' names do not say which is
-    /// which; their shapes do.
+    /// The file's tensors for the matrices of a module with experts. Only their shapes tell them apart, not
+    /// their names.
     fn experts(
         &self,
-        targets: Vec<Target>,
+        targets: Vec<PeftTarget>,
         wrappers: BTreeMap<usize, Wrapper>,
     ) -> Result<Vec<PeftPart>, PeftError> {
-        let mut wanted: Vec<Target> =
+        let mut wanted: Vec<PeftTarget> =
             targets.into_iter().filter(|target| self.config.wants_parameter(&target.parameter)).collect();
         let mut parts = Vec::new();
         for wrapper in wrappers.into_values() {
@@ -358,7 +358,7 @@ impl Reader<'_> {
         Err(self.file.malformed(tensor, what))
     }
 
-    fn rank(&self, target: &Target, by_parameter: bool) -> Result<usize, PeftError> {
+    fn rank(&self, target: &PeftTarget, by_parameter: bool) -> Result<usize, PeftError> {
         let name = target.key(by_parameter);
         let rank = self.in_config(self.config.rank(name))?;
         if rank > MAX_RANK as u64 {
@@ -368,7 +368,7 @@ impl Reader<'_> {
         Ok(rank as usize)
     }
 
-    fn scaling(&self, target: &Target, by_parameter: bool, rank: usize) -> Result<f32, PeftError> {
+    fn scaling(&self, target: &PeftTarget, by_parameter: bool, rank: usize) -> Result<f32, PeftError> {
         let scaling = self.in_config(self.config.scaling(target.key(by_parameter), rank))?;
         if scaling.is_finite() {
             return Ok(scaling);
@@ -382,18 +382,18 @@ impl Reader<'_> {
     }
 }
 
-/// What of an adapter a tensor is.
+/// The role of a tensor in an adapter.
 #[derive(Clone, Copy)]
-enum Kind {
+enum TensorRole {
     A,
     B,
     Magnitude,
 }
 
 /// Ends of tensors' names.
-const SUFFIXES: [(&str, Kind); 4] = [
-    (".lora_A.weight", Kind::A),
-    (".lora_B.weight", Kind::B),
-    (".lora_magnitude_vector", Kind::Magnitude),
-    (".lora_magnitude_vector.weight", Kind::Magnitude),
+const SUFFIXES: [(&str, TensorRole); 4] = [
+    (".lora_A.weight", TensorRole::A),
+    (".lora_B.weight", TensorRole::B),
+    (".lora_magnitude_vector", TensorRole::Magnitude),
+    (".lora_magnitude_vector.weight", TensorRole::Magnitude),
 ];

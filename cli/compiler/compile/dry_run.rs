@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::version;
 use kernmill::compiler::SpecSource;
 use kernmill::locate::SourceFiles;
-use kernmill_tools::estimate::{Estimate, Host};
+use kernmill_tools::estimate::{Host, PlanEstimate};
 use kernmill_tools::{Compiled, FormatChoices, Level, PlanWriter, Preset};
 
 impl Compile {
@@ -35,7 +35,7 @@ impl Compile {
         notes: Vec<String>,
     ) -> Result<()> {
         let host = Host::of(self.described.as_ref(), self.threads.given());
-        let Some(it) = Estimate::new(writer, compiled, self.context, host, notes)? else { return Ok(()) };
+        let Some(it) = PlanEstimate::new(writer, compiled, self.context, host, notes)? else { return Ok(()) };
         version::show(self.json, "kernmill.dry-run/1", || it.json(), || it.text())
     }
 }

@@ -19,8 +19,8 @@ use kernmill::compiler::write_plan;
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::{Located, SourceFiles};
 use kernmill_tools::machine::Description;
-use kernmill_tools::merge::Merge;
-use kernmill_tools::stages::{Stages, fingerprints};
+use kernmill_tools::merge::AdapterMerge;
+use kernmill_tools::stages::{StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
 use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, compile};
 use serde_json::json;
@@ -60,7 +60,7 @@ pub struct Compile {
     template: TemplateArgs,
     #[command(flatten)]
     machine: MachineArgs,
-    /// What `machine` says, once it is read.
+    /// The description in `machine`, once it is read.
     #[arg(skip)]
     described: Option<Description>,
     #[command(flatten)]
@@ -105,14 +105,14 @@ impl Compile {
         if self.dry_run && given.need_weights().is_err() {
             return self.dry_run_of_spec(&levels, &given);
         }
-        // What is wrong with the place is found before the work.
+        // A problem of the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
         let templates = given_or(self.template.chat_template.as_deref(), &model.chat_templates)?;
         model.texts.note().into_iter().chain(fault(&templates)).for_each(|note| self.aside.note(note));
         let threads = self.threads.number();
-        let merge = Merge::new(&model, &self.merge_lora, &self.aside)?;
+        let merge = AdapterMerge::new(&model, &self.merge_lora, &self.aside)?;
         let weights = merge.weights(&model)?;
         let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &self.aside)?;
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
@@ -146,7 +146,7 @@ impl Compile {
         }
     }
 
-    /// What a plan is made of besides a tokenizer and what belongs to it.
+    /// The parts of a plan besides a tokenizer and what belongs to it.
     fn parts<'a>(
         &self,
         compiled: &'a [Compiled],
@@ -184,7 +184,7 @@ impl Compile {
             let hashes = json!({ "targets": fingerprints(&compiled) });
             output::print(version::report("kernmill.hashes/1", hashes))?;
         } else {
-            let stages = Stages { spec: &source.text, graph, compiled: &compiled };
+            let stages = StageSources { spec: &source.text, graph, compiled: &compiled };
             self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;
         }
         Ok(compiled)

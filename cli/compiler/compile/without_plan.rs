@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::output;
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::SourceFiles;
-use kernmill_tools::{Level, Preset, merge::Merge, stages::Stage};
+use kernmill_tools::{Level, Preset, merge::AdapterMerge, stages::Stage};
 
 impl Compile {
     /// Whether the stages are all that is wanted.
@@ -56,7 +56,7 @@ impl Compile {
 
     /// Compiles and emits. The weights are looked at only where the code depends on them.
     pub(super) fn emit_only(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
-        // What is wrong with the place is found before the work.
+        // A problem of the place is found before the work.
         self.output.as_deref().filter(|_| self.writes_object()).map_or(Ok(()), output::check)?;
         if given.need_weights().is_err() && self.merge_lora.is_empty() {
             let source = SpecSource::of(given, self.compile.fusions.set()?)?;
@@ -65,7 +65,7 @@ impl Compile {
         }
         let model = SourceModel::open(given, self.compile.fusions.set()?)?;
         let threads = self.threads.number();
-        let merge = Merge::new(&model, &self.merge_lora, &self.aside)?;
+        let merge = AdapterMerge::new(&model, &self.merge_lora, &self.aside)?;
         let weights = merge.weights(&model)?;
         let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &self.aside)?;
         self.targets(&model.source, &merge.graph, levels, choices.as_ref()).map(drop)

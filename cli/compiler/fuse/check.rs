@@ -7,7 +7,7 @@ use crate::options::FormArgs;
 use crate::version;
 use kernmill::compiler::SpecSource;
 use kernmill::locate::SourceFiles;
-use kernmill_tools::fuse_check::{Checker, levels};
+use kernmill_tools::fuse_check::{SpecChecker, levels};
 use kernmill_tools::{FusedSet, Level, Preset, read_fused};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Check {
         let model = self.spec.as_deref().map(graph).transpose()?;
         let mut again = "kernmill fuse check".to_owned();
         self.files.iter().for_each(|file| again.push_str(&format!(" {}", file.display())));
-        let checker = Checker {
+        let checker = SpecChecker {
             specs: &specs,
             set: &set,
             model: model.as_ref().map(|graph| (graph, self.preset)),

@@ -9,14 +9,14 @@ pub use parse::ExprError;
 
 /// A function that stands for an expression of its parameters: calls of it parse to that expression.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Function {
+pub struct ExprFunction {
     /// Name.
     pub name: String,
     /// Names of the parameters.
     pub params: Vec<String>,
     /// The expression; variable i is parameter i.
     pub body: Expr,
-    /// What it computes, in words.
+    /// The computation, in words.
     pub doc: String,
 }
 
@@ -37,7 +37,7 @@ pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
 ///
 /// # Errors
 /// As [`parse()`].
-pub fn parse_with(text: &str, vars: &[&str], functions: &[Function]) -> Result<Expr, ExprError> {
+pub fn parse_with(text: &str, vars: &[&str], functions: &[ExprFunction]) -> Result<Expr, ExprError> {
     parse::parse(text, vars, functions)
 }
 

@@ -1,6 +1,6 @@
 //! From text to an expression: one pass over it, by recursive descent.
 
-use super::Function;
+use super::ExprFunction;
 use kernmill_kernels_gen::expr::{Binary, Compare, Expr, Unary};
 use kernmill_os::suggest::nearest;
 use std::fmt;
@@ -12,7 +12,7 @@ pub struct ExprError {
     pub offset: usize,
     /// Bytes from there that are wrong; 0 where something is missing.
     pub len: usize,
-    /// What was expected.
+    /// The expected text.
     pub message: String,
 }
 
@@ -29,8 +29,8 @@ const MAX_DEPTH: usize = 64;
 /// Operators at most: chains nest without parentheses, and trees are walked by recursion.
 const MAX_OPERATORS: usize = 1024;
 
-pub(super) fn parse(text: &str, vars: &[&str], functions: &[Function]) -> Result<Expr, ExprError> {
-    let mut parser = Parser { text, pos: 0, vars, functions, depth: 0, operators: 0 };
+pub(super) fn parse(text: &str, vars: &[&str], functions: &[ExprFunction]) -> Result<Expr, ExprError> {
+    let mut parser = ExprParser { text, pos: 0, vars, functions, depth: 0, operators: 0 };
     let expr = parser.sum()?;
     parser.skip_space();
     if parser.pos < text.len() {
@@ -43,7 +43,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     Callee::names(&[])
 }
 
-/// What can be called.
+/// Something that can be called.
 #[derive(Clone, Copy)]
 enum Callee<'a> {
     Unary(Unary),
@@ -51,7 +51,7 @@ enum Callee<'a> {
     Clamp,
     Select,
     /// A function that comes with the text.
-    Own(&'a Function),
+    Own(&'a ExprFunction),
 }
 
 impl<'a> Callee<'a> {
@@ -64,13 +64,13 @@ impl<'a> Callee<'a> {
         ("gelu_tanh", Callee::Unary(Unary::Gelu)),
     ];
 
-    fn names(functions: &'a [Function]) -> impl Iterator<Item = &'a str> {
+    fn names(functions: &'a [ExprFunction]) -> impl Iterator<Item = &'a str> {
         let unary = Unary::NAMED.iter().map(|(name, _)| *name);
         let others = Callee::OTHERS.iter().map(|(name, _)| *name);
         unary.chain(others).chain(functions.iter().map(|function| function.name.as_str()))
     }
 
-    fn named(name: &str, functions: &'a [Function]) -> Option<Callee<'a>> {
+    fn named(name: &str, functions: &'a [ExprFunction]) -> Option<Callee<'a>> {
         let unary = Unary::NAMED.iter().find(|(other, _)| *other == name);
         let other = Callee::OTHERS.iter().find(|(other, _)| *other == name);
         let own = functions.iter().find(|function| function.name == name);
@@ -101,21 +101,21 @@ impl<'a> Callee<'a> {
     }
 }
 
-struct Parser<'a> {
+struct ExprParser<'a> {
     text: &'a str,
     pos: usize,
     vars: &'a [&'a str],
-    functions: &'a [Function],
+    functions: &'a [ExprFunction],
     depth: usize,
     operators: usize,
 }
 
-impl Parser<'_> {
+impl ExprParser<'_> {
     fn error(&self, expected: &str) -> ExprError {
         self.error_over(0, expected)
     }
 
-    /// What is wrong are the next `len` bytes.
+    /// The error covers the next `len` bytes.
     fn error_over(&self, len: usize, expected: &str) -> ExprError {
         ExprError { offset: self.pos, len, message: format!("expected {expected}") }
     }
@@ -299,7 +299,7 @@ impl Parser<'_> {
     }
 
     /// The expression of a function, its arguments in place.
-    fn expand(&mut self, function: &Function, args: &[Expr]) -> Result<Expr, ExprError> {
+    fn expand(&mut self, function: &ExprFunction, args: &[Expr]) -> Result<Expr, ExprError> {
         let mut counts = vec![0; args.len()];
         function.body.count_vars(&mut counts);
         let more = |(count, arg): (&usize, &Expr)| count.saturating_sub(1).saturating_mul(arg.operators());

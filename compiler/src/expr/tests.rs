@@ -88,7 +88,7 @@ fn unknown_names_are_shown_with_the_nearest_known_one() {
 
 #[test]
 fn functions_stand_for_their_expressions() {
-    let function = |name: &str, params: &[&str], body: &str, known: &[Function]| Function {
+    let function = |name: &str, params: &[&str], body: &str, known: &[ExprFunction]| ExprFunction {
         name: name.to_owned(),
         params: params.iter().map(ToString::to_string).collect(),
         body: parse_with(body, params, known).unwrap(),

@@ -1,6 +1,6 @@
 //! Whether a rule's guards hold for a match.
 
-use super::guard::{Check, Quantity, RowKind};
+use super::guard::{GuardCheck, Quantity, RowKind};
 use super::matcher::{Match, Plain};
 use crate::graph::{Graph, Op, Uses, ValueId};
 use kernmill_plan::format::WeightFormat;
@@ -30,9 +30,9 @@ impl Matched<'_> {
         Ok(())
     }
 
-    fn one(&self, check: &Check) -> Result<(), String> {
+    fn one(&self, check: &GuardCheck) -> Result<(), String> {
         match check {
-            Check::UsedOnlyBy { value: name, user } => {
+            GuardCheck::UsedOnlyBy { value: name, user } => {
                 let (Some(value), Some(user)) = (self.value(name), self.found.node(self.form.rule, user))
                 else {
                     return Ok(());
@@ -45,24 +45,24 @@ impl Matched<'_> {
                     None => Ok(()),
                 }
             }
-            Check::IsOutput { value } => match self.value(value) {
+            GuardCheck::IsOutput { value } => match self.value(value) {
                 Some(value) if value != self.graph.output => {
                     Err(format!("value {} is not the graph's output", self.name(value)))
                 }
                 _ => Ok(()),
             },
-            Check::MultipleOf { quantity, divisor } => match self.quantity(quantity) {
+            GuardCheck::MultipleOf { quantity, divisor } => match self.quantity(quantity) {
                 Some((what, n)) if n % divisor != 0 => {
                     Err(format!("{what} = {n} is not a multiple of {divisor}"))
                 }
                 _ => Ok(()),
             },
-            Check::Between { quantity, min, max } => match self.quantity(quantity) {
+            GuardCheck::Between { quantity, min, max } => match self.quantity(quantity) {
                 Some((what, n)) if n < *min => Err(format!("{what} = {n} is less than {min}")),
                 Some((what, n)) if n > *max => Err(format!("{what} = {n} is more than {max}")),
                 _ => Ok(()),
             },
-            Check::SameCols { of } => {
+            GuardCheck::SameCols { of } => {
                 let values: Vec<ValueId> = of.iter().filter_map(|name| self.value(name)).collect();
                 let cols = |v: ValueId| self.graph.value(v).ty.cols();
                 match values.iter().find(|v| cols(**v) != cols(values[0])) {
@@ -76,21 +76,21 @@ impl Matched<'_> {
                     None => Ok(()),
                 }
             }
-            Check::Format { of, formats } => match self.matrix(of) {
+            GuardCheck::Format { of, formats } => match self.matrix(of) {
                 Some((name, format)) if !formats.contains(&format) => {
                     let allowed: Vec<&str> = formats.iter().map(|format| format.name()).collect();
                     Err(format!("@{name} is {}, not {}", format.name(), allowed.join(" or ")))
                 }
                 _ => Ok(()),
             },
-            Check::RowsOf { of, rows } => match self.value(of) {
+            GuardCheck::RowsOf { of, rows } => match self.value(of) {
                 Some(value) if RowKind::of(self.graph.value(value).ty.rows()) != *rows => {
                     let found = RowKind::of(self.graph.value(value).ty.rows()).name();
                     Err(format!("the rows of {} are {found}, not {}", self.name(value), rows.name()))
                 }
                 _ => Ok(()),
             },
-            Check::Features { names } => {
+            GuardCheck::Features { names } => {
                 match names
                     .iter()
                     .find(|name| !self.level.features().names().any(|known| known == name.as_str()))

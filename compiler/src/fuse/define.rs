@@ -1,13 +1,13 @@
-//! What a fused-op spec adds to the language: functions of expressions, and ops that stand for nodes.
+//! Additions of a fused-op spec to the language: functions of expressions, and ops that stand for nodes.
 
-use super::rule::{Part, PatternNode};
-use crate::expr::{self, Function};
+use super::rule::{MemberRole, PatternNode};
+use crate::expr::{self, ExprFunction};
 use crate::graph::OpKind;
 use crate::ops::form::check_expr;
 use crate::ops::{def, spec_ops};
 use crate::spec::ops::ParamKind;
-use crate::spec::section::{Section, array, check_name, string, strings};
-use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
+use crate::spec::section::{SpecSection, array, check_name, string, strings};
+use crate::spec::{ExpandedOp, NodeArg, NodeDef, Result, Spanned, SpecError, SpecText, inner_span, nodes};
 use kernmill_kernels_gen::expr::Expr;
 
 /// Keys of `[[function]]`.
@@ -19,11 +19,11 @@ pub(super) const OP_KEYS: [&str; 6] = ["name", "doc", "inputs", "tensors", "numb
 const MAX_OP_NODES: usize = 64;
 
 /// `[[function]]`, each over those before it.
-pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
+pub(super) fn functions(root: &SpecSection<'_>) -> Result<Vec<ExprFunction>> {
     let source = root.source;
-    let mut functions: Vec<Function> = Vec::new();
+    let mut functions: Vec<ExprFunction> = Vec::new();
     for item in root.get("function").map_or(Ok(&[][..]), |item| array(source, item))? {
-        let section = Section::new(source, item, "this [[function]]")?.only(&FUNCTION_KEYS)?;
+        let section = SpecSection::new(source, item, "this [[function]]")?.only(&FUNCTION_KEYS)?;
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
         let own = functions.iter().any(|function| function.name == name.value);
@@ -41,17 +41,17 @@ pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
         let body = expression(source, &string(source, section.require("expr")?)?, &vars, &functions)?;
         let doc = string(source, section.require("doc")?)?.value;
         let params = params.into_iter().map(|name| name.value).collect();
-        functions.push(Function { name: name.value, params, body, doc });
+        functions.push(ExprFunction { name: name.value, params, body, doc });
     }
     Ok(functions)
 }
 
 /// An expression over `vars`.
 pub(super) fn expression(
-    source: &Source,
+    source: &SpecText,
     text: &Spanned<String>,
     vars: &[&str],
-    functions: &[Function],
+    functions: &[ExprFunction],
 ) -> Result<Expr> {
     let expr = expr::parse_with(&text.value, vars, functions).map_err(|e| {
         let end = (e.offset + 1).min(text.value.len()).max(e.offset);
@@ -66,7 +66,7 @@ pub(super) fn expression(
     }
 }
 
-fn distinct(source: &Source, names: &[Spanned<String>], what: &str) -> Result<()> {
+fn distinct(source: &SpecText, names: &[Spanned<String>], what: &str) -> Result<()> {
     for (i, name) in names.iter().enumerate() {
         check_name(source, name)?;
         if names[..i].iter().any(|other| other.value == name.value) {
@@ -78,11 +78,11 @@ fn distinct(source: &Source, names: &[Spanned<String>], what: &str) -> Result<()
 }
 
 /// `[[op]]`; an op may use those before it.
-pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDef>> {
+pub(super) fn ops(root: &SpecSection<'_>, functions: &[ExprFunction]) -> Result<Vec<ExpandedOp>> {
     let source = root.source;
-    let mut ops: Vec<OpDef> = Vec::new();
+    let mut ops: Vec<ExpandedOp> = Vec::new();
     for item in root.get("op").map_or(Ok(&[][..]), |item| array(source, item))? {
-        let section = Section::new(source, item, "this [[op]]")?.only(&OP_KEYS)?;
+        let section = SpecSection::new(source, item, "this [[op]]")?.only(&OP_KEYS)?;
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
         let known = spec_ops().map(|op| op.name).chain(OpKind::ALL.iter().map(|op| op.name()));
@@ -114,7 +114,7 @@ pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDe
         let values =
             |names: &[Spanned<String>]| names.iter().map(|name| name.value.clone()).collect::<Vec<_>>();
         let doc = string(source, section.require("doc")?)?.value;
-        let op = OpDef {
+        let op = ExpandedOp {
             name,
             doc,
             inputs: values(&inputs),
@@ -129,7 +129,7 @@ pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDe
 }
 
 /// Every name in the op's nodes is one of its keys or of a node above; every expression parses.
-fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()> {
+fn check_names(source: &SpecText, op: &ExpandedOp, functions: &[ExprFunction]) -> Result<()> {
     let mut values: Vec<&str> = op.inputs.iter().map(String::as_str).collect();
     let tensors: Vec<&str> = op.tensors.iter().map(String::as_str).collect();
     for node in &op.nodes {
@@ -143,7 +143,7 @@ fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()
                     return Err(SpecError::new(source, arg.span.clone(), message, "expected no rope"));
                 }
                 ParamKind::Expr => {
-                    if let Arg::Text(text) = &arg.value {
+                    if let NodeArg::Text(text) = &arg.value {
                         let text = Spanned { value: text.clone(), span: arg.span.clone() };
                         let mut vars = variables(node);
                         vars.extend(op.numbers.iter().map(String::as_str));
@@ -154,11 +154,11 @@ fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()
                 ParamKind::Number | ParamKind::Window | ParamKind::Activations => continue,
             };
             let names: Vec<(&str, std::ops::Range<usize>)> = match &arg.value {
-                Arg::Text(text) => vec![(text, arg.span.clone())],
-                Arg::Texts(texts) => {
+                NodeArg::Text(text) => vec![(text, arg.span.clone())],
+                NodeArg::Texts(texts) => {
                     texts.iter().map(|text| (text.value.as_str(), text.span.clone())).collect()
                 }
-                Arg::Scalar(_) => Vec::new(),
+                NodeArg::Scalar(_) => Vec::new(),
             };
             if let Some((name, span)) = names.into_iter().find(|(name, _)| !known.contains(name)) {
                 let message = format!("`{name}` is no key of the op and no node above");
@@ -179,7 +179,7 @@ fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()
 /// Variables of a node's expression, in order.
 fn variables(node: &NodeDef) -> Vec<&str> {
     match node.args.get("inputs").map(|arg| &arg.value) {
-        Some(Arg::Texts(texts)) => texts.iter().map(|text| text.value.as_str()).collect(),
+        Some(NodeArg::Texts(texts)) => texts.iter().map(|text| text.value.as_str()).collect(),
         _ => vec!["gate", "up"],
     }
 }
@@ -189,11 +189,11 @@ fn variables(node: &NodeDef) -> Vec<&str> {
 /// # Errors
 /// What of it has no place in a pattern.
 pub(super) fn pattern_of(
-    op: &OpDef,
-    functions: &[Function],
+    op: &ExpandedOp,
+    functions: &[ExprFunction],
     name: &str,
     inputs: &[Spanned<String>],
-    part: Part,
+    part: MemberRole,
 ) -> std::result::Result<Vec<PatternNode>, String> {
     let last = op.nodes.len() - 1;
     let own = |i: usize| match i == last {
@@ -219,14 +219,14 @@ pub(super) fn pattern_of(
             node.op.params.iter().filter(|param| matches!(param.kind, ParamKind::Value | ParamKind::Values))
         {
             match node.args.get(param.name).map(|arg| &arg.value) {
-                Some(Arg::Text(text)) => names.push(rename(text)),
-                Some(Arg::Texts(texts)) => names.extend(texts.iter().map(|text| rename(&text.value))),
+                Some(NodeArg::Text(text)) => names.push(rename(text)),
+                Some(NodeArg::Texts(texts)) => names.extend(texts.iter().map(|text| rename(&text.value))),
                 _ => {}
             }
         }
         // With numbers of the use's own, any expression fits.
         let expr = match node.args.get("expr").map(|arg| &arg.value) {
-            Some(Arg::Text(text)) => expr::parse_with(text, &variables(node), functions).ok(),
+            Some(NodeArg::Text(text)) => expr::parse_with(text, &variables(node), functions).ok(),
             _ => None,
         };
         pattern.push(PatternNode {

@@ -4,8 +4,8 @@ use super::allow::{Matched, also_used, name};
 use super::compose::{Composition, compose};
 use super::group::{FusedGraph, Group, GroupKind, edges};
 use super::matcher::{Match, Partial, Plain};
-use super::order::Order;
-use super::rule::{FusionRule, Part};
+use super::order::UnitOrder;
+use super::rule::{FusionRule, MemberRole};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
 use kernmill_plan::target::Level;
 use std::cell::Cell;
@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 const ANCHOR_STEPS: usize = 1 << 13;
 const RULE_STEPS: usize = 1 << 18;
 
-/// What fusion did not do, and why.
+/// The fusions that were not done, and the reasons.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct FusionReport {
     /// Matches that were refused and those that nearly were matches.
     pub near_misses: Vec<NearMiss>,
 }
@@ -45,7 +45,7 @@ pub fn fuse<'r>(
     graph: &Graph,
     rules: impl IntoIterator<Item = &'r FusionRule>,
     level: Level,
-) -> (FusedGraph, Report) {
+) -> (FusedGraph, FusionReport) {
     let fusion = Fusion::of(graph, rules, level);
     tracing::debug!(visits = fusion.order.visits(), "searched for circles of groups");
     fusion.finish()
@@ -58,8 +58,8 @@ struct Fusion<'g> {
     groups: Vec<Group>,
     /// Index into `groups`, by node.
     group_of: Vec<Option<usize>>,
-    order: Order<'g>,
-    report: Report,
+    order: UnitOrder<'g>,
+    report: FusionReport,
     /// Patterns of which one node is missing; of interest only where no other rule applied or nearly did.
     incomplete: Vec<NearMiss>,
     /// Nodes of whole matches that guards refused.
@@ -67,7 +67,7 @@ struct Fusion<'g> {
 }
 
 /// A whole match that guards turned down.
-struct Refusal<'f> {
+struct GuardRefusal<'f> {
     reason: String,
     /// Optional captures and copies that it went without.
     absent: &'f [&'f str],
@@ -83,8 +83,8 @@ impl<'g> Fusion<'g> {
             uses: Uses::new(graph),
             groups: Vec::new(),
             group_of: vec![None; graph.nodes.len()],
-            order: Order::new(graph),
-            report: Report::default(),
+            order: UnitOrder::new(graph),
+            report: FusionReport::default(),
             incomplete: Vec::new(),
             refused: BTreeSet::new(),
         };
@@ -111,7 +111,7 @@ impl<'g> Fusion<'g> {
             let rule = rule.name.clone();
             NearMiss { rule, anchor, without, reason, members }
         };
-        let mut refused: Option<Refusal> = None;
+        let mut refused: Option<GuardRefusal> = None;
         let mut incomplete: Option<(String, Vec<NodeId>)> = None;
         for form in forms {
             match self.try_form(form, anchor, budget) {
@@ -157,14 +157,14 @@ impl<'g> Fusion<'g> {
         form: &'f Plain,
         anchor: NodeId,
         budget: &Cell<usize>,
-    ) -> Result<Group, (Partial, Option<Refusal<'f>>)> {
+    ) -> Result<Group, (Partial, Option<GuardRefusal<'f>>)> {
         let taken = |id: NodeId| self.group_of[id.0 as usize].is_some();
         let mut refusal = None;
         let mut accept = |found: &Match| match self.allow(form, found) {
             Ok(group) => Some(group),
             Err(reason) => {
                 let members = found.members(form.rule).into_values().collect();
-                refusal.get_or_insert(Refusal { reason, absent: &form.absent, members });
+                refusal.get_or_insert(GuardRefusal { reason, absent: &form.absent, members });
                 None
             }
         };
@@ -188,9 +188,9 @@ impl<'g> Fusion<'g> {
         let mut group = Group {
             rule: Some(rule.name.clone()),
             kind: GroupKind::Fused(rule.template),
-            prologue: sorted(Part::Prologue),
-            roots: found.part(rule, Part::Root),
-            epilogue: sorted(Part::Epilogue),
+            prologue: sorted(MemberRole::Prologue),
+            roots: found.part(rule, MemberRole::Root),
+            epilogue: sorted(MemberRole::Epilogue),
             captures,
             kv_write: self.kv_write(form, found)?,
             hints: rule.hints,
@@ -266,7 +266,7 @@ impl<'g> Fusion<'g> {
         self.groups.push(group);
     }
 
-    fn finish(mut self) -> (FusedGraph, Report) {
+    fn finish(mut self) -> (FusedGraph, FusionReport) {
         let left = |miss: &NearMiss| {
             self.group_of[miss.anchor.0 as usize].is_none() && !self.refused.contains(&miss.anchor)
         };

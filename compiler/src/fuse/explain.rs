@@ -1,6 +1,6 @@
 //! `kernmill explain`: what fused, what nearly did and why not, and what it saves.
 
-use super::engine::Report;
+use super::engine::FusionReport;
 use super::group::FusedGraph;
 use crate::graph::{Rows, Type, Uses, ValueId};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// Explains a fusion; what is alike in several layers is one line. What is there for adapters alone is
 /// counted apart: batches without one do not run it.
-pub fn explain(fused: &FusedGraph, report: &Report) -> String {
+pub fn explain(fused: &FusedGraph, report: &FusionReport) -> String {
     let mut text = String::new();
     let (nodes, groups) = (fused.graph.nodes.len(), fused.groups.len());
     let _ = writeln!(text, "{}: {nodes} nodes in {groups} groups", fused.graph.name);
@@ -50,7 +50,7 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
     text
 }
 
-/// What groups take.
+/// Counts of the kernels, barriers and bytes that groups take.
 #[derive(Default)]
 struct Counts {
     nodes: usize,
@@ -74,7 +74,7 @@ impl Counts {
     }
 }
 
-/// What runs always, and what runs for adapters alone.
+/// The counts of groups that always run, and of those that run for adapters alone.
 fn counts(fused: &FusedGraph) -> [Counts; 2] {
     let served = for_adapters(fused);
     let mut counts = <[Counts; 2]>::default();
@@ -101,7 +101,7 @@ pub(super) fn for_adapters(fused: &FusedGraph) -> Vec<bool> {
     fused.groups.iter().map(|group| group.outputs.iter().all(is_served)).collect()
 }
 
-/// What each rule saves: barriers of a run, bytes per token that are not written.
+/// The savings of each rule: barriers of a run, bytes per token that are not written.
 fn savings(fused: &FusedGraph) -> String {
     let mut rules: Vec<((&str, bool), [usize; 3])> = Vec::new();
     for (group, adapters) in fused.groups.iter().zip(for_adapters(fused)) {

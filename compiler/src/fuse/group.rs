@@ -1,17 +1,17 @@
 //! The fused graph: the quantised graph, unchanged, with its nodes in groups that each become one kernel.
 
 use super::compose::Composition;
-use super::rule::{Hints, Template};
+use super::rule::{Hints, KernelTemplate};
 use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
 use std::collections::BTreeMap;
 
-/// What kind of kernel a group is.
+/// The kind of kernel that a group becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupKind {
     /// One node by itself.
     Single(OpKind),
     /// Members that a rule put together; `compose` says what kernel they make.
-    Fused(Template),
+    Fused(KernelTemplate),
 }
 
 /// Nodes that one kernel computes.

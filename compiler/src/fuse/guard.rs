@@ -6,17 +6,17 @@ use kernmill_plan::format::WeightFormat;
 /// A condition with the reason for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
-    /// What is checked.
-    pub check: Check,
+    /// The check.
+    pub check: GuardCheck,
     /// Checked only when this optional capture is present.
     pub when: Option<String>,
     /// Why the kernel needs it; ends the refusal's message.
     pub why: String,
 }
 
-/// What a guard checks; captures by name, absent optional ones stand for their input.
+/// The condition of a guard; captures by name, absent optional ones stand for their input.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Check {
+pub enum GuardCheck {
     /// The value is read by this one node only (and is not the graph's output).
     UsedOnlyBy {
         /// Capture whose value it is.
@@ -98,7 +98,7 @@ impl Quantity {
     }
 }
 
-/// What a row of a value stands for.
+/// The meaning of a row of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// A token.
@@ -131,12 +131,14 @@ impl Guard {
     /// Captures that the guard speaks about.
     pub fn captures(&self) -> Vec<&str> {
         match &self.check {
-            Check::UsedOnlyBy { value, user } => vec![value, user],
-            Check::IsOutput { value } => vec![value],
-            Check::MultipleOf { quantity, .. } | Check::Between { quantity, .. } => vec![quantity.capture()],
-            Check::SameCols { of } => of.iter().map(String::as_str).collect(),
-            Check::Format { of, .. } | Check::RowsOf { of, .. } => vec![of],
-            Check::Features { .. } => Vec::new(),
+            GuardCheck::UsedOnlyBy { value, user } => vec![value, user],
+            GuardCheck::IsOutput { value } => vec![value],
+            GuardCheck::MultipleOf { quantity, .. } | GuardCheck::Between { quantity, .. } => {
+                vec![quantity.capture()]
+            }
+            GuardCheck::SameCols { of } => of.iter().map(String::as_str).collect(),
+            GuardCheck::Format { of, .. } | GuardCheck::RowsOf { of, .. } => vec![of],
+            GuardCheck::Features { .. } => Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An optional node is either there or stands for its first input. A repeated one is there once or several
 //! times. Each choice gives a plain pattern ([`Plain`]), and only plain patterns are matched.
 
-use super::rule::{FusionRule, Part};
+use super::rule::{FusionRule, MemberRole};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
 use kernmill_kernels_gen::expr::Expr;
 use std::cell::Cell;
@@ -16,13 +16,13 @@ pub(super) struct Plain<'r> {
     /// is connected to an earlier one; the first is the first root.
     order: Vec<usize>,
     /// Per pattern node its inputs, absent nodes resolved.
-    inputs: Vec<Vec<Source>>,
+    inputs: Vec<Vec<InputSource>>,
     /// Optional captures and copies that are left out.
     pub absent: Vec<&'r str>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Source {
+enum InputSource {
     /// Output of that pattern node.
     Node(usize),
     /// Outside value of that number.
@@ -71,16 +71,16 @@ impl<'r> Plain<'r> {
             let mut name = name;
             while let Some(i) = rule.pattern.iter().position(|node| node.capture == name) {
                 if !is_absent(&i) {
-                    return Source::Node(i);
+                    return InputSource::Node(i);
                 }
                 name = &rule.pattern[i].inputs[0];
             }
-            Source::Outside(outside.iter().position(|o| *o == name).unwrap_or_else(|| {
+            InputSource::Outside(outside.iter().position(|o| *o == name).unwrap_or_else(|| {
                 outside.push(name);
                 outside.len() - 1
             }))
         };
-        let inputs: Vec<Vec<Source>> =
+        let inputs: Vec<Vec<InputSource>> =
             rule.pattern.iter().map(|node| node.inputs.iter().map(|name| resolve(name)).collect()).collect();
         let present: Vec<usize> = (0..rule.pattern.len()).filter(|i| !is_absent(i)).collect();
         let order = connected_order(rule, &present, &inputs);
@@ -103,7 +103,7 @@ impl<'r> Plain<'r> {
     /// nothing where it is a copy of another node.
     pub fn value_of(&self, graph: &Graph, found: &Match, capture: &str) -> Option<ValueId> {
         let i = self.rule.pattern.iter().position(|node| node.capture == capture)?;
-        let mut source = Source::Node(i);
+        let mut source = InputSource::Node(i);
         if found.nodes[i].is_none() {
             if self.rule.pattern[i].copy > 0 {
                 return None;
@@ -112,8 +112,8 @@ impl<'r> Plain<'r> {
             source = self.inputs[i][0];
         }
         match source {
-            Source::Node(i) => found.nodes[i].map(|id| graph.node(id).output),
-            Source::Outside(i) => found.outside[i],
+            InputSource::Node(i) => found.nodes[i].map(|id| graph.node(id).output),
+            InputSource::Outside(i) => found.outside[i],
         }
     }
 
@@ -132,7 +132,7 @@ impl<'r> Plain<'r> {
         accept: &mut dyn FnMut(&Match) -> Option<T>,
     ) -> Result<T, Partial> {
         let outside =
-            self.inputs.iter().flatten().map(|s| if let Source::Outside(i) = s { i + 1 } else { 0 });
+            self.inputs.iter().flatten().map(|s| if let InputSource::Outside(i) = s { i + 1 } else { 0 });
         let mut search = Search {
             plain: self,
             graph,
@@ -153,14 +153,14 @@ impl<'r> Plain<'r> {
 
 /// Starts at the first root and takes nodes that a taken one reads, that read a taken one, or that share an
 /// outside value.
-fn connected_order(rule: &FusionRule, present: &[usize], inputs: &[Vec<Source>]) -> Vec<usize> {
-    let first = present.iter().copied().find(|&i| rule.pattern[i].part == Part::Root);
+fn connected_order(rule: &FusionRule, present: &[usize], inputs: &[Vec<InputSource>]) -> Vec<usize> {
+    let first = present.iter().copied().find(|&i| rule.pattern[i].part == MemberRole::Root);
     let mut order: Vec<usize> = first.into_iter().collect();
     while order.len() < present.len() {
         let linked = |i: usize| {
             order.iter().any(|&o| {
-                inputs[o].contains(&Source::Node(i))
-                    || inputs[i].contains(&Source::Node(o))
+                inputs[o].contains(&InputSource::Node(i))
+                    || inputs[i].contains(&InputSource::Node(o))
                     || inputs[i].iter().any(|source| inputs[o].contains(source))
             })
         };
@@ -206,15 +206,15 @@ impl<T> Search<'_, '_, T> {
     fn candidates(&self, i: usize, found: &Match) -> Vec<NodeId> {
         for (j, sources) in self.plain.inputs.iter().enumerate() {
             if found.nodes[j].is_some()
-                && let Some(port) = sources.iter().position(|source| *source == Source::Node(i))
+                && let Some(port) = sources.iter().position(|source| *source == InputSource::Node(i))
             {
                 return self.uses.producer(found.inputs[j][port]).into_iter().collect();
             }
         }
         for source in &self.plain.inputs[i] {
             let value = match *source {
-                Source::Node(j) => found.nodes[j].map(|id| self.graph.node(id).output),
-                Source::Outside(j) => found.outside[j],
+                InputSource::Node(j) => found.nodes[j].map(|id| self.graph.node(id).output),
+                InputSource::Outside(j) => found.outside[j],
             };
             if let Some(value) = value {
                 return self.uses.users(value).to_vec();
@@ -250,7 +250,7 @@ impl<T> Search<'_, '_, T> {
             && pattern.expr.as_ref().is_none_or(same_expr)
             && inputs.len() == pattern.inputs.len()
             && !found.nodes.contains(&Some(id))
-            && (pattern.part == Part::Context || !(self.taken)(id))
+            && (pattern.part == MemberRole::Context || !(self.taken)(id))
             && self.follows(i, id, found);
         if !fits {
             return None;
@@ -258,12 +258,12 @@ impl<T> Search<'_, '_, T> {
         let mut next = found.clone();
         for (source, &value) in self.plain.inputs[i].iter().zip(&inputs) {
             match *source {
-                Source::Node(j) => {
+                InputSource::Node(j) => {
                     if found.nodes[j].is_some_and(|other| self.graph.node(other).output != value) {
                         return None;
                     }
                 }
-                Source::Outside(j) => match next.outside[j] {
+                InputSource::Outside(j) => match next.outside[j] {
                     Some(bound) if bound != value => return None,
                     _ => next.outside[j] = Some(value),
                 },
@@ -272,7 +272,7 @@ impl<T> Search<'_, '_, T> {
         for (j, sources) in self.plain.inputs.iter().enumerate() {
             if found.nodes[j].is_some() {
                 let mut ports = sources.iter().zip(&found.inputs[j]);
-                if ports.any(|(source, value)| *source == Source::Node(i) && *value != node.output) {
+                if ports.any(|(source, value)| *source == InputSource::Node(i) && *value != node.output) {
                     return None;
                 }
             }
@@ -291,14 +291,15 @@ impl Match {
     }
 
     /// Matched nodes of that part, in the pattern's order.
-    pub fn part(&self, rule: &FusionRule, part: Part) -> Vec<NodeId> {
+    pub fn part(&self, rule: &FusionRule, part: MemberRole) -> Vec<NodeId> {
         let of_part = rule.pattern.iter().zip(&self.nodes).filter(|(node, _)| node.part == part);
         of_part.filter_map(|(_, id)| *id).collect()
     }
 
     /// Every matched node that becomes a member, by capture.
     pub fn members(&self, rule: &FusionRule) -> BTreeMap<String, NodeId> {
-        let inside = rule.pattern.iter().zip(&self.nodes).filter(|(node, _)| node.part != Part::Context);
+        let inside =
+            rule.pattern.iter().zip(&self.nodes).filter(|(node, _)| node.part != MemberRole::Context);
         inside.filter_map(|(node, id)| id.map(|id| (node.capture.clone(), id))).collect()
     }
 }

@@ -1,6 +1,6 @@
-//! What near misses would save, so that a reader sees first what matters.
+//! Possible savings of near misses, so that a reader sees the important ones first.
 
-use super::engine::Report;
+use super::engine::FusionReport;
 use super::explain::{per_token, ranges, split_layer};
 use super::group::FusedGraph;
 use crate::graph::{NodeId, Uses};
@@ -29,7 +29,7 @@ pub struct Missed {
 
 /// The near misses of a fusion, what would save most first. What would be one group is several now: each of
 /// these that has no other members is a step less.
-pub fn missed(fused: &FusedGraph, report: &Report) -> Vec<Missed> {
+pub fn missed(fused: &FusedGraph, report: &FusionReport) -> Vec<Missed> {
     let uses = Uses::new(&fused.graph);
     let group_of = fused.group_of();
     let mut all: Vec<(Missed, Vec<usize>)> = Vec::new();

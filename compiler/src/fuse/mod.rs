@@ -32,14 +32,14 @@ mod text;
 mod verify;
 
 pub use crate::ops::legal as legal_ops;
-pub use compose::{Composition, Part};
-pub use engine::{NearMiss, Report, fuse};
+pub use compose::{ComposedPart, Composition};
+pub use engine::{FusionReport, NearMiss, fuse};
 pub use explain::{explain, value_bytes};
 pub use group::{FusedGraph, Group, GroupKind, edges};
 pub use missed::{Missed, missed};
 pub use row_steps::row_steps;
-pub use rule::{FusionRule, Template};
+pub use rule::{FusionRule, KernelTemplate};
 pub use sample::{sample, sample_function};
 pub use schema::schema;
 pub use set::{FusedSet, USER_PRIORITY};
-pub use spec::{FusedSpec, Place};
+pub use spec::{FusedSpec, RuleOrder};

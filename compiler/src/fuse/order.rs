@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// Units of a graph by their places.
-pub(super) struct Order<'g> {
+pub(super) struct UnitOrder<'g> {
     graph: &'g Graph,
     /// Place of the unit that each node is in, by node.
     place: Vec<usize>,
@@ -21,11 +21,11 @@ pub(super) struct Order<'g> {
     visits: Cell<u64>,
 }
 
-impl<'g> Order<'g> {
+impl<'g> UnitOrder<'g> {
     /// Every node by itself, in the graph's own order.
-    pub fn new(graph: &'g Graph) -> Order<'g> {
+    pub fn new(graph: &'g Graph) -> UnitOrder<'g> {
         let nodes = || graph.nodes().map(|(id, _)| id);
-        Order {
+        UnitOrder {
             graph,
             place: nodes().map(|id| id.0 as usize).collect(),
             units: nodes().map(|id| vec![id]).collect(),
@@ -59,7 +59,7 @@ impl<'g> Order<'g> {
         None
     }
 
-    /// Makes a group of nodes that are in none and have no [`Order::way_back`].
+    /// Makes a group of nodes that are in none and have no [`UnitOrder::way_back`].
     pub fn join(&mut self, uses: &Uses, members: &[NodeId]) {
         let (Some(first), Some(last)) = (self.places(members).min(), self.places(members).max()) else {
             return;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     /// The units of an order, which must keep to it.
-    fn units(order: &Order, uses: &Uses) -> Vec<Vec<NodeId>> {
+    fn units(order: &UnitOrder, uses: &Uses) -> Vec<Vec<NodeId>> {
         for (id, node) in order.graph.nodes() {
             assert!(order.units[order.place(id)].contains(&id));
             for producer in node.inputs.iter().filter_map(|value| uses.producer(*value)) {
@@ -165,7 +165,7 @@ mod tests {
         for seed in 0..60 {
             let graph = build(&ModelShape::random(seed)).unwrap();
             let (uses, mut rng) = (Uses::new(&graph), Rng::new(seed));
-            let mut order = Order::new(&graph);
+            let mut order = UnitOrder::new(&graph);
             for _ in 0..40 {
                 // Some nodes near each other, or far apart, that are in no group.
                 let count = graph.nodes.len();

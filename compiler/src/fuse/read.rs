@@ -4,13 +4,15 @@
 use super::define::{expression, functions, ops, pattern_of};
 use super::read_guard::{capture, guard};
 use super::repeat::{self, MAX_REPEAT};
-use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
-use super::spec::{FusedSpec, Place};
-use crate::expr::Function;
+use super::rule::{FusionRule, Hints, KernelTemplate, MemberRole, PatternNode};
+use super::spec::{FusedSpec, RuleOrder};
+use crate::expr::ExprFunction;
 use crate::graph::OpKind;
 use crate::ops::{arity, def, legal};
-use crate::spec::section::{Item, Section, array, boolean, check_name, one_of, string, strings, whole};
-use crate::spec::{OpDef, Result, Source, Spanned, SpecError};
+use crate::spec::section::{
+    SpannedValue, SpecSection, array, boolean, check_name, one_of, string, strings, whole,
+};
+use crate::spec::{ExpandedOp, Result, Spanned, SpecError, SpecText};
 use kernmill_kernels_gen::expr::Expr;
 use toml::de::DeTable;
 
@@ -40,17 +42,17 @@ impl FusedSpec {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(name: &str, text: &str) -> Result<FusedSpec> {
-        fused_spec(&Source::new(name, text))
+        fused_spec(&SpecText::new(name, text))
     }
 }
 
 /// Reads the whole document.
-fn fused_spec(source: &Source) -> Result<FusedSpec> {
+fn fused_spec(source: &SpecText) -> Result<FusedSpec> {
     let document = DeTable::parse(source.text()).map_err(|e| {
         let span = e.span().unwrap_or(0..0);
         SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
     })?;
-    let root = Section::root(source, document.get_ref(), "the fused-op spec").only(&KEYS)?;
+    let root = SpecSection::root(source, document.get_ref(), "the fused-op spec").only(&KEYS)?;
     let name = string(source, root.require("name")?)?;
     check_name(source, &name)?;
     let doc = string(source, root.require("doc")?)?.value;
@@ -66,15 +68,15 @@ fn fused_spec(source: &Source) -> Result<FusedSpec> {
     Ok(FusedSpec { rule, functions, ops, place: place(&root)?, source: source.clone(), name, doc })
 }
 
-fn place(root: &Section<'_>) -> Result<Option<Place>> {
+fn place(root: &SpecSection<'_>) -> Result<Option<RuleOrder>> {
     let source = root.source;
     let mut places = Vec::new();
     for key in ["priority", "before", "after"] {
         let Some(item) = root.get(key) else { continue };
         let place = match key {
-            "priority" => Place::Priority(whole(source, item, -MAX_PRIORITY, MAX_PRIORITY)?),
-            "before" => Place::Before(string(source, item)?),
-            _ => Place::After(string(source, item)?),
+            "priority" => RuleOrder::Priority(whole(source, item, -MAX_PRIORITY, MAX_PRIORITY)?),
+            "before" => RuleOrder::Before(string(source, item)?),
+            _ => RuleOrder::After(string(source, item)?),
         };
         places.push((item, place));
     }
@@ -91,15 +93,15 @@ fn place(root: &Section<'_>) -> Result<Option<Place>> {
 }
 
 fn rule(
-    root: &Section<'_>,
+    root: &SpecSection<'_>,
     name: &str,
     doc: &str,
-    functions: &[Function],
-    ops: &[OpDef],
+    functions: &[ExprFunction],
+    ops: &[ExpandedOp],
 ) -> Result<FusionRule> {
     let source = root.source;
     let template = string(source, root.require("kernel")?)?;
-    let template = one_of(source, &template, &Template::NAMED, "kind of kernel")?;
+    let template = one_of(source, &template, &KernelTemplate::NAMED, "kind of kernel")?;
     let item = root.require("match")?;
     let items = array(source, item)?;
     if items.is_empty() || items.len() > MAX_NODES {
@@ -122,7 +124,7 @@ fn rule(
         return Err(SpecError::new(source, item.span(), message, format!("expected 1 to {MAX_NODES}")));
     }
     check_pattern(source, item, &pattern)?;
-    if matches!(template, Template::Matmul | Template::Experts) {
+    if matches!(template, KernelTemplate::Matmul | KernelTemplate::Experts) {
         check_roots(source, &pattern)?;
     }
     check_repeats(source, item, &pattern)?;
@@ -156,17 +158,17 @@ fn rule(
 
 /// A node of the pattern, or those that its op stands for.
 fn node(
-    source: &Source,
-    item: &Item<'_>,
-    template: Template,
-    functions: &[Function],
-    own: &[OpDef],
+    source: &SpecText,
+    item: &SpannedValue<'_>,
+    template: KernelTemplate,
+    functions: &[ExprFunction],
+    own: &[ExpandedOp],
 ) -> Result<(Vec<PatternNode>, Spanned<String>)> {
-    let section = Section::new(source, item, "this node of the pattern")?.only(&NODE_KEYS)?;
+    let section = SpecSection::new(source, item, "this node of the pattern")?.only(&NODE_KEYS)?;
     let name = string(source, section.require("name")?)?;
     check_name(source, &name)?;
     let part = string(source, section.require("part")?)?;
-    let part = one_of(source, &part, &Part::NAMED, "part of a kernel")?;
+    let part = one_of(source, &part, &MemberRole::NAMED, "part of a kernel")?;
     let ops = strings(source, section.require("op")?)?;
     let inputs = strings(source, section.require("inputs")?)?;
     inputs.iter().try_for_each(|name| check_name(source, name))?;
@@ -263,7 +265,7 @@ fn node(
         return Err(SpecError::new(source, item.span(), message, "expected only with add and mul"));
     }
     if let (Some(item), true) =
-        (section.get("optional"), node.optional && matches!(part, Part::Root | Part::Context))
+        (section.get("optional"), node.optional && matches!(part, MemberRole::Root | MemberRole::Context))
     {
         let message = format!("`{}` is optional", node.capture);
         return Err(SpecError::new(
@@ -275,7 +277,7 @@ fn node(
     }
     let times = match section.get("repeat") {
         None => 1,
-        Some(item) if part != Part::Root => {
+        Some(item) if part != MemberRole::Root => {
             let message = format!("`{}` is repeated", node.capture);
             return Err(SpecError::new(source, item.span(), message, "expected only of roots"));
         }
@@ -286,11 +288,11 @@ fn node(
 
 /// The expression that a node must have.
 fn expr(
-    source: &Source,
-    item: &Item<'_>,
+    source: &SpecText,
+    item: &SpannedValue<'_>,
     kinds: &[OpKind],
     inputs: &[Spanned<String>],
-    functions: &[Function],
+    functions: &[ExprFunction],
 ) -> Result<Expr> {
     if let Some(kind) = kinds.iter().find(|kind| !matches!(kind, OpKind::Glu | OpKind::Elementwise)) {
         let message = format!("`{kind}` has no expression");
@@ -301,8 +303,12 @@ fn expr(
 }
 
 /// Roots, cycles, connection.
-fn check_pattern(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
-    if !pattern.iter().any(|(node, _)| node.part == Part::Root) {
+fn check_pattern(
+    source: &SpecText,
+    item: &SpannedValue<'_>,
+    pattern: &[(PatternNode, Spanned<String>)],
+) -> Result<()> {
+    if !pattern.iter().any(|(node, _)| node.part == MemberRole::Root) {
         return Err(SpecError::new(
             source,
             item.span(),
@@ -351,8 +357,8 @@ fn check_pattern(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Span
 }
 
 /// The matrices of a kernel all read the same rows: none of them reads what another one makes.
-fn check_roots(source: &Source, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
-    let is_root = |i: usize| pattern[i].0.part == Part::Root;
+fn check_roots(source: &SpecText, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
+    let is_root = |i: usize| pattern[i].0.part == MemberRole::Root;
     for root in (0..pattern.len()).filter(|&i| is_root(i)) {
         let (mut above, mut seen) = (vec![root], vec![false; pattern.len()]);
         while let Some(i) = above.pop() {
@@ -372,7 +378,11 @@ fn check_roots(source: &Source, pattern: &[(PatternNode, Spanned<String>)]) -> R
 
 /// At most one node is repeated, nothing in the pattern reads it, and there are not too many ways to leave
 /// nodes out.
-fn check_repeats(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
+fn check_repeats(
+    source: &SpecText,
+    item: &SpannedValue<'_>,
+    pattern: &[(PatternNode, Spanned<String>)],
+) -> Result<()> {
     let copies: Vec<_> = pattern.iter().filter(|(node, _)| node.copy > 0).collect();
     let Some((_, first)) = copies.first() else { return Ok(()) };
     if let Some((_, other)) = copies.iter().find(|(_, name)| name.value != first.value) {
@@ -394,14 +404,14 @@ fn check_repeats(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Span
 
 /// Names of nodes that are members.
 fn captures(
-    source: &Source,
+    source: &SpecText,
     pattern: &[PatternNode],
-    item: &Item<'_>,
+    item: &SpannedValue<'_>,
     what: &str,
 ) -> Result<Vec<Spanned<String>>> {
     let names = strings(source, item)?;
     for name in &names {
-        if capture(source, pattern, name)?.part == Part::Context {
+        if capture(source, pattern, name)?.part == MemberRole::Context {
             let message = format!("`{}` stays outside the kernel and cannot be {what}", name.value);
             return Err(SpecError::new(
                 source,
@@ -415,9 +425,9 @@ fn captures(
 }
 
 fn kv_write(
-    source: &Source,
+    source: &SpecText,
     pattern: &[PatternNode],
-    item: &Item<'_>,
+    item: &SpannedValue<'_>,
     outputs: &[Spanned<String>],
 ) -> Result<Vec<Spanned<String>>> {
     let names = captures(source, pattern, item, "written to the cache")?;
@@ -448,8 +458,8 @@ fn kv_write(
     Ok(names)
 }
 
-fn hints(source: &Source, item: &Item<'_>) -> Result<Hints> {
-    let section = Section::new(source, item, "[schedule]")?.only(&SCHEDULE_KEYS)?;
+fn hints(source: &SpecText, item: &SpannedValue<'_>) -> Result<Hints> {
+    let section = SpecSection::new(source, item, "[schedule]")?.only(&SCHEDULE_KEYS)?;
     let choice = |key: &str, yes: &str, no: &str| -> Result<Option<bool>> {
         let Some(item) = section.get(key) else { return Ok(None) };
         let name = string(source, item)?;

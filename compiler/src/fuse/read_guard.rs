@@ -1,10 +1,10 @@
 //! TOML to guards.
 
-use super::guard::{Check, Guard, Quantity, RowKind};
+use super::guard::{Guard, GuardCheck, Quantity, RowKind};
 use super::repeat::{is_repeated, names_of};
 use super::rule::PatternNode;
-use crate::spec::section::{Item, Section, one_of, string, strings, whole};
-use crate::spec::{Result, Source, Spanned, SpecError};
+use crate::spec::section::{SpannedValue, SpecSection, one_of, string, strings, whole};
+use crate::spec::{Result, Spanned, SpecError, SpecText};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 
@@ -22,7 +22,7 @@ pub(super) const GUARDS: [(&str, &[&str]); 8] = [
 
 /// The node of the pattern that is named.
 pub(super) fn capture<'p>(
-    source: &Source,
+    source: &SpecText,
     pattern: &'p [PatternNode],
     name: &Spanned<String>,
 ) -> Result<&'p PatternNode> {
@@ -38,15 +38,15 @@ pub(super) fn capture<'p>(
 }
 
 /// A guard over the nodes of `pattern`.
-pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -> Result<Guard> {
-    let section = Section::new(source, item, "a guard")?;
+pub(super) fn guard(source: &SpecText, pattern: &[PatternNode], item: &SpannedValue<'_>) -> Result<Guard> {
+    let section = SpecSection::new(source, item, "a guard")?;
     let check = string(source, section.require("check")?)?;
     let quantities = Quantity::NAMED.map(|(name, _)| name);
     let keys = one_of(source, &check, &GUARDS, "check")?;
     let numeric = matches!(check.value.as_str(), "multiple_of" | "between");
     let quantities: &[&str] = if numeric { &quantities } else { &[] };
     let what = format!("this `{}` guard", check.value);
-    let section = Section::new(source, item, &what)?;
+    let section = SpecSection::new(source, item, &what)?;
     let section = section.only(&[&["check", "when", "why"], keys, quantities].concat())?;
     let one = |key: &str| -> Result<String> {
         let name = string(source, section.require(key)?)?;
@@ -65,12 +65,12 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
                     "expected a node that is there once",
                 ));
             }
-            Check::UsedOnlyBy { value: one("value")?, user }
+            GuardCheck::UsedOnlyBy { value: one("value")?, user }
         }
-        "is_output" => Check::IsOutput { value: one("value")? },
+        "is_output" => GuardCheck::IsOutput { value: one("value")? },
         "multiple_of" => {
             let divisor = whole(source, section.require("by")?, 1, i64::from(u32::MAX))? as usize;
-            Check::MultipleOf { quantity: quantity(source, &section, item, &one)?, divisor }
+            GuardCheck::MultipleOf { quantity: quantity(source, &section, item, &one)?, divisor }
         }
         "between" => {
             let bound = |key: &str, default: usize| match section.get(key) {
@@ -78,7 +78,7 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
                 None => Ok(default),
             };
             let quantity = quantity(source, &section, item, &one)?;
-            Check::Between { quantity, min: bound("min", 0)?, max: bound("max", usize::MAX)? }
+            GuardCheck::Between { quantity, min: bound("min", 0)?, max: bound("max", usize::MAX)? }
         }
         "same_cols" => {
             let names = strings(source, section.require("of")?)?;
@@ -92,17 +92,20 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
                     "expected at least two nodes",
                 ));
             }
-            Check::SameCols { of: names.into_iter().map(|name| name.value).collect() }
+            GuardCheck::SameCols { of: names.into_iter().map(|name| name.value).collect() }
         }
         "format" => {
             let known = WeightFormat::ALL.map(|format| (format.name(), format));
             let formats = strings(source, section.require("is")?)?;
             let formats = formats.iter().map(|name| one_of(source, name, &known, "format"));
-            Check::Format { of: one("of")?, formats: formats.collect::<Result<_>>()? }
+            GuardCheck::Format { of: one("of")?, formats: formats.collect::<Result<_>>()? }
         }
         "rows" => {
             let rows = string(source, section.require("is")?)?;
-            Check::RowsOf { of: one("of")?, rows: one_of(source, &rows, &RowKind::NAMED, "kind of rows")? }
+            GuardCheck::RowsOf {
+                of: one("of")?,
+                rows: one_of(source, &rows, &RowKind::NAMED, "kind of rows")?,
+            }
         }
         _ => {
             let mut known: Vec<(&str, ())> =
@@ -111,7 +114,7 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
             known.dedup();
             let names = strings(source, section.require("has")?)?;
             names.iter().try_for_each(|name| one_of(source, name, &known, "CPU feature"))?;
-            Check::Features { names: names.into_iter().map(|name| name.value).collect() }
+            GuardCheck::Features { names: names.into_iter().map(|name| name.value).collect() }
         }
     };
     let when = section.get("when").map(|item| string(source, item)).transpose()?;
@@ -127,9 +130,9 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
 
 /// The one quantity that a guard is about.
 fn quantity(
-    source: &Source,
-    section: &Section<'_>,
-    item: &Item<'_>,
+    source: &SpecText,
+    section: &SpecSection<'_>,
+    item: &SpannedValue<'_>,
     capture: &dyn Fn(&str) -> Result<String>,
 ) -> Result<Quantity> {
     let given: Vec<_> = Quantity::NAMED.iter().filter(|(key, _)| section.get(key).is_some()).collect();

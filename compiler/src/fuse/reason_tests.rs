@@ -5,7 +5,7 @@ use crate::graph::Graph;
 use expect_test::expect_file;
 use kernmill_plan::target::Level;
 
-/// What every model starts with.
+/// The beginning of every model.
 const START: &str = r#"
 model "m" vocab 64 context 64
 rope 0 head_dim 32 theta 10000.0 plain
@@ -159,7 +159,7 @@ fn guards() -> Vec<(&'static str, Case<'static>)> {
 /// Rules without guards that do not apply.
 fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
     vec![
-        // What a match may not do.
+        // Matches that are refused.
         case("unnamed_output", &[SUM], "matmul", SUM_NODES, r#"outputs = ["sum"]"#),
         case(
             "unnamed_logits",
@@ -196,7 +196,7 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
             "root k linear x; root v linear x; context attn attention q k v",
             "outputs = [\"k\", \"v\"]\nkv_write = [\"k\", \"v\"]",
         ),
-        // What no kernel is made of.
+        // Nodes that make no kernel.
         case(
             "cache_of_rows",
             &[
@@ -374,7 +374,7 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
     ]
 }
 
-/// What `explain` says of a rule that is not applied, or not with all of its nodes.
+/// The text of `explain` for a rule that is not applied, or not with all of its nodes.
 fn nearly(graph: &Graph, rule: &FusionRule) -> String {
     let (fused, report) = fuse(graph, [rule], Level::V4Vnni);
     fused.verify().unwrap_or_else(|error| panic!("{}: {error}", rule.name));

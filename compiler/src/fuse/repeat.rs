@@ -4,7 +4,7 @@
 //! match has the first copies, as many as fit; what is said of the node in the rest of the spec is said of
 //! every copy.
 
-use super::guard::{Check, Guard, Quantity};
+use super::guard::{Guard, GuardCheck, Quantity};
 use super::rule::PatternNode;
 
 /// Copies of a node at most.
@@ -34,11 +34,11 @@ pub(super) fn is_repeated(pattern: &[PatternNode], name: &str) -> bool {
 pub(super) fn spread(pattern: &[PatternNode], guard: Guard) -> Vec<Guard> {
     let names = |name: &str| names_of(pattern, name);
     match &guard.check {
-        Check::SameCols { of } => {
+        GuardCheck::SameCols { of } => {
             let of = of.iter().flat_map(|name| names(name)).collect();
-            vec![Guard { check: Check::SameCols { of }, ..guard }]
+            vec![Guard { check: GuardCheck::SameCols { of }, ..guard }]
         }
-        Check::Features { .. } => vec![guard],
+        GuardCheck::Features { .. } => vec![guard],
         check => {
             let checks = names(guard.captures()[0]).into_iter().map(|name| about(check, name));
             checks.map(|check| Guard { check, ..guard.clone() }).collect()
@@ -47,23 +47,23 @@ pub(super) fn spread(pattern: &[PatternNode], guard: Guard) -> Vec<Guard> {
 }
 
 /// The check, but on the node of that name.
-fn about(check: &Check, name: String) -> Check {
+fn about(check: &GuardCheck, name: String) -> GuardCheck {
     let quantity = |quantity: &Quantity, name: String| match quantity {
         Quantity::Cols(_) => Quantity::Cols(name),
         Quantity::GroupCols(_) => Quantity::GroupCols(name),
         Quantity::Inner(_) => Quantity::Inner(name),
     };
     match check {
-        Check::UsedOnlyBy { user, .. } => Check::UsedOnlyBy { value: name, user: user.clone() },
-        Check::IsOutput { .. } => Check::IsOutput { value: name },
-        Check::MultipleOf { quantity: of, divisor } => {
-            Check::MultipleOf { quantity: quantity(of, name), divisor: *divisor }
+        GuardCheck::UsedOnlyBy { user, .. } => GuardCheck::UsedOnlyBy { value: name, user: user.clone() },
+        GuardCheck::IsOutput { .. } => GuardCheck::IsOutput { value: name },
+        GuardCheck::MultipleOf { quantity: of, divisor } => {
+            GuardCheck::MultipleOf { quantity: quantity(of, name), divisor: *divisor }
         }
-        Check::Between { quantity: of, min, max } => {
-            Check::Between { quantity: quantity(of, name), min: *min, max: *max }
+        GuardCheck::Between { quantity: of, min, max } => {
+            GuardCheck::Between { quantity: quantity(of, name), min: *min, max: *max }
         }
-        Check::Format { formats, .. } => Check::Format { of: name, formats: formats.clone() },
-        Check::RowsOf { rows, .. } => Check::RowsOf { of: name, rows: *rows },
-        Check::SameCols { .. } | Check::Features { .. } => check.clone(),
+        GuardCheck::Format { formats, .. } => GuardCheck::Format { of: name, formats: formats.clone() },
+        GuardCheck::RowsOf { rows, .. } => GuardCheck::RowsOf { of: name, rows: *rows },
+        GuardCheck::SameCols { .. } | GuardCheck::Features { .. } => check.clone(),
     }
 }

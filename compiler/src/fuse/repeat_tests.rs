@@ -1,6 +1,6 @@
 //! Rules with a repeated root: how they are read, what they match, and what is told of the rest.
 
-use super::guard::{Check, Guard};
+use super::guard::{Guard, GuardCheck};
 use super::*;
 use crate::graph::Graph;
 use expect_test::expect;
@@ -77,7 +77,7 @@ fn what_is_said_of_a_repeated_node_is_said_of_each_copy() {
         RULE.replace("check = \"multiple_of\"\ncols = \"a\"\nby = 32", "check = \"same_cols\"\nof = \"a\"");
     let rule = parse(&same).unwrap();
     assert_eq!(rule.guards.len(), 1);
-    assert!(matches!(&rule.guards[0].check, Check::SameCols { of } if *of == names[1..]));
+    assert!(matches!(&rule.guards[0].check, GuardCheck::SameCols { of } if *of == names[1..]));
 }
 
 #[test]

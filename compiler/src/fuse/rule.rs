@@ -13,8 +13,8 @@ pub struct FusionRule {
     pub name: String,
     /// One line on what the fused kernel does.
     pub doc: String,
-    /// What kind of kernel a match becomes.
-    pub template: Template,
+    /// The kind of kernel that a match becomes.
+    pub template: KernelTemplate,
     /// The ops to match, any order; connected through [`PatternNode::inputs`].
     pub pattern: Vec<PatternNode>,
     /// Captures whose value may be read outside the group. An absent optional capture stands for its input.
@@ -23,13 +23,13 @@ pub struct FusionRule {
     pub kv_write: Vec<String>,
     /// Conditions on a structural match.
     pub guards: Vec<Guard>,
-    /// What the author knows better than the cost model.
+    /// Hints of the author, who may know better than the cost model.
     pub hints: Hints,
 }
 
 /// Kinds of kernels; `compose` says what each can be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Template {
+pub enum KernelTemplate {
     /// Row-wise ops, one after the other on the same row.
     Rows,
     /// Row-wise prologue, dense matrix products of one input, epilogues.
@@ -44,20 +44,20 @@ pub enum Template {
     Shrink,
 }
 
-impl Template {
+impl KernelTemplate {
     /// Every template by its name in specs.
-    pub const NAMED: [(&'static str, Template); 6] = [
-        ("rows", Template::Rows),
-        ("matmul", Template::Matmul),
-        ("experts", Template::Experts),
-        ("expert_down", Template::ExpertDown),
-        ("attention", Template::Attention),
-        ("shrink", Template::Shrink),
+    pub const NAMED: [(&'static str, KernelTemplate); 6] = [
+        ("rows", KernelTemplate::Rows),
+        ("matmul", KernelTemplate::Matmul),
+        ("experts", KernelTemplate::Experts),
+        ("expert_down", KernelTemplate::ExpertDown),
+        ("attention", KernelTemplate::Attention),
+        ("shrink", KernelTemplate::Shrink),
     ];
 
     /// The name in specs.
     pub fn name(self) -> &'static str {
-        Template::NAMED.iter().find(|(_, template)| *template == self).map_or("?", |(name, _)| name)
+        KernelTemplate::NAMED.iter().find(|(_, template)| *template == self).map_or("?", |(name, _)| name)
     }
 }
 
@@ -81,13 +81,13 @@ pub struct PatternNode {
     /// copies follow each other. A later one may be absent with all behind it; then nothing stands for its
     /// value.
     pub copy: usize,
-    /// What it is to the kernel.
-    pub part: Part,
+    /// The member's role in the kernel.
+    pub part: MemberRole,
 }
 
-/// What a member is to the fused kernel.
+/// The role of a member in the fused kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum MemberRole {
     /// Prepares the roots' input.
     Prologue,
     /// The matrix products, the attention, or of row-wise kernels the first ops.
@@ -98,18 +98,18 @@ pub enum Part {
     Context,
 }
 
-impl Part {
+impl MemberRole {
     /// Every part by its name in specs.
-    pub const NAMED: [(&'static str, Part); 4] = [
-        ("prologue", Part::Prologue),
-        ("root", Part::Root),
-        ("epilogue", Part::Epilogue),
-        ("context", Part::Context),
+    pub const NAMED: [(&'static str, MemberRole); 4] = [
+        ("prologue", MemberRole::Prologue),
+        ("root", MemberRole::Root),
+        ("epilogue", MemberRole::Epilogue),
+        ("context", MemberRole::Context),
     ];
 
     /// The name in specs.
     pub fn name(self) -> &'static str {
-        Part::NAMED.iter().find(|(_, part)| *part == self).map_or("?", |(name, _)| name)
+        MemberRole::NAMED.iter().find(|(_, part)| *part == self).map_or("?", |(name, _)| name)
     }
 }
 

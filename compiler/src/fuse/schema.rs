@@ -5,7 +5,7 @@ use super::guard::{Quantity, RowKind};
 use super::read::{KEYS, NODE_KEYS, SCHEDULE_KEYS};
 use super::read_guard::GUARDS;
 use super::repeat::MAX_REPEAT;
-use super::rule::{Part, Template};
+use super::rule::{KernelTemplate, MemberRole};
 use crate::graph::OpKind;
 use crate::ops::spec_ops;
 use kernmill_plan::format::WeightFormat;
@@ -23,9 +23,10 @@ pub fn schema() -> Value {
         ),
         "before" => described(text(), "directly before the spec of that name"),
         "after" => described(text(), "directly behind the spec of that name"),
-        "kernel" => {
-            described(one_of(Template::NAMED.map(|(name, _)| name)), "kind of kernel that a match becomes")
-        }
+        "kernel" => described(
+            one_of(KernelTemplate::NAMED.map(|(name, _)| name)),
+            "kind of kernel that a match becomes",
+        ),
         "match" => described(array(node()), "the ops to match"),
         "outputs" => described(names(), "nodes whose values may be read outside of the kernel"),
         "kv_write" => described(names(), "keys and values that go to the KV cache only"),
@@ -99,7 +100,9 @@ fn node() -> Value {
             )
         }
         "inputs" => described(names(), "nodes of the pattern, or names of outside values"),
-        "part" => described(one_of(Part::NAMED.map(|(name, _)| name)), "what the node is to the kernel"),
+        "part" => {
+            described(one_of(MemberRole::NAMED.map(|(name, _)| name)), "what the node is to the kernel")
+        }
         "expr" => described(text(), "the expression that a glu or elementwise op must have"),
         "optional" => described(
             json!({"type": "boolean"}),

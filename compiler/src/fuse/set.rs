@@ -1,7 +1,7 @@
 //! The set of fused-op specs that a model is compiled with.
 
 use super::rule::FusionRule;
-use super::spec::{FusedSpec, Place};
+use super::spec::{FusedSpec, RuleOrder};
 use crate::spec::{Language, Result, SpecError};
 use std::sync::{Arc, LazyLock};
 
@@ -29,11 +29,11 @@ const FORMER: [(&str, &str); 3] = [("shrink1", "shrink"), ("shrink2", "shrink"),
 /// The fused-op specs that a model is compiled with, in the order in which they are tried.
 #[derive(Clone, Debug, Default)]
 pub struct FusedSet {
-    specs: Vec<Entry>,
+    specs: Vec<RuleEntry>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct RuleEntry {
     spec: Arc<FusedSpec>,
     priority: i64,
     builtin: bool,
@@ -71,8 +71,8 @@ impl FusedSet {
     fn in_order(specs: impl IntoIterator<Item = FusedSpec>, builtin: bool) -> FusedSet {
         let entry = |spec: FusedSpec| {
             let priority =
-                if let Some(Place::Priority(priority)) = spec.place { priority } else { USER_PRIORITY };
-            Entry { spec: Arc::new(spec), priority, builtin }
+                if let Some(RuleOrder::Priority(priority)) = spec.place { priority } else { USER_PRIORITY };
+            RuleEntry { spec: Arc::new(spec), priority, builtin }
         };
         FusedSet { specs: specs.into_iter().map(entry).collect() }
     }
@@ -110,9 +110,9 @@ impl FusedSet {
             (index.unwrap_or(self.specs.len()), priority)
         };
         Ok(match &spec.place {
-            Some(Place::Priority(priority)) => Some(behind(*priority)),
-            Some(Place::Before(name)) => find(&name.value).map(|i| (i, self.specs[i].priority)),
-            Some(Place::After(name)) => find(&name.value).map(|i| (i + 1, self.specs[i].priority)),
+            Some(RuleOrder::Priority(priority)) => Some(behind(*priority)),
+            Some(RuleOrder::Before(name)) => find(&name.value).map(|i| (i, self.specs[i].priority)),
+            Some(RuleOrder::After(name)) => find(&name.value).map(|i| (i + 1, self.specs[i].priority)),
             None => match find(&spec.name.value) {
                 Some(i) => Some((i, self.specs[i].priority)),
                 None => Some(behind(USER_PRIORITY)),
@@ -144,12 +144,12 @@ impl FusedSet {
                 return Err(error.help(format!("the other is in {}", other.source.name())));
             }
         }
-        self.specs.insert(index, Entry { spec: Arc::new(spec), priority, builtin: false });
+        self.specs.insert(index, RuleEntry { spec: Arc::new(spec), priority, builtin: false });
         Ok(())
     }
 
     fn unknown_neighbour(&self, spec: &FusedSpec) -> SpecError {
-        let Some(Place::Before(name) | Place::After(name)) = &spec.place else {
+        let Some(RuleOrder::Before(name) | RuleOrder::After(name)) = &spec.place else {
             unreachable!("only neighbours are waited for")
         };
         let message = format!("there is no fused-op spec `{}`", name.value);
@@ -161,7 +161,7 @@ impl FusedSet {
     /// The set without the spec of that name.
     ///
     /// # Errors
-    /// When there is none, with the name that it has now or one that is near.
+    /// When no spec has the name; the message gives the new name, or one that is near.
     pub fn without(mut self, name: &str) -> std::result::Result<FusedSet, String> {
         match self.specs.iter().position(|entry| entry.spec.name.value == name) {
             Some(index) => {
@@ -195,7 +195,7 @@ impl FusedSet {
         self.specs.iter().map(|entry| &*entry.spec)
     }
 
-    /// What the specs add to the spec language.
+    /// The specs' additions to the spec language.
     pub fn language(&self) -> Language {
         let mut language = Language::default();
         for spec in self.specs() {

@@ -1,32 +1,32 @@
 //! A fused-op spec as it stands in its file.
 
 use super::rule::FusionRule;
-use crate::expr::Function;
-use crate::spec::{OpDef, Source, Spanned};
+use crate::expr::ExprFunction;
+use crate::spec::{ExpandedOp, Spanned, SpecText};
 
 /// A fused-op spec as read from its file.
 #[derive(Clone, Debug)]
 pub struct FusedSpec {
     /// The text.
-    pub source: Source,
+    pub source: SpecText,
     /// Name of the spec, unique in a set.
     pub name: Spanned<String>,
-    /// What it is for.
+    /// The purpose of the spec, in words.
     pub doc: String,
     /// Place of the spec in the order; `None` is that of the spec it replaces, or else
     /// [`super::USER_PRIORITY`].
-    pub place: Option<Place>,
-    /// What is fused, if anything is.
+    pub place: Option<RuleOrder>,
+    /// The rule of fusion, if the spec has one.
     pub rule: Option<FusionRule>,
     /// Functions that it adds to expressions.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ExprFunction>,
     /// Ops that it adds to model specs.
-    pub ops: Vec<OpDef>,
+    pub ops: Vec<ExpandedOp>,
 }
 
 /// A place in the order in which rules are tried.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum RuleOrder {
     /// Behind all of higher or equal priority.
     Priority(i64),
     /// Directly before the spec of that name.

@@ -357,7 +357,7 @@ fn specs_take_their_places() {
     );
     assert_eq!(names(vec![spec("logits", "")]), format!("qkv attention {rest} logits {end}"));
     assert_eq!(names(vec![spec("logits", "priority = 9999")]), format!("logits qkv attention {rest} {end}"));
-    // What a plan keeps is in order already.
+    // The specs of a plan are in order already.
     let set = FusedSet::builtin().with(vec![spec("c", "after = \"logits\"")]).unwrap();
     let texts: Vec<(&str, &str)> = set.specs().map(|spec| ("plan", spec.source.text())).collect();
     let again = FusedSet::from_texts(texts).unwrap();

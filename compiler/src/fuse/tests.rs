@@ -17,7 +17,7 @@ fn quantised(graph: &Graph, preset: Preset) -> Graph {
     quantise_chosen(graph, preset, Some(&FormatChoices::assumed(graph))).unwrap()
 }
 
-fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, Report) {
+fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, FusionReport) {
     let graph = quantised(&build(shape).unwrap(), preset);
     let (fused, report) = fuse(&graph, FusedSet::builtin().rules(), LEVEL);
     fused.verify().unwrap();
@@ -322,7 +322,7 @@ fn verifier_refuses() {
         &|f| f.groups[1].outputs.truncate(2),
         &|f| f.groups[2].captures.extend([("q".to_string(), NodeId(0))]),
         &|f| f.groups[2].kind = GroupKind::Single(OpKind::Attention),
-        &|f| f.groups[1].kind = GroupKind::Fused(Template::Rows),
+        &|f| f.groups[1].kind = GroupKind::Fused(KernelTemplate::Rows),
         &|f| f.groups[0].roots.clear(),
         &|f| f.groups[1].inputs.clear(),
         &|f| f.groups[1].kv_write = Some(NodeId(0)),

@@ -1,7 +1,8 @@
 //! Builds a graph node by node; types are inferred.
 
 use super::{
-    Graph, GraphError, Node, Op, OpKind, Role, Rope, Source, Tensor, TensorId, Type, Value, ValueId,
+    Graph, GraphError, Node, Op, OpKind, Role, RopeParameters, Tensor, TensorId, TensorSource, Type, Value,
+    ValueId,
 };
 use crate::ops::infer;
 use kernmill_plan::format::WeightFormat;
@@ -9,15 +10,15 @@ use std::collections::HashSet;
 
 /// A graph in the making. Names that are taken get a number appended.
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct GraphBuilder {
     graph: Graph,
     value_names: HashSet<String>,
     tensor_names: HashSet<String>,
 }
 
-impl Builder {
+impl GraphBuilder {
     /// An empty graph with its input, the token ids (`%tokens`).
-    pub fn new(name: &str, vocab: usize, max_context: usize) -> Builder {
+    pub fn new(name: &str, vocab: usize, max_context: usize) -> GraphBuilder {
         let tokens = Value { name: "tokens".into(), ty: Type::TokenIds };
         let graph = Graph {
             name: name.into(),
@@ -29,7 +30,7 @@ impl Builder {
             ropes: Vec::new(),
             output: ValueId(0),
         };
-        Builder { graph, value_names: HashSet::from(["tokens".into()]), tensor_names: HashSet::new() }
+        GraphBuilder { graph, value_names: HashSet::from(["tokens".into()]), tensor_names: HashSet::new() }
     }
 
     /// The token ids.
@@ -43,13 +44,13 @@ impl Builder {
     }
 
     /// Adds RoPE parameters and returns their index; equal ones are shared.
-    pub fn rope(&mut self, rope: Rope) -> u32 {
+    pub fn rope(&mut self, rope: RopeParameters) -> u32 {
         let known = self.graph.ropes.iter().position(|other| *other == rope);
         known.map_or_else(|| self.add_rope(rope), |known| known as u32)
     }
 
     /// Adds RoPE parameters as the next index, shared or not.
-    pub fn add_rope(&mut self, rope: Rope) -> u32 {
+    pub fn add_rope(&mut self, rope: RopeParameters) -> u32 {
         self.graph.ropes.push(rope);
         self.graph.ropes.len() as u32 - 1
     }
@@ -61,7 +62,7 @@ impl Builder {
         role: Role,
         shape: &[usize],
         stored: WeightFormat,
-        source: Source,
+        source: TensorSource,
     ) -> TensorId {
         let shape = shape.to_vec();
         self.add_tensor(Tensor { name: name.into(), role, shape, stored, format: stored, source })

@@ -9,20 +9,20 @@ use std::str::FromStr;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// What is said of a name that is none of `what`.
+/// The message about a name that is not one of the known `what`.
 pub fn unknown(what: &str, found: &str) -> String {
     format!("unknown {what} `{found}`")
 }
 
 /// A place in a line of graph text.
-pub struct Cursor<'t> {
+pub struct LineCursor<'t> {
     rest: &'t str,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> LineCursor<'t> {
     /// The start of a line.
-    pub fn new(line: &'t str) -> Cursor<'t> {
-        Cursor { rest: line }
+    pub fn new(line: &'t str) -> LineCursor<'t> {
+        LineCursor { rest: line }
     }
 
     fn take_while(&mut self, keep: impl Fn(char) -> bool) -> &'t str {
@@ -156,7 +156,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// A text in quotes, as [`Cursor::string`] reads it.
+/// A text in quotes, as [`LineCursor::string`] reads it.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

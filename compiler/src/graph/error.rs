@@ -1,12 +1,12 @@
 //! Why a graph is not legal.
 
-/// What is wrong with a graph, and where.
+/// A problem of a graph, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {message}")]
 pub struct GraphError {
     /// The node, tensor or rope, such as `%layers.0.q (linear)`.
     pub at: String,
-    /// What is wrong and what was expected.
+    /// The problem, and what was expected.
     pub message: String,
 }
 

@@ -5,7 +5,7 @@
 //! routing that fusion computes together with the products cannot also be an input of a shrink before them;
 //! the shrink has copies of those nodes.
 
-use crate::graph::{Builder, Graph, GraphError, Node, Op, OpKind, RowSelect, Rows, TensorId, ValueId};
+use crate::graph::{Graph, GraphBuilder, GraphError, Node, Op, OpKind, RowSelect, Rows, TensorId, ValueId};
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::format::WeightFormat;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// # Errors
 /// Only on defects.
 pub fn with_adapters(graph: &Graph, format: WeightFormat) -> Result<Graph, GraphError> {
-    let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
+    let mut builder = GraphBuilder::new(&graph.name, graph.vocab, graph.max_context);
     for rope in &graph.ropes {
         builder.add_rope(rope.clone());
     }
@@ -43,7 +43,7 @@ pub fn with_adapters(graph: &Graph, format: WeightFormat) -> Result<Graph, Graph
 struct Pass<'g> {
     graph: &'g Graph,
     format: WeightFormat,
-    builder: Builder,
+    builder: GraphBuilder,
     /// New value of each old one.
     values: Vec<ValueId>,
     /// LoRA target of each checkpoint tensor.
@@ -100,7 +100,7 @@ impl<'g> Pass<'g> {
             }
     }
 
-    /// What rounds an input of a product is no part of the adapter's.
+    /// A rounding of a product's input is no part of the adapter's.
     fn unrounded(&self, value: ValueId) -> ValueId {
         match self.producer(value) {
             Some(Node { op: Op::QuantizeQ8 | Op::Bf16Cast, inputs, .. }) => inputs[0],

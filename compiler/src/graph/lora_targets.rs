@@ -66,7 +66,7 @@ impl Graph {
         Some(Branch { shrunk, lora_target, out })
     }
 
-    /// What adapters' elements are rounded to; `None` when there is no LoRA target.
+    /// The format that adapters' elements are rounded to; `None` without LoRA targets.
     pub fn adapter_format(&self) -> Option<WeightFormat> {
         self.nodes.iter().find_map(|node| match node.op {
             Op::LoraShrink { format, .. } => Some(format),
@@ -165,7 +165,8 @@ impl Graph {
     }
 }
 
-/// LoRA targets of users that all serve shrinks alone; `None` when one does not, or there is none.
+/// LoRA targets of users that all serve shrinks alone; `None` when one does not, or there are no such
+/// targets.
 fn together(users: &[NodeId], served: &[Option<BTreeSet<u32>>]) -> Option<BTreeSet<u32>> {
     let mut lora_targets = BTreeSet::new();
     for user in users {

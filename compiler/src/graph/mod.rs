@@ -18,11 +18,11 @@ mod text;
 mod uses;
 mod verify;
 
-pub use build::Builder;
+pub use build::GraphBuilder;
 pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
-pub use op::{Activations, Attention, Op, OpKind};
-pub use operand::{GraphMat, GraphRowOp, OperandRef, Step};
+pub use op::{Activations, AttentionAttributes, Op, OpKind};
+pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef};
 pub use parse::ParseError;
 pub use uses::Uses;
 
@@ -115,7 +115,7 @@ pub struct Value {
     pub ty: Type,
 }
 
-/// What a tensor is, which decides how it is stored.
+/// The kind of a tensor, which decides how it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Matrix `[n, k]`, packed in tiles.
@@ -154,7 +154,7 @@ impl RowSelect {
 
 /// Where a tensor's data comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Source {
+pub struct TensorSource {
     /// Checkpoint tensor; for MXFP4 the `_blocks` one.
     pub name: String,
     /// Checkpoint tensor of MXFP4 scales.
@@ -180,7 +180,7 @@ pub struct Tensor {
     /// Format in the plan; differs from `stored` after the quantisation pass.
     pub format: WeightFormat,
     /// Where its data is.
-    pub source: Source,
+    pub source: TensorSource,
 }
 
 /// A node.
@@ -198,7 +198,7 @@ pub struct Node {
 
 /// RoPE parameters; see docs/dev/numerics.md.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rope {
+pub struct RopeParameters {
     /// Elements per head that rotate (all of them).
     pub head_dim: usize,
     /// Base.
@@ -259,7 +259,7 @@ pub struct Graph {
     /// Nodes in topological order.
     pub nodes: Vec<Node>,
     /// RoPE parameter sets.
-    pub ropes: Vec<Rope>,
+    pub ropes: Vec<RopeParameters>,
     /// The logits, f32 `[Wanted, vocab]`.
     pub output: ValueId,
 }

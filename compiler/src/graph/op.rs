@@ -38,7 +38,7 @@ pub enum Op {
     /// `f32 -> f16, f32 or kv`: the rounding of keys or values that enter the cache.
     KvCast(KvRow),
     /// `q f32, k, v (f32 or f16); [sinks] -> f32`: appends k and v to the layer's cache, then attends.
-    Attention(Attention),
+    Attention(AttentionAttributes),
     /// `logits f32 [T, experts] -> routing`.
     RouterTopk {
         /// Experts per token.
@@ -74,12 +74,12 @@ pub enum Op {
     LoraShrink {
         /// Index into [`super::Graph::lora_targets`].
         lora_target: u32,
-        /// What the elements of A and B are rounded to: bf16, or f32.
+        /// The format that the elements of A and B are rounded to: bf16, or f32.
         format: WeightFormat,
     },
 }
 
-/// What a preset may do with the input of a matrix product.
+/// The roundings that a preset may apply to the input of a matrix product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activations {
     /// The preset rounds the input as it rounds all.
@@ -91,7 +91,7 @@ pub enum Activations {
 
 /// Attributes of [`Op::Attention`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attention {
+pub struct AttentionAttributes {
     /// Attention layer, in order: index of its KV pool.
     pub layer: u32,
     /// Query heads.
@@ -108,7 +108,7 @@ pub struct Attention {
     pub kv: KvPair,
 }
 
-impl Attention {
+impl AttentionAttributes {
     /// Kind of the layer, which decides about its block table.
     pub fn layer_kind(&self) -> LayerKind {
         if self.window.is_some() { LayerKind::Sliding } else { LayerKind::Full }

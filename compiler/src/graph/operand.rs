@@ -1,10 +1,10 @@
-//! What kernels read and write, by the graph's names.
+//! Operands of kernels, by the graph's names.
 
 use super::{TensorId, ValueId};
 use kernmill_kernels_gen::kernel::{Epilogue, Mat, RowOp};
 use kernmill_plan::kv::LayerKind;
 
-/// What an operand address stands for.
+/// The meaning of an operand address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperandRef {
     /// A weight.
@@ -24,7 +24,7 @@ pub type GraphRowOp = RowOp<ValueId, OperandRef>;
 
 /// A step of an epilogue, on the graph's values. It works on one unit of results: at first one for each root,
 /// after the first expression one in all.
-pub type Step = Epilogue<ValueId, OperandRef>;
+pub type GraphEpilogue = Epilogue<ValueId, OperandRef>;
 
 /// A matrix of the graph.
 pub type GraphMat = Mat<ValueId, OperandRef>;

@@ -1,8 +1,9 @@
 //! Reads the text form of a graph.
 
-use super::cursor::{Cursor, unknown};
+use super::cursor::{LineCursor, unknown};
 use super::{
-    Graph, Node, Role, Rope, RopeScaling, RowSelect, Source, Tensor, TensorId, Type, Value, ValueId,
+    Graph, Node, Role, RopeParameters, RopeScaling, RowSelect, Tensor, TensorId, TensorSource, Type, Value,
+    ValueId,
 };
 use crate::ops;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::str::FromStr;
 pub struct ParseError {
     /// Line, counted from 1.
     pub line: usize,
-    /// What was expected.
+    /// The expected text.
     pub message: String,
 }
 
@@ -25,7 +26,7 @@ impl FromStr for Graph {
 
     /// Parses and verifies. Empty lines and lines that start with `#` are skipped.
     fn from_str(text: &str) -> std::result::Result<Graph, ParseError> {
-        let mut reader = Reader::default();
+        let mut reader = GraphReader::default();
         let mut last = 0;
         for (i, line) in text.lines().enumerate() {
             last = i + 1;
@@ -41,27 +42,27 @@ impl FromStr for Graph {
 }
 
 #[derive(Default)]
-struct Reader {
+struct GraphReader {
     header: Option<(String, usize, usize)>,
     values: Vec<Value>,
     value_ids: HashMap<String, ValueId>,
     tensors: Vec<Tensor>,
     tensor_ids: HashMap<String, TensorId>,
     nodes: Vec<Node>,
-    ropes: Vec<Rope>,
+    ropes: Vec<RopeParameters>,
     output: Option<ValueId>,
 }
 
-impl Reader {
+impl GraphReader {
     fn finish(self) -> Result<Graph> {
         let (name, vocab, max_context) = self.header.ok_or("no `model` line")?;
         let output = self.output.ok_or("no `output` line")?;
-        let Reader { values, tensors, nodes, ropes, .. } = self;
+        let GraphReader { values, tensors, nodes, ropes, .. } = self;
         Ok(Graph { name, vocab, max_context, values, tensors, nodes, ropes, output })
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
-        let mut at = Cursor::new(line);
+        let mut at = LineCursor::new(line);
         if line.starts_with('%') {
             self.node(&mut at)?;
         } else {
@@ -86,7 +87,7 @@ impl Reader {
         at.end()
     }
 
-    fn model(&mut self, at: &mut Cursor) -> Result<()> {
+    fn model(&mut self, at: &mut LineCursor) -> Result<()> {
         let name = at.string()?;
         at.expect("vocab")?;
         let vocab = at.number()?;
@@ -95,7 +96,7 @@ impl Reader {
         Ok(())
     }
 
-    fn rope(&mut self, at: &mut Cursor) -> Result<()> {
+    fn rope(&mut self, at: &mut LineCursor) -> Result<()> {
         let index: usize = at.number()?;
         if index != self.ropes.len() {
             return Err(format!("expected rope {}, found {index}", self.ropes.len()));
@@ -120,11 +121,11 @@ impl Reader {
             },
             other => return Err(format!("expected plain, linear, yarn or llama3, found `{other}`")),
         };
-        self.ropes.push(Rope { head_dim, theta, scaling });
+        self.ropes.push(RopeParameters { head_dim, theta, scaling });
         Ok(())
     }
 
-    fn tensor(&mut self, at: &mut Cursor) -> Result<()> {
+    fn tensor(&mut self, at: &mut LineCursor) -> Result<()> {
         let name = at.name('@')?.to_string();
         let role = at.word()?;
         let role = Role::ALL.into_iter().find(|r| r.name() == role).ok_or_else(|| unknown("role", role))?;
@@ -150,12 +151,12 @@ impl Reader {
         if self.tensor_ids.insert(name.clone(), id).is_some() {
             return Err(format!("@{name} is defined twice"));
         }
-        let source = Source { name: source_name, scales, rows, transposed };
+        let source = TensorSource { name: source_name, scales, rows, transposed };
         self.tensors.push(Tensor { name, role, shape, stored, format, source });
         Ok(())
     }
 
-    fn node(&mut self, at: &mut Cursor) -> Result<()> {
+    fn node(&mut self, at: &mut LineCursor) -> Result<()> {
         let name = at.name('%')?;
         at.expect("=")?;
         let op = ops::parse(at)?;

@@ -1,10 +1,10 @@
 //! Inverse frequencies of RoPE, as docs/dev/numerics.md defines them: all in f64, rounded to f32 at the end.
 
-use super::{Rope, RopeScaling};
+use super::{RopeParameters, RopeScaling};
 use std::f64::consts::PI;
 
 /// The `head_dim / 2` inverse frequencies and the factor on cos and sin.
-pub fn inv_freq(rope: &Rope) -> (Vec<f32>, f64) {
+pub fn inv_freq(rope: &RopeParameters) -> (Vec<f32>, f64) {
     let half = rope.head_dim / 2;
     let d = rope.head_dim as f64;
     let base = |j: usize| libm::pow(rope.theta, 2.0 * j as f64 / d);
@@ -57,14 +57,15 @@ mod tests {
 
     #[test]
     fn plain_frequencies_fall_from_one() {
-        let (freq, factor) = inv_freq(&Rope { head_dim: 64, theta: 10000.0, scaling: RopeScaling::Plain });
+        let (freq, factor) =
+            inv_freq(&RopeParameters { head_dim: 64, theta: 10000.0, scaling: RopeScaling::Plain });
         assert_eq!((freq.len(), freq[0], factor), (32, 1.0, 1.0));
         assert_eq!(freq[16], 0.01);
     }
 
     #[test]
     fn linear_divides_every_frequency() {
-        let rope = |scaling| inv_freq(&Rope { head_dim: 64, theta: 10000.0, scaling });
+        let rope = |scaling| inv_freq(&RopeParameters { head_dim: 64, theta: 10000.0, scaling });
         let (freq, factor) = rope(RopeScaling::Linear { factor: 4.0 });
         let (plain, _) = rope(RopeScaling::Plain);
         assert_eq!((freq.len(), factor), (32, 1.0));
@@ -80,8 +81,9 @@ mod tests {
             original_context: 4096.0,
             truncate: false,
         };
-        let (freq, factor) = inv_freq(&Rope { head_dim: 64, theta: 150_000.0, scaling });
-        let (plain, _) = inv_freq(&Rope { head_dim: 64, theta: 150_000.0, scaling: RopeScaling::Plain });
+        let (freq, factor) = inv_freq(&RopeParameters { head_dim: 64, theta: 150_000.0, scaling });
+        let (plain, _) =
+            inv_freq(&RopeParameters { head_dim: 64, theta: 150_000.0, scaling: RopeScaling::Plain });
         assert_eq!(freq[0], 1.0);
         assert_eq!(freq[31], plain[31] / 32.0);
         assert!((factor - 1.346_573_59).abs() < 1e-8);
@@ -136,7 +138,7 @@ mod tests {
         for (theta, original_context, truncate, expected) in cases {
             let (factor, beta_fast, beta_slow) = (8.0, 32.0, 1.0);
             let scaling = RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate };
-            let (freq, _) = inv_freq(&Rope { head_dim: 16, theta, scaling });
+            let (freq, _) = inv_freq(&RopeParameters { head_dim: 16, theta, scaling });
             let close = |(found, expected): (&f32, &f64)| (f64::from(*found) / expected - 1.0).abs() < 1e-7;
             assert!(freq.iter().zip(&expected).all(close), "{theta} {original_context}: {freq:?}");
         }
@@ -150,8 +152,9 @@ mod tests {
             high_freq_factor: 4.0,
             original_context: 8192.0,
         };
-        let (freq, _) = inv_freq(&Rope { head_dim: 128, theta: 500_000.0, scaling });
-        let (plain, _) = inv_freq(&Rope { head_dim: 128, theta: 500_000.0, scaling: RopeScaling::Plain });
+        let (freq, _) = inv_freq(&RopeParameters { head_dim: 128, theta: 500_000.0, scaling });
+        let (plain, _) =
+            inv_freq(&RopeParameters { head_dim: 128, theta: 500_000.0, scaling: RopeScaling::Plain });
         assert_eq!((freq[0], freq[63]), (plain[0], plain[63] / 8.0));
     }
 }

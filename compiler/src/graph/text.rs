@@ -1,7 +1,7 @@
 //! The text form of a graph; [`super::parse`] reads it back.
 
 use super::cursor::quote;
-use super::{Graph, Node, Role, Rope, RopeScaling, RowSelect, Rows, Tensor, Type};
+use super::{Graph, Node, Role, RopeParameters, RopeScaling, RowSelect, Rows, Tensor, Type};
 use crate::ops;
 use std::fmt::{self, Display, Write};
 
@@ -37,7 +37,7 @@ impl Graph {
     }
 }
 
-fn rope_text(rope: &Rope) -> String {
+fn rope_text(rope: &RopeParameters) -> String {
     let scaling = match &rope.scaling {
         RopeScaling::Plain => "plain".into(),
         RopeScaling::Linear { factor } => format!("linear factor {factor:?}"),

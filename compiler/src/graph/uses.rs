@@ -1,4 +1,4 @@
-//! Who writes and who reads each value.
+//! Writers and readers of each value.
 
 use super::{Graph, Node, NodeId, Tensor, TensorId, Value, ValueId};
 

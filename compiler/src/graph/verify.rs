@@ -1,6 +1,8 @@
 //! Checks a graph, whoever made it.
 
-use super::{Attention, Graph, GraphError, Op, Role, Rope, RopeScaling, Rows, Type, ValueId};
+use super::{
+    AttentionAttributes, Graph, GraphError, Op, Role, RopeParameters, RopeScaling, Rows, Type, ValueId,
+};
 use crate::ops::form::check_tensor;
 use crate::ops::infer;
 use std::collections::HashSet;
@@ -93,7 +95,7 @@ impl Graph {
 
     fn verify_attention(&self) -> Result<(), GraphError> {
         // By kind of layer: those of a kind share a block table, and all have the same heads.
-        let mut first: [Option<&Attention>; 2] = [None; 2];
+        let mut first: [Option<&AttentionAttributes>; 2] = [None; 2];
         let mut layers = 0;
         for node in &self.nodes {
             let Op::Attention(attention) = &node.op else { continue };
@@ -108,7 +110,7 @@ impl Graph {
             if a != b {
                 return error(format!("keys and values are {a}, but {b} in a layer of the same kind before"));
             }
-            let heads = |a: &Attention| (a.kv_heads, a.head_dim);
+            let heads = |a: &AttentionAttributes| (a.kv_heads, a.head_dim);
             let other = first.into_iter().flatten().find(|other| heads(other) != heads(attention));
             if let Some(other) = other {
                 let (a, b) = (heads(attention), heads(other));
@@ -133,7 +135,7 @@ impl Graph {
     }
 }
 
-fn verify_rope(rope: &Rope) -> Result<(), String> {
+fn verify_rope(rope: &RopeParameters) -> Result<(), String> {
     let positive = |what: &str, x: f64| {
         if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{what} = {x}, expected a number > 0")) }
     };

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 const MAX_WHOLE: u64 = 1 << 31;
 
 /// A `config.json`.
-pub struct Config {
+pub struct ModelConfig {
     map: Map<String, Value>,
-    /// What it is, for errors: empty, or such as `rope_scaling.`.
+    /// The place, for errors: empty, or such as `rope_scaling.`.
     prefix: String,
 }
 
@@ -28,17 +28,17 @@ const NULLABLE: [&str; 3] = ["sliding_window", "num_key_value_heads", "head_dim"
 const ALIASES: [(&str, &str); 2] =
     [("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token")];
 
-impl Config {
-    pub(super) fn parse(text: &str) -> Result<Config> {
+impl ModelConfig {
+    pub(super) fn parse(text: &str) -> Result<ModelConfig> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(map)) => Ok(Config { map, prefix: String::new() }),
+            Ok(Value::Object(map)) => Ok(ModelConfig { map, prefix: String::new() }),
             Ok(_) => bad("expected a JSON object"),
             Err(e) => bad(format!("not JSON: {e}")),
         }
     }
 
-    pub(super) fn from_map(map: Map<String, Value>) -> Config {
-        Config { map, prefix: String::new() }
+    pub(super) fn from_map(map: Map<String, Value>) -> ModelConfig {
+        ModelConfig { map, prefix: String::new() }
     }
 
     /// The model's class, or its `model_type` where no class is named.
@@ -58,7 +58,7 @@ impl Config {
     }
 
     /// This configuration with what its class takes for keys that are missing.
-    pub(super) fn with_defaults(mut self, defaults: &Value) -> Config {
+    pub(super) fn with_defaults(mut self, defaults: &Value) -> ModelConfig {
         let scaled =
             ["rope_parameters", "rope_scaling"].into_iter().filter_map(|key| self.get(key)?.as_object());
         let has_theta = scaled.clone().any(|section| section.get("rope_theta").is_some_and(|v| !v.is_null()));
@@ -178,10 +178,10 @@ impl Config {
         }
     }
 
-    pub(super) fn section(&self, key: &str) -> Result<Option<Config>> {
+    pub(super) fn section(&self, key: &str) -> Result<Option<ModelConfig>> {
         match self.get(key) {
             None => Ok(None),
-            Some(Value::Object(map)) => Ok(Some(Config { map: map.clone(), prefix: format!("{key}.") })),
+            Some(Value::Object(map)) => Ok(Some(ModelConfig { map: map.clone(), prefix: format!("{key}.") })),
             Some(other) => bad(format!("`{key}` is {}: expected an object", brief(other))),
         }
     }

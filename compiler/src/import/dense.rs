@@ -1,13 +1,13 @@
 //! Dense decoders with a gated MLP, as Llama, Mistral and Qwen2 are: they differ in biases and attention
 //! windows.
 
-use super::config::{Config, bad, unsupported};
+use super::config::{ModelConfig, bad, unsupported};
 use super::error::Result;
 use super::rope::rope;
-use super::stored::Stored;
-use super::writer::{Tensors, Writer, per_layer, quote, when};
+use super::stored::StoredTensors;
+use super::writer::{Tensors, TomlWriter, per_layer, quote, when};
 
-/// What a dense model has besides what all have.
+/// The parts of a dense model that other models lack.
 pub(super) struct Dense {
     /// Name of its class, for the first line.
     pub(super) class: &'static str,
@@ -41,7 +41,8 @@ pub(super) enum Windows {
 }
 
 impl Windows {
-    /// Windows of `tokens` in the layers of which `slides` is true. A window as long as the context is none.
+    /// Windows of `tokens` in the layers of which `slides` is true. A window as long as the context counts as
+    /// no window.
     pub(super) fn new(slides: Vec<bool>, tokens: u64, max_context: u64) -> Windows {
         match (slides.contains(&true) && tokens < max_context, slides.contains(&false)) {
             (false, _) => Windows::None,
@@ -52,7 +53,7 @@ impl Windows {
 }
 
 /// Kinds of layers by `layer_types`, as whether they slide; `None` if there is no such key.
-pub(super) fn sliding_layers(config: &Config, layers: u64) -> Result<Option<Vec<bool>>> {
+pub(super) fn sliding_layers(config: &ModelConfig, layers: u64) -> Result<Option<Vec<bool>>> {
     let Some(types) = config.texts("layer_types")? else { return Ok(None) };
     if types.len() as u64 != layers {
         return bad(format!("`layer_types` has {} entries for {layers} layers", types.len()));
@@ -68,7 +69,7 @@ pub(super) fn sliding_layers(config: &Config, layers: u64) -> Result<Option<Vec<
 }
 
 /// The tensors of a checkpoint as transformers names them.
-pub(super) fn tensors(config: &Config, stored: &Stored<'_>, dense: &Dense) -> Result<Tensors> {
+pub(super) fn tensors(config: &ModelConfig, stored: &StoredTensors<'_>, dense: &Dense) -> Result<Tensors> {
     let (embed, head, global_comment) = stored.embeddings(config)?;
     Ok(Tensors {
         global_comment,
@@ -83,10 +84,10 @@ pub(super) fn tensors(config: &Config, stored: &Stored<'_>, dense: &Dense) -> Re
 }
 
 /// The spec with these tensors.
-pub(super) fn write(name: &str, config: &Config, tensors: &Tensors, dense: &Dense) -> Result<String> {
+pub(super) fn write(name: &str, config: &ModelConfig, tensors: &Tensors, dense: &Dense) -> Result<String> {
     let activation = activation(config)?;
     let rope = rope(config)?;
-    let mut w = Writer::new(name, &format!("dense model ({})", dense.class));
+    let mut w = TomlWriter::new(name, &format!("dense model ({})", dense.class));
     w.section("model", "");
     w.keys(&[
         ("name", quote(name)),
@@ -144,7 +145,7 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors, dense: &Dens
 }
 
 /// The MLP's activation, as an expression.
-fn activation(config: &Config) -> Result<&'static str> {
+fn activation(config: &ModelConfig) -> Result<&'static str> {
     match config.text("hidden_act")? {
         None | Some("silu" | "swish") => Ok("silu(gate) * up"),
         Some("gelu_pytorch_tanh" | "gelu_new") => Ok("gelu(gate) * up"),
@@ -156,7 +157,7 @@ fn activation(config: &Config) -> Result<&'static str> {
 }
 
 /// Elements of a head: stated, or a head's share of the hidden size.
-pub(super) fn head_dim(config: &Config, hidden: u64, heads: u64) -> Result<u64> {
+pub(super) fn head_dim(config: &ModelConfig, hidden: u64, heads: u64) -> Result<u64> {
     match config.whole(&["head_dim"])? {
         Some(head_dim) => Ok(head_dim),
         None if hidden.is_multiple_of(heads) => Ok(hidden / heads),
@@ -201,7 +202,7 @@ fn layer_nodes(dense: &Dense, activation: &str) -> Vec<String> {
     ]
 }
 
-fn layer_tensors(stored: &Stored<'_>, dense: &Dense) -> Vec<(&'static str, String)> {
+fn layer_tensors(stored: &StoredTensors<'_>, dense: &Dense) -> Vec<(&'static str, String)> {
     let own = |name: &str, shape: &str| stored.tensor(&format!("model.layers.{{layer}}.{name}"), shape);
     let mut tensors = vec![("attn_norm", own("input_layernorm.weight", "hidden"))];
     let mut matrix = |name: &'static str, bias: &'static str, path: &str, shape: &str, has_bias: bool| {

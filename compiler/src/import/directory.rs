@@ -24,8 +24,7 @@ const INSTEAD: [(&str, &str); 3] = [
     ("original", "found original/: download the config.json that belongs beside it"),
 ];
 
-/// What a directory without `config.json` holds in place of it, and what helps; `None` if it is nothing that
-/// is known.
+/// The thing that a directory holds in place of `config.json`, and advice; `None` if it is unknown.
 pub fn instead_of_config(dir: &Path) -> Option<&'static str> {
     INSTEAD.iter().find(|(name, _)| dir.join(name).exists()).map(|(_, what)| *what)
 }
@@ -33,7 +32,7 @@ pub fn instead_of_config(dir: &Path) -> Option<&'static str> {
 /// The text of the `config.json` of the checkpoint at `path`: in it, if it is a directory, or else beside it.
 ///
 /// # Errors
-/// If there is none, or it is no regular file of text, or larger than published ones are.
+/// If the file is missing, is no regular file of text, or is larger than published ones are.
 pub fn read_config(path: &Path) -> Result<String> {
     if !path.exists() {
         let error = CheckpointError::NoSuchPath { path: path.to_owned() };

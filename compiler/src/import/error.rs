@@ -12,13 +12,13 @@ pub enum ImportError {
     /// The file is not what it should be.
     #[error("config.json: {what}")]
     Bad {
-        /// What is wrong and what was expected.
+        /// The problem, and what was expected.
         what: String,
     },
     /// The file is right but the model has something that kernmill lacks.
     #[error("config.json: not supported: {what}")]
     Unsupported {
-        /// What, and what would be supported.
+        /// The unsupported thing, and what would be supported.
         what: String,
     },
     /// There is nothing at the path.
@@ -39,7 +39,7 @@ pub enum ImportError {
     Missing {
         /// Directory searched.
         dir: PathBuf,
-        /// What there is instead, and what helps; or nothing.
+        /// The thing that is there instead, and advice; or nothing.
         found: String,
     },
     /// A file of another kind.
@@ -47,7 +47,7 @@ pub enum ImportError {
     Kind {
         /// File.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the file.
         kind: FileKind,
     },
     /// The dims do not make a model.

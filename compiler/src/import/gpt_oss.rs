@@ -1,10 +1,10 @@
 //! `GptOssForCausalLM`: mixture of experts, attention with sinks, sliding windows in some layers.
 
-use super::config::{Config, unsupported};
+use super::config::{ModelConfig, unsupported};
 use super::dense::{head_dim, sliding_layers};
 use super::rope::rope;
-use super::stored::Stored;
-use super::writer::{Tensors, Writer, per_layer, quote, tensor, when};
+use super::stored::StoredTensors;
+use super::writer::{Tensors, TomlWriter, per_layer, quote, tensor, when};
 use super::{Architecture, Result};
 use serde_json::json;
 
@@ -50,7 +50,7 @@ enum Experts {
     Plain,
 }
 
-fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
+fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String> {
     if !matches!(config.text("hidden_act")?, None | Some("silu" | "swish")) {
         return unsupported("`hidden_act` other than silu in a GptOssForCausalLM");
     }
@@ -71,7 +71,7 @@ fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
 
 /// How the experts are stored: as the tensors' names say, or as `quantization_config` does where there are no
 /// tensors.
-fn experts(config: &Config, stored: &Stored<'_>) -> Result<Experts> {
+fn experts(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Experts> {
     let method = match config.section("quantization_config")? {
         Some(section) => section.text("quant_method")?.map(str::to_owned),
         None => None,
@@ -91,7 +91,7 @@ fn experts(config: &Config, stored: &Stored<'_>) -> Result<Experts> {
 }
 
 /// The spec with these tensors.
-pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<String> {
+pub(super) fn write(name: &str, config: &ModelConfig, tensors: &Tensors) -> Result<String> {
     let layers = config.require_whole(&["num_hidden_layers"])?;
     let windows = windows(config, layers)?;
     let sliding = windows.contains(&"sliding_window");
@@ -100,7 +100,7 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<St
     let limit = config.positive("swiglu_limit")?.unwrap_or(7.0) as f32;
     let alpha = config.positive("swiglu_alpha")?.unwrap_or(SIGMOID_FACTOR) as f32;
 
-    let mut w = Writer::new(name, "mixture of experts (GptOssForCausalLM)");
+    let mut w = TomlWriter::new(name, "mixture of experts (GptOssForCausalLM)");
     w.section("model", "");
     w.keys(&[
         ("name", quote(name)),
@@ -156,7 +156,7 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<St
 }
 
 /// The window of each layer, as the spec writes it.
-fn windows(config: &Config, layers: u64) -> Result<Vec<&'static str>> {
+fn windows(config: &ModelConfig, layers: u64) -> Result<Vec<&'static str>> {
     let slides = match sliding_layers(config, layers)? {
         Some(slides) => slides,
         None => (0..layers).map(|layer| config.has("sliding_window") && layer.is_multiple_of(2)).collect(),
@@ -198,7 +198,7 @@ fn layer_nodes(bias: bool, sliding: bool, limit: f32, alpha: f32) -> Vec<String>
     ]
 }
 
-fn layer_tensors(bias: bool, stored_as: Experts, stored: &Stored<'_>) -> Vec<(&'static str, String)> {
+fn layer_tensors(bias: bool, stored_as: Experts, stored: &StoredTensors<'_>) -> Vec<(&'static str, String)> {
     let own = |name: &str, shape: &str| stored.tensor(&format!("model.layers.{{layer}}.{name}"), shape);
     let with = |tensor: String, keys: &str| tensor.replacen(", shape", &format!("{keys}, shape"), 1);
     let experts = |name: &str, rows: &str, shape: &str| {

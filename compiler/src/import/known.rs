@@ -1,7 +1,7 @@
 //! Which keys of a `config.json` are understood. A key that is not may change what the model computes, so it
 //! is an error.
 
-use super::config::{Config, brief, unsupported};
+use super::config::{ModelConfig, brief, unsupported};
 use super::error::Result;
 use kernmill_os::text::shortened;
 use serde_json::Value;
@@ -197,7 +197,7 @@ fn is_neutral(key: &str, value: &Value) -> bool {
 
 /// An error unless every key of `config` is read by its importer, which reads `own` besides what all read, or
 /// does not matter.
-pub(super) fn check(config: &Config, own: &[&str]) -> Result<()> {
+pub(super) fn check(config: &ModelConfig, own: &[&str]) -> Result<()> {
     let known = |key: &str| {
         let patterns = READ.iter().chain(HARMLESS).chain(own);
         patterns.copied().any(|pattern| matches(pattern, key))
@@ -212,7 +212,7 @@ pub(super) fn check(config: &Config, own: &[&str]) -> Result<()> {
 }
 
 /// An error if the matrices are quantised in a way that the importer does not read.
-fn quantised(config: &Config, own: &[&str]) -> Result<()> {
+fn quantised(config: &ModelConfig, own: &[&str]) -> Result<()> {
     for key in ["quantization_config", "quantization", "compression_config"] {
         if !own.contains(&key)
             && let Some(section) = config.section(key)?
@@ -229,14 +229,14 @@ fn quantised(config: &Config, own: &[&str]) -> Result<()> {
 }
 
 /// An error unless every key of a section of RoPE parameters is known or switches nothing on.
-pub(super) fn check_rope(section: &Config) -> Result<()> {
+pub(super) fn check_rope(section: &ModelConfig) -> Result<()> {
     match section.entries().find(|(key, value)| !ROPE.contains(&key.as_str()) && !is_off(value)) {
         Some((key, value)) => unknown(section, key, value),
         None => Ok(()),
     }
 }
 
-fn unknown(config: &Config, key: &str, value: &Value) -> Result<()> {
+fn unknown(config: &ModelConfig, key: &str, value: &Value) -> Result<()> {
     unsupported(format!(
         "unknown key `{}` with value {}, which may change what the model computes; if it does not, remove it from config.json",
         config.name(key),
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     fn check_text(text: &str) -> Result<()> {
-        check(&Config::parse(text)?, &["sliding_window"])
+        check(&ModelConfig::parse(text)?, &["sliding_window"])
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn unknown_keys_of_rope_sections_are_refused() {
-        let section = |text: &str| check_rope(&Config::parse(text).unwrap());
+        let section = |text: &str| check_rope(&ModelConfig::parse(text).unwrap());
         section(r#"{"rope_type": "yarn", "factor": 4.0, "finetuned": true, "alpha": null}"#).unwrap();
         for key in ["short_factor", "alpha", "mrope_section"] {
             let error =

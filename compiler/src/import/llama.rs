@@ -1,8 +1,8 @@
 //! `LlamaForCausalLM`: attention to all tokens, biases as the config says.
 
-use super::config::{Config, unsupported};
+use super::config::{ModelConfig, unsupported};
 use super::dense::{self, Dense, Windows};
-use super::stored::Stored;
+use super::stored::StoredTensors;
 use super::{Architecture, Result};
 use serde_json::json;
 
@@ -22,14 +22,14 @@ pub(super) fn architecture() -> Architecture {
     }
 }
 
-fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
+fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String> {
     no_windows(config, "LlamaForCausalLM")?;
     let dense = described(config)?;
     dense::write(name, config, &dense::tensors(config, stored, &dense)?, &dense)
 }
 
 /// An error if `layer_types` promises windows that the class does not have.
-pub(super) fn no_windows(config: &Config, class: &str) -> Result<()> {
+pub(super) fn no_windows(config: &ModelConfig, class: &str) -> Result<()> {
     match config.texts("layer_types")?.and_then(|types| types.into_iter().find(|&t| t != "full_attention")) {
         Some(other) => unsupported(format!(
             "layer type `{other}` in a {class}, whose code does not read `layer_types`; supported is: full_attention"
@@ -38,7 +38,7 @@ pub(super) fn no_windows(config: &Config, class: &str) -> Result<()> {
     }
 }
 
-fn described(config: &Config) -> Result<Dense> {
+fn described(config: &ModelConfig) -> Result<Dense> {
     let attention_bias = config.flag("attention_bias", false)?;
     Ok(Dense {
         class: "LlamaForCausalLM",

@@ -1,10 +1,10 @@
 //! `MistralForCausalLM`: no biases, and one window for all layers, or none.
 
-use super::config::Config;
+use super::config::ModelConfig;
 use super::dense::{self, Dense, Windows};
 use super::llama::no_windows;
 use super::rope::rope;
-use super::stored::Stored;
+use super::stored::StoredTensors;
 use super::{Architecture, Result};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(super) fn architecture() -> Architecture {
     }
 }
 
-fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
+fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String> {
     no_windows(config, "MistralForCausalLM")?;
     let max_context = rope(config)?.max_context(config)?;
     let windows = match config.whole(&["sliding_window"])? {

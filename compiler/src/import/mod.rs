@@ -23,13 +23,13 @@ mod tests;
 mod writer;
 
 use crate::spec::{self, Spec};
-use config::Config;
+use config::ModelConfig;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
 pub use error::{ImportError, Result};
 pub use gguf::from_gguf;
 use kernmill_checkpoint::Checkpoint;
 pub use published::published_config;
-use stored::Stored;
+use stored::StoredTensors;
 
 /// An architecture that can be imported.
 struct Architecture {
@@ -41,10 +41,10 @@ struct Architecture {
     model_type: &'static str,
     /// Keys that its importer reads, or its class does not, besides what all architectures have.
     keys: &'static [&'static str],
-    /// What its class takes for keys that are missing: an object.
+    /// The class's defaults for missing keys: an object.
     defaults: serde_json::Value,
     /// Writes the spec of the model called `name`.
-    spec: fn(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String>,
+    spec: fn(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String>,
 }
 
 fn architectures() -> [Architecture; 4] {
@@ -70,7 +70,7 @@ pub fn from_checkpoint(name: &str, config: &str, checkpoint: &Checkpoint) -> Res
 }
 
 fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<String> {
-    let config = Config::parse(config)?;
+    let config = ModelConfig::parse(config)?;
     let stated = config.architecture()?;
     let known = architectures();
     let is = |a: &&Architecture| a.class == stated || a.model_type == stated || a.aliases.contains(&stated);
@@ -80,7 +80,7 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
     };
     known::check(&config, architecture.keys)?;
     let config = config.with_defaults(&architecture.defaults);
-    let stored = Stored::new(&config, checkpoint)?;
+    let stored = StoredTensors::new(&config, checkpoint)?;
     let text = (architecture.spec)(name, &config, &stored)?;
     Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)).map_err(ImportError::Inconsistent)?;
     Ok(text)

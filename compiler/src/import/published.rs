@@ -4,7 +4,9 @@
 
 use super::gpt_oss::SIGMOID_FACTOR;
 use super::{architectures, from_checkpoint};
-use crate::graph::{Attention, Graph, Op, Role, Rope, RopeScaling, Source, Tensor, TensorId};
+use crate::graph::{
+    AttentionAttributes, Graph, Op, Role, RopeParameters, RopeScaling, Tensor, TensorId, TensorSource,
+};
 use crate::spec::{self, Spec};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_kernels_gen::expr::Expr;
@@ -30,7 +32,7 @@ const FIRST: &str = "model.layers.0.";
 /// # }
 /// ```
 pub fn published_config(graph: &Graph, checkpoint: &Checkpoint, end: Option<usize>) -> Option<String> {
-    let config = Model::of(graph)?.config(end)?;
+    let config = PublishedModel::of(graph)?.config(end)?;
     let proved = |config: &Value| {
         let text = serde_json::to_string_pretty(config).ok()?;
         let spec = from_checkpoint(&graph.name, &text, checkpoint).ok()?;
@@ -40,18 +42,18 @@ pub fn published_config(graph: &Graph, checkpoint: &Checkpoint, end: Option<usiz
     variants(graph, &config).iter().find_map(proved)
 }
 
-/// What a model of the architectures that can be imported consists of.
-struct Model<'a> {
+/// The contents of a model of the architectures that can be imported.
+struct PublishedModel<'a> {
     graph: &'a Graph,
-    attention: Vec<&'a Attention>,
+    attention: Vec<&'a AttentionAttributes>,
     embedding: &'a Tensor,
     head: &'a Tensor,
     eps: f32,
-    rope: &'a Rope,
+    rope: &'a RopeParameters,
 }
 
-impl<'a> Model<'a> {
-    fn of(graph: &'a Graph) -> Option<Model<'a>> {
+impl<'a> PublishedModel<'a> {
+    fn of(graph: &'a Graph) -> Option<PublishedModel<'a>> {
         let first = |wanted: fn(&Op) -> bool| graph.nodes.iter().find(|node| wanted(&node.op));
         let tensor = |id: &TensorId| &graph.tensors[id.0 as usize];
         let attention = graph.nodes.iter().filter_map(|node| match &node.op {
@@ -63,7 +65,7 @@ impl<'a> Model<'a> {
             _ => None,
         });
         let head = graph.nodes.iter().find(|node| node.output == graph.output)?;
-        Some(Model {
+        Some(PublishedModel {
             graph,
             attention: attention.collect(),
             embedding: tensor(first(|op| matches!(op, Op::Embed))?.tensors.first()?),
@@ -133,11 +135,13 @@ impl<'a> Model<'a> {
     /// The first window, and the kind of each layer.
     fn windows(&self) -> (Option<u32>, Vec<&'static str>) {
         let window = self.attention.iter().find_map(|attention| attention.window);
-        let kind = |a: &&Attention| if a.window.is_some() { "sliding_attention" } else { "full_attention" };
+        let kind = |a: &&AttentionAttributes| {
+            if a.window.is_some() { "sliding_attention" } else { "full_attention" }
+        };
         (window, self.attention.iter().map(kind).collect())
     }
 
-    /// What a mixture of experts has besides what all have.
+    /// The parts of a mixture of experts that other models lack.
     fn mixture(&self) -> Option<Value> {
         let (window, types) = self.windows();
         let top_k = self.graph.nodes.iter().find_map(|node| match node.op {
@@ -244,7 +248,7 @@ fn merged(mut object: Value, more: Value) -> Value {
 
 /// Whether two graphs compute the same from the same tensors, under any names.
 fn is_same(a: &Graph, b: &Graph) -> bool {
-    type Content<'a> = (Role, &'a [usize], WeightFormat, &'a Source);
+    type Content<'a> = (Role, &'a [usize], WeightFormat, &'a TensorSource);
     fn content<'a>(graph: &'a Graph, ids: &[TensorId]) -> Vec<Content<'a>> {
         let tensors = ids.iter().map(|id| &graph.tensors[id.0 as usize]);
         tensors.map(|t| (t.role, t.shape.as_slice(), t.stored, &t.source)).collect()

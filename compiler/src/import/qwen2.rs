@@ -1,10 +1,10 @@
 //! `Qwen2ForCausalLM` (Qwen 2 and 2.5): biases of q, k and v, and windows in the later layers if
 //! `use_sliding_window` says so.
 
-use super::config::{Config, unsupported};
+use super::config::{ModelConfig, unsupported};
 use super::dense::{self, Dense, Windows, sliding_layers};
 use super::rope::rope;
-use super::stored::Stored;
+use super::stored::StoredTensors;
 use super::{Architecture, Result};
 use serde_json::json;
 
@@ -23,12 +23,12 @@ pub(super) fn architecture() -> Architecture {
     }
 }
 
-fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
+fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String> {
     let dense = described(config)?;
     dense::write(name, config, &dense::tensors(config, stored, &dense)?, &dense)
 }
 
-fn described(config: &Config) -> Result<Dense> {
+fn described(config: &ModelConfig) -> Result<Dense> {
     Ok(Dense {
         class: "Qwen2ForCausalLM",
         qkv_bias: true,
@@ -39,7 +39,7 @@ fn described(config: &Config) -> Result<Dense> {
     })
 }
 
-fn windows(config: &Config) -> Result<Windows> {
+fn windows(config: &ModelConfig) -> Result<Windows> {
     let layers = config.require_whole(&["num_hidden_layers"])?;
     let tokens = match config.flag("use_sliding_window", false)? {
         true => config.whole(&["sliding_window"])?,

@@ -1,7 +1,7 @@
 //! RoPE's base and scaling, in the older spelling (`rope_theta` beside `rope_scaling`), the newer
 //! (`rope_parameters`), or both.
 
-use super::config::{Config, bad, unsupported};
+use super::config::{ModelConfig, bad, unsupported};
 use super::{Result, known};
 
 /// RoPE as the spec writes it.
@@ -9,11 +9,11 @@ pub(super) struct RopeConfig {
     pub(super) theta: f64,
     /// The text of `scaling = ...`, if any.
     pub(super) scaling: Option<String>,
-    /// What the scaling says of the longest context.
+    /// The effect of the scaling on the longest context.
     context: Context,
 }
 
-/// What a scaling says of the longest context, in tokens.
+/// The effect of a scaling on the longest context, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
     /// The longest context is the one that the config states.
@@ -33,7 +33,7 @@ impl RopeConfig {
     }
 
     /// The model's longest context in tokens.
-    pub(super) fn max_context(&self, config: &Config) -> Result<u64> {
+    pub(super) fn max_context(&self, config: &ModelConfig) -> Result<u64> {
         let stated = config.require_whole(&["max_position_embeddings"])?;
         Ok(match self.context {
             Context::Stated => stated,
@@ -43,9 +43,9 @@ impl RopeConfig {
     }
 }
 
-/// What a section says of scaling.
+/// The scaling that a section asks for.
 #[derive(Clone, Debug, PartialEq)]
-enum Scaling {
+enum ScalingSection {
     /// The section says nothing of scaling.
     Unstated,
     /// The section says that there is no scaling.
@@ -55,21 +55,21 @@ enum Scaling {
 }
 
 /// RoPE of `config`. Where both spellings are there, they must mean the same.
-pub(super) fn rope(config: &Config) -> Result<RopeConfig> {
+pub(super) fn rope(config: &ModelConfig) -> Result<RopeConfig> {
     let mut theta: Option<(String, f64)> = None;
-    let mut scaling: Option<(&str, Scaling)> = None;
+    let mut scaling: Option<(&str, ScalingSection)> = None;
     whole_heads(config)?;
     for key in ["rope_parameters", "rope_scaling"] {
         let Some(section) = config.section(key)? else { continue };
         agree(&mut theta, &section)?;
         let own = scaling_of(config, &section)?;
         match &scaling {
-            Some((first, other)) if own != Scaling::Unstated && *other != Scaling::Unstated => {
+            Some((first, other)) if own != ScalingSection::Unstated && *other != ScalingSection::Unstated => {
                 if own != *other {
                     return bad(format!("`{first}` and `{key}` are both there and mean different scalings"));
                 }
             }
-            Some((_, other)) if *other != Scaling::Unstated => {}
+            Some((_, other)) if *other != ScalingSection::Unstated => {}
             _ => scaling = Some((key, own)),
         }
     }
@@ -78,13 +78,13 @@ pub(super) fn rope(config: &Config) -> Result<RopeConfig> {
         return bad("`rope_theta` is missing: expected a number above 0");
     };
     Ok(match scaling {
-        Some((_, Scaling::Text(text, context))) => RopeConfig { theta, scaling: Some(text), context },
+        Some((_, ScalingSection::Text(text, context))) => RopeConfig { theta, scaling: Some(text), context },
         _ => RopeConfig { theta, scaling: None, context: Context::Stated },
     })
 }
 
 /// Takes `rope_theta` of a section, if it has one, into `theta`; an error if another section has another.
-fn agree(theta: &mut Option<(String, f64)>, section: &Config) -> Result<()> {
+fn agree(theta: &mut Option<(String, f64)>, section: &ModelConfig) -> Result<()> {
     let Some(own) = section.positive("rope_theta")? else { return Ok(()) };
     let name = section.name("rope_theta");
     match theta {
@@ -100,7 +100,7 @@ fn agree(theta: &mut Option<(String, f64)>, section: &Config) -> Result<()> {
 }
 
 /// An error if only a part of each head is rotated.
-fn whole_heads(section: &Config) -> Result<()> {
+fn whole_heads(section: &ModelConfig) -> Result<()> {
     match section.positive("partial_rotary_factor")? {
         Some(factor) if factor != 1.0 => {
             unsupported(format!("RoPE of a part of each head (`partial_rotary_factor` is {factor})"))
@@ -109,7 +109,7 @@ fn whole_heads(section: &Config) -> Result<()> {
     }
 }
 
-fn scaling_of(config: &Config, section: &Config) -> Result<Scaling> {
+fn scaling_of(config: &ModelConfig, section: &ModelConfig) -> Result<ScalingSection> {
     if section.entries().any(|(_, value)| value.is_object()) {
         return unsupported("RoPE parameters per layer type");
     }
@@ -121,15 +121,15 @@ fn scaling_of(config: &Config, section: &Config) -> Result<Scaling> {
     };
     let number = |key| section.require_positive(key);
     let text = match kind {
-        None => return Ok(Scaling::Unstated),
-        Some("default") => return Ok(Scaling::Plain),
+        None => return Ok(ScalingSection::Unstated),
+        Some("default") => return Ok(ScalingSection::Plain),
         Some("linear") => format!("{{ kind = \"linear\", factor = {:?} }}", number("factor")?),
         Some("dynamic") => {
             let original = original_context(config, section)?;
             let factor = number("factor")?;
             let text =
                 format!("{{ kind = \"dynamic\", factor = {factor:?}, original_context = {original} }}");
-            return Ok(Scaling::Text(text, Context::AtMost(original)));
+            return Ok(ScalingSection::Text(text, Context::AtMost(original)));
         }
         Some("yarn") => return yarn(config, section),
         Some("llama3") => format!(
@@ -146,10 +146,10 @@ fn scaling_of(config: &Config, section: &Config) -> Result<Scaling> {
             ));
         }
     };
-    Ok(Scaling::Text(text, Context::Stated))
+    Ok(ScalingSection::Text(text, Context::Stated))
 }
 
-fn yarn(config: &Config, section: &Config) -> Result<Scaling> {
+fn yarn(config: &ModelConfig, section: &ModelConfig) -> Result<ScalingSection> {
     let original = original_context(config, section)?;
     let factor = match section.positive("factor")? {
         Some(factor) => factor,
@@ -174,11 +174,11 @@ fn yarn(config: &Config, section: &Config) -> Result<Scaling> {
         section.positive("beta_slow")?.unwrap_or(1.0),
         section.flag("truncate", true)?,
     );
-    Ok(Scaling::Text(text, Context::AtLeast((factor * original as f64) as u64)))
+    Ok(ScalingSection::Text(text, Context::AtLeast((factor * original as f64) as u64)))
 }
 
 /// Tokens that the model was trained on before its context was extended.
-fn original_context(config: &Config, section: &Config) -> Result<u64> {
+fn original_context(config: &ModelConfig, section: &ModelConfig) -> Result<u64> {
     let key = "original_max_position_embeddings";
     match section.whole(&[key])?.or(config.whole(&[key])?).or(config.whole(&["initial_context_length"])?) {
         Some(context) => Ok(context),

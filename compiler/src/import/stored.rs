@@ -1,7 +1,7 @@
-//! What a checkpoint stores: the importer asks the tensors' own headers wherever it has them, and config.json
-//! where it has not.
+//! Element types in a checkpoint. The importer asks the tensors' own headers wherever it has them, and
+//! config.json elsewhere.
 
-use super::config::{Config, bad};
+use super::config::{ModelConfig, bad};
 use super::error::{ImportError, Result};
 use super::writer::{TIED, tensor};
 use crate::weights::{EMBEDDING, UNEMBEDDING};
@@ -11,16 +11,16 @@ use kernmill_checkpoint::{Checkpoint, Dtype};
 const MAX_LAYERS: u64 = 1024;
 
 /// Names and element types of the tensors of a model that is imported.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredTensors<'a> {
     checkpoint: Option<&'a Checkpoint>,
     layers: u64,
-    /// What a tensor is taken for that no header describes.
+    /// The element type of a tensor that no header describes.
     stated: &'static str,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredTensors<'a> {
     /// The tensors of `checkpoint`, or those that `config` promises.
-    pub(super) fn new(config: &Config, checkpoint: Option<&'a Checkpoint>) -> Result<Stored<'a>> {
+    pub(super) fn new(config: &ModelConfig, checkpoint: Option<&'a Checkpoint>) -> Result<StoredTensors<'a>> {
         let layers = config.require_whole(&["num_hidden_layers"])?;
         if layers > MAX_LAYERS {
             return bad(format!("`num_hidden_layers` is {layers}: expected at most {MAX_LAYERS}"));
@@ -30,7 +30,7 @@ impl<'a> Stored<'a> {
             (Err(ImportError::Unsupported { .. }), Some(_)) => "bf16",
             (Err(error), _) => return Err(error),
         };
-        Ok(Stored { checkpoint, layers, stated })
+        Ok(StoredTensors { checkpoint, layers, stated })
     }
 
     /// Whether the checkpoint has a tensor; `None` if nobody knows.
@@ -64,7 +64,7 @@ impl<'a> Stored<'a> {
     ///
     /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which
     /// is the same if they are equal, and what transformers does if they differ.
-    pub(super) fn embeddings(&self, config: &Config) -> Result<(String, String, &'static str)> {
+    pub(super) fn embeddings(&self, config: &ModelConfig) -> Result<(String, String, &'static str)> {
         let tied = config.flag("tie_word_embeddings", false)?;
         let (has_in, has_out) = (self.has(EMBEDDING), self.has(UNEMBEDDING));
         let (table, head) = match (tied, has_in, has_out) {

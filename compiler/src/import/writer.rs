@@ -15,14 +15,14 @@ pub(super) struct Tensors {
 
 /// TOML text being written.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct TomlWriter {
     text: String,
 }
 
-impl Writer {
+impl TomlWriter {
     /// A spec's first lines.
-    pub(super) fn new(name: &str, what: &str) -> Writer {
-        let mut writer = Writer::default();
+    pub(super) fn new(name: &str, what: &str) -> TomlWriter {
+        let mut writer = TomlWriter::default();
         // A name may hold line breaks; a comment may not.
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
         writer.line(&format!("# {name}: {what}."));

@@ -1,7 +1,7 @@
 //! Attention over a sequence's keys and values, split by absolute position.
 
 use super::num::{accumulate, dot4, exp, exp_all, hadamard, lane_sum, max};
-use crate::graph::Attention;
+use crate::graph::AttentionAttributes;
 use kernmill_plan::kv::{hadamard_block, to_int8, to_weights};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
@@ -25,28 +25,34 @@ pub struct CachedRows {
 
 impl CachedRows {
     /// A head's elements at a position, and their scale.
-    fn head(&self, a: &Attention, position: usize, kv_head: usize) -> (&[f32], Option<f32>) {
+    fn head(&self, a: &AttentionAttributes, position: usize, kv_head: usize) -> (&[f32], Option<f32>) {
         let head = position * a.kv_heads + kv_head;
         (&self.values[head * a.head_dim..][..a.head_dim], self.scales.get(head).copied())
     }
 }
 
 /// One token's attention: `q` is `[heads * head_dim]`, so is the result.
-pub fn attend(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f32> {
+pub fn attend(
+    a: &AttentionAttributes,
+    kv: &LayerKv,
+    q: &[f32],
+    pos: usize,
+    sinks: Option<&[f32]>,
+) -> Vec<f32> {
     let group = a.heads / a.kv_heads;
     let heads = q.chunks_exact(a.head_dim).enumerate();
     heads.flat_map(|(h, q)| attend_head(a, kv, q, pos, h / group, sinks.map(|sinks| sinks[h]))).collect()
 }
 
-/// What one segment contributes.
-struct Segment {
+/// The contribution of one segment.
+struct SegmentResult {
     largest: f32,
     sum: f32,
     out: Vec<f32>,
 }
 
 fn attend_head(
-    a: &Attention,
+    a: &AttentionAttributes,
     kv: &LayerKv,
     q: &[f32],
     pos: usize,
@@ -54,7 +60,7 @@ fn attend_head(
     sink: Option<f32>,
 ) -> Vec<f32> {
     let first = a.window.map_or(0, |window| (pos + 1).saturating_sub(window as usize));
-    let segments: Vec<Segment> = (first / ATTENTION_SEGMENT..=pos / ATTENTION_SEGMENT)
+    let segments: Vec<SegmentResult> = (first / ATTENTION_SEGMENT..=pos / ATTENTION_SEGMENT)
         .map(|j| {
             let (from, to) = (j * ATTENTION_SEGMENT, (j + 1) * ATTENTION_SEGMENT);
             segment(a, kv, q, from.max(first)..to.min(pos + 1), kv_head)
@@ -79,7 +85,13 @@ fn attend_head(
     out
 }
 
-fn segment(a: &Attention, kv: &LayerKv, q: &[f32], keys: std::ops::Range<usize>, kv_head: usize) -> Segment {
+fn segment(
+    a: &AttentionAttributes,
+    kv: &LayerKv,
+    q: &[f32],
+    keys: std::ops::Range<usize>,
+    kv_head: usize,
+) -> SegmentResult {
     let first = keys.start;
     let score = scores(a, q);
     let mut e: Vec<f32> = keys.clone().map(|p| score(kv.k.head(a, p, kv_head))).collect();
@@ -94,12 +106,12 @@ fn segment(a: &Attention, kv: &LayerKv, q: &[f32], keys: std::ops::Range<usize>,
             out
         }
     };
-    Segment { largest, sum: lane_sum(&e, first), out }
+    SegmentResult { largest, sum: lane_sum(&e, first), out }
 }
 
 /// Weighted sums of values that are integers, with weights that become integers too.
 fn weighted_integers(
-    a: &Attention,
+    a: &AttentionAttributes,
     kv: &LayerKv,
     keys: std::ops::Range<usize>,
     kv_head: usize,
@@ -118,7 +130,7 @@ fn weighted_integers(
 }
 
 /// The score of a key and its scale, of keys that have one.
-fn scores(a: &Attention, q: &[f32]) -> impl Fn((&[f32], Option<f32>)) -> f32 {
+fn scores(a: &AttentionAttributes, q: &[f32]) -> impl Fn((&[f32], Option<f32>)) -> f32 {
     let (integers, query_scale) = match a.kv.k.is_scaled() {
         true => to_int8(q),
         false => (Vec::new(), 1.0),

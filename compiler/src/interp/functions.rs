@@ -51,7 +51,7 @@ pub fn softplus(x: f32) -> f32 {
     }
     let u = exp(-x.abs());
     let w = 1.0 + u;
-    // What the addition has lost.
+    // The error of the addition.
     let rest = (u - (w - 1.0)) / w;
     let tail = log_normal(w) + rest;
     if x > 0.0 { x + tail } else { tail }

@@ -16,7 +16,7 @@ mod weights;
 pub use attention::{CachedRows, LayerKv};
 pub use expr::eval;
 pub use lora::LoraTargetAdapter;
-pub use state::{BatchToken, Data, Sequence};
+pub use state::{BatchToken, Data, SequenceKv};
 pub use weights::{RawTensor, TensorData, Weights};
 
 use crate::fuse::FusedGraph;
@@ -24,7 +24,7 @@ use crate::graph::{Graph, NodeId, Op, OpKind, TensorId};
 use crate::ops;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::format::PlainDecode;
-use state::{State, Weight};
+use state::{OpState, Weight};
 use std::collections::BTreeMap;
 
 /// Why the interpreter cannot run.
@@ -35,7 +35,7 @@ pub enum InterpError {
     Weight {
         /// Tensor.
         name: String,
-        /// What was expected.
+        /// The expected input.
         message: String,
     },
     /// A batch that does not continue its sequences, or names what does not exist.
@@ -43,7 +43,7 @@ pub enum InterpError {
     Batch {
         /// Row of the batch (or of the wanted rows).
         row: usize,
-        /// What was expected.
+        /// The expected input.
         message: String,
     },
 }
@@ -52,7 +52,7 @@ pub enum InterpError {
 pub struct Interpreter {
     order: Vec<NodeId>,
     lengths: Vec<usize>,
-    state: State,
+    state: OpState,
 }
 
 impl Interpreter {
@@ -78,7 +78,7 @@ impl Interpreter {
 
     fn ordered(graph: &Graph, order: Vec<NodeId>, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
         let prepared = (0..graph.tensors.len() as u32).map(|id| prepare(graph, TensorId(id), weights));
-        let state = State {
+        let state = OpState {
             weights: prepared.collect::<Result<_, _>>()?,
             sequences: Vec::new(),
             values: vec![None; graph.values.len()],
@@ -137,7 +137,7 @@ impl Interpreter {
     }
 
     /// Keys and values of a sequence, by layer.
-    pub fn sequence(&self, sequence: usize) -> Option<&Sequence> {
+    pub fn sequence(&self, sequence: usize) -> Option<&SequenceKv> {
         self.state.sequences.get(sequence)
     }
 
@@ -161,7 +161,7 @@ impl Interpreter {
         self.state.adapters.extend(slots);
     }
 
-    /// Tokens of a sequence use that slot's adapter from now on; 0 is none.
+    /// Tokens of a sequence use that slot's adapter from now on; 0 is no adapter.
     pub fn use_adapter(&mut self, sequence: usize, slot: usize) {
         self.state.slots.insert(sequence, slot);
     }

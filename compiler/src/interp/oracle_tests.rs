@@ -4,7 +4,7 @@ use super::{Interpreter, RawTensor, TensorData};
 use crate::graph::{Graph, Role, Tensor};
 use crate::quant::{Preset, quantise};
 use crate::spec::{Spec, lower};
-use crate::weights::{WeightSource, Weights};
+use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The checkpoint's data of one tensor.
-fn raw(weights: &Weights, tensor: &Tensor) -> RawTensor {
+fn raw(weights: &CheckpointWeights, tensor: &Tensor) -> RawTensor {
     let (experts, rows) = match (tensor.role, tensor.shape.as_slice()) {
         (Role::ExpertMatrix, shape) => (shape[0], shape[1]),
         (Role::ExpertVector, shape) => (shape[0], shape[1]),
@@ -44,7 +44,13 @@ fn f32s(checkpoint: &Checkpoint, name: &str) -> Vec<f32> {
 }
 
 /// Per position the largest difference, ascending.
-fn differences(name: &str, graph: &Graph, weights: &Weights, preset: Preset, logits: &str) -> Vec<f32> {
+fn differences(
+    name: &str,
+    graph: &Graph,
+    weights: &CheckpointWeights,
+    preset: Preset,
+    logits: &str,
+) -> Vec<f32> {
     let graph = quantise(graph, preset).unwrap();
     let data: Vec<TensorData> =
         graph.tensors.iter().map(|tensor| raw(weights, tensor).convert(tensor).unwrap()).collect();
@@ -78,7 +84,7 @@ fn agrees_with_the_oracles() {
         let checkpoint = Checkpoint::open(&fixture(name)).unwrap();
         let spec = crate::import::from_checkpoint(name, &config, &checkpoint).unwrap();
         let graph = lower(&Spec::parse(name, &spec).unwrap()).unwrap();
-        let weights = Weights::new(&graph, &checkpoint).unwrap();
+        let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
         let exact = differences(name, &graph, &weights, Preset::Exact, "logits");
         let faithful = differences(name, &graph, &weights, Preset::Faithful, "faithful_logits");
         let at = |d: &[f32], q: usize| d[(d.len() - 1) * q / 100];

@@ -1,10 +1,10 @@
-//! What ops find when they are interpreted: the graph, its weights, the sequences so far, and the values of
-//! the run at hand.
+//! The surroundings of an interpreted op: the graph, its weights, the sequences so far, and the values of the
+//! run at hand.
 
 use super::attention::LayerKv;
 use super::lora::LoraTargetAdapter;
 use crate::graph::{Graph, LoraTargetNode, TensorId, ValueId};
-use kernmill_plan::abi::Route;
+use kernmill_plan::abi::ChosenExpert;
 use std::collections::BTreeMap;
 
 /// A value of the last run, rows one after the other.
@@ -31,7 +31,7 @@ pub enum Data {
         sums: Vec<i32>,
     },
     /// `top_k` per token, in order of choice.
-    Routing(Vec<Route>),
+    Routing(Vec<ChosenExpert>),
 }
 
 /// One token to run.
@@ -54,16 +54,16 @@ pub struct Weight {
 }
 
 /// One sequence's history, by attention layer.
-pub type Sequence = Vec<LayerKv>;
+pub type SequenceKv = Vec<LayerKv>;
 
-/// What an op reads and, of keys and values, writes.
-pub struct State {
+/// The inputs of an op, and the keys and values that it writes.
+pub struct OpState {
     /// The graph.
     pub graph: Graph,
     /// By tensor.
     pub weights: Vec<Weight>,
     /// Keys and values of each sequence.
-    pub sequences: Vec<Sequence>,
+    pub sequences: Vec<SequenceKv>,
     /// Values of the run at hand, as far as they are computed.
     pub values: Vec<Option<Data>>,
     /// Tokens of the run at hand.
@@ -74,13 +74,13 @@ pub struct State {
     pub rope_tables: Vec<(Vec<f32>, f64)>,
     /// LoRA targets of the graph.
     pub lora_targets: Vec<LoraTargetNode>,
-    /// By slot and LoRA target; slot 0 is none.
+    /// By slot and LoRA target; slot 0 has no adapter.
     pub adapters: Vec<Vec<Option<LoraTargetAdapter>>>,
     /// Slot of each sequence that has one.
     pub slots: BTreeMap<usize, usize>,
 }
 
-impl State {
+impl OpState {
     /// Columns of a value.
     pub fn cols(&self, value: ValueId) -> usize {
         self.graph.value(value).ty.cols()
@@ -114,7 +114,7 @@ impl State {
     }
 
     /// Routes of a routing; none of another value.
-    pub fn routing(&self, value: ValueId) -> &[Route] {
+    pub fn routing(&self, value: ValueId) -> &[ChosenExpert] {
         match &self.values[value.0 as usize] {
             Some(Data::Routing(x)) => x,
             _ => &[],

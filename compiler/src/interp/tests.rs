@@ -1,11 +1,11 @@
 use super::attention::attend;
 use super::num::*;
 use super::*;
-use crate::graph::Attention;
+use crate::graph::AttentionAttributes;
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
-use kernmill_plan::kv::{Elements, KvFormat, KvPair, hadamard_block};
+use kernmill_plan::kv::{KvElements, KvFormat, KvPair, hadamard_block};
 
 fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
@@ -107,7 +107,7 @@ fn mxfp4_decodes_low_nibbles_first() {
 }
 
 /// A cache of random keys and values, and attention over it in f64 without segments.
-fn naive(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f64> {
+fn naive(a: &AttentionAttributes, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f64> {
     let first = a.window.map_or(0, |w| (pos + 1).saturating_sub(w as usize));
     let mut out = Vec::new();
     for h in 0..a.heads {
@@ -160,12 +160,13 @@ fn attention_is_softmax() {
             // Formats with integer scores round the query besides.
             let allowed = if format.is_scaled() { 0.02 } else { 2e-6 };
             let cached = |x: &[f32]| {
-                let heads: Vec<Elements> = x.chunks(head_dim).map(|head| format.round(head)).collect();
+                let heads: Vec<KvElements> = x.chunks(head_dim).map(|head| format.round(head)).collect();
                 let scales = heads.iter().filter(|_| format.is_scaled()).map(|head| head.scale).collect();
                 CachedRows { scales, values: heads.into_iter().flat_map(|head| head.values).collect() }
             };
             let (kv, formats) = (LayerKv { k: cached(&k), v: cached(&v) }, KvPair::both(format));
-            let a = Attention { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: formats };
+            let a =
+                AttentionAttributes { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: formats };
             for sinks in [None, Some(sinks.as_slice())] {
                 let got = attend(&a, &kv, &q, pos, sinks);
                 for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {

@@ -8,12 +8,12 @@ use thiserror::Error;
 /// The plan's buffers are not the requested ones: a bug of the planner.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("buffer {index} of the plan is {planned:?}, requested was {requested:?}")]
-pub struct CheckError {
+pub struct MemoryCheckError {
     /// Index.
     pub index: usize,
-    /// What the plan has there, if anything.
+    /// The buffer that the plan has there, if any.
     pub planned: Option<Buffer>,
-    /// What was asked for, if anything.
+    /// The buffer that was asked for, if any.
     pub requested: Option<BufferRequest>,
 }
 
@@ -21,12 +21,12 @@ pub struct CheckError {
 ///
 /// # Errors
 /// The first that differs.
-pub fn check(requests: &[BufferRequest], plan: &MemoryPlan) -> Result<(), CheckError> {
+pub fn check(requests: &[BufferRequest], plan: &MemoryPlan) -> Result<(), MemoryCheckError> {
     for index in 0..requests.len().max(plan.buffers.len()) {
         let (requested, planned) = (requests.get(index), plan.buffers.get(index));
         if !requested.zip(planned).is_some_and(|(requested, planned)| answers(requested, planned)) {
             let (planned, requested) = (planned.cloned(), requested.cloned());
-            return Err(CheckError { index, planned, requested });
+            return Err(MemoryCheckError { index, planned, requested });
         }
     }
     Ok(())

@@ -1,17 +1,19 @@
 //! `attention`: keys and values go into the layer's cache, then queries attend to it.
 
-use super::def::{OpDef, Outline, Place, RowCosts, SpecOp};
-use super::form::{Form, Input, Operand, Operands, ensure};
+use super::def::{KernelPosition, OpDef, Outline, RowCosts, SpecOp};
+use super::form::{Input, OpForm, Operands, TensorOperand, ensure};
 use super::kv_cast::kv_type;
-use super::sample::Known;
+use super::sample::KnownValues;
 use crate::fuse::guard::RowKind;
-use crate::fuse::rule::Template;
-use crate::graph::cursor::{Cursor, unknown};
-use crate::graph::{Attention as Attributes, GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::{LineCursor, unknown};
+use crate::graph::{
+    AttentionAttributes as Attributes, GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId,
+};
 use crate::interp::attention::attend;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{OpInfo, ParamKind, optional, required};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::kernel::{KvPlane, RowOp, ValId};
 use kernmill_plan::kv::{KvFormat, KvPair, KvRow};
 use kernmill_plan::limit;
@@ -20,7 +22,10 @@ pub struct Attention;
 
 const OUTLINE: Outline = Outline {
     name: "attention",
-    form: Form::new(&[Input::F32, Input::Cached, Input::Cached], &[Operand::optional("sinks", Role::Vector)]),
+    form: OpForm::new(
+        &[Input::F32, Input::Cached, Input::Cached],
+        &[TensorOperand::optional("sinks", Role::Vector)],
+    ),
     spec: &[SpecOp {
         info: OpInfo {
             name: "attention",
@@ -38,11 +43,11 @@ const OUTLINE: Outline = Outline {
         },
         lower,
     }],
-    places: &[Place::Root(Template::Attention)],
+    places: &[KernelPosition::Root(KernelTemplate::Attention)],
 };
 
 /// `=` and the name of a format.
-fn format(at: &mut Cursor<'_>) -> Result<KvFormat, String> {
+fn format(at: &mut LineCursor<'_>) -> Result<KvFormat, String> {
     at.expect("=")?;
     let name = at.word()?;
     KvFormat::from_name(name).ok_or_else(|| unknown("KV format", name))
@@ -111,7 +116,7 @@ impl OpDef for Attention {
         )
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         let layer = at.attribute("layer")?;
         at.expect(",")?;
         let heads = at.attribute("heads")?;
@@ -140,7 +145,7 @@ impl OpDef for Attention {
         Ok(Op::Attention(Attributes { layer, heads, kv_heads, head_dim, scale, window, kv }))
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let a = attributes(&node.op);
         let (layer, kv_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
         for i in 0..state.batch.len() {
@@ -172,7 +177,7 @@ impl OpDef for Attention {
         vec![("head_dim", a.head_dim, least.into_iter().fold(16, usize::max))]
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         let (kv_heads, group, head_dim) = (known.sizes.kv_heads, known.sizes.group, known.sizes.head_dim);
         known.cols_are(inputs[0], kv_heads * group * head_dim);
         known.cols_are(inputs[1], kv_heads * head_dim);
@@ -182,7 +187,7 @@ impl OpDef for Attention {
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (q, q_cols) = at.token_input("q")?;
     let (k, k_cols) = at.token_input("k")?;
     let (v, v_cols) = at.token_input("v")?;

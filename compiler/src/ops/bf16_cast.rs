@@ -1,17 +1,17 @@
 //! `bf16_cast`: rows rounded to bf16, as experts in MXFP4 read them.
 
 use super::def::{ANYWHERE, InEpilogue, OpDef, Outline, Packed};
-use super::form::{Form, Input, Operands};
-use crate::graph::cursor::Cursor;
-use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use super::form::{Input, OpForm, Operands};
+use crate::graph::cursor::LineCursor;
+use crate::graph::{GraphEpilogue, GraphRowOp, Node, Op, Type};
 use crate::interp::num::round_bf16;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct Bf16Cast;
 
 const OUTLINE: Outline =
-    Outline { name: "bf16_cast", form: Form::new(&[Input::F32], &[]), spec: &[], places: ANYWHERE };
+    Outline { name: "bf16_cast", form: OpForm::new(&[Input::F32], &[]), spec: &[], places: ANYWHERE };
 
 impl OpDef for Bf16Cast {
     fn outline(&self) -> &Outline {
@@ -22,11 +22,11 @@ impl OpDef for Bf16Cast {
         Ok(Type::Bf16(on.x().rows(), on.blocks()?))
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::Bf16Cast)
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         Data::F32(state.f32s(node.inputs[0]).iter().map(|&x| round_bf16(x)).collect())
     }
 
@@ -35,6 +35,6 @@ impl OpDef for Bf16Cast {
     }
 
     fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Ends(Step::Bf16Cast { out: node.output }))
+        Some(InEpilogue::Ends(GraphEpilogue::Bf16Cast { out: node.output }))
     }
 }

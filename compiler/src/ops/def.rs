@@ -1,21 +1,21 @@
-//! What an op tells the passes. Each op of a graph has one definition, in a file of its own;
+//! Definitions of ops, for the passes. Each op of a graph has one, in a separate file;
 //! `compiler/src/ops/mod.rs` lists them.
 
-use super::form::{Form, Operands};
-use super::sample::Known;
-use crate::fuse::rule::{Part, Template};
-use crate::graph::cursor::Cursor;
-use crate::graph::{Graph, GraphMat, GraphRowOp, Node, Op, Step, TensorId, Type, ValueId};
-use crate::interp::state::{Data, State};
+use super::form::{OpForm, Operands};
+use super::sample::KnownValues;
+use crate::fuse::rule::{KernelTemplate, MemberRole};
+use crate::graph::cursor::LineCursor;
+use crate::graph::{Graph, GraphEpilogue, GraphMat, GraphRowOp, Node, Op, TensorId, Type, ValueId};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::OpInfo;
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::{RowOp, ValId};
 
 /// An op's definition: everything that differs from op to op. Methods that are given an [`Op`], or a [`Node`]
 /// with one, are given one of the definition's own kind.
 pub trait OpDef: Sync {
-    /// What is the same for every op of the kind.
+    /// The properties that every op of the kind shares.
     fn outline(&self) -> &Outline;
 
     /// The output's type, for operands of the op's form.
@@ -33,11 +33,11 @@ pub trait OpDef: Sync {
     ///
     /// # Errors
     /// What was expected.
-    fn parse(&self, at: &mut Cursor<'_>, written: bool) -> Result<Op, String>;
+    fn parse(&self, at: &mut LineCursor<'_>, written: bool) -> Result<Op, String>;
 
     /// The op's meaning, in plain loops in the order of docs/dev/numerics.md: its value for the batch at
     /// hand.
-    fn eval(&self, state: &mut State, node: &Node) -> Data;
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data;
 
     /// Whether the order of the inputs does not matter.
     fn commutes(&self) -> bool {
@@ -56,12 +56,12 @@ pub trait OpDef: Sync {
         Some(RowOp::Elementwise { expr, inputs: node.inputs.clone(), out: node.output })
     }
 
-    /// What an op that is not elementwise does to results in an epilogue.
+    /// The effect of an op that is not elementwise on results in an epilogue.
     fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
         None
     }
 
-    /// What one of the op's row operations takes for one row, in ns. Rows have as many elements as `len`
+    /// The time of one of the op's row operations for one row, in ns. Rows have as many elements as `len`
     /// says.
     fn row_cost(&self, row_op: &RowOp, len: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {
         row_op.out().map_or(0.0, |out| of.element * len(*out) as f64)
@@ -73,9 +73,9 @@ pub trait OpDef: Sync {
         Vec::new()
     }
 
-    /// What the op demands of the values around it, for samples of fused ops. Elementwise ops keep rows and
+    /// The op's demands on the values around it, for samples of fused ops. Elementwise ops keep rows and
     /// columns.
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         for input in inputs {
             known.same_cols(input, out);
             known.same_rows(input, out);
@@ -89,16 +89,16 @@ pub trait OpDef: Sync {
     }
 }
 
-/// What a definition says of its op without one at hand.
+/// The properties of an op that its definition states without an op at hand.
 pub struct Outline {
     /// The name in graph text, specs and listings.
     pub name: &'static str,
     /// Types of the inputs, roles and formats of the tensors.
-    pub form: Form,
+    pub form: OpForm,
     /// The ops of the spec language that become this one.
     pub spec: &'static [SpecOp],
     /// Where in kernels the op may be.
-    pub places: &'static [Place],
+    pub places: &'static [KernelPosition],
 }
 
 /// An op of the spec language.
@@ -106,12 +106,12 @@ pub struct SpecOp {
     /// Name and keys.
     pub info: OpInfo,
     /// Adds its graph nodes; returns the value that they compute.
-    pub lower: fn(&mut At<'_, '_>) -> SpecResult<ValueId>,
+    pub lower: fn(&mut LoweredNode<'_, '_>) -> SpecResult<ValueId>,
 }
 
 /// Where in a kernel an op may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum KernelPosition {
     /// In a kernel over rows.
     Rows,
     /// Before the matrices of a kernel.
@@ -119,42 +119,49 @@ pub enum Place {
     /// Behind matrices.
     Epilogue,
     /// The root of a kernel of that kind.
-    Root(Template),
+    Root(KernelTemplate),
     /// The epilogue of a kernel of that kind, which has room for little.
-    EpilogueOf(Template),
+    EpilogueOf(KernelTemplate),
 }
 
-impl Place {
+impl KernelPosition {
     /// Whether this is that part of such a kernel.
-    pub fn is(self, template: Template, part: Part) -> bool {
+    pub fn is(self, template: KernelTemplate, part: MemberRole) -> bool {
         match self {
-            Place::Rows => template == Template::Rows && matches!(part, Part::Root | Part::Epilogue),
-            Place::Prologue => {
-                part == Part::Prologue
-                    && matches!(template, Template::Matmul | Template::Experts | Template::Shrink)
+            KernelPosition::Rows => {
+                template == KernelTemplate::Rows && matches!(part, MemberRole::Root | MemberRole::Epilogue)
             }
-            Place::Epilogue => {
-                part == Part::Epilogue && matches!(template, Template::Matmul | Template::Experts)
+            KernelPosition::Prologue => {
+                part == MemberRole::Prologue
+                    && matches!(
+                        template,
+                        KernelTemplate::Matmul | KernelTemplate::Experts | KernelTemplate::Shrink
+                    )
             }
-            Place::Root(of) => template == of && part == Part::Root,
-            Place::EpilogueOf(of) => template == of && part == Part::Epilogue,
+            KernelPosition::Epilogue => {
+                part == MemberRole::Epilogue
+                    && matches!(template, KernelTemplate::Matmul | KernelTemplate::Experts)
+            }
+            KernelPosition::Root(of) => template == of && part == MemberRole::Root,
+            KernelPosition::EpilogueOf(of) => template == of && part == MemberRole::Epilogue,
         }
     }
 }
 
 /// Places of an op that computes rows anywhere.
-pub const ANYWHERE: &[Place] = &[Place::Rows, Place::Prologue, Place::Epilogue];
+pub const ANYWHERE: &[KernelPosition] =
+    &[KernelPosition::Rows, KernelPosition::Prologue, KernelPosition::Epilogue];
 
-/// What an op does to the results that an epilogue has at hand.
+/// The effect of an op on the results that an epilogue has at hand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InEpilogue {
     /// Changes them in place.
-    Changes(Step),
+    Changes(GraphEpilogue),
     /// Rounds and stores them: nothing comes behind it.
-    Ends(Step),
+    Ends(GraphEpilogue),
 }
 
-/// What row operations ask of the pass that makes kernels.
+/// The interface of the pass that makes kernels, for row operations.
 pub trait Packed {
     /// The graph.
     fn graph(&self) -> &Graph;

@@ -1,14 +1,14 @@
 //! `elementwise`: an expression of its inputs, element by element; `glu`, an expression of gate and up.
 
 use super::def::{ANYWHERE, OpDef, Outline, SpecOp};
-use super::form::{Form, Input, MAX_INPUTS, Operands, check_expr};
+use super::form::{Input, MAX_INPUTS, OpForm, Operands, check_expr};
 use super::sample::expression;
-use crate::graph::cursor::{Cursor, quote};
+use crate::graph::cursor::{LineCursor, quote};
 use crate::graph::{Node, Op, OpKind, Type, ValueId};
 use crate::interp::eval;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{OpInfo, ParamKind, required};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::expr::Expr;
 
 /// An op that is an expression.
@@ -22,7 +22,7 @@ pub struct Elementwise {
 pub static ELEMENTWISE: Elementwise = Elementwise {
     outline: Outline {
         name: "elementwise",
-        form: Form::variadic(&[Input::F32]),
+        form: OpForm::variadic(&[Input::F32]),
         spec: &[SpecOp {
             info: OpInfo {
                 name: "elementwise",
@@ -40,7 +40,7 @@ pub static ELEMENTWISE: Elementwise = Elementwise {
 pub static GLU: Elementwise = Elementwise {
     outline: Outline {
         name: "glu",
-        form: Form::new(&[Input::F32, Input::F32], &[]),
+        form: OpForm::new(&[Input::F32, Input::F32], &[]),
         spec: &[SpecOp {
             info: OpInfo {
                 name: "glu",
@@ -79,13 +79,13 @@ impl OpDef for Elementwise {
         format!("({})", quote(&expr(op).text(self.vars)))
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         let numbered: Vec<String> = (0..MAX_INPUTS).map(|i| format!("x{i}")).collect();
         let numbered: Vec<&str> = numbered.iter().map(String::as_str).collect();
         Ok((self.op)(at.expr(if self.vars.is_empty() { &numbered[..] } else { self.vars })?))
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let inputs: Vec<&[f32]> = node.inputs.iter().map(|&value| state.f32s(value)).collect();
         let mut vars = vec![0.0; inputs.len()];
         let element = |i: usize| {
@@ -104,7 +104,7 @@ impl OpDef for Elementwise {
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let names = at.texts("inputs");
     let vars: Vec<&str> = names.iter().map(|n| n.value.as_str()).collect();
     if vars.len() > MAX_INPUTS {
@@ -116,7 +116,7 @@ fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
     Ok(at.push(ty, Op::Elementwise { expr }, values, vec![]))
 }
 
-fn lower_glu(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower_glu(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let expr = at.expr("expr", &["gate", "up"])?;
     let (gate, rows, cols) = at.input("gate")?;
     let (up, up_rows, up_cols) = at.input("up")?;

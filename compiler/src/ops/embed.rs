@@ -1,25 +1,25 @@
 //! `embed`: the rows of a table that the token ids name.
 
-use super::def::{OpDef, Outline, Packed, Place, SpecOp};
-use super::form::{Form, Input, Operand, Operands, PLAIN};
-use super::sample::Known;
-use crate::graph::cursor::Cursor;
+use super::def::{KernelPosition, OpDef, Outline, Packed, SpecOp};
+use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand};
+use super::sample::KnownValues;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{OpInfo, ParamKind, required};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct Embed;
 
 const OUTLINE: Outline = Outline {
     name: "embed",
-    form: Form::new(&[Input::Ids], &[Operand::new("table", Role::Table, PLAIN)]),
+    form: OpForm::new(&[Input::Ids], &[TensorOperand::new("table", Role::Table, PLAIN)]),
     spec: &[SpecOp {
         info: OpInfo { name: "embed", params: &[required("table", ParamKind::Tensor)], pattern: &[] },
         lower,
     }],
-    places: &[Place::Rows],
+    places: &[KernelPosition::Rows],
 };
 
 impl OpDef for Embed {
@@ -31,11 +31,11 @@ impl OpDef for Embed {
         Ok(Type::F32(Rows::Tokens, on.tensors[0].shape[1]))
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::Embed)
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let cols = state.cols(node.output);
         let table = state.dense(node.tensors[0]);
         let rows = state.batch.iter().flat_map(|token| &table[token.token as usize * cols..][..cols]);
@@ -56,12 +56,12 @@ impl OpDef for Embed {
         vec![("the width", width, 16)]
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], _: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], _: &str) {
         known.ids.push(inputs[0].to_owned());
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let table = at.tensor("table", Role::Table)?;
     let (vocab, rows, cols) = (at.l.graph.vocab, at.shape(table)[0], at.shape(table)[1]);
     if rows != vocab {

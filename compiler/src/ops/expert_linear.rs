@@ -1,25 +1,28 @@
 //! `expert_linear`: matrices of the chosen experts times a row; and the spec op `moe`, which is gate, up,
 //! activation, down and the weighted sum.
 
-use super::def::{OpDef, Outline, Place, SpecOp};
-use super::form::{ANY, Form, Input, Operand, Operands};
+use super::def::{KernelPosition, OpDef, Outline, SpecOp};
+use super::form::{ANY, Input, OpForm, Operands, TensorOperand};
 use super::product;
-use super::sample::Known;
+use super::sample::KnownValues;
 use crate::fuse::guard::RowKind;
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{Node, Op, Role, Rows, Type, ValueId};
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{INPUT, OpInfo, ParamKind, optional, required};
-use crate::spec::{At, Result as SpecResult, show};
+use crate::spec::{LoweredNode, Result as SpecResult, show};
 
 pub struct ExpertLinear;
 
 const OUTLINE: Outline = Outline {
     name: "expert_linear",
-    form: Form::branched(
+    form: OpForm::branched(
         &[Input::F32, Input::Routing, Input::F32],
-        &[Operand::new("matrix", Role::ExpertMatrix, ANY), Operand::optional("bias", Role::ExpertVector)],
+        &[
+            TensorOperand::new("matrix", Role::ExpertMatrix, ANY),
+            TensorOperand::optional("bias", Role::ExpertVector),
+        ],
     ),
     spec: &[SpecOp {
         info: OpInfo {
@@ -39,7 +42,10 @@ const OUTLINE: Outline = Outline {
         },
         lower: lower_moe,
     }],
-    places: &[Place::Root(Template::Experts), Place::Root(Template::ExpertDown)],
+    places: &[
+        KernelPosition::Root(KernelTemplate::Experts),
+        KernelPosition::Root(KernelTemplate::ExpertDown),
+    ],
 };
 
 impl OpDef for ExpertLinear {
@@ -51,21 +57,21 @@ impl OpDef for ExpertLinear {
         product::infer_experts(on)
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::ExpertLinear)
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         product::eval_experts(state, node)
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         known.routing.push(inputs[1].to_owned());
         known.rows_are(out, RowKind::Slots);
     }
 }
 
-fn lower_moe(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower_moe(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (x, cols) = at.token_input("input")?;
     let name = at.text("routing");
     let routing = at.l.lookup(at.scope, &name, at.nodes)?;
@@ -85,7 +91,7 @@ fn lower_moe(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
 }
 
 fn expert_linear(
-    at: &mut At<'_, '_>,
+    at: &mut LoweredNode<'_, '_>,
     key: &'static str,
     x: ValueId,
     routing: ValueId,

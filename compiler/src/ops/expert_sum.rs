@@ -1,14 +1,14 @@
 //! `expert_sum`: the rows of a token's experts, weighted and summed in ascending order of the experts.
 
-use super::def::{OpDef, Outline, Packed, Place, RowCosts};
-use super::form::{Form, Input, Operands};
-use super::sample::Known;
+use super::def::{KernelPosition, OpDef, Outline, Packed, RowCosts};
+use super::form::{Input, OpForm, Operands};
+use super::sample::KnownValues;
 use crate::fuse::guard::RowKind;
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{GraphRowOp, Node, Op, Rows, Type};
 use crate::interp::num::accumulate;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::{RowOp, ValId};
 
@@ -16,9 +16,9 @@ pub struct ExpertSum;
 
 const OUTLINE: Outline = Outline {
     name: "expert_sum",
-    form: Form::new(&[Input::F32, Input::Routing], &[]),
+    form: OpForm::new(&[Input::F32, Input::Routing], &[]),
     spec: &[],
-    places: &[Place::Rows, Place::EpilogueOf(Template::ExpertDown)],
+    places: &[KernelPosition::Rows, KernelPosition::EpilogueOf(KernelTemplate::ExpertDown)],
 };
 
 impl OpDef for ExpertSum {
@@ -31,11 +31,11 @@ impl OpDef for ExpertSum {
         Ok(Type::F32(Rows::Tokens, on.x().cols()))
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::ExpertSum)
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let (y, routing) = (node.inputs[0], node.inputs[1]);
         let (cols, k) = (state.cols(y), state.cols(routing));
         let tokens = state.f32s(y).chunks_exact(cols * k).zip(state.routing(routing).chunks_exact(k));
@@ -62,7 +62,7 @@ impl OpDef for ExpertSum {
         of.element * len(*out) as f64 * *top_k as f64
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         known.routing.push(inputs[1].to_owned());
         known.same_cols(inputs[0], out);
         known.rows_are(inputs[0], RowKind::Slots);

@@ -1,7 +1,7 @@
 //! The legal form of an op as data: types of its inputs, roles and formats of its tensors; and the checks of
 //! single operands.
 
-use crate::graph::{Role, Rope, Rows, Tensor, Type};
+use crate::graph::{Role, RopeParameters, Rows, Tensor, Type};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -13,14 +13,14 @@ pub const MAX_INPUTS: usize = 16;
 /// Expressions of nodes nest at most this deep, so that their text parses back.
 const MAX_EXPR_DEPTH: usize = 60;
 
-/// What an op may be given.
-pub struct Form {
+/// The inputs that an op may have.
+pub struct OpForm {
     /// Per input; the last entry also serves for further inputs when `variadic`.
     inputs: &'static [Input],
     variadic: bool,
     /// Whether the last input, which is a shrunk one of an adapter or a routing, may be absent.
     optional: bool,
-    tensors: &'static [Operand],
+    tensors: &'static [TensorOperand],
 }
 
 /// Types that an input may have.
@@ -41,7 +41,7 @@ pub enum Input {
 }
 
 /// A tensor operand.
-pub struct Operand {
+pub struct TensorOperand {
     what: &'static str,
     role: Role,
     formats: fn(WeightFormat) -> bool,
@@ -60,32 +60,32 @@ pub const BLOCKED: fn(WeightFormat) -> bool = |format| format.is_blocked();
 /// Formats that are multiplied with bf16 rows.
 pub const STORED: fn(WeightFormat) -> bool = |format| format.is_stored();
 
-impl Operand {
+impl TensorOperand {
     /// A tensor that must be there.
-    pub const fn new(what: &'static str, role: Role, formats: fn(WeightFormat) -> bool) -> Operand {
-        Operand { what, role, formats, optional: false }
+    pub const fn new(what: &'static str, role: Role, formats: fn(WeightFormat) -> bool) -> TensorOperand {
+        TensorOperand { what, role, formats, optional: false }
     }
 
     /// A tensor without blocks that may be absent.
-    pub const fn optional(what: &'static str, role: Role) -> Operand {
-        Operand { what, role, formats: PLAIN, optional: true }
+    pub const fn optional(what: &'static str, role: Role) -> TensorOperand {
+        TensorOperand { what, role, formats: PLAIN, optional: true }
     }
 }
 
-impl Form {
+impl OpForm {
     /// A form of these inputs and tensors.
-    pub const fn new(inputs: &'static [Input], tensors: &'static [Operand]) -> Form {
-        Form { inputs, variadic: false, optional: false, tensors }
+    pub const fn new(inputs: &'static [Input], tensors: &'static [TensorOperand]) -> OpForm {
+        OpForm { inputs, variadic: false, optional: false, tensors }
     }
 
     /// A form whose last input may be absent.
-    pub const fn branched(inputs: &'static [Input], tensors: &'static [Operand]) -> Form {
-        Form { inputs, variadic: false, optional: true, tensors }
+    pub const fn branched(inputs: &'static [Input], tensors: &'static [TensorOperand]) -> OpForm {
+        OpForm { inputs, variadic: false, optional: true, tensors }
     }
 
     /// A form of one or more inputs of a type.
-    pub const fn variadic(inputs: &'static [Input]) -> Form {
-        Form { inputs, variadic: true, optional: false, tensors: &[] }
+    pub const fn variadic(inputs: &'static [Input]) -> OpForm {
+        OpForm { inputs, variadic: true, optional: false, tensors: &[] }
     }
 
     /// How many inputs there may be.
@@ -118,7 +118,7 @@ impl Form {
     }
 }
 
-impl Operand {
+impl TensorOperand {
     fn check(&self, tensor: &Tensor) -> Result<(), String> {
         let (what, name) = (self.what, &tensor.name);
         ensure(self.role == tensor.role, || {
@@ -157,14 +157,14 @@ impl Input {
     }
 }
 
-/// What an op is given, after [`Form::check`].
+/// The inputs of an op, after [`OpForm::check`].
 pub struct Operands<'a> {
     /// Types of the inputs.
     pub inputs: &'a [Type],
     /// Tensors.
     pub tensors: &'a [&'a Tensor],
     /// RoPE parameter sets of the graph.
-    pub ropes: &'a [Rope],
+    pub ropes: &'a [RopeParameters],
 }
 
 impl Operands<'_> {

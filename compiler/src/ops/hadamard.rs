@@ -4,18 +4,18 @@
 //! a few large elements over all, so that rounding to few bits loses less.
 
 use super::def::{ANYWHERE, InEpilogue, OpDef, Outline, Packed};
-use super::form::{Form, Input, Operands, ensure};
-use crate::graph::cursor::Cursor;
-use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use super::form::{Input, OpForm, Operands, ensure};
+use crate::graph::cursor::LineCursor;
+use crate::graph::{GraphEpilogue, GraphRowOp, Node, Op, Type};
 use crate::interp::num::hadamard;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use kernmill_kernels_gen::kernel::RowOp;
 use kernmill_plan::kv::hadamard_block;
 
 pub struct Hadamard;
 
 const OUTLINE: Outline =
-    Outline { name: "hadamard", form: Form::new(&[Input::F32], &[]), spec: &[], places: ANYWHERE };
+    Outline { name: "hadamard", form: OpForm::new(&[Input::F32], &[]), spec: &[], places: ANYWHERE };
 
 fn head_dim(op: &Op) -> usize {
     let Op::Hadamard { head_dim } = op else { unreachable!("{op:?}") };
@@ -39,11 +39,11 @@ impl OpDef for Hadamard {
         format!("(head_dim={})", head_dim(op))
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::Hadamard { head_dim: at.attribute("head_dim")? })
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let mut y = state.f32s(node.inputs[0]).to_vec();
         hadamard(&mut y, hadamard_block(head_dim(&node.op)));
         Data::F32(y)
@@ -55,6 +55,6 @@ impl OpDef for Hadamard {
     }
 
     fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Changes(Step::Hadamard { head_dim: head_dim(&node.op) }))
+        Some(InEpilogue::Changes(GraphEpilogue::Hadamard { head_dim: head_dim(&node.op) }))
     }
 }

@@ -1,12 +1,12 @@
 //! `kv_cast`: rows rounded to a format of the KV cache.
 
-use super::def::{InEpilogue, OpDef, Outline, Packed, Place};
-use super::form::{Form, Input, Operands, ensure};
-use crate::graph::cursor::{Cursor, unknown};
-use crate::graph::{GraphRowOp, Node, Op, Rows, Step, Type};
-use crate::interp::state::{Data, State};
+use super::def::{InEpilogue, KernelPosition, OpDef, Outline, Packed};
+use super::form::{Input, OpForm, Operands, ensure};
+use crate::graph::cursor::{LineCursor, unknown};
+use crate::graph::{GraphEpilogue, GraphRowOp, Node, Op, Rows, Type};
+use crate::interp::state::{Data, OpState};
 use kernmill_kernels_gen::kernel::RowOp;
-use kernmill_plan::kv::{Elements, KvFormat, KvRow};
+use kernmill_plan::kv::{KvElements, KvFormat, KvRow};
 
 pub struct KvCast;
 
@@ -28,9 +28,9 @@ fn row(op: &Op) -> KvRow {
 
 const OUTLINE: Outline = Outline {
     name: "kv_cast",
-    form: Form::new(&[Input::F32], &[]),
+    form: OpForm::new(&[Input::F32], &[]),
     spec: &[],
-    places: &[Place::Rows, Place::Epilogue],
+    places: &[KernelPosition::Rows, KernelPosition::Epilogue],
 };
 
 impl OpDef for KvCast {
@@ -53,7 +53,7 @@ impl OpDef for KvCast {
         }
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, attributes: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, attributes: bool) -> Result<Op, String> {
         if !attributes {
             return Ok(Op::KvCast(KvRow::new(KvFormat::F16, 0)));
         }
@@ -69,10 +69,10 @@ impl OpDef for KvCast {
         Ok(Op::KvCast(KvRow::new(format, head_dim)))
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let (row, x) = (row(&node.op), node.inputs[0]);
         let head_dim = if row.format.is_scaled() { row.head_dim } else { state.cols(x) };
-        let heads: Vec<Elements> =
+        let heads: Vec<KvElements> =
             state.f32s(x).chunks_exact(head_dim).map(|head| row.format.round(head)).collect();
         let scales = heads.iter().map(|head| head.scale).collect();
         let values = heads.into_iter().flat_map(|head| head.values).collect();
@@ -84,6 +84,6 @@ impl OpDef for KvCast {
     }
 
     fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Ends(Step::KvCast { to: row(&node.op), out: node.output }))
+        Some(InEpilogue::Ends(GraphEpilogue::KvCast { to: row(&node.op), out: node.output }))
     }
 }

@@ -1,25 +1,25 @@
 //! `linear`: a matrix times a row, plus a bias and the branch of the token's adapter. Router and unembedding
 //! too.
 
-use super::def::{OpDef, Outline, Packed, Place, RowCosts, SpecOp};
-use super::form::{ANY, Form, Input, Operand, Operands};
+use super::def::{KernelPosition, OpDef, Outline, Packed, RowCosts, SpecOp};
+use super::form::{ANY, Input, OpForm, Operands, TensorOperand};
 use super::product;
-use super::sample::Known;
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
+use super::sample::KnownValues;
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{Activations, GraphRowOp, Node, Op, OpKind, Role, Rows, Type, ValueId};
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{LINEAR, OpInfo};
-use crate::spec::{At, Result as SpecResult, show};
+use crate::spec::{LoweredNode, Result as SpecResult, show};
 use kernmill_kernels_gen::kernel::{RowOp, ValId};
 
 pub struct Linear;
 
 const OUTLINE: Outline = Outline {
     name: "linear",
-    form: Form::branched(
+    form: OpForm::branched(
         &[Input::F32, Input::F32],
-        &[Operand::new("matrix", Role::Matrix, ANY), Operand::optional("bias", Role::Vector)],
+        &[TensorOperand::new("matrix", Role::Matrix, ANY), TensorOperand::optional("bias", Role::Vector)],
     ),
     spec: &[
         SpecOp {
@@ -29,7 +29,7 @@ const OUTLINE: Outline = Outline {
         SpecOp { info: OpInfo { name: "logits", params: LINEAR, pattern: &[] }, lower: lower_logits },
     ],
     // In a prologue all of a small matrix, such as a router's, is multiplied by one worker.
-    places: &[Place::Prologue, Place::Root(Template::Matmul)],
+    places: &[KernelPosition::Prologue, KernelPosition::Root(KernelTemplate::Matmul)],
 };
 
 impl OpDef for Linear {
@@ -48,7 +48,7 @@ impl OpDef for Linear {
         }
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, written: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, written: bool) -> Result<Op, String> {
         if !written {
             return Ok(Op::Linear(Activations::AsPreset));
         }
@@ -56,7 +56,7 @@ impl OpDef for Linear {
         Ok(Op::Linear(Activations::F32))
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         product::eval_dense(state, node)
     }
 
@@ -69,19 +69,19 @@ impl OpDef for Linear {
         of.weight * (mat.n * mat.k) as f64
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         known.same_rows(inputs[0], out);
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     push(at, |at, n| at.check_width("weight", n))
 }
 
 /// Adds a product whose `n` results per row pass `check`.
 fn push(
-    at: &mut At<'_, '_>,
-    check: impl FnOnce(&At<'_, '_>, usize) -> SpecResult<()>,
+    at: &mut LoweredNode<'_, '_>,
+    check: impl FnOnce(&LoweredNode<'_, '_>, usize) -> SpecResult<()>,
 ) -> SpecResult<ValueId> {
     let (x, rows, cols) = at.input("input")?;
     let weight = at.tensor("weight", Role::Matrix)?;
@@ -96,7 +96,7 @@ fn push(
 }
 
 /// Logits are a product of the wanted rows alone, as wide as the vocabulary.
-fn lower_logits(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower_logits(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (_, rows, _) = at.input("input")?;
     if rows != Rows::LogitRows {
         let message = "logits of every row of the batch";

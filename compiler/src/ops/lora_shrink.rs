@@ -1,13 +1,13 @@
 //! `lora_shrink`: the scaled A of each token's adapter times a row. Matrix products alone read it, as their
 //! last input.
 
-use super::def::{OpDef, Outline, Place};
-use super::form::{Form, Input, Operands, PLAIN, ensure};
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
+use super::def::{KernelPosition, OpDef, Outline};
+use super::form::{Input, OpForm, Operands, PLAIN, ensure};
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{Node, Op, Rows, Type};
 use crate::interp::num::dot4;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::WeightFormat;
 
@@ -15,9 +15,9 @@ pub struct LoraShrink;
 
 const OUTLINE: Outline = Outline {
     name: "lora_shrink",
-    form: Form::branched(&[Input::F32, Input::Routing], &[]),
+    form: OpForm::branched(&[Input::F32, Input::Routing], &[]),
     spec: &[],
-    places: &[Place::Root(Template::Shrink)],
+    places: &[KernelPosition::Root(KernelTemplate::Shrink)],
 };
 
 /// The LoRA target, and the format of A and B.
@@ -48,7 +48,7 @@ impl OpDef for LoraShrink {
         format!("(site={lora_target}, format={})", format.name())
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         let lora_target = at.attribute("site")?;
         at.expect(",")?;
         at.expect("format")?;
@@ -57,7 +57,7 @@ impl OpDef for LoraShrink {
     }
 
     /// Zero where there is no adapter.
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let (lora_target, _) = attributes(&node.op);
         let (x, k) = (state.f32s(node.inputs[0]), state.cols(node.inputs[0]));
         let routing = node.inputs.get(1).map(|routing| state.routing(*routing));

@@ -30,13 +30,13 @@ mod select_rows;
 pub use attention::cache_writes;
 pub use def::{InEpilogue, OpDef, Packed, RowCosts};
 
-use crate::fuse::rule::{Part, Template};
-use crate::graph::cursor::{Cursor, unknown};
-use crate::graph::{Node, Op, OpKind, Rope, Tensor, Type, ValueId};
-use crate::interp::state::{Data, State};
+use crate::fuse::rule::{KernelTemplate, MemberRole};
+use crate::graph::cursor::{LineCursor, unknown};
+use crate::graph::{Node, Op, OpKind, RopeParameters, Tensor, Type, ValueId};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::OpInfo;
-use crate::spec::{At, Result as SpecResult};
-use def::{Place, SpecOp};
+use crate::spec::{LoweredNode, Result as SpecResult};
+use def::{KernelPosition, SpecOp};
 use form::Operands;
 use kernmill_kernels_gen::kernel::RowOp;
 use std::fmt;
@@ -118,13 +118,18 @@ pub fn arity(op: OpKind) -> RangeInclusive<usize> {
 ///
 /// # Errors
 /// What is not legal and what was expected.
-pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> Result<Type, String> {
+pub fn infer(
+    op: &Op,
+    inputs: &[Type],
+    tensors: &[&Tensor],
+    ropes: &[RopeParameters],
+) -> Result<Type, String> {
     let def = def(op.kind());
     def.outline().form.check(inputs, tensors)?;
     def.infer(op, &Operands { inputs, tensors, ropes })
 }
 
-/// Attributes of an op in graph text, with their parentheses; nothing where there are none.
+/// Attributes of an op in graph text, with their parentheses; nothing for an op without attributes.
 pub fn attributes(op: &Op) -> String {
     def(op.kind()).attributes(op)
 }
@@ -133,7 +138,7 @@ pub fn attributes(op: &Op) -> String {
 ///
 /// # Errors
 /// What was expected.
-pub fn parse(at: &mut Cursor<'_>) -> Result<Op, String> {
+pub fn parse(at: &mut LineCursor<'_>) -> Result<Op, String> {
     let word = at.word()?;
     let kind = OpKind::from_name(word).ok_or_else(|| unknown("op", word))?;
     let written = at.eat("(");
@@ -145,14 +150,14 @@ pub fn parse(at: &mut Cursor<'_>) -> Result<Op, String> {
 }
 
 /// The value of a node for the batch at hand.
-pub fn eval(state: &mut State, node: &Node) -> Data {
+pub fn eval(state: &mut OpState, node: &Node) -> Data {
     def(node.op.kind()).eval(state, node)
 }
 
 /// Ops that may be in a part of a kernel of that template.
-pub fn legal(template: Template, part: Part) -> Vec<OpKind> {
+pub fn legal(template: KernelTemplate, part: MemberRole) -> Vec<OpKind> {
     let may = |op: &OpKind| {
-        part == Part::Context || def(*op).outline().places.iter().any(|place| place.is(template, part))
+        part == MemberRole::Context || def(*op).outline().places.iter().any(|place| place.is(template, part))
     };
     OpKind::ALL.into_iter().filter(may).collect()
 }
@@ -160,7 +165,7 @@ pub fn legal(template: Template, part: Part) -> Vec<OpKind> {
 /// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted
 /// rows, from that row's).
 pub fn is_row_op(op: &Op) -> bool {
-    def(op.kind()).outline().places.contains(&Place::Rows)
+    def(op.kind()).outline().places.contains(&KernelPosition::Rows)
 }
 
 /// The name of a row operation in listings.
@@ -171,7 +176,7 @@ pub fn row_op_name(row_op: &RowOp) -> &'static str {
     }
 }
 
-/// What a row operation takes for one row, in ns.
+/// The time of a row operation for one row, in ns.
 pub fn row_cost(row_op: &RowOp, len: &dyn Fn(usize) -> usize, of: &RowCosts) -> f64 {
     def_of_row_op(row_op).row_cost(row_op, len, of)
 }
@@ -189,7 +194,7 @@ pub fn spec_ops() -> impl Iterator<Item = &'static OpInfo> {
 ///
 /// # Errors
 /// What its op demands and does not get, with the place.
-pub fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+pub fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let op = all_spec_ops().find(|op| op.info.name == at.node.op.name);
     (op.expect("the reader takes ops from this list").lower)(at)
 }

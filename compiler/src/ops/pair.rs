@@ -1,25 +1,25 @@
 //! `add` and `mul`: the sum and the product of two rows, element by element.
 
-use super::def::{ANYWHERE, OpDef, Outline, Place, SpecOp};
-use super::form::{Form, Input, Operands};
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
+use super::def::{ANYWHERE, KernelPosition, OpDef, Outline, SpecOp};
+use super::form::{Input, OpForm, Operands};
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{Node, Op, OpKind, Type};
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{INPUTS, OpInfo};
 use kernmill_kernels_gen::expr::{Binary, Expr};
 
 /// An operation on two rows whose order does not matter.
-pub struct Pair {
+pub struct RowPair {
     outline: Outline,
     op: Op,
     binary: Binary,
     element: fn(f32, f32) -> f32,
 }
 
-const FORM: Form = Form::new(&[Input::F32, Input::F32], &[]);
+const FORM: OpForm = OpForm::new(&[Input::F32, Input::F32], &[]);
 
-pub static ADD: Pair = Pair {
+pub static ADD: RowPair = RowPair {
     outline: Outline {
         name: "add",
         form: FORM,
@@ -27,14 +27,19 @@ pub static ADD: Pair = Pair {
             info: OpInfo { name: "add", params: INPUTS, pattern: &[OpKind::Add] },
             lower: |at| at.pair(Op::Add),
         }],
-        places: &[Place::Rows, Place::Prologue, Place::Epilogue, Place::EpilogueOf(Template::ExpertDown)],
+        places: &[
+            KernelPosition::Rows,
+            KernelPosition::Prologue,
+            KernelPosition::Epilogue,
+            KernelPosition::EpilogueOf(KernelTemplate::ExpertDown),
+        ],
     },
     op: Op::Add,
     binary: Binary::Add,
     element: |a, b| a + b,
 };
 
-pub static MUL: Pair = Pair {
+pub static MUL: RowPair = RowPair {
     outline: Outline {
         name: "mul",
         form: FORM,
@@ -49,7 +54,7 @@ pub static MUL: Pair = Pair {
     element: |a, b| a * b,
 };
 
-impl OpDef for Pair {
+impl OpDef for RowPair {
     fn outline(&self) -> &Outline {
         &self.outline
     }
@@ -58,11 +63,11 @@ impl OpDef for Pair {
         on.alike()
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(self.op.clone())
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let (a, b) = (state.f32s(node.inputs[0]), state.f32s(node.inputs[1]));
         Data::F32(a.iter().zip(b).map(|(a, b)| (self.element)(*a, *b)).collect())
     }

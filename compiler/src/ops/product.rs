@@ -1,10 +1,10 @@
-//! What matrix products have in common: shapes, and their meaning with bias and adapter branch.
+//! Properties of all matrix products: shapes, and their meaning with bias and adapter branch.
 
 use super::form::Operands;
 use crate::graph::{Node, Op, Role, RowSelect, Rows, Type, ValueId};
 use crate::interp::num::{blockdot, dot4, tiledot};
-use crate::interp::state::{BatchToken, Data, State};
-use kernmill_plan::abi::Route;
+use crate::interp::state::{BatchToken, Data, OpState};
+use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::BLOCK;
 
@@ -28,7 +28,7 @@ pub fn infer_experts(on: &Operands<'_>) -> Result<Type, String> {
 }
 
 /// The value of a plain product.
-pub fn eval_dense(state: &State, node: &Node) -> Data {
+pub fn eval_dense(state: &OpState, node: &Node) -> Data {
     let (x, n) = (node.inputs[0], state.cols(node.output));
     let rows = state.rows(x);
     let per_token = rows / state.batch.len().max(1);
@@ -45,13 +45,13 @@ pub fn eval_dense(state: &State, node: &Node) -> Data {
 }
 
 /// The value of a product with the matrices of chosen experts.
-pub fn eval_experts(state: &State, node: &Node) -> Data {
+pub fn eval_experts(state: &OpState, node: &Node) -> Data {
     let (x, n) = (node.inputs[0], state.cols(node.output));
     let routing = state.routing(node.inputs[1]);
     let Rows::Slots(k) = state.graph.value(node.output).ty.rows() else { return Data::F32(Vec::new()) };
     let per_token = state.graph.value(x).ty.rows() == Rows::Tokens;
     let row = |slot: usize| if per_token { slot / k as usize } else { slot };
-    let slot = |(slot, route): (usize, &Route)| {
+    let slot = |(slot, route): (usize, &ChosenExpert)| {
         let expert = route.expert as usize;
         let mut y = product(state, node, x, row(slot), expert, n);
         expand(state, node, &state.batch[slot / k as usize], slot, expert, &mut y);
@@ -62,7 +62,7 @@ pub fn eval_experts(state: &State, node: &Node) -> Data {
 }
 
 /// Matrix number `expert` (0 for a plain matrix) times row `row` of `x`.
-fn product(state: &State, node: &Node, x: ValueId, row: usize, expert: usize, n: usize) -> Vec<f32> {
+fn product(state: &OpState, node: &Node, x: ValueId, row: usize, expert: usize, n: usize) -> Vec<f32> {
     let k = state.cols(x);
     let weight = &state.weights[node.tensors[0].0 as usize];
     let first = expert * n;
@@ -85,7 +85,7 @@ fn product(state: &State, node: &Node, x: ValueId, row: usize, expert: usize, n:
     }
 }
 
-fn add_bias(state: &State, node: &Node, expert: usize, y: &mut [f32]) {
+fn add_bias(state: &OpState, node: &Node, expert: usize, y: &mut [f32]) {
     if let Some(bias) = node.tensors.get(1) {
         let first = expert * y.len();
         y.iter_mut().zip(&state.dense(*bias)[first..]).for_each(|(y, b)| *y += b);
@@ -94,7 +94,7 @@ fn add_bias(state: &State, node: &Node, expert: usize, y: &mut [f32]) {
 
 /// Adds the adapter's part of row `row` (token or slot) to a product's result, whose expert is `expert` (0
 /// for a plain matrix).
-fn expand(state: &State, node: &Node, token: &BatchToken, row: usize, expert: usize, y: &mut [f32]) {
+fn expand(state: &OpState, node: &Node, token: &BatchToken, row: usize, expert: usize, y: &mut [f32]) {
     let Some(branch) = state.graph.branch_among(node, &state.lora_targets) else { return };
     let Some(adapter) = state.adapter(token, branch.lora_target) else { return };
     let shrunk = &state.f32s(branch.shrunk)[row * MAX_RANK..][..MAX_RANK];

@@ -1,12 +1,12 @@
 //! `quantize_q8`: rows in blocks of 32 int8 with a scale each.
 
-use super::def::{InEpilogue, OpDef, Outline, Packed, Place};
-use super::form::{Form, Input, Operands};
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
-use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use super::def::{InEpilogue, KernelPosition, OpDef, Outline, Packed};
+use super::form::{Input, OpForm, Operands};
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
+use crate::graph::{GraphEpilogue, GraphRowOp, Node, Op, Type};
 use crate::interp::num::quantize_block;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use kernmill_kernels_gen::kernel::RowOp;
 use kernmill_plan::format::BLOCK;
 
@@ -14,9 +14,14 @@ pub struct QuantizeQ8;
 
 const OUTLINE: Outline = Outline {
     name: "quantize_q8",
-    form: Form::new(&[Input::F32], &[]),
+    form: OpForm::new(&[Input::F32], &[]),
     spec: &[],
-    places: &[Place::Rows, Place::Prologue, Place::Epilogue, Place::EpilogueOf(Template::Attention)],
+    places: &[
+        KernelPosition::Rows,
+        KernelPosition::Prologue,
+        KernelPosition::Epilogue,
+        KernelPosition::EpilogueOf(KernelTemplate::Attention),
+    ],
 };
 
 impl OpDef for QuantizeQ8 {
@@ -28,11 +33,11 @@ impl OpDef for QuantizeQ8 {
         Ok(Type::Q8(on.x().rows(), on.blocks()?))
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::QuantizeQ8)
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let x = state.f32s(node.inputs[0]);
         let mut q = vec![0; x.len()];
         let blocks = x.chunks_exact(BLOCK).zip(q.chunks_exact_mut(BLOCK));
@@ -45,6 +50,6 @@ impl OpDef for QuantizeQ8 {
     }
 
     fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Ends(Step::Quantize { out: node.output }))
+        Some(InEpilogue::Ends(GraphEpilogue::Quantize { out: node.output }))
     }
 }

@@ -1,20 +1,20 @@
 //! `rms_norm`: a row divided by its root mean square, times a weight per column.
 
-use super::def::{OpDef, Outline, Packed, Place, SpecOp};
-use super::form::{Form, Input, Operand, Operands, PLAIN, ensure};
-use crate::graph::cursor::Cursor;
+use super::def::{KernelPosition, OpDef, Outline, Packed, SpecOp};
+use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand, ensure};
+use crate::graph::cursor::LineCursor;
 use crate::graph::{GraphRowOp, Node, Op, OpKind, OperandRef, Role, Type, ValueId};
 use crate::interp::num::sum_squares;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{INPUT, OpInfo, ParamKind, required};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct RmsNorm;
 
 const OUTLINE: Outline = Outline {
     name: "rms_norm",
-    form: Form::new(&[Input::F32], &[Operand::new("weight", Role::Vector, PLAIN)]),
+    form: OpForm::new(&[Input::F32], &[TensorOperand::new("weight", Role::Vector, PLAIN)]),
     spec: &[SpecOp {
         info: OpInfo {
             name: "rms_norm",
@@ -23,10 +23,10 @@ const OUTLINE: Outline = Outline {
         },
         lower,
     }],
-    places: &[Place::Rows, Place::Prologue],
+    places: &[KernelPosition::Rows, KernelPosition::Prologue],
 };
 
-/// What is added to the mean square.
+/// The number that is added to the mean square.
 fn eps(op: &Op) -> f32 {
     let Op::RmsNorm { eps } = op else { unreachable!("{op:?}") };
     *eps
@@ -48,11 +48,11 @@ impl OpDef for RmsNorm {
         format!("(eps={:?})", eps(op))
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::RmsNorm { eps: at.attribute("eps")? })
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let (x, weight, eps) = (node.inputs[0], state.dense(node.tensors[0]), eps(&node.op));
         let rows = state.f32s(x).chunks_exact(state.cols(x));
         let normed = rows.flat_map(|row| {
@@ -76,7 +76,7 @@ impl OpDef for RmsNorm {
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (x, rows, cols) = at.input("input")?;
     let weight = at.tensor("weight", Role::Vector)?;
     at.check_shape("weight", weight, &[cols]).map_err(|error| match at.shape(weight)[..] {

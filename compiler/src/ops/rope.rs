@@ -1,21 +1,21 @@
 //! `rope`: each head of a row rotated by its token's position.
 
 use super::def::{ANYWHERE, InEpilogue, OpDef, Outline, Packed, SpecOp};
-use super::form::{Form, Input, Operands, ensure};
-use super::sample::Known;
+use super::form::{Input, OpForm, Operands, ensure};
+use super::sample::KnownValues;
 use crate::fuse::guard::RowKind;
-use crate::graph::cursor::Cursor;
-use crate::graph::{GraphRowOp, Node, Op, OperandRef, Rows, Step, Type, ValueId};
-use crate::interp::state::{Data, State};
+use crate::graph::cursor::LineCursor;
+use crate::graph::{GraphEpilogue, GraphRowOp, Node, Op, OperandRef, Rows, Type, ValueId};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{INPUT, OpInfo, ParamKind, required};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::kernel::RowOp;
 
 pub struct Rope;
 
 const OUTLINE: Outline = Outline {
     name: "rope",
-    form: Form::new(&[Input::F32], &[]),
+    form: OpForm::new(&[Input::F32], &[]),
     spec: &[SpecOp {
         info: OpInfo { name: "rope", params: &[INPUT, required("rope", ParamKind::Rope)], pattern: &[] },
         lower,
@@ -55,13 +55,13 @@ impl OpDef for Rope {
         format!("(rope={rope}, head_dim={head_dim})")
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         let rope = at.attribute("rope")?;
         at.expect(",")?;
         Ok(Op::Rope { rope, head_dim: at.attribute("head_dim")? })
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let ((rope, head_dim), x) = (attributes(&node.op), node.inputs[0]);
         let (inv_freq, factor) = &state.rope_tables[rope as usize];
         let half = head_dim / 2;
@@ -90,14 +90,14 @@ impl OpDef for Rope {
 
     fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
         let (rope, _) = attributes(&node.op);
-        Some(InEpilogue::Changes(Step::Rope { table: OperandRef::Rope(rope) }))
+        Some(InEpilogue::Changes(GraphEpilogue::Rope { table: OperandRef::Rope(rope) }))
     }
 
     fn multiples(&self, op: &Op, _: usize) -> Vec<(&'static str, usize, usize)> {
         vec![("head_dim", attributes(op).1, 16)]
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         known.rows_are(out, RowKind::Tokens);
         known.same_cols(inputs[0], out);
         known.same_rows(inputs[0], out);
@@ -105,7 +105,7 @@ impl OpDef for Rope {
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (x, cols) = at.token_input("input")?;
     let name = at.text("rope");
     let Some(rope) = at.l.spec.ropes.iter().position(|r| r.name.value == name.value) else {

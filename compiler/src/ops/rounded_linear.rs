@@ -1,31 +1,34 @@
 //! Products of rounded rows: `quant_linear`, a matrix in blocks times a row in q8; `quant_expert_linear`, the
 //! same of chosen experts; `bf16_expert_linear`, MXFP4 matrices of chosen experts times a row in bf16.
 
-use super::def::{OpDef, Outline, Place};
-use super::form::{BLOCKED, Form, Input, Operand, Operands, STORED};
+use super::def::{KernelPosition, OpDef, Outline};
+use super::form::{BLOCKED, Input, OpForm, Operands, STORED, TensorOperand};
 use super::product;
-use crate::fuse::rule::Template;
-use crate::graph::cursor::Cursor;
+use crate::fuse::rule::KernelTemplate;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{Node, Op, Role, Type};
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 
 /// A product whose factors the graph rounds before.
 pub struct RoundedLinear {
     outline: Outline,
     op: Op,
     infer: fn(&Operands<'_>) -> Result<Type, String>,
-    eval: fn(&State, &Node) -> Data,
+    eval: fn(&OpState, &Node) -> Data,
 }
 
 pub static QUANT_LINEAR: RoundedLinear = RoundedLinear {
     outline: Outline {
         name: "quant_linear",
-        form: Form::branched(
+        form: OpForm::branched(
             &[Input::Q8, Input::F32],
-            &[Operand::new("matrix", Role::Matrix, BLOCKED), Operand::optional("bias", Role::Vector)],
+            &[
+                TensorOperand::new("matrix", Role::Matrix, BLOCKED),
+                TensorOperand::optional("bias", Role::Vector),
+            ],
         ),
         spec: &[],
-        places: &[Place::Root(Template::Matmul)],
+        places: &[KernelPosition::Root(KernelTemplate::Matmul)],
     },
     op: Op::QuantLinear,
     infer: product::infer_dense,
@@ -46,23 +49,30 @@ pub static BF16_EXPERT_LINEAR: RoundedLinear = of_experts(
     Op::Bf16ExpertLinear,
 );
 
-const BLOCK_MATRIX: &[Operand] =
-    &[Operand::new("matrix", Role::ExpertMatrix, BLOCKED), Operand::optional("bias", Role::ExpertVector)];
-const STORED_MATRIX: &[Operand] =
-    &[Operand::new("matrix", Role::ExpertMatrix, STORED), Operand::optional("bias", Role::ExpertVector)];
+const BLOCK_MATRIX: &[TensorOperand] = &[
+    TensorOperand::new("matrix", Role::ExpertMatrix, BLOCKED),
+    TensorOperand::optional("bias", Role::ExpertVector),
+];
+const STORED_MATRIX: &[TensorOperand] = &[
+    TensorOperand::new("matrix", Role::ExpertMatrix, STORED),
+    TensorOperand::optional("bias", Role::ExpertVector),
+];
 
 const fn of_experts(
     name: &'static str,
     inputs: &'static [Input],
-    tensors: &'static [Operand],
+    tensors: &'static [TensorOperand],
     op: Op,
 ) -> RoundedLinear {
     RoundedLinear {
         outline: Outline {
             name,
-            form: Form::branched(inputs, tensors),
+            form: OpForm::branched(inputs, tensors),
             spec: &[],
-            places: &[Place::Root(Template::Experts), Place::Root(Template::ExpertDown)],
+            places: &[
+                KernelPosition::Root(KernelTemplate::Experts),
+                KernelPosition::Root(KernelTemplate::ExpertDown),
+            ],
         },
         op,
         infer: product::infer_experts,
@@ -79,11 +89,11 @@ impl OpDef for RoundedLinear {
         (self.infer)(on)
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(self.op.clone())
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         (self.eval)(state, node)
     }
 }

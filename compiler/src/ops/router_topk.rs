@@ -1,25 +1,25 @@
 //! `router_topk`: the k largest logits of a row, and the softmax of these as weights.
 
-use super::def::{OpDef, Outline, Packed, Place, RowCosts, SpecOp};
-use super::form::{Form, Input, Operands, ensure};
-use super::sample::{Known, TOP_K};
+use super::def::{KernelPosition, OpDef, Outline, Packed, RowCosts, SpecOp};
+use super::form::{Input, OpForm, Operands, ensure};
+use super::sample::{KnownValues, TOP_K};
 use crate::fuse::guard::RowKind;
-use crate::graph::cursor::Cursor;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{GraphRowOp, Node, Op, OpKind, Rows, Type, ValueId};
 use crate::interp::num::exp;
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{INPUT, OpInfo, ParamKind, required};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::{RowOp, ValId};
-use kernmill_plan::abi::Route;
+use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::limit;
 
 pub struct RouterTopk;
 
 const OUTLINE: Outline = Outline {
     name: "router_topk",
-    form: Form::new(&[Input::F32], &[]),
+    form: OpForm::new(&[Input::F32], &[]),
     spec: &[SpecOp {
         info: OpInfo {
             name: "router_topk",
@@ -28,7 +28,7 @@ const OUTLINE: Outline = Outline {
         },
         lower,
     }],
-    places: &[Place::Rows, Place::Prologue],
+    places: &[KernelPosition::Rows, KernelPosition::Prologue],
 };
 
 /// Experts per token.
@@ -53,11 +53,11 @@ impl OpDef for RouterTopk {
         format!("(k={})", top_k(op))
     }
 
-    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::RouterTopk { k: at.attribute("k")? })
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let (x, k) = (node.inputs[0], top_k(&node.op) as usize);
         let rows = state.f32s(x).chunks_exact(state.cols(x));
         Data::Routing(rows.flat_map(|logits| routes(logits, k)).collect())
@@ -73,7 +73,7 @@ impl OpDef for RouterTopk {
         of.element * (experts * k) as f64
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         known.cols_are(inputs[0], known.sizes.experts);
         known.rows_are(inputs[0], RowKind::Tokens);
         known.routing.push(out.to_owned());
@@ -84,7 +84,7 @@ impl OpDef for RouterTopk {
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (x, experts) = at.token_input("input")?;
     let k = at.whole("k", limit::TOP_K)?;
     if experts > limit::EXPERTS {
@@ -101,11 +101,15 @@ fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
 }
 
 /// The experts of one row, in order of choice.
-fn routes(logits: &[f32], k: usize) -> Vec<Route> {
+fn routes(logits: &[f32], k: usize) -> Vec<ChosenExpert> {
     let chosen = largest(logits, k);
     let e: Vec<f32> = chosen.iter().map(|&i| exp(logits[i] - logits[chosen[0]])).collect();
     let sum = e[1..].iter().fold(e[0], |sum, e| sum + e);
-    chosen.into_iter().zip(e).map(|(expert, e)| Route { expert: expert as u32, weight: e / sum }).collect()
+    chosen
+        .into_iter()
+        .zip(e)
+        .map(|(expert, e)| ChosenExpert { expert: expert as u32, weight: e / sum })
+        .collect()
 }
 
 /// Indices of the `k` largest, descending, ties to the lower index. A NaN is larger than nothing: it is

@@ -1,4 +1,4 @@
-//! What is known of the values of a fused-op sample before they are made.
+//! Facts about the values of a fused-op sample before they are made.
 
 use crate::expr;
 use crate::fuse::guard::RowKind;
@@ -22,8 +22,8 @@ pub struct Sizes {
     pub vocab: usize,
 }
 
-/// What is known of values, by their names in a pattern.
-pub struct Known<'s> {
+/// Facts about values, by their names in a pattern.
+pub struct KnownValues<'s> {
     /// Sizes of the sample.
     pub sizes: &'s Sizes,
     /// Class of equal columns, by name.
@@ -44,10 +44,10 @@ pub struct Known<'s> {
     pub ids: Vec<String>,
 }
 
-impl<'s> Known<'s> {
-    /// What is known of a sample with these sizes before anything is found out.
-    pub fn new(sizes: &'s Sizes) -> Known<'s> {
-        Known {
+impl<'s> KnownValues<'s> {
+    /// The facts about a sample of these sizes before anything is found out.
+    pub fn new(sizes: &'s Sizes) -> KnownValues<'s> {
+        KnownValues {
             sizes,
             class: BTreeMap::new(),
             same: Vec::new(),

@@ -1,14 +1,14 @@
 //! `select_rows`: the rows whose logits are wanted.
 
-use super::def::{OpDef, Outline, Packed, Place, SpecOp};
-use super::form::{Form, Input, Operands};
-use super::sample::Known;
+use super::def::{KernelPosition, OpDef, Outline, Packed, SpecOp};
+use super::form::{Input, OpForm, Operands};
+use super::sample::KnownValues;
 use crate::fuse::guard::RowKind;
-use crate::graph::cursor::Cursor;
+use crate::graph::cursor::LineCursor;
 use crate::graph::{GraphRowOp, Node, Op, OpKind, Rows, Type, ValueId};
-use crate::interp::state::{Data, State};
+use crate::interp::state::{Data, OpState};
 use crate::spec::ops::{INPUT, OpInfo};
-use crate::spec::{At, Result as SpecResult};
+use crate::spec::{LoweredNode, Result as SpecResult};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::RowOp;
 
@@ -16,12 +16,12 @@ pub struct SelectRows;
 
 const OUTLINE: Outline = Outline {
     name: "select_rows",
-    form: Form::new(&[Input::F32], &[]),
+    form: OpForm::new(&[Input::F32], &[]),
     spec: &[SpecOp {
         info: OpInfo { name: "select_rows", params: &[INPUT], pattern: &[OpKind::SelectRows] },
         lower,
     }],
-    places: &[Place::Rows, Place::Prologue],
+    places: &[KernelPosition::Rows, KernelPosition::Prologue],
 };
 
 impl OpDef for SelectRows {
@@ -34,11 +34,11 @@ impl OpDef for SelectRows {
         Ok(Type::F32(Rows::LogitRows, on.x().cols()))
     }
 
-    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         Ok(Op::SelectRows)
     }
 
-    fn eval(&self, state: &mut State, node: &Node) -> Data {
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let x = node.inputs[0];
         let (cols, rows) = (state.cols(x), state.f32s(x));
         Data::F32(state.wanted.iter().flat_map(|row| &rows[row * cols..][..cols]).copied().collect())
@@ -48,7 +48,7 @@ impl OpDef for SelectRows {
         Some(RowOp::SelectRow { x: node.inputs[0], out: node.output })
     }
 
-    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
         known.same_cols(inputs[0], out);
         known.rows_are(inputs[0], RowKind::Tokens);
         known.rows_are(out, RowKind::LogitRows);
@@ -59,7 +59,7 @@ impl OpDef for SelectRows {
     }
 }
 
-fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+fn lower(at: &mut LoweredNode<'_, '_>) -> SpecResult<ValueId> {
     let (x, cols) = at.token_input("input")?;
     Ok(at.push(Type::F32(Rows::LogitRows, cols), Op::SelectRows, vec![x], vec![]))
 }

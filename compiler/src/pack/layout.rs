@@ -80,7 +80,7 @@ pub enum LayoutError {
         role: Role,
         /// Shape of the tensor.
         shape: Vec<usize>,
-        /// What the role asks for.
+        /// The type that the role asks for.
         expected: &'static str,
     },
     /// The format cannot be stored that way.
@@ -92,7 +92,7 @@ pub enum LayoutError {
         role: Role,
         /// Format of the tensor.
         format: WeightFormat,
-        /// What the role asks for.
+        /// The type that the role asks for.
         expected: &'static str,
     },
     /// The two tensors of a pair cannot alternate.
@@ -203,7 +203,7 @@ fn shape_pack_group(graph: &Graph, tensors: Vec<TensorId>) -> Result<PackGroup, 
     Ok(PackGroup { tensors, experts, chunks, chunk_bytes })
 }
 
-/// `(experts, n, k)` of a tensor; experts and k are 1 where there are none.
+/// `(experts, n, k)` of a tensor; experts and k are 1 for a tensor without them.
 pub(super) fn dims(tensor: &Tensor) -> Result<(usize, usize, usize), LayoutError> {
     let dims = match (tensor.role, tensor.shape.as_slice()) {
         (Role::Matrix | Role::Table, &[n, k]) => (1, n, k),

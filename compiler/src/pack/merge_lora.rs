@@ -6,14 +6,14 @@
 
 use crate::graph::lora::with_adapters;
 use crate::graph::{Graph, GraphError, Role, Tensor, TensorId};
-use crate::weights::{WeightSource, Weights};
+use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is added to weights.
+/// A sum that is added to weights.
 pub trait Delta: Sync {
     /// Adds it to rows of an expert (0 for a dense matrix) of a LoRA target: `weights` is `[rows][k]`, row i
     /// being row `first + i * step` of the checkpoint's tensor.
@@ -66,7 +66,7 @@ pub fn merged_graph(graph: &Graph, changed: &dyn Fn(&str) -> bool) -> Graph {
 
 /// A checkpoint's weights with adapters added to some.
 pub struct MergedWeights<'a, D> {
-    base: Weights<'a>,
+    base: CheckpointWeights<'a>,
     /// Graph of the model as the checkpoint has it.
     graph: &'a Graph,
     delta: &'a D,
@@ -78,7 +78,7 @@ impl<'a, D: Delta> MergedWeights<'a, D> {
     /// The weights of `graph`, a checkpoint's, of which the matrices in `changed` have `delta` added at their
     /// LoRA targets.
     pub fn new(
-        base: Weights<'a>,
+        base: CheckpointWeights<'a>,
         graph: &'a Graph,
         changed: &'a BTreeMap<String, usize>,
         delta: &'a D,
@@ -122,7 +122,7 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         out: &mut Vec<f32>,
     ) -> Result<bool, CheckpointError> {
         if self.changed.contains_key(&tensor.name) {
-            // What is added has no steps.
+            // The addition has no steps.
             out.clear();
             return Ok(false);
         }

@@ -11,7 +11,7 @@ mod write;
 pub use crate::weights::WeightSource;
 pub use layout::{LayoutError, Placement, REGION_ALIGN, WeightLayout, plan_weights, table_row_stride};
 pub use source::{MemorySource, MemorySourceError};
-pub use stream::{Piece, piece_sizes, stream_weights};
+pub use stream::{RegionPiece, piece_sizes, stream_weights};
 pub(crate) use write::locate;
 pub use write::{PackWeightsError, pack_weights};
 

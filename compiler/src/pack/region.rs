@@ -54,7 +54,7 @@ pub fn build_weights<S: WeightSource>(
     pack_weights(graph, &compiled.layout, source, region.as_mut_slice(), threads, progress)
         .map_err(BuildError::Pack)?;
     if !region.collapse() {
-        // What was read fills the memory that the weights would have whole huge pages of.
+        // Data that was read fills the memory that the weights would have whole huge pages of.
         source.drop_cache();
         region.collapse();
     }

@@ -7,7 +7,7 @@ use crate::weights::WeightSource;
 
 /// A finished part of the weight region.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
+pub struct RegionPiece<'a> {
     /// Place among the pieces, which cover the region in this order.
     pub index: usize,
     /// Byte offset in the region.
@@ -33,7 +33,7 @@ pub fn stream_weights<S: WeightSource, E>(
     source: &S,
     threads: usize,
     progress: &(dyn Fn(u64) + Sync),
-    take: &(dyn Fn(Piece<'_>) -> Result<(), E> + Sync),
+    take: &(dyn Fn(RegionPiece<'_>) -> Result<(), E> + Sync),
 ) -> Result<(), E>
 where
     E: From<PackWeightsError<S::Error>> + Send,
@@ -45,6 +45,6 @@ where
         buffers.packed.resize(item.bytes, 0);
         let pack_group = &layout.pack_groups[item.pack_group];
         pack_item(graph, pack_group, item, source, &mut buffers.packed, &mut buffers.rows)?;
-        take(Piece { index, offset: item.offset, bytes: &buffers.packed })
+        take(RegionPiece { index, offset: item.offset, bytes: &buffers.packed })
     })
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::graph::{Activations, Graph, Node, Op, Role, RowSelect, Source, Tensor, TensorId, ValueId};
+use crate::graph::{Activations, Graph, Node, Op, Role, RowSelect, Tensor, TensorId, TensorSource, ValueId};
 use half::bf16;
 use kernmill_plan::format::{self, Problem};
 use kernmill_plan::format::{WeightFormat, f32_row_stride};
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 fn tensor(name: &str, role: Role, shape: &[usize], stored: WeightFormat, format: WeightFormat) -> Tensor {
     let scales = (stored == WeightFormat::Mxfp4).then(|| format!("ckpt.{name}_scales"));
-    let source = Source { name: format!("ckpt.{name}"), scales, rows: RowSelect::All, transposed: false };
+    let source =
+        TensorSource { name: format!("ckpt.{name}"), scales, rows: RowSelect::All, transposed: false };
     Tensor { name: name.into(), role, shape: shape.into(), stored, format, source }
 }
 

@@ -38,7 +38,7 @@ pub enum PackWeightsError<E: std::error::Error + 'static> {
         row: usize,
         /// Element along k.
         k: usize,
-        /// What is wrong with it.
+        /// The problem of the weight.
         problem: Problem,
     },
 }
@@ -82,12 +82,12 @@ pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
     source: &S,
     threads: usize,
     progress: &(dyn Fn(u64) + Sync),
-    items: impl Iterator<Item = (Item, T)> + Send,
-    work: impl Fn(&Item, T, &mut Buffers) -> Result<(), E> + Sync,
+    items: impl Iterator<Item = (PackItem, T)> + Send,
+    work: impl Fn(&PackItem, T, &mut Buffers) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     assert_eq!(graph.tensors.len(), layout.placements.len(), "tensors of the weight layout");
-    let ahead: Vec<Item> = self::items(layout).collect();
-    let hint = |item: &Item| {
+    let ahead: Vec<PackItem> = self::items(layout).collect();
+    let hint = |item: &PackItem| {
         for_each_part(graph, layout, item, |tensor, rows| source.will_need(tensor, item.expert, rows));
     };
     ahead.iter().take(ITEMS_AHEAD).for_each(hint);
@@ -119,7 +119,7 @@ pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
 
 /// Consecutive chunks of an expert of a pack group, and the bytes they go to.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct PackItem {
     pub pack_group: usize,
     pub expert: usize,
     pub chunks: Range<usize>,
@@ -129,7 +129,7 @@ pub(super) struct Item {
 }
 
 /// The work items in order of offset; together they cover the region.
-pub(super) fn items(layout: &WeightLayout) -> impl Iterator<Item = Item> + '_ {
+pub(super) fn items(layout: &WeightLayout) -> impl Iterator<Item = PackItem> + '_ {
     let spans = layout.pack_groups.iter().enumerate().flat_map(|(index, pack_group)| {
         (0..pack_group.experts).flat_map(move |expert| {
             let step = chunks_per_item(pack_group);
@@ -141,12 +141,17 @@ pub(super) fn items(layout: &WeightLayout) -> impl Iterator<Item = Item> + '_ {
     spans.map(move |(index, pack_group, expert, chunks)| {
         let bytes = chunks.len() * pack_group.chunk_bytes;
         offset += bytes as u64;
-        Item { pack_group: index, expert, chunks, offset: offset - bytes as u64, bytes }
+        PackItem { pack_group: index, expert, chunks, offset: offset - bytes as u64, bytes }
     })
 }
 
 /// The tensors of an item and the rows that it takes of each.
-fn for_each_part(graph: &Graph, layout: &WeightLayout, item: &Item, take: impl Fn(&Tensor, Range<usize>)) {
+fn for_each_part(
+    graph: &Graph,
+    layout: &WeightLayout,
+    item: &PackItem,
+    take: impl Fn(&Tensor, Range<usize>),
+) {
     for &tensor in &layout.pack_groups[item.pack_group].tensors {
         let tensor = tensor_of(graph, tensor);
         let (first, last) = (item.chunks.start, item.chunks.end - 1);
@@ -162,7 +167,7 @@ fn tensor_of(graph: &Graph, id: TensorId) -> &Tensor {
     &graph.tensors[id.0 as usize]
 }
 
-/// What a thread works in.
+/// The working memory of a thread.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub rows: RowBuffers,
@@ -183,7 +188,7 @@ pub(super) struct RowBuffers {
 pub(super) fn pack_item<S: WeightSource>(
     graph: &Graph,
     pack_group: &PackGroup,
-    item: &Item,
+    item: &PackItem,
     source: &S,
     out: &mut [u8],
     rows: &mut RowBuffers,

@@ -2,20 +2,20 @@
 
 use super::error::PlanPartsError;
 use kernmill_plan::file::{
-    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
+    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, MAGIC, MAX_SECTIONS, SECTION_ALIGN, SectionKind,
     TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
 };
 
 /// A section with its place.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub kind: Kind,
+pub(super) struct SectionEntry {
+    pub kind: SectionKind,
     pub target: u32,
     pub offset: u64,
     pub contents: Contents,
 }
 
-/// What a section will hold.
+/// The contents that a section will have.
 #[derive(Debug)]
 pub(super) enum Contents {
     /// Bytes that are there already.
@@ -33,14 +33,16 @@ impl Contents {
     }
 }
 
-impl Entry {
+impl SectionEntry {
     pub fn end(&self) -> u64 {
         self.offset + self.contents.bytes()
     }
 }
 
 /// Gives sections their places, one behind the other.
-pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, PlanPartsError> {
+pub(super) fn place(
+    contents: Vec<(SectionKind, u32, Contents)>,
+) -> Result<Vec<SectionEntry>, PlanPartsError> {
     if contents.len() > MAX_SECTIONS {
         return Err(PlanPartsError::Sections { found: contents.len(), most: MAX_SECTIONS });
     }
@@ -51,8 +53,8 @@ pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, 
         if bytes > most {
             return Err(PlanPartsError::Large { section: kind.name(), bytes, most });
         }
-        let align = if kind == Kind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };
-        let entry = Entry { kind, target, offset: end.next_multiple_of(align), contents };
+        let align = if kind == SectionKind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };
+        let entry = SectionEntry { kind, target, offset: end.next_multiple_of(align), contents };
         end = entry.end();
         entries.push(entry);
     }
@@ -60,7 +62,7 @@ pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, 
 }
 
 /// The header of a file of `bytes` bytes whose weight hashes have hash `pieces`.
-pub(super) fn encode(entries: &[Entry], bytes: u64, pieces: &Hash) -> [u8; HEADER_BYTES] {
+pub(super) fn encode(entries: &[SectionEntry], bytes: u64, pieces: &Hash) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     let mut put = |at: usize, value: &[u8]| header[at..at + value.len()].copy_from_slice(value);
     put(0, &MAGIC);
@@ -75,7 +77,7 @@ pub(super) fn encode(entries: &[Entry], bytes: u64, pieces: &Hash) -> [u8; HEADE
         put(at + 16, &entry.contents.bytes().to_le_bytes());
         match (&entry.contents, entry.kind) {
             (Contents::Bytes(bytes), _) => put(at + 32, blake3::hash(bytes).as_bytes()),
-            (_, Kind::WeightHashes) => put(at + 32, pieces),
+            (_, SectionKind::WeightHashes) => put(at + 32, pieces),
             _ => {}
         }
     }

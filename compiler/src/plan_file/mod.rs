@@ -11,16 +11,16 @@ pub use error::{PlanPartsError, PlanWriteError};
 
 use crate::fuse::{FusedSet, FusedSpec};
 use crate::graph::{Graph, TensorId};
-use crate::pack::{Piece, WeightLayout, WeightSource, piece_sizes, stream_weights};
+use crate::pack::{RegionPiece, WeightLayout, WeightSource, piece_sizes, stream_weights};
 use crate::pipeline::Compiled;
 use crate::quant::choose::FormatChoices;
-use header::{Contents, Entry};
+use header::{Contents, SectionEntry};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::chat::{self, ChatSection, ChatTemplate, ChatTemplates, NamedTemplate};
 use kernmill_plan::file::{
-    FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
+    FusedSpecText, HEADER_BYTES, Hash, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, SectionKind, TargetInfo,
     TargetProgram, TensorInfo, WEIGHT_ALIGN,
 };
 use kernmill_plan::program::Program;
@@ -31,14 +31,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-/// What goes into a plan.
+/// The parts of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanParts<'a> {
     /// Program and version that write the plan.
     pub producer: &'a str,
     /// One graph compiled for each target.
     pub compiled: &'a [Compiled],
-    /// What preset `fast` made of the weights.
+    /// The formats that preset `fast` chose for the weights.
     pub choices: Option<&'a FormatChoices>,
     /// Tokens per prefill chunk that was asked for.
     pub chunk: usize,
@@ -61,7 +61,7 @@ pub struct PlanParts<'a> {
 pub struct PlanWriter<'a> {
     graph: &'a Graph,
     layout: &'a WeightLayout,
-    entries: Vec<Entry>,
+    entries: Vec<SectionEntry>,
     bytes: u64,
 }
 
@@ -78,21 +78,21 @@ impl<'a> PlanWriter<'a> {
         let (graph, layout) = (&first.fused.graph, &first.layout);
         let metadata = metadata(parts, graph, layout, &first.program);
         let mut contents = vec![
-            (Kind::Metadata, 0, serialise("metadata", &metadata)?),
-            (Kind::Spec, 0, parts.spec.as_bytes().to_vec()),
+            (SectionKind::Metadata, 0, serialise("metadata", &metadata)?),
+            (SectionKind::Spec, 0, parts.spec.as_bytes().to_vec()),
         ];
-        contents.extend(parts.tokenizer_json.map(|json| (Kind::Tokenizer, 0, json.to_vec())));
+        contents.extend(parts.tokenizer_json.map(|json| (SectionKind::Tokenizer, 0, json.to_vec())));
         let (default, others) = parts.chat_templates.map(chat).unwrap_or_default();
-        contents.extend(default.map(|text| (Kind::ChatTemplate, 0, text.into_bytes())));
+        contents.extend(default.map(|text| (SectionKind::ChatTemplate, 0, text.into_bytes())));
         if others != ChatSection::default() {
-            contents.push((Kind::Chat, 0, serialise("chat", &others)?));
+            contents.push((SectionKind::Chat, 0, serialise("chat", &others)?));
         }
         for (target, compiled) in (0..).zip(parts.compiled) {
             let program = &compiled.program;
-            contents.push((Kind::Program, target, serialise("program", &target_program(program))?));
-            contents.push((Kind::Code, target, program.code.bytes.clone()));
+            contents.push((SectionKind::Program, target, serialise("program", &target_program(program))?));
+            contents.push((SectionKind::Code, target, program.code.bytes.clone()));
         }
-        let mut contents: Vec<(Kind, u32, Contents)> = contents
+        let mut contents: Vec<(SectionKind, u32, Contents)> = contents
             .into_iter()
             .map(|(kind, target, bytes)| (kind, target, Contents::Bytes(bytes)))
             .collect();
@@ -102,10 +102,10 @@ impl<'a> PlanWriter<'a> {
             return Err(PlanPartsError::Large { section, bytes: largest, most });
         }
         let pieces = piece_sizes(layout).count();
-        contents.push((Kind::WeightHashes, 0, Contents::Later((pieces * PIECE_ENTRY_BYTES) as u64)));
-        contents.push((Kind::Weights, 0, Contents::Later(layout.bytes)));
+        contents.push((SectionKind::WeightHashes, 0, Contents::Later((pieces * PIECE_ENTRY_BYTES) as u64)));
+        contents.push((SectionKind::Weights, 0, Contents::Later(layout.bytes)));
         let entries = header::place(contents)?;
-        let bytes = entries.last().map_or(HEADER_BYTES as u64, Entry::end);
+        let bytes = entries.last().map_or(HEADER_BYTES as u64, SectionEntry::end);
         Ok(PlanWriter { graph, layout, entries, bytes })
     }
 
@@ -120,7 +120,7 @@ impl<'a> PlanWriter<'a> {
     }
 
     /// Bytes of each section: kind, target, size.
-    pub fn sections(&self) -> impl Iterator<Item = (Kind, u32, u64)> + '_ {
+    pub fn sections(&self) -> impl Iterator<Item = (SectionKind, u32, u64)> + '_ {
         self.entries.iter().map(|entry| (entry.kind, entry.target, entry.contents.bytes()))
     }
 
@@ -145,7 +145,7 @@ impl<'a> PlanWriter<'a> {
         // SAFETY: nothing reads the mapping's bytes: it only brings pages into memory.
         let cache = unsafe { WeightRegion::map_file(file, weights.offset, bytes, "the new plan") }.ok();
         let pieces: Mutex<Vec<(u64, Hash)>> = Mutex::new(vec![(0, Hash::default()); self.pieces()]);
-        let take = |piece: Piece<'_>| -> Result<(), PlanWriteError<S::Error>> {
+        let take = |piece: RegionPiece<'_>| -> Result<(), PlanWriteError<S::Error>> {
             let hash = *blake3::hash(piece.bytes).as_bytes();
             let place = weights.offset + piece.offset;
             if let Some(cache) = &cache {
@@ -319,7 +319,7 @@ mod tests {
                     assert!(done.insert(start), "{start} is written back twice");
                 }
             }
-            // What is left is what pieces share.
+            // The rest is shared by pieces.
             let shared = |start: u64| {
                 all.iter().filter(|piece| piece.start < start + page && start < piece.end).count() > 1
             };

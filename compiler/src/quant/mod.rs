@@ -1,8 +1,8 @@
 //! The pass that makes a preset's quantisation explicit in the graph, and the checker of its result.
 
 use crate::graph::{
-    Activations, Attention, Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses,
-    ValueId,
+    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Node, NodeId, Op, OpKind, Role,
+    TensorId, Uses, ValueId,
 };
 use crate::quant::choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
@@ -43,7 +43,7 @@ impl Preset {
         self == Preset::Bf16
     }
 
-    /// What adapters' elements are rounded to.
+    /// The format that adapters' elements are rounded to.
     pub fn adapter_format(self) -> WeightFormat {
         if self == Preset::Exact { WeightFormat::F32 } else { WeightFormat::Bf16 }
     }
@@ -161,7 +161,7 @@ pub fn verify_with(graph: &Graph, preset: Preset, kv: &KvFormats) -> Result<(), 
         if !legal {
             return Err(GraphError::new(at(), format!("not an op of preset {}", preset.name())));
         }
-        // What an attention reads is of the formats that it has: `Graph::verify` holds it to that.
+        // An attention reads values of the formats that it has: `Graph::verify` holds it to that.
         if let Op::Attention(attention) = &node.op
             && attention.kv != kv.of(attention.layer_kind())
         {
@@ -235,7 +235,7 @@ struct Quantiser<'g> {
     graph: &'g Graph,
     as_asked: Quantisation<'g>,
     uses: Uses,
-    builder: Builder,
+    builder: GraphBuilder,
     /// New value of each old one.
     values: Vec<ValueId>,
     /// The one `q8`, and the one bf16, of each new f32 value.
@@ -244,7 +244,7 @@ struct Quantiser<'g> {
 
 impl<'g> Quantiser<'g> {
     fn new(graph: &'g Graph, as_asked: Quantisation<'g>) -> Quantiser<'g> {
-        let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
+        let mut builder = GraphBuilder::new(&graph.name, graph.vocab, graph.max_context);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
         }
@@ -332,7 +332,7 @@ impl<'g> Quantiser<'g> {
         &mut self,
         attention_name: &str,
         plane: KvPlane,
-        attention: &Attention,
+        attention: &AttentionAttributes,
         input: ValueId,
     ) -> Result<ValueId, GraphError> {
         let format = attention.kv.of(plane);
@@ -347,7 +347,7 @@ impl<'g> Quantiser<'g> {
         self.builder.node(&format!("{attention_name}.{what}_cast"), cast, &[input], &[])
     }
 
-    /// What the choices have for a matrix.
+    /// The choice for a matrix.
     fn chosen(&self, matrix: TensorId) -> Option<WeightFormat> {
         self.as_asked.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }

@@ -1,4 +1,4 @@
-//! What presets make of graphs.
+//! Graphs of the presets.
 
 use super::*;
 use crate::testing::{Mlp, ModelShape, build};

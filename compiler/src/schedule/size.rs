@@ -9,13 +9,13 @@ use kernmill_plan::limit;
 pub struct SizeError {
     /// Step or class.
     pub place: String,
-    /// What there is too much of.
+    /// The thing of which there is too much.
     pub what: &'static str,
     /// How many there are.
     pub found: usize,
     /// How many there may be.
     pub limit: usize,
-    /// What makes it fewer.
+    /// Advice that makes it fewer.
     pub help: &'static str,
 }
 

@@ -1,19 +1,19 @@
 //! Collects the values and operands of one kernel.
 
 use super::candidate::Products;
-use super::cost::Model;
+use super::cost::CostModel;
 use super::{KernelUse, Selector};
 use crate::fuse::Group;
 use crate::graph::{Node, Op, OperandRef, Rows, TensorId, Type, ValueId};
 use crate::ops::Packed;
 use kernmill_kernels_gen::kernel::{
-    Body, Domain, Home, Kernel, LoraInput, Mat, OperandId, Part, RowOp, RowType, Tiling, Val, ValId,
+    Body, Domain, Home, Kernel, LoraInput, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
 };
 use kernmill_kernels_gen::names::Names;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 
 /// A kernel in the making.
-pub struct Builder<'a> {
+pub struct KernelBuilder<'a> {
     selector: &'a Selector<'a>,
     vals: Vec<Val>,
     val_of: Vec<(ValueId, ValId)>,
@@ -23,9 +23,9 @@ pub struct Builder<'a> {
     writes: Vec<ValueId>,
 }
 
-impl<'a> Builder<'a> {
-    pub fn new(selector: &'a Selector<'a>) -> Builder<'a> {
-        Builder {
+impl<'a> KernelBuilder<'a> {
+    pub fn new(selector: &'a Selector<'a>) -> KernelBuilder<'a> {
+        KernelBuilder {
             selector,
             vals: Vec::new(),
             val_of: Vec::new(),
@@ -149,17 +149,17 @@ impl<'a> Builder<'a> {
         if trial.products == Products::Dots || !q8 || !uniform {
             return Tiling::Dot;
         }
-        let least = |of: fn(&Model, WeightFormat) -> usize| {
+        let least = |of: fn(&CostModel, WeightFormat) -> usize| {
             parts.iter().map(|mats| of(trial.model, mats[0].format)).max().unwrap_or(1)
         };
         if trial.products == Products::Tiles {
-            return Tiling::Tiles { least_rows: least(Model::least_rows_of_tiles) };
+            return Tiling::Tiles { least_rows: least(CostModel::least_rows_of_tiles) };
         }
-        Tiling::Gemm { least_rows: least(Model::least_rows), products }
+        Tiling::Gemm { least_rows: least(CostModel::least_rows), products }
     }
 
     fn tiling_of(&self, body: &Body) -> Tiling {
-        fn mats(part: &Part) -> Vec<&Mat> {
+        fn mats(part: &MatrixPart) -> Vec<&Mat> {
             part.mats.iter().collect()
         }
         let (input, parts): (ValId, Vec<Vec<&Mat>>) = match body {
@@ -190,7 +190,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Names<ValueId, OperandRef> for Builder<'_> {
+impl Names<ValueId, OperandRef> for KernelBuilder<'_> {
     fn read(&mut self, value: &ValueId) -> ValId {
         self.input(*value)
     }
@@ -200,7 +200,7 @@ impl Names<ValueId, OperandRef> for Builder<'_> {
     }
 
     fn operand(&mut self, operand: &OperandRef) -> OperandId {
-        Builder::operand(self, *operand)
+        KernelBuilder::operand(self, *operand)
     }
 }
 

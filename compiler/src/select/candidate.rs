@@ -1,6 +1,6 @@
 //! Candidates: the ways to compute a group, and which one was picked.
 
-use super::cost::{Model, TIE, cheapest};
+use super::cost::{CostModel, TIE, cheapest};
 use super::{KernelUse, SelectError, Selector};
 use kernmill_kernels_gen::kernel::{Body, PROLOGUE_TOKENS, Tiling};
 use kernmill_plan::format::TILE_ROWS;
@@ -8,7 +8,7 @@ use std::fmt;
 
 /// One way to compute a group. All of a group's give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct KernelCandidate {
     /// Where the prologue is computed.
     pub prologue: Prologue,
     /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`],
@@ -28,7 +28,7 @@ pub enum Prologue {
     Step,
 }
 
-/// What multiplies, where there is a choice.
+/// The kind of products, where there is a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Products {
     /// Dot micro-kernels.
@@ -39,13 +39,13 @@ pub(crate) enum Products {
     Tiles,
 }
 
-/// What a group could be, and what it is.
+/// A group's candidates, and the one that was picked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelChoice {
     /// The group's label.
     pub label: String,
     /// Each candidate with its ns for a full batch of the class.
-    pub candidates: Vec<(Candidate, f64)>,
+    pub candidates: Vec<(KernelCandidate, f64)>,
     /// Index of the pick.
     pub pick: usize,
 }
@@ -74,7 +74,7 @@ impl Pick {
     }
 }
 
-impl Candidate {
+impl KernelCandidate {
     /// Every candidate that a class of `max_tokens` can have, the simplest first; `tiles` says whether the
     /// level has any.
     fn all(max_tokens: usize, tiles: bool) -> Vec<(Prologue, Products, usize)> {
@@ -96,7 +96,7 @@ impl Candidate {
 impl Selector<'_> {
     /// The candidates of group `index` that agree with its rule's hints; all of them if none does.
     fn hinted(&self, index: usize, tiles: bool) -> Vec<(Prologue, Products, usize)> {
-        let (hints, all) = (self.fused.groups[index].hints, Candidate::all(self.max_tokens, tiles));
+        let (hints, all) = (self.fused.groups[index].hints, KernelCandidate::all(self.max_tokens, tiles));
         let agrees = |(prologue, products, rows_per_item): &(Prologue, Products, usize)| {
             hints.prologue_by_workers.is_none_or(|by| by == (*prologue == Prologue::Workers))
                 && hints.panels.is_none_or(|wanted| wanted == (*products != Products::Dots))
@@ -110,14 +110,16 @@ impl Selector<'_> {
     pub(super) fn choose(
         &self,
         index: usize,
-        model: &Model,
+        model: &CostModel,
         pick: Pick,
     ) -> Result<(Vec<KernelUse>, Option<KernelChoice>), SelectError> {
-        let mut found: Vec<(Candidate, Vec<KernelUse>)> = Vec::new();
+        let mut found: Vec<(KernelCandidate, Vec<KernelUse>)> = Vec::new();
         let tiles = pick == Pick::Tiles || model.level().has_tiles();
         for (prologue, products, rows_per_item) in self.hinted(index, tiles) {
-            let trial =
-                Selector { trial: super::Trial { prologue, products, rows_per_item, model }, ..*self };
+            let trial = Selector {
+                trial: super::CandidateTrial { prologue, products, rows_per_item, model },
+                ..*self
+            };
             let mut uses = trial.group(index)?;
             for least in uses.iter_mut().filter_map(|one| least_rows_of_tiles(&mut one.kernel.tiling)) {
                 *least = if pick == Pick::Tiles { 1 } else { *least };
@@ -132,7 +134,7 @@ impl Selector<'_> {
             });
             let rows_per_item =
                 uses.last().map_or(rows_per_item, |last| rows_per_item_of(&last.kernel.body, rows_per_item));
-            found.push((Candidate { prologue, tiling, rows_per_item }, uses));
+            found.push((KernelCandidate { prologue, tiling, rows_per_item }, uses));
             if fixed {
                 break;
             }
@@ -141,7 +143,8 @@ impl Selector<'_> {
             uses.iter().map(|one| model.kernel(&one.kernel, self.max_tokens)).sum()
         };
         let costs: Vec<f64> = found.iter().map(|(_, uses)| cost(uses)).collect();
-        let on_tiles = |(candidate, _): &(Candidate, _)| matches!(candidate.tiling, Tiling::Tiles { .. });
+        let on_tiles =
+            |(candidate, _): &(KernelCandidate, _)| matches!(candidate.tiling, Tiling::Tiles { .. });
         let wanted = found.iter().position(on_tiles).filter(|_| pick == Pick::Tiles);
         let picked = wanted.unwrap_or_else(|| pick.of(&costs));
         let candidates = found.iter().zip(&costs).map(|((candidate, _), cost)| (*candidate, *cost)).collect();
@@ -195,7 +198,7 @@ impl KernelChoice {
     }
 }
 
-impl fmt::Display for Candidate {
+impl fmt::Display for KernelCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prologue = match self.prologue {
             Prologue::Workers => "prologue by every worker",

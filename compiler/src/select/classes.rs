@@ -1,6 +1,6 @@
 //! Token classes: the batch sizes that have kernels of their own.
 
-use super::cost::Model;
+use super::cost::CostModel;
 use super::{Pick, SelectError, Selection, select};
 use crate::fuse::FusedGraph;
 use crate::pack::WeightLayout;
@@ -22,7 +22,7 @@ pub fn select_classes(
     fused: &FusedGraph,
     layout: &WeightLayout,
     chunk: usize,
-    model: &Model,
+    model: &CostModel,
     pick: Pick,
 ) -> Result<Vec<Selection>, SelectError> {
     let mut classes = vec![select(fused, layout, chunk, model, pick)?];
@@ -37,7 +37,7 @@ pub fn select_classes(
     Ok(classes)
 }
 
-/// What a batch of `tokens` takes with a class's kernels.
-fn cost(model: &Model, selection: &Selection, tokens: usize) -> f64 {
+/// The time of a batch of `tokens` with a class's kernels.
+fn cost(model: &CostModel, selection: &Selection, tokens: usize) -> f64 {
     selection.uses.iter().map(|one| model.kernel(&one.kernel, tokens)).sum()
 }

@@ -10,7 +10,7 @@ use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::isa;
-use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
+use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, MatrixPart, RowOp, RowType, Tiling, ValId};
 use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::gemm_tiles::{self, TileElement};
@@ -19,7 +19,7 @@ use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::{Features, Level, Tuning};
 
-/// What the model knows of a machine besides its micro-kernels.
+/// The model's numbers for a machine besides its micro-kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates
@@ -32,7 +32,7 @@ pub struct Machine {
     /// How much of the smaller of the two, waiting for memory and arithmetic, does not hide in the larger in
     /// dots, which prefetch.
     pub exposed: f64,
-    /// What one step more costs: the barrier, workers that do not come to it together, memory that waits for
+    /// The cost of one more step: the barrier, workers that do not come to it together, memory that waits for
     /// them.
     pub barrier: f64,
     /// An element of a row through a cheap stage (norm, quantisation, an expression).
@@ -67,8 +67,8 @@ pub struct Machine {
     pub attention_mac: f64,
 }
 
-/// What the model knows of a machine, at all levels: none of this is arithmetic on vectors of weights. Bytes:
-/// `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
+/// The model's numbers for a machine, at all levels. They do not concern arithmetic on vectors of weights.
+/// Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
 /// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages
 /// are those of `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us,
 /// and 32 rows of a norm and a quantisation of 2880 take 54.9 us, with a router of 32 rows besides 116.1.
@@ -116,7 +116,7 @@ impl Machine {
 /// that workers finish together).
 pub const TIE: f64 = 1.02;
 
-/// Place of the first of these costs that is as good as the least. `None` when there are none.
+/// Place of the first of these costs that is as good as the least. `None` without costs.
 pub fn cheapest(costs: &[f64]) -> Option<usize> {
     let least = costs.iter().copied().reduce(f64::min)?;
     costs.iter().position(|cost| *cost <= least * TIE)
@@ -142,7 +142,7 @@ pub(super) fn cheapest_version(versions: &[(Option<&'static AsmKernel>, Option<f
 
 /// The cost model for a level, and for a family of CPUs.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct CostModel {
     level: Level,
     table: Table,
     machine: Machine,
@@ -164,14 +164,14 @@ struct FormatCosts {
     least_rows: usize,
 }
 
-impl Model {
+impl CostModel {
     /// The model for the built-in machine.
-    pub fn new(level: Level, tuning: Tuning) -> Model {
-        Model::on(level, tuning, MACHINE)
+    pub fn new(level: Level, tuning: Tuning) -> CostModel {
+        CostModel::on(level, tuning, MACHINE)
     }
 
     /// The model for a machine.
-    pub fn on(level: Level, tuning: Tuning, machine: Machine) -> Model {
+    pub fn on(level: Level, tuning: Tuning, machine: Machine) -> CostModel {
         let table = Table::of(tuning);
         let block = |ukernel: MicroKernel| {
             let versions = versions_of(&table, &ukernel, level);
@@ -197,7 +197,7 @@ impl Model {
             (format, FormatCosts { least_rows, ..costs })
         });
         let formats = formats.collect();
-        Model { level, table, machine, products, formats }
+        CostModel { level, table, machine, products, formats }
     }
 
     /// The level that the model is for.
@@ -251,7 +251,7 @@ impl Model {
     /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
     /// of waiting for memory hides in their arithmetic or the other way round; with panels the two add up,
     /// because weights are decoded first.
-    fn item(&self, part: &Part, input: RowType, tiling: Tiling, rows: usize) -> f64 {
+    fn item(&self, part: &MatrixPart, input: RowType, tiling: Tiling, rows: usize) -> f64 {
         if rows == 0 {
             return 0.0;
         }
@@ -303,7 +303,7 @@ impl Model {
 
     /// Arithmetic of a work item for `rows` bf16 rows, decoding included. There is nothing to weigh it
     /// against but other items and steps.
-    fn by_bf16_panels(&self, part: &Part, rows: usize) -> f64 {
+    fn by_bf16_panels(&self, part: &MatrixPart, rows: usize) -> f64 {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles + tiles.div_ceil(2) * rows.div_ceil(gemm_bf16::PANEL_ROWS);
@@ -313,7 +313,7 @@ impl Model {
     }
 
     /// Arithmetic of a work item for `rows` q8 rows on tiles, decoding included.
-    fn by_tiles(&self, part: &Part, rows: usize) -> f64 {
+    fn by_tiles(&self, part: &MatrixPart, rows: usize) -> f64 {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles * (1 + rows.div_ceil(gemm_tiles::PANEL_ROWS));
@@ -342,8 +342,8 @@ impl Model {
         row_ops.iter().map(|row_op| row_cost(row_op, &len, &costs)).sum()
     }
 
-    /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters
-    /// have one candidate and are not modelled.
+    /// The time of a step for a batch of `tokens`, its barrier included. Attention and the shrinks of
+    /// adapters have one candidate and are not modelled.
     pub fn kernel(&self, kernel: &Kernel, tokens: usize) -> f64 {
         let rows = |domain: Domain| match domain {
             Domain::Tokens => tokens,
@@ -357,13 +357,14 @@ impl Model {
             }
             Body::Matmul { domain, input, parts } => {
                 let rows = rows(*domain);
-                let items: usize = parts.iter().map(Part::items).sum();
-                let cost = |part: &Part| {
+                let items: usize = parts.iter().map(MatrixPart::items).sum();
+                let cost = |part: &MatrixPart| {
                     part.items() as f64 * self.item(part, input_type(input), kernel.tiling, rows)
                 };
                 let all: f64 = parts.iter().map(cost).sum();
-                let shared =
-                    |a: &Part, b: &Part| kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format);
+                let shared = |a: &MatrixPart, b: &MatrixPart| {
+                    kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format)
+                };
                 let runs = parts.chunk_by(shared);
                 let gather = runs.map(|run| self.gather(kernel.tiling, run[0].mats[0].k, rows)).sum::<f64>();
                 (*domain, gather + self.shared(items as f64, all / items as f64))
@@ -372,7 +373,7 @@ impl Model {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
             }
             Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => {
-                let part = Part {
+                let part = MatrixPart {
                     mats: vec![mat.clone()],
                     interleaved: false,
                     rows_per_item: *rows_per_item,
@@ -386,7 +387,7 @@ impl Model {
         self.machine.barrier + prologue + body
     }
 
-    /// What a step of attention takes that reads so many bytes of the cache and does so many multiply-adds,
+    /// The time of a step of attention that reads so many bytes of the cache and does so many multiply-adds,
     /// its barrier included. Vectors of 256 bits take twice as long as those of 512.
     pub fn attention(&self, bytes: f64, macs: f64) -> f64 {
         let wide = self.level.features().has(Features::AVX512F);
@@ -403,7 +404,7 @@ impl Model {
         kernel: &Kernel,
         input: RowType,
         (experts, top_k): (usize, usize),
-        part: &Part,
+        part: &MatrixPart,
         tokens: usize,
     ) -> f64 {
         let likely = (top_k as f64 / experts as f64).min(1.0);

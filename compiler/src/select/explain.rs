@@ -1,7 +1,7 @@
-//! What each kernel and micro-kernel could have been, what the model thinks it costs, and what was picked:
-//! for `kernmill explain`.
+//! The candidates for each kernel and micro-kernel, their modelled costs, and the picks, for `kernmill
+//! explain`.
 
-use super::cost::Model;
+use super::cost::CostModel;
 use super::{KernelChoice, MicroKernelChoice, Prologue, Selection};
 use kernmill_kernels_gen::kernel::Tiling;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// The choices of a compilation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct SelectionReport {
     /// Workers that costs are for.
     pub workers: usize,
     /// By token class.
@@ -34,7 +34,7 @@ pub struct GroupReport {
     pub kind: String,
     /// How many there are.
     pub count: usize,
-    /// What they could be.
+    /// The candidates.
     pub candidates: Vec<CandidateReport>,
     /// Index of the pick.
     pub pick: usize,
@@ -81,7 +81,11 @@ pub struct VersionReport {
 }
 
 /// The report of these selections, which `model` made.
-pub fn explain(model: &Model, selections: &[Selection], ukernels: &[MicroKernelChoice]) -> Report {
+pub fn explain(
+    model: &CostModel,
+    selections: &[Selection],
+    ukernels: &[MicroKernelChoice],
+) -> SelectionReport {
     let ukernel = |choice: &MicroKernelChoice| {
         let versions = choice.versions.iter();
         let versions = versions.map(|(version, ns)| VersionReport { version, ns_per_block: *ns });
@@ -91,7 +95,7 @@ pub fn explain(model: &Model, selections: &[Selection], ukernels: &[MicroKernelC
             pick: choice.pick,
         }
     };
-    Report {
+    SelectionReport {
         workers: model.machine().workers,
         classes: selections.iter().map(class).collect(),
         ukernels: ukernels.iter().filter(|choice| choice.versions.len() > 1).map(ukernel).collect(),
@@ -134,7 +138,7 @@ fn group(choice: &KernelChoice) -> GroupReport {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SelectionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

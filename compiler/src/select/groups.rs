@@ -1,13 +1,13 @@
 //! The kernels of each kind of group.
 
-use super::builder::{Builder, domain};
+use super::builder::{KernelBuilder, domain};
 use super::candidate::Prologue;
 use super::{KernelUse, SelectError, Selector, max_rows};
 use crate::fuse::{self, Composition, Group};
-use crate::graph::{Node, NodeId, Op, OperandRef, Rows, Step, Type, ValueId};
+use crate::graph::{GraphEpilogue, Node, NodeId, Op, OperandRef, Rows, Type, ValueId};
 use crate::ops::cache_writes;
 use kernmill_kernels_gen::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Mat, PROLOGUE_TOKENS, Part, ShrinkLoraTarget,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Mat, MatrixPart, PROLOGUE_TOKENS, ShrinkLoraTarget,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -43,7 +43,7 @@ impl Selector<'_> {
 
     /// Nodes as one kernel over rows.
     fn rows(&self, group: &Group, stem: &str, nodes: &[NodeId]) -> Result<KernelUse, SelectError> {
-        let mut b = Builder::new(self);
+        let mut b = KernelBuilder::new(self);
         let steps = self.row_steps(nodes, &group.outputs)?;
         let row_ops = steps.iter().map(|step| step.numbered(&mut b)).collect();
         let last = self.graph.node(nodes[nodes.len() - 1]);
@@ -57,8 +57,8 @@ impl Selector<'_> {
         &'b self,
         group: &Group,
         rows: Rows,
-    ) -> Result<(Vec<KernelUse>, Builder<'b>), SelectError> {
-        let mut b = Builder::new(self);
+    ) -> Result<(Vec<KernelUse>, KernelBuilder<'b>), SelectError> {
+        let mut b = KernelBuilder::new(self);
         if group.prologue.is_empty() {
             return Ok((Vec::new(), b));
         }
@@ -81,19 +81,21 @@ impl Selector<'_> {
         &self,
         index: usize,
         input: ValueId,
-        parts: &[fuse::Part],
+        parts: &[fuse::ComposedPart],
     ) -> Result<Vec<KernelUse>, SelectError> {
         let group = &self.fused.groups[index];
         let ty = self.graph.value(input).ty;
         let (mut uses, first) = self.with_prologue(group, ty.rows())?;
         // In the last layer every token needs keys and values, but only the wanted ones need queries. A
         // prologue that every worker computes is not worth computing twice.
-        let writes_cache = |part: &&fuse::Part| part.steps.iter().any(|s| matches!(s, Step::KvWrite { .. }));
+        let writes_cache = |part: &&fuse::ComposedPart| {
+            part.steps.iter().any(|s| matches!(s, GraphEpilogue::KvWrite { .. }))
+        };
         let (cached, others): (Vec<_>, Vec<_>) = parts.iter().partition(writes_cache);
         let is_split = self.last_writer == Some(index) && !first.has_prologue() && !others.is_empty();
         let lists = if is_split { vec![cached, others] } else { vec![parts.iter().collect()] };
         let mut builders = vec![first];
-        builders.resize_with(lists.len(), || Builder::new(self));
+        builders.resize_with(lists.len(), || KernelBuilder::new(self));
         for (mut b, parts) in builders.into_iter().zip(lists) {
             let input = b.input(input);
             let parts = parts.into_iter().map(|part| self.part(&mut b, group, part));
@@ -110,7 +112,7 @@ impl Selector<'_> {
         group: &Group,
         input: ValueId,
         routing: ValueId,
-        part: &fuse::Part,
+        part: &fuse::ComposedPart,
     ) -> Result<Vec<KernelUse>, SelectError> {
         let rows = self.graph.value(input).ty.rows();
         let (mut uses, mut b) = self.with_prologue(group, rows)?;
@@ -126,16 +128,25 @@ impl Selector<'_> {
 
     /// Matrices and their epilogue. Work items are heads where the epilogue rotates them or writes them to
     /// the cache; other parts of the same kernel have rows of their own, which heads need not divide.
-    fn part(&self, b: &mut Builder, group: &Group, part: &fuse::Part) -> Result<Part, SelectError> {
+    fn part(
+        &self,
+        b: &mut KernelBuilder,
+        group: &Group,
+        part: &fuse::ComposedPart,
+    ) -> Result<MatrixPart, SelectError> {
         let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let head = part.steps.iter().find_map(|step| match step {
-            Step::Rope { table: OperandRef::Rope(rope) } => Some(self.graph.ropes[*rope as usize].head_dim),
-            Step::Hadamard { head_dim } => Some(*head_dim),
-            Step::KvWrite { geometry, .. } => Some(geometry.head_dim),
+            GraphEpilogue::Rope { table: OperandRef::Rope(rope) } => {
+                Some(self.graph.ropes[*rope as usize].head_dim)
+            }
+            GraphEpilogue::Hadamard { head_dim } => Some(*head_dim),
+            GraphEpilogue::KvWrite { geometry, .. } => Some(geometry.head_dim),
             _ => None,
         });
-        let blocks =
-            part.steps.iter().any(|step| matches!(step, Step::Quantize { .. } | Step::Bf16Cast { .. }));
+        let blocks = part
+            .steps
+            .iter()
+            .any(|step| matches!(step, GraphEpilogue::Quantize { .. } | GraphEpilogue::Bf16Cast { .. }));
         let rows_per_item = match head {
             Some(head) => head,
             None if blocks => BLOCK,
@@ -145,7 +156,7 @@ impl Selector<'_> {
         let mut epilogue = Vec::with_capacity(part.steps.len());
         for step in &part.steps {
             epilogue.push(match step {
-                Step::Store { out } => match b.lora_input(group, *out) {
+                GraphEpilogue::Store { out } => match b.lora_input(group, *out) {
                     input if input.lora_targets.is_empty() => Epilogue::Store { out: input.out },
                     input => Epilogue::SaveLoraInput(input),
                 },
@@ -153,7 +164,7 @@ impl Selector<'_> {
             });
         }
         let interleaved = b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
-        Ok(Part { mats, interleaved, rows_per_item, epilogue })
+        Ok(MatrixPart { mats, interleaved, rows_per_item, epilogue })
     }
 
     fn expert_down(
@@ -164,7 +175,7 @@ impl Selector<'_> {
         out: ValueId,
     ) -> Result<Vec<KernelUse>, SelectError> {
         let down = self.graph.node(root);
-        let mut b = Builder::new(self);
+        let mut b = KernelBuilder::new(self);
         let (input, routing) = (b.input(down.inputs[0]), b.input(down.inputs[1]));
         let mat = b.mat(down);
         let residual = residual.map(|value| b.input(value));
@@ -186,7 +197,7 @@ impl Selector<'_> {
         input: ValueId,
         routing: Option<ValueId>,
     ) -> Result<Vec<KernelUse>, SelectError> {
-        let mut b = Builder::new(self);
+        let mut b = KernelBuilder::new(self);
         let by_rows = self.max_tokens > PROLOGUE_TOKENS;
         let mut row_ops = self.local_row_ops(&mut b, &group.prologue, &group.outputs)?;
         if !by_rows {
@@ -228,7 +239,7 @@ impl Selector<'_> {
         if self.fused.kv_writer(root) == index {
             uses.push(self.kv_store(group, node));
         }
-        let mut b = Builder::new(self);
+        let mut b = KernelBuilder::new(self);
         let q = b.input(node.inputs[0]);
         let pool = b.operand(OperandRef::Kv(a.layer, kind));
         let sinks = node.tensors.first().map(|sinks| b.operand(OperandRef::Tensor(*sinks)));
@@ -265,7 +276,7 @@ impl Selector<'_> {
 
     /// Writes rows of keys and values into the cache, for attentions whose inputs come from buffers.
     fn kv_store(&self, group: &Group, node: &Node) -> KernelUse {
-        let mut b = Builder::new(self);
+        let mut b = KernelBuilder::new(self);
         let row_ops = cache_writes(node).map(|write| write.numbered(&mut b));
         let body = Body::Rows { domain: Domain::Tokens, row_ops: row_ops.to_vec() };
         b.finish(self.label(group, "kv_store"), "kv_store", body, 1)

@@ -20,7 +20,7 @@ use crate::fuse::{Composition, FusedGraph, Group};
 use crate::graph::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses, ValueId};
 use crate::ops::def;
 use crate::pack::WeightLayout;
-use cost::Model;
+use cost::CostModel;
 use kernmill_kernels_gen::kernel::Kernel;
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::kv::KvGeometry;
@@ -28,9 +28,9 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 pub use builder::domain;
 pub(crate) use candidate::Products;
-pub use candidate::{Candidate, KernelChoice, Pick, Prologue};
+pub use candidate::{KernelCandidate, KernelChoice, Pick, Prologue};
 pub use classes::select_classes;
-pub use explain::{Report, explain};
+pub use explain::{SelectionReport, explain};
 pub use ukernels::{MicroKernelChoice, choose_ukernels};
 
 /// One use of a kernel: a step.
@@ -69,11 +69,11 @@ pub enum SelectError {
     /// Kernels exist only for some shapes.
     #[error("unsupported shape: {what} is {found}; kernels need {needed}")]
     Shape {
-        /// What is measured, and where.
+        /// The measured quantity, and its place.
         what: String,
         /// Value that was measured.
         found: usize,
-        /// What kernels need.
+        /// The feature that kernels need.
         needed: String,
     },
     /// A graph that the passes before should not have let through.
@@ -81,7 +81,7 @@ pub enum SelectError {
     Bug {
         /// Output of the node.
         node: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
 }
@@ -95,7 +95,7 @@ pub fn select(
     fused: &FusedGraph,
     layout: &WeightLayout,
     max_tokens: usize,
-    model: &Model,
+    model: &CostModel,
     pick: Pick,
 ) -> Result<Selection, SelectError> {
     check_shapes(&fused.graph)?;
@@ -109,7 +109,12 @@ pub fn select(
         max_tokens,
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
         last_writer: last_writer(fused),
-        trial: Trial { prologue: Prologue::Step, products: Products::Dots, rows_per_item: TILE_ROWS, model },
+        trial: CandidateTrial {
+            prologue: Prologue::Step,
+            products: Products::Dots,
+            rows_per_item: TILE_ROWS,
+            model,
+        },
     };
     let (mut kernels, mut choices) = (Vec::new(), Vec::new());
     for index in 0..fused.groups.len() {
@@ -130,7 +135,7 @@ fn last_writer(fused: &FusedGraph) -> Option<usize> {
     }
 }
 
-/// What selection of a group may look at.
+/// The inputs of a group's selection.
 struct Selector<'a> {
     fused: &'a FusedGraph,
     graph: &'a Graph,
@@ -141,19 +146,19 @@ struct Selector<'a> {
     max_segments: usize,
     /// Group that writes the last layer's keys and values.
     last_writer: Option<usize>,
-    trial: Trial<'a>,
+    trial: CandidateTrial<'a>,
 }
 
 /// The candidate that is being made.
 #[derive(Clone, Copy)]
-struct Trial<'a> {
+struct CandidateTrial<'a> {
     prologue: Prologue,
-    /// What multiplies matrices where it can.
+    /// The kind of products, wherever matrices allow it.
     products: Products,
     /// Output rows per work item where they are free.
     rows_per_item: usize,
     /// Knows from how many rows on panels pay.
-    model: &'a Model,
+    model: &'a CostModel,
 }
 
 /// Refuses what the kernels are not written for.

@@ -1,6 +1,6 @@
 //! Row operations of the graph with the numbers of a kernel.
 
-use super::builder::Builder;
+use super::builder::KernelBuilder;
 use super::{SelectError, Selector};
 use crate::fuse::row_steps;
 use crate::graph::{Graph, GraphMat, GraphRowOp, Node, NodeId, OperandRef, Role, TensorId, ValueId};
@@ -65,7 +65,7 @@ impl Selector<'_> {
     /// Prologue nodes as row operations of the kernel being built, on rows of the worker's own.
     pub(super) fn local_row_ops(
         &self,
-        b: &mut Builder,
+        b: &mut KernelBuilder,
         nodes: &[NodeId],
         outputs: &[ValueId],
     ) -> Result<Vec<RowOp>, SelectError> {
@@ -95,7 +95,7 @@ impl Selector<'_> {
 
 /// A kernel's numbers, where what is written is a row of the worker's own.
 struct Local<'l, 'b> {
-    b: &'l mut Builder<'b>,
+    b: &'l mut KernelBuilder<'b>,
     /// Values that later steps read besides.
     outputs: &'l [ValueId],
 }

@@ -1,4 +1,4 @@
-//! What micro-kernels cost: the numbers of the cost model, which are data in `compiler/tables/`.
+//! Costs of micro-kernels: the numbers of the cost model, which are data in `compiler/tables/`.
 
 use kernmill_kernels_gen::asm::AsmKernel;
 use kernmill_kernels_gen::ukernel::MicroKernel;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// to.
 const UKERNELS: &str = include_str!("../../tables/ukernels.toml");
 
-/// What differs for a CPU family.
+/// The differences of a CPU family.
 fn family_text(tuning: Tuning) -> &'static str {
     match tuning {
         Tuning::Generic => include_str!("../../tables/generic.toml"),
@@ -26,31 +26,31 @@ fn family_text(tuning: Tuning) -> &'static str {
 const DOT_TOKENS: [usize; 5] = [1, 2, 3, 4, 8];
 /// A version of `gemm_q8_avx512vnni` that adds where that multiplies.
 const ADDS: &str = "gemm_q8_avx512vnni_adds";
-/// What versions of `DotQ8x4` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same
+/// The suffix of versions of `DotQ8x4` and `DotQ8` that fetch bytes as they lie, into L1, and are the same
 /// otherwise.
 const LINEAR: &str = "_linear";
 
-/// What micro-kernels cost on the CPUs of a family.
+/// The costs of micro-kernels on the CPUs of a family.
 #[derive(Clone, Debug)]
 pub struct Table {
-    numbers: Numbers,
+    numbers: MicroKernelSpeeds,
     family: Family,
 }
 
 /// `ukernels.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Numbers {
+struct MicroKernelSpeeds {
     dot: BTreeMap<String, BTreeMap<String, [f64; DOT_TOKENS.len()]>>,
     decode: BTreeMap<String, BTreeMap<String, f64>>,
     decode_words: BTreeMap<String, f64>,
-    gemm: BTreeMap<String, Gemm>,
+    gemm: BTreeMap<String, GemmSpeeds>,
 }
 
 /// A version of `GemmQ8`: by tiles less 1 and tokens less 1.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Gemm {
+struct GemmSpeeds {
     small: [[f64; GROUP]; 2],
     any: [[f64; GROUP]; 2],
 }
@@ -104,7 +104,7 @@ impl Table {
             MicroKernel::Decode { format } => self.numbers.decode.get(version)?.get(format.name()).copied(),
             MicroKernel::DecodeWords { .. } => self.numbers.decode_words.get(version).copied(),
             MicroKernel::GemmQ8 { weights, tiles, tokens } => self.gemm(version, weights, tiles, tokens),
-            // What it decodes beside takes no time of its own; versions differ as they do without.
+            // Decoding beside the products takes no extra time; versions differ as they do without.
             MicroKernel::GemmDecode(Overlap { tokens, .. }) => {
                 self.gemm(version, Decoded::U8Max24Pow2, 2, tokens)
             }
@@ -136,7 +136,7 @@ fn read<T: for<'de> Deserialize<'de>>(text: &str) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_kernels_gen::ukernel::Order;
+    use kernmill_kernels_gen::ukernel::TileOrder;
     use kernmill_kernels_gen::ukernel::gemm_q8::DotStep;
     use kernmill_kernels_gen::{asm, isa};
     use kernmill_plan::target::Level;
@@ -155,7 +155,7 @@ mod tests {
                     format,
                     k: 64,
                     tokens,
-                    order: Order::Straight,
+                    order: TileOrder::Straight,
                 });
                 let weights = DotStep::at(level).decoded(format);
                 let gemms = (1..=2).flat_map(|tiles| {
@@ -180,7 +180,7 @@ mod tests {
         let known = |version: &String| {
             version.starts_with("cranelift_128") || asm::ALL.iter().any(|wide| wide.name == version)
         };
-        let Numbers { dot, decode, decode_words, gemm } = Table::of(Tuning::Generic).numbers;
+        let MicroKernelSpeeds { dot, decode, decode_words, gemm } = Table::of(Tuning::Generic).numbers;
         let versions = dot.keys().chain(decode.keys()).chain(decode_words.keys()).chain(gemm.keys());
         assert_eq!(versions.filter(|version| !known(version)).collect::<Vec<_>>(), Vec::<&String>::new());
         for format in dot.values().flat_map(BTreeMap::keys).chain(decode.values().flat_map(BTreeMap::keys)) {

@@ -1,4 +1,4 @@
-use super::cost::{Model, TIE, cheapest, cheapest_version};
+use super::cost::{CostModel, TIE, cheapest, cheapest_version};
 use super::{KernelUse, Pick, select, select_classes};
 use crate::assemble::gate_up_pairs;
 use crate::fuse;
@@ -7,7 +7,7 @@ use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{Mlp, ModelShape, build};
 use kernmill_kernels_gen::kernel::{Body, RowType, Tiling};
-use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::{Level, Tuning};
 
@@ -26,12 +26,12 @@ fn fused_of(shape: &ModelShape, preset: Preset) -> (fuse::FusedGraph, WeightLayo
 fn the_pick_is_the_cheapest_and_the_first_of_equals() {
     assert_eq!(cheapest(&[]), None);
     assert_eq!(cheapest(&[3.0, 2.0, 2.0]), Some(1));
-    // A difference of a percent is none.
+    // A difference of a percent counts as none.
     assert_eq!(cheapest(&[3.0, 2.02, 2.0]), Some(1));
     for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
         let (fused, layout) = fused(preset);
         for level in Level::ALL {
-            let model = Model::new(level, Tuning::Generic);
+            let model = CostModel::new(level, Tuning::Generic);
             for tokens in [1, 8, 9, 64, 512] {
                 let selection = select(&fused, &layout, tokens, &model, Pick::Cheapest).unwrap();
                 assert!(!selection.choices.is_empty());
@@ -55,8 +55,9 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 #[test]
 fn dots_fetch_bytes_as_they_lie_where_the_family_wants_it() {
     for format in WeightFormat::blocked() {
-        let adjacent = [1, 2]
-            .map(|tokens| (MicroKernel::DotQ8x4 { format, k: 64, tokens, order: Order::Straight }, false));
+        let adjacent = [1, 2].map(|tokens| {
+            (MicroKernel::DotQ8x4 { format, k: 64, tokens, order: TileOrder::Straight }, false)
+        });
         let single = MicroKernel::dot_tokens(true)
             .iter()
             .map(|t| (MicroKernel::DotQ8 { format, k: 64, tokens: *t }, *t >= 3));
@@ -67,7 +68,7 @@ fn dots_fetch_bytes_as_they_lie_where_the_family_wants_it() {
                     Tuning::Intel => on_intel,
                     Tuning::Generic | Tuning::Amd => false,
                 };
-                let versions = Model::new(Level::V4Vnni, tuning).versions(&ukernel);
+                let versions = CostModel::new(Level::V4Vnni, tuning).versions(&ukernel);
                 let pick = versions[cheapest_version(&versions)].0.expect("an assembled version");
                 assert_eq!(pick.name.ends_with("_linear"), expected, "{ukernel}, {tuning:?}: {}", pick.name);
             }
@@ -78,7 +79,7 @@ fn dots_fetch_bytes_as_they_lie_where_the_family_wants_it() {
 #[test]
 fn picks_by_number_go_round_and_change_only_the_pick() {
     let (fused, layout) = fused(Preset::Faithful);
-    let model = Model::new(Level::V4, Tuning::Generic);
+    let model = CostModel::new(Level::V4, Tuning::Generic);
     let of = |pick| select(&fused, &layout, 8, &model, pick).unwrap();
     let cheapest = of(Pick::Cheapest);
     for n in 0..20 {
@@ -95,7 +96,7 @@ fn picks_by_number_go_round_and_change_only_the_pick() {
 fn tiles_multiply_whatever_has_q8_rows_and_leave_single_tokens_to_dots() {
     for preset in [Preset::Faithful, Preset::Fast, Preset::Bf16] {
         let (fused, layout) = fused(preset);
-        let model = Model::new(Level::Amx, Tuning::Generic);
+        let model = CostModel::new(Level::Amx, Tuning::Generic);
         let of = |tokens, pick| select(&fused, &layout, tokens, &model, pick).unwrap();
         let mut dense = 0;
         for one in of(64, Pick::Tiles).uses {
@@ -126,7 +127,7 @@ fn prompts_of_many_tokens_take_tiles_of_both_kinds() {
     let (fused, layout) = fused_of(&shape, Preset::Faithful);
     let on_tiles = |level| {
         let selection =
-            select(&fused, &layout, 512, &Model::new(level, Tuning::Intel), Pick::Cheapest).unwrap();
+            select(&fused, &layout, 512, &CostModel::new(level, Tuning::Intel), Pick::Cheapest).unwrap();
         let tiles = |one: &KernelUse| matches!(one.kernel.tiling, Tiling::Tiles { .. });
         let kind = |one: &KernelUse| matches!(one.kernel.body, Body::Matmul { .. });
         let of = |dense| selection.uses.iter().filter(|one| tiles(one) && kind(one) == dense).count();
@@ -141,15 +142,21 @@ fn prompts_of_many_tokens_take_tiles_of_both_kinds() {
 fn classes_ascend_to_the_chunk_and_selection_repeats_itself() {
     let (fused, layout) = fused(Preset::Faithful);
     for level in Level::ALL {
-        let model = Model::new(level, Tuning::Generic);
+        let model = CostModel::new(level, Tuning::Generic);
         for chunk in [1, 5, 8, 64, 512] {
             let classes = select_classes(&fused, &layout, chunk, &model, Pick::Cheapest).unwrap();
             assert!(classes.is_sorted_by(|a, b| a.max_tokens < b.max_tokens));
             assert_eq!(classes.last().unwrap().max_tokens, chunk);
             assert_eq!(
                 classes,
-                select_classes(&fused, &layout, chunk, &Model::new(level, Tuning::Generic), Pick::Cheapest)
-                    .unwrap()
+                select_classes(
+                    &fused,
+                    &layout,
+                    chunk,
+                    &CostModel::new(level, Tuning::Generic),
+                    Pick::Cheapest
+                )
+                .unwrap()
             );
         }
     }
@@ -158,7 +165,7 @@ fn classes_ascend_to_the_chunk_and_selection_repeats_itself() {
 #[test]
 fn more_tokens_never_cost_less() {
     let (fused, layout) = fused(Preset::Faithful);
-    let model = Model::new(Level::V3, Tuning::Generic);
+    let model = CostModel::new(Level::V3, Tuning::Generic);
     let selection = select(&fused, &layout, 64, &model, Pick::Cheapest).unwrap();
     for one in &selection.uses {
         let costs: Vec<f64> = [1, 8, 64].iter().map(|tokens| model.kernel(&one.kernel, *tokens)).collect();

@@ -3,7 +3,7 @@
 use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
 use crate::ops::row_op_name;
-use kernmill_kernels_gen::kernel::{Body, Epilogue, Part, RowOp, RowType, Tiling};
+use kernmill_kernels_gen::kernel::{Body, Epilogue, MatrixPart, RowOp, RowType, Tiling};
 use kernmill_plan::kv::KvPair;
 use std::fmt;
 
@@ -95,7 +95,7 @@ fn row_name(row: RowType) -> String {
     }
 }
 
-fn part_text(part: &Part) -> String {
+fn part_text(part: &MatrixPart) -> String {
     let mats: Vec<String> =
         part.mats.iter().map(|mat| format!("{} [{}, {}]", mat.format.name(), mat.n, mat.k)).collect();
     let steps: Vec<&str> = part

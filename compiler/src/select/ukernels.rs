@@ -1,7 +1,7 @@
 //! Which version of each micro-kernel is called.
 
 use super::Pick;
-use super::cost::{Model, cheapest_version};
+use super::cost::{CostModel, cheapest_version};
 use super::table::version_name;
 use kernmill_kernels_gen::asm::AsmKernel;
 use kernmill_kernels_gen::kernel::Kernel;
@@ -23,14 +23,18 @@ pub struct MicroKernelChoice {
 
 /// Picks a version of every micro-kernel that `kernels` call, in the order of [`generate::ukernels`]. Without
 /// numbers for all versions, the first is taken for the cheapest.
-pub fn choose_ukernels(kernels: &[(String, Kernel)], model: &Model, pick: Pick) -> Vec<MicroKernelChoice> {
+pub fn choose_ukernels(
+    kernels: &[(String, Kernel)],
+    model: &CostModel,
+    pick: Pick,
+) -> Vec<MicroKernelChoice> {
     generate::ukernels(kernels, model.level())
         .into_iter()
         .map(|ukernel| choose(ukernel, model, pick))
         .collect()
 }
 
-fn choose(ukernel: MicroKernel, model: &Model, pick: Pick) -> MicroKernelChoice {
+fn choose(ukernel: MicroKernel, model: &CostModel, pick: Pick) -> MicroKernelChoice {
     let versions = model.versions(&ukernel);
     let pick = match pick {
         // Whatever is picked for other micro-kernels, one of them may need tiles.

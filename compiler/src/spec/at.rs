@@ -1,8 +1,8 @@
 //! A node of a spec while it is lowered: what ops read its arguments with, and add graph nodes with.
 
-use super::lower::{Lowering, MAX_EXTENT, show};
-use super::scope::{Scope, inner_span};
-use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
+use super::lower::{GraphLowering, MAX_EXTENT, show};
+use super::scope::{NameScope, inner_span};
+use super::{NodeArg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::expr;
 use crate::graph::{Activations, Op, Role, Rows, TensorId, Type, ValueId};
 use crate::ops::form::check_expr;
@@ -10,18 +10,18 @@ use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::limit;
 
 /// A node being lowered.
-pub(crate) struct At<'l, 'a> {
+pub(crate) struct LoweredNode<'l, 'a> {
     /// The graph so far.
-    pub(crate) l: &'l mut Lowering<'a>,
+    pub(crate) l: &'l mut GraphLowering<'a>,
     /// Names in reach.
-    pub(crate) scope: &'l Scope<'a>,
+    pub(crate) scope: &'l NameScope<'a>,
     /// The node.
     pub node: &'a NodeDef,
     /// The nodes of its section.
     pub nodes: &'a [NodeDef],
 }
 
-impl At<'_, '_> {
+impl LoweredNode<'_, '_> {
     /// Two values of one type, and `op` of them.
     pub fn pair(&mut self, op: Op) -> Result<ValueId> {
         let (values, ty) = self.same_inputs(2)?;
@@ -37,7 +37,7 @@ impl At<'_, '_> {
         self.node.args.contains_key(key)
     }
 
-    /// What presets may do with the input of a product.
+    /// The roundings that presets may apply to the input of a product.
     pub fn activations(&self) -> Result<Activations> {
         if !self.has("activations") {
             return Ok(Activations::AsPreset);
@@ -189,7 +189,7 @@ impl At<'_, '_> {
     /// A number as it is written.
     pub fn scalar(&self, key: &str) -> Spanned<ScalarText> {
         match &self.node.args[key] {
-            Spanned { value: Arg::Scalar(value), span } => {
+            Spanned { value: NodeArg::Scalar(value), span } => {
                 Spanned { value: value.clone(), span: span.clone() }
             }
             _ => unreachable!("the reader made `{key}` a scalar"),
@@ -198,13 +198,13 @@ impl At<'_, '_> {
 
     /// A name or text.
     pub fn text(&self, key: &str) -> Spanned<String> {
-        Lowering::text(self.node, key).expect("the reader made it text")
+        GraphLowering::text(self.node, key).expect("the reader made it text")
     }
 
     /// An array of names.
     pub fn texts(&self, key: &str) -> Vec<Spanned<String>> {
         match &self.node.args[key].value {
-            Arg::Texts(texts) => texts.clone(),
+            NodeArg::Texts(texts) => texts.clone(),
             _ => unreachable!("the reader made `{key}` an array of names"),
         }
     }

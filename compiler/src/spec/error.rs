@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 /// The text of a spec and the name of its file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SpecText {
     text: Arc<str>,
     name: Arc<str>,
 }
 
-impl Source {
+impl SpecText {
     /// Text of the file called `name`.
-    pub fn new(name: &str, text: &str) -> Source {
-        Source { text: text.into(), name: name.into() }
+    pub fn new(name: &str, text: &str) -> SpecText {
+        SpecText { text: text.into(), name: name.into() }
     }
 
     /// Name of the file.
@@ -44,7 +44,7 @@ pub struct SpecError(Box<Inner>);
 #[derive(Clone)]
 struct Inner {
     message: String,
-    source: Source,
+    source: SpecText,
     span: Range<usize>,
     label: String,
     help: Option<String>,
@@ -56,7 +56,7 @@ pub type Result<T> = std::result::Result<T, SpecError>;
 impl SpecError {
     /// `message` is the finding, `label` what was expected at `span`.
     pub fn new(
-        source: &Source,
+        source: &SpecText,
         span: Range<usize>,
         message: impl Into<String>,
         label: impl Into<String>,

@@ -1,17 +1,17 @@
 //! Ops that stand for nodes: where a spec names one, it gets the nodes, with its own names in them. Nothing
 //! behind the reader knows such ops, so that they mean what their nodes mean.
 
-use super::section::{Item, Section, check_name, scalar, string};
-use super::{Arg, NodeDef, Result, Scalar, ScalarText, Source, Spanned, SpecError};
+use super::section::{SpannedValue, SpecSection, check_name, scalar, string};
+use super::{NodeArg, NodeDef, Result, Scalar, ScalarText, Spanned, SpecError, SpecText};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// An op that stands for nodes.
 #[derive(Clone, Debug)]
-pub struct OpDef {
+pub struct ExpandedOp {
     /// Name of the op.
     pub name: Spanned<String>,
-    /// What it computes, in words.
+    /// The computation, in words.
     pub doc: String,
     /// Keys that name values, in order.
     pub inputs: Vec<String>,
@@ -19,11 +19,11 @@ pub struct OpDef {
     pub tensors: Vec<String>,
     /// Keys that hold numbers.
     pub numbers: Vec<String>,
-    /// What it stands for; the last one computes its result.
+    /// The nodes that it stands for; the last one computes its result.
     pub nodes: Vec<NodeDef>,
 }
 
-/// What stands for a name of an op's nodes, and where the use of the op says so.
+/// The replacement of a name of an op's nodes, and the place where the use of the op gives it.
 enum Stands {
     Name(Spanned<String>),
     Number(Scalar),
@@ -38,18 +38,18 @@ impl Stands {
     }
 }
 
-impl OpDef {
+impl ExpandedOp {
     /// The nodes of a use of the op; `name` is where the use names it.
     pub(super) fn expand(
         &self,
-        source: &Source,
-        item: &Item<'_>,
+        source: &SpecText,
+        item: &SpannedValue<'_>,
         name: &Spanned<String>,
     ) -> Result<Vec<NodeDef>> {
         let keys = || self.inputs.iter().chain(&self.tensors).chain(&self.numbers).map(String::as_str);
         let known: Vec<&str> = ["op", "out"].into_iter().chain(keys()).collect();
         let section =
-            Section::new(source, item, &format!("this `{}` node", self.name.value))?.only(&known)?;
+            SpecSection::new(source, item, &format!("this `{}` node", self.name.value))?.only(&known)?;
         let out = string(source, section.require("out")?)?;
         check_name(source, &out)?;
         let mut stands = BTreeMap::new();
@@ -70,7 +70,7 @@ impl OpDef {
 
     fn node(
         &self,
-        source: &Source,
+        source: &SpecText,
         node: &NodeDef,
         stands: &BTreeMap<&str, Stands>,
         name: &Spanned<String>,
@@ -84,28 +84,28 @@ impl OpDef {
         let mut args = BTreeMap::new();
         for (key, arg) in &node.args {
             let span = match &arg.value {
-                Arg::Text(text) | Arg::Scalar(ScalarText::Expr(text)) => place(text),
+                NodeArg::Text(text) | NodeArg::Scalar(ScalarText::Expr(text)) => place(text),
                 _ => name.span.clone(),
             };
             let value = match &arg.value {
-                Arg::Texts(texts) => {
+                NodeArg::Texts(texts) => {
                     let rename = |text: &Spanned<String>| Spanned {
                         value: rename(&text.value),
                         span: place(&text.value),
                     };
-                    Arg::Texts(texts.iter().map(rename).collect())
+                    NodeArg::Texts(texts.iter().map(rename).collect())
                 }
-                Arg::Scalar(ScalarText::Expr(text)) => match stands.get(text.as_str()) {
-                    Some(Stands::Number(number)) => Arg::Scalar(number.value.clone()),
-                    _ => Arg::Scalar(ScalarText::Expr(text.clone())),
+                NodeArg::Scalar(ScalarText::Expr(text)) => match stands.get(text.as_str()) {
+                    Some(Stands::Number(number)) => NodeArg::Scalar(number.value.clone()),
+                    _ => NodeArg::Scalar(ScalarText::Expr(text.clone())),
                 },
-                Arg::Text(text) if matches!(*key, "expr" | "activation") => {
+                NodeArg::Text(text) if matches!(*key, "expr" | "activation") => {
                     // Of a glu, `gate` and `up` are the expression's own names.
                     let fixed = node.op.name != "elementwise";
-                    Arg::Text(self.expression(source, text, stands, fixed, name)?)
+                    NodeArg::Text(self.expression(source, text, stands, fixed, name)?)
                 }
-                Arg::Text(text) if *key == "activations" => Arg::Text(text.clone()),
-                Arg::Text(text) => Arg::Text(rename(text)),
+                NodeArg::Text(text) if *key == "activations" => NodeArg::Text(text.clone()),
+                NodeArg::Text(text) => NodeArg::Text(rename(text)),
                 scalar => scalar.clone(),
             };
             args.insert(*key, Spanned { value, span });
@@ -118,7 +118,7 @@ impl OpDef {
     /// with its numbers.
     fn expression(
         &self,
-        source: &Source,
+        source: &SpecText,
         text: &str,
         stands: &BTreeMap<&str, Stands>,
         fixed: bool,

@@ -3,11 +3,11 @@
 
 use super::number::Number;
 use super::ops::ParamKind;
-use super::scope::Scope;
+use super::scope::NameScope;
 use super::{
-    Arg, LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError,
+    LayerDef, NodeArg, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError,
 };
-use crate::graph::{Graph, Node, Op, Rope, RopeScaling, TensorId, Type, Value, ValueId};
+use crate::graph::{Graph, Node, Op, RopeParameters, RopeScaling, TensorId, Type, Value, ValueId};
 use kernmill_plan::limit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,7 +24,7 @@ const MAX_NODES: usize = 1 << 15;
 /// # Errors
 /// The first thing that is wrong, at the place in the spec.
 pub fn lower(spec: &Spec) -> Result<Graph> {
-    let scope = Scope { spec, layer: None, in_last_layer: false, values: BTreeMap::new() };
+    let scope = NameScope { spec, layer: None, in_last_layer: false, values: BTreeMap::new() };
     let extent = |scalar: &Scalar, what: &str, most: usize| scope.whole(scalar, what, 1, most as u64);
     let graph = Graph {
         name: spec.model.name.value.clone(),
@@ -36,7 +36,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
         ropes: spec.ropes.iter().map(|r| rope(&scope, r)).collect::<Result<_>>()?,
         output: ValueId(0),
     };
-    let mut lowering = Lowering {
+    let mut lowering = GraphLowering {
         spec,
         graph,
         env: BTreeMap::new(),
@@ -57,7 +57,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
     lowering.finish()
 }
 
-fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
+fn rope(scope: &NameScope<'_>, def: &RopeDef) -> Result<RopeParameters> {
     let head_dim = scope.whole(&def.head_dim, "head_dim", 2, limit::HEAD_DIM as u64)? as usize;
     if !head_dim.is_multiple_of(2) {
         let message = format!("head_dim is {head_dim}: RoPE rotates pairs");
@@ -69,7 +69,7 @@ fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
         return Err(scope.error(def.theta.span.clone(), &message, "expected a number above 1"));
     }
     let Some(scaling) = &def.scaling else {
-        return Ok(Rope { head_dim, theta, scaling: RopeScaling::Plain });
+        return Ok(RopeParameters { head_dim, theta, scaling: RopeScaling::Plain });
     };
     let number = |key: &str| scope.positive(&scaling.numbers[key], key);
     let factor = number("factor")?;
@@ -104,12 +104,12 @@ fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
             RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }
         }
     };
-    Ok(Rope { head_dim, theta, scaling })
+    Ok(RopeParameters { head_dim, theta, scaling })
 }
 
-/// Dynamic scaling is none up to the original context. Beyond it the frequencies would change with every
-/// token, and with them the keys that are in the cache already.
-fn check_dynamic(scope: &Scope<'_>, original_context: &Scalar) -> Result<()> {
+/// Dynamic scaling changes nothing up to the original context. Beyond it the frequencies would change with
+/// every token, and with them the keys that are in the cache already.
+fn check_dynamic(scope: &NameScope<'_>, original_context: &Scalar) -> Result<()> {
     let original = scope.whole(original_context, "the original context", 1, MAX_EXTENT)?;
     let longest = scope.whole(&scope.spec.model.max_context, "the longest context", 1, MAX_EXTENT)?;
     if longest <= original {
@@ -125,7 +125,7 @@ fn check_dynamic(scope: &Scope<'_>, original_context: &Scalar) -> Result<()> {
 }
 
 /// The graph so far.
-pub(crate) struct Lowering<'a> {
+pub(crate) struct GraphLowering<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) graph: Graph,
     /// Values by the name that the nodes at hand use.
@@ -146,8 +146,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) logits: Option<ValueId>,
 }
 
-impl<'a> Lowering<'a> {
-    fn section(&mut self, scope: &Scope<'a>, nodes: &'a [NodeDef]) -> Result<()> {
+impl<'a> GraphLowering<'a> {
+    fn section(&mut self, scope: &NameScope<'a>, nodes: &'a [NodeDef]) -> Result<()> {
         for node in nodes {
             self.check_new(scope, node, nodes)?;
             if self.graph.nodes.len() >= MAX_NODES {
@@ -160,14 +160,14 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn layers(&mut self, outer: &Scope<'a>, layer: &'a LayerDef) -> Result<()> {
+    fn layers(&mut self, outer: &NameScope<'a>, layer: &'a LayerDef) -> Result<()> {
         let count = outer.whole(&layer.count, "the number of layers", 1, MAX_LAYERS)? as usize;
         self.check_carry(outer, layer)?;
         let outside = self.env.clone();
         for index in 0..count {
             let values = layer_values(outer, layer, index, count)?;
             let in_last_layer = index + 1 == count;
-            let scope = Scope { spec: outer.spec, layer: Some(index), in_last_layer, values };
+            let scope = NameScope { spec: outer.spec, layer: Some(index), in_last_layer, values };
             self.section(&scope, &layer.nodes)?;
             let mut next = outside.clone();
             for (name, from) in &layer.carry {
@@ -181,7 +181,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// A carried value exists on entry and is computed in the layer.
-    fn check_carry(&self, scope: &Scope<'_>, layer: &LayerDef) -> Result<()> {
+    fn check_carry(&self, scope: &NameScope<'_>, layer: &LayerDef) -> Result<()> {
         for (name, from) in &layer.carry {
             if !self.env.contains_key(&name.value) {
                 let message =
@@ -203,7 +203,7 @@ impl<'a> Lowering<'a> {
 
     fn same_type(
         &self,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         from: &Spanned<String>,
         entry: ValueId,
         exit: ValueId,
@@ -216,7 +216,7 @@ impl<'a> Lowering<'a> {
         Err(scope.error(from.span.clone(), &message, format!("expected {}", show(entry))))
     }
 
-    fn check_new(&self, scope: &Scope<'_>, node: &NodeDef, nodes: &[NodeDef]) -> Result<()> {
+    fn check_new(&self, scope: &NameScope<'_>, node: &NodeDef, nodes: &[NodeDef]) -> Result<()> {
         let name = &node.out;
         if !self.env.contains_key(&name.value) && name.value != "tokens" {
             return Ok(());
@@ -303,7 +303,7 @@ impl<'a> Lowering<'a> {
     /// The value called `name.value`, for a node of `nodes`.
     pub(crate) fn lookup(
         &mut self,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         name: &Spanned<String>,
         nodes: &[NodeDef],
     ) -> Result<ValueId> {
@@ -335,7 +335,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn text(node: &'a NodeDef, key: &str) -> Option<Spanned<String>> {
         debug_assert!(node.op.params.iter().any(|p| p.name == key && p.kind != ParamKind::Values));
         match node.args.get(key) {
-            Some(Spanned { value: Arg::Text(text), span }) => {
+            Some(Spanned { value: NodeArg::Text(text), span }) => {
                 Some(Spanned { value: text.clone(), span: span.clone() })
             }
             _ => None,
@@ -344,7 +344,7 @@ impl<'a> Lowering<'a> {
 }
 
 fn layer_values<'a>(
-    outer: &Scope<'a>,
+    outer: &NameScope<'a>,
     layer: &'a LayerDef,
     index: usize,
     count: usize,

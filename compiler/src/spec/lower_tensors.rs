@@ -1,19 +1,19 @@
 //! The tensors of a [`Spec`](super::Spec) that its nodes read, as tensors of the graph.
 
-use super::lower::{Lowering, MAX_EXTENT};
-use super::scope::Scope;
+use super::lower::{GraphLowering, MAX_EXTENT};
+use super::scope::NameScope;
 use super::{Result, Spanned, SpecError, TensorDef};
-use crate::graph::{Role, RowSelect, Source, Tensor, TensorId};
+use crate::graph::{Role, RowSelect, Tensor, TensorId, TensorSource};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 
 /// Elements of a tensor at most.
 const MAX_ELEMENTS: u64 = 1 << 42;
 
-impl<'a> Lowering<'a> {
+impl<'a> GraphLowering<'a> {
     /// The graph's tensor for `name.value`, in `role`.
     pub(crate) fn tensor(
         &mut self,
-        scope: &Scope<'a>,
+        scope: &NameScope<'a>,
         name: &Spanned<String>,
         role: Role,
     ) -> Result<TensorId> {
@@ -67,7 +67,7 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-fn make_tensor(scope: &Scope<'_>, def: &TensorDef, role: Role, name: String) -> Result<Tensor> {
+fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String) -> Result<Tensor> {
     let (rank, may_be_mxfp4) = match role {
         Role::Vector => (1, false),
         Role::ExpertVector | Role::Table => (2, false),
@@ -119,7 +119,7 @@ fn make_tensor(scope: &Scope<'_>, def: &TensorDef, role: Role, name: String) -> 
         return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
     }
     Ok(Tensor {
-        source: Source {
+        source: TensorSource {
             name: fill(&def.from),
             scales: def.scales.as_ref().map(fill),
             rows: def.rows,

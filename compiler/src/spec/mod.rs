@@ -18,15 +18,15 @@ pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use at::At;
-pub use error::{Result, Source, SpecError};
-pub use expand::OpDef;
+pub(crate) use at::LoweredNode;
+pub use error::{Result, SpecError, SpecText};
+pub use expand::ExpandedOp;
 pub use lower::lower;
 pub(crate) use lower::show;
 pub(crate) use read::nodes;
 pub(crate) use scope::inner_span;
 
-use crate::expr::Function;
+use crate::expr::ExprFunction;
 use crate::graph::RowSelect;
 use kernmill_plan::format::WeightFormat;
 use number::Number;
@@ -47,9 +47,9 @@ pub struct Spanned<T> {
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The text.
-    pub source: Source,
+    pub source: SpecText,
     /// `[model]`.
-    pub model: Model,
+    pub model: ModelSection,
     /// `[dims]`, evaluated.
     pub dims: BTreeMap<String, Number>,
     /// `[rope.NAME]`, in order of appearance.
@@ -63,12 +63,12 @@ pub struct Spec {
     /// Nodes after the layers.
     pub after: Vec<NodeDef>,
     /// Functions that expressions may call besides the built-in ones.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ExprFunction>,
 }
 
 /// `[model]`.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct ModelSection {
     /// Name of the model.
     pub name: Spanned<String>,
     /// Vocabulary size.
@@ -180,21 +180,21 @@ pub struct NodeDef {
     /// Name of the value it computes.
     pub out: Spanned<String>,
     /// Other keys of the node, with what they hold.
-    pub args: BTreeMap<&'static str, Spanned<Arg>>,
+    pub args: BTreeMap<&'static str, Spanned<NodeArg>>,
 }
 
-/// What fused-op specs add to the language.
+/// Additions of fused-op specs to the language.
 #[derive(Clone, Debug, Default)]
 pub struct Language {
     /// Functions of elementwise expressions.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ExprFunction>,
     /// Ops that stand for nodes.
-    pub ops: Vec<OpDef>,
+    pub ops: Vec<ExpandedOp>,
 }
 
-/// What a node's key holds.
+/// The value of a node's key.
 #[derive(Clone, Debug)]
-pub enum Arg {
+pub enum NodeArg {
     /// A name (of a value, tensor or rope), or an elementwise expression.
     Text(String),
     /// Names.
@@ -217,6 +217,6 @@ impl Spec {
     /// # Errors
     /// As [`Spec::parse`].
     pub fn parse_with(name: &str, text: &str, language: &Language) -> Result<Spec> {
-        read::spec(&Source::new(name, text), language)
+        read::spec(&SpecText::new(name, text), language)
     }
 }

@@ -35,9 +35,9 @@ impl std::fmt::Display for Number {
 pub struct NumberError {
     /// Bytes of the expression.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What was expected.
+    /// The expected form.
     pub expected: String,
     /// The unknown name, if that is the trouble.
     pub unknown: Option<String>,
@@ -54,7 +54,7 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// Where and why there is no value.
 pub fn evaluate(text: &str, lookup: &dyn Fn(&str) -> Option<Number>) -> Result<Number, NumberError> {
-    let mut parser = Parser { text, pos: 0, depth: 0, lookup };
+    let mut parser = NumberParser { text, pos: 0, depth: 0, lookup };
     let value = parser.sum()?;
     parser.skip_space();
     if parser.pos < text.len() {
@@ -63,14 +63,14 @@ pub fn evaluate(text: &str, lookup: &dyn Fn(&str) -> Option<Number>) -> Result<N
     Ok(value)
 }
 
-struct Parser<'a> {
+struct NumberParser<'a> {
     text: &'a str,
     pos: usize,
     depth: usize,
     lookup: &'a dyn Fn(&str) -> Option<Number>,
 }
 
-impl Parser<'_> {
+impl NumberParser<'_> {
     fn sum(&mut self) -> Result<Number, NumberError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {

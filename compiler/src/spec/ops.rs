@@ -1,9 +1,9 @@
-//! What an operation of the spec language takes. The reader checks nodes against it. Each operation is in the
+//! Keys of the operations of the spec language. The reader checks nodes against it. Each operation is in the
 //! file of the graph op that it becomes, and `compiler/src/ops/mod.rs` lists them.
 
 use crate::graph::OpKind;
 
-/// What kind of thing a node's key holds.
+/// The kind of value that a node's key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// Name of a value.
@@ -20,16 +20,16 @@ pub enum ParamKind {
     Rope,
     /// An elementwise expression.
     Expr,
-    /// What presets may round a product's input to: one of [`ACTIVATIONS`].
+    /// The roundings that presets may apply to a product's input: one of [`ACTIVATIONS`].
     Activations,
 }
 
-/// What a product's input may be said to be: rounded as the preset rounds all, f32, or f32 in the last layer
-/// alone.
+/// Names for the treatment of a product's input: rounded as the preset rounds all, f32, or f32 in the last
+/// layer alone.
 pub const ACTIVATIONS: [&str; 3] = ["preset", "f32", "f32_in_last_layer"];
 
 impl ParamKind {
-    /// What a reader is told to write.
+    /// The advice to a reader on what to write.
     pub fn expected(self) -> &'static str {
         match self {
             Value => "the name of a value",
@@ -46,10 +46,10 @@ impl ParamKind {
 
 /// A key of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct Param {
+pub struct NodeKey {
     /// Name of the key.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: ParamKind,
     /// Whether it must be there.
     pub required: bool,
@@ -61,28 +61,28 @@ pub struct OpInfo {
     /// Name in specs.
     pub name: &'static str,
     /// Keys of the op.
-    pub params: &'static [Param],
+    pub params: &'static [NodeKey],
     /// The graph ops that it is in a fused-op spec's pattern, the first of which tells how; none if it has no
     /// place there.
     pub pattern: &'static [OpKind],
 }
 
 /// A key that must be there.
-pub const fn required(name: &'static str, kind: ParamKind) -> Param {
-    Param { name, kind, required: true }
+pub const fn required(name: &'static str, kind: ParamKind) -> NodeKey {
+    NodeKey { name, kind, required: true }
 }
 
 /// A key that may be there.
-pub const fn optional(name: &'static str, kind: ParamKind) -> Param {
-    Param { name, kind, required: false }
+pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
+    NodeKey { name, kind, required: false }
 }
 
 use ParamKind::{Activations, Expr, Number, Rope, Tensor, Value, Values, Window};
 
 /// The one input of most operations.
-pub const INPUT: Param = required("input", Value);
+pub const INPUT: NodeKey = required("input", Value);
 /// Keys of an operation on two or more values.
-pub const INPUTS: &[Param] = &[required("inputs", Values)];
+pub const INPUTS: &[NodeKey] = &[required("inputs", Values)];
 /// Keys of a matrix product.
-pub const LINEAR: &[Param] =
+pub const LINEAR: &[NodeKey] =
     &[INPUT, required("weight", Tensor), optional("bias", Tensor), optional("activations", Activations)];

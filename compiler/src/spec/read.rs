@@ -1,10 +1,10 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
 use super::ops::{ACTIVATIONS, OpInfo, ParamKind};
-use super::section::{Item, Section, array, boolean, check_name, scalar, scalars, string};
+use super::section::{SpannedValue, SpecSection, array, boolean, check_name, scalar, scalars, string};
 use super::{
-    Arg, Language, LayerDef, LayerValueDef, Model, NodeDef, OpDef, Result, RopeDef, RopeKind, RopeScalingDef,
-    ScalarText, Source, Spanned, Spec, SpecError, TensorDef, scope,
+    ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
+    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, TensorDef, scope,
 };
 use crate::graph::RowSelect;
 use crate::ops::spec_ops;
@@ -16,15 +16,15 @@ use toml::de::DeTable;
 const MAX_NODES: usize = 1 << 15;
 
 /// Reads the whole document.
-pub(super) fn spec(source: &Source, language: &Language) -> Result<Spec> {
+pub(super) fn spec(source: &SpecText, language: &Language) -> Result<Spec> {
     let document = DeTable::parse(source.text()).map_err(|e| {
         let span = e.span().unwrap_or(0..0);
         SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
     })?;
-    let root = Section::root(source, document.get_ref(), "the spec")
+    let root = SpecSection::root(source, document.get_ref(), "the spec")
         .only(&["model", "dims", "rope", "tensors", "before", "layer", "after"])?;
     let dims = match root.get("dims") {
-        Some(item) => dims(&Section::new(source, item, "[dims]")?)?,
+        Some(item) => dims(&SpecSection::new(source, item, "[dims]")?)?,
         None => BTreeMap::new(),
     };
     Ok(Spec {
@@ -42,9 +42,9 @@ pub(super) fn spec(source: &Source, language: &Language) -> Result<Spec> {
     })
 }
 
-fn model(source: &Source, item: &Item<'_>) -> Result<Model> {
-    let section = Section::new(source, item, "[model]")?.only(&["name", "vocab", "max_context"])?;
-    Ok(Model {
+fn model(source: &SpecText, item: &SpannedValue<'_>) -> Result<ModelSection> {
+    let section = SpecSection::new(source, item, "[model]")?.only(&["name", "vocab", "max_context"])?;
+    Ok(ModelSection {
         name: string(source, section.require("name")?)?,
         vocab: scalar(source, section.require("vocab")?)?,
         max_context: scalar(source, section.require("max_context")?)?,
@@ -52,7 +52,7 @@ fn model(source: &Source, item: &Item<'_>) -> Result<Model> {
 }
 
 /// Dims are evaluated in order of appearance, each over those before it.
-fn dims(section: &Section<'_>) -> Result<BTreeMap<String, super::number::Number>> {
+fn dims(section: &SpecSection<'_>) -> Result<BTreeMap<String, super::number::Number>> {
     let mut dims = BTreeMap::new();
     for (name, item) in section.entries() {
         check_name(section.source, &name)?;
@@ -74,12 +74,12 @@ fn unknown_dim(error: &SpecError) -> &str {
     error.message().split('`').nth(1).unwrap_or("")
 }
 
-fn ropes(source: &Source, item: &Item<'_>) -> Result<Vec<RopeDef>> {
+fn ropes(source: &SpecText, item: &SpannedValue<'_>) -> Result<Vec<RopeDef>> {
     let mut ropes = Vec::new();
-    for (name, item) in Section::new(source, item, "[rope]")?.entries() {
+    for (name, item) in SpecSection::new(source, item, "[rope]")?.entries() {
         check_name(source, &name)?;
         let what = format!("[rope.{}]", name.value);
-        let section = Section::new(source, item, &what)?.only(&["head_dim", "theta", "scaling"])?;
+        let section = SpecSection::new(source, item, &what)?.only(&["head_dim", "theta", "scaling"])?;
         ropes.push(RopeDef {
             head_dim: scalar(source, section.require("head_dim")?)?,
             theta: scalar(source, section.require("theta")?)?,
@@ -98,8 +98,8 @@ const ROPE_SCALINGS: [(&str, RopeKind, &[&str]); 4] = [
     ("llama3", RopeKind::Llama3, &["factor", "low_freq_factor", "high_freq_factor", "original_context"]),
 ];
 
-fn rope_scaling(source: &Source, item: &Item<'_>) -> Result<RopeScalingDef> {
-    let section = Section::new(source, item, "this scaling")?;
+fn rope_scaling(source: &SpecText, item: &SpannedValue<'_>) -> Result<RopeScalingDef> {
+    let section = SpecSection::new(source, item, "this scaling")?;
     let kind = string(source, section.require("kind")?)?;
     let Some((_, kind, keys)) = ROPE_SCALINGS.iter().find(|(name, ..)| *name == kind.value) else {
         let known: Vec<&str> = ROPE_SCALINGS.iter().map(|(name, ..)| *name).collect();
@@ -121,18 +121,28 @@ fn rope_scaling(source: &Source, item: &Item<'_>) -> Result<RopeScalingDef> {
     Ok(RopeScalingDef { kind, span: item.span(), numbers, truncate })
 }
 
-fn tensors(source: &Source, item: &Item<'_>, what: &str, per_layer: bool) -> Result<Vec<TensorDef>> {
+fn tensors(
+    source: &SpecText,
+    item: &SpannedValue<'_>,
+    what: &str,
+    per_layer: bool,
+) -> Result<Vec<TensorDef>> {
     let mut tensors = Vec::new();
-    for (name, item) in Section::new(source, item, what)?.entries() {
+    for (name, item) in SpecSection::new(source, item, what)?.entries() {
         check_name(source, &name)?;
         tensors.push(tensor(source, name, item, per_layer)?);
     }
     Ok(tensors)
 }
 
-fn tensor(source: &Source, name: Spanned<String>, item: &Item<'_>, per_layer: bool) -> Result<TensorDef> {
+fn tensor(
+    source: &SpecText,
+    name: Spanned<String>,
+    item: &SpannedValue<'_>,
+    per_layer: bool,
+) -> Result<TensorDef> {
     let what = format!("tensor `{}`", name.value);
-    let section = Section::new(source, item, &what)?.only(&[
+    let section = SpecSection::new(source, item, &what)?.only(&[
         "from",
         "scales",
         "rows",
@@ -174,7 +184,7 @@ fn tensor(source: &Source, name: Spanned<String>, item: &Item<'_>, per_layer: bo
 }
 
 /// A checkpoint tensor's name: with `{layer}` in a layer, without elsewhere.
-fn checkpoint_name(source: &Source, item: &Item<'_>, per_layer: bool) -> Result<Spanned<String>> {
+fn checkpoint_name(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) -> Result<Spanned<String>> {
     let name = string(source, item)?;
     let rest = name.value.replace("{layer}", "");
     let error = |message: &str, label: &str| Err(SpecError::new(source, name.span.clone(), message, label));
@@ -190,7 +200,7 @@ fn checkpoint_name(source: &Source, item: &Item<'_>, per_layer: bool) -> Result<
     }
 }
 
-fn weight_format(source: &Source, item: &Item<'_>) -> Result<Spanned<WeightFormat>> {
+fn weight_format(source: &SpecText, item: &SpannedValue<'_>) -> Result<Spanned<WeightFormat>> {
     let name = string(source, item)?;
     let value = match name.value.as_str() {
         "mxfp4" => WeightFormat::Mxfp4,
@@ -207,7 +217,7 @@ fn weight_format(source: &Source, item: &Item<'_>) -> Result<Spanned<WeightForma
     Ok(Spanned { value, span: name.span })
 }
 
-fn rows(source: &Source, item: &Item<'_>) -> Result<RowSelect> {
+fn rows(source: &SpecText, item: &SpannedValue<'_>) -> Result<RowSelect> {
     let name = string(source, item)?;
     match name.value.as_str() {
         "all" => Ok(RowSelect::All),
@@ -223,27 +233,27 @@ fn rows(source: &Source, item: &Item<'_>) -> Result<RowSelect> {
 }
 
 fn nodes_section(
-    source: &Source,
-    item: Option<&Item<'_>>,
+    source: &SpecText,
+    item: Option<&SpannedValue<'_>>,
     what: &str,
-    ops: &[OpDef],
+    ops: &[ExpandedOp],
 ) -> Result<Vec<NodeDef>> {
     let Some(item) = item else { return Ok(Vec::new()) };
-    let section = Section::new(source, item, what)?.only(&["node"])?;
+    let section = SpecSection::new(source, item, what)?.only(&["node"])?;
     nodes(source, section.require("node")?, ops)
 }
 
-fn layer(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<LayerDef> {
-    let section = Section::new(source, item, "[layer]")?;
+fn layer(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<LayerDef> {
+    let section = SpecSection::new(source, item, "[layer]")?;
     let section = section.only(&["count", "carry", "values", "tensors", "node"])?;
     let mut carry = Vec::new();
-    for (name, item) in Section::new(source, section.require("carry")?, "`carry`")?.entries() {
+    for (name, item) in SpecSection::new(source, section.require("carry")?, "`carry`")?.entries() {
         check_name(source, &name)?;
         carry.push((name, string(source, item)?));
     }
     let mut values = Vec::new();
     if let Some(item) = section.get("values") {
-        for (name, item) in Section::new(source, item, "[layer.values]")?.entries() {
+        for (name, item) in SpecSection::new(source, item, "[layer.values]")?.entries() {
             check_name(source, &name)?;
             values.push(layer_value(source, name, item)?);
         }
@@ -260,9 +270,9 @@ fn layer(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<LayerDef> {
     })
 }
 
-fn layer_value(source: &Source, name: Spanned<String>, item: &Item<'_>) -> Result<LayerValueDef> {
+fn layer_value(source: &SpecText, name: Spanned<String>, item: &SpannedValue<'_>) -> Result<LayerValueDef> {
     let what = format!("per-layer value `{}`", name.value);
-    let section = Section::new(source, item, &what)?.only(&["cycle", "list"])?;
+    let section = SpecSection::new(source, item, &what)?.only(&["cycle", "list"])?;
     match (section.get("cycle"), section.get("list")) {
         (Some(items), None) => Ok(LayerValueDef { name, cycle: true, items: scalars(source, items)? }),
         (None, Some(items)) => Ok(LayerValueDef { name, cycle: false, items: scalars(source, items)? }),
@@ -277,14 +287,14 @@ fn layer_value(source: &Source, name: Spanned<String>, item: &Item<'_>) -> Resul
 
 /// Nodes of an array; those of `ops` become the nodes that they stand for.
 /// Nodes, with those that `ops` stand for.
-pub(crate) fn nodes(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<Vec<NodeDef>> {
+pub(crate) fn nodes(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<Vec<NodeDef>> {
     let mut nodes = Vec::new();
     for item in array(source, item)? {
         if nodes.len() > MAX_NODES {
             let message = format!("more than {MAX_NODES} nodes, those that ops stand for included");
             return Err(SpecError::new(source, item.span(), message, "expected fewer"));
         }
-        let section = Section::new(source, item, "this node")?;
+        let section = SpecSection::new(source, item, "this node")?;
         let name = string(source, section.require("op")?)?;
         match ops.iter().find(|op| op.name.value == name.value) {
             Some(op) => nodes.extend(op.expand(source, item, &name)?),
@@ -294,8 +304,8 @@ pub(crate) fn nodes(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<V
     Ok(nodes)
 }
 
-fn node(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<NodeDef> {
-    let section = Section::new(source, item, "this node")?;
+fn node(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<NodeDef> {
+    let section = SpecSection::new(source, item, "this node")?;
     let op_name = string(source, section.require("op")?)?;
     let Some(op) = spec_ops().find(|info| info.name == op_name.value) else {
         let own = ops.iter().map(|op| op.name.value.as_str());
@@ -305,14 +315,14 @@ fn node(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<NodeDef> {
         return Err(SpecError::new(source, op_name.span, message, label).near(&op_name.value, known));
     };
     let known: Vec<&str> = ["op", "out"].into_iter().chain(op.params.iter().map(|p| p.name)).collect();
-    let section = Section::new(source, item, &format!("this `{}` node", op.name))?.only(&known)?;
+    let section = SpecSection::new(source, item, &format!("this `{}` node", op.name))?.only(&known)?;
     let out = string(source, section.require("out")?)?;
     check_name(source, &out)?;
     Ok(NodeDef { op, op_span: op_name.span, out, args: args(source, &section, op)? })
 }
 
 /// One of [`ACTIVATIONS`].
-fn activations(source: &Source, item: &Item<'_>) -> Result<String> {
+fn activations(source: &SpecText, item: &SpannedValue<'_>) -> Result<String> {
     let word = string(source, item)?;
     if ACTIVATIONS.contains(&word.value.as_str()) {
         return Ok(word.value);
@@ -323,10 +333,10 @@ fn activations(source: &Source, item: &Item<'_>) -> Result<String> {
 }
 
 fn args(
-    source: &Source,
-    section: &Section<'_>,
+    source: &SpecText,
+    section: &SpecSection<'_>,
     op: &'static OpInfo,
-) -> Result<BTreeMap<&'static str, Spanned<Arg>>> {
+) -> Result<BTreeMap<&'static str, Spanned<NodeArg>>> {
     let mut args = BTreeMap::new();
     for param in op.params {
         let Some(item) = section.get(param.name) else {
@@ -343,16 +353,16 @@ fn args(
         let value = match param.kind {
             ParamKind::Number | ParamKind::Window => match scalar(source, item)?.value {
                 ScalarText::Expr(text) if text.is_empty() => {
-                    Arg::Scalar(ScalarText::Expr(string(source, item)?.value))
+                    NodeArg::Scalar(ScalarText::Expr(string(source, item)?.value))
                 }
-                value => Arg::Scalar(value),
+                value => NodeArg::Scalar(value),
             },
             ParamKind::Values => {
-                Arg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
+                NodeArg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
             }
-            ParamKind::Activations => Arg::Text(activations(source, item)?),
+            ParamKind::Activations => NodeArg::Text(activations(source, item)?),
             ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
-                Arg::Text(string(source, item)?.value)
+                NodeArg::Text(string(source, item)?.value)
             }
         };
         args.insert(param.name, Spanned { value, span: item.span() });

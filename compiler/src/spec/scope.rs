@@ -1,12 +1,12 @@
-//! What expressions and names of a spec mean, and where in the file they stand.
+//! The meaning of expressions and names in a spec, and their places in the file.
 
 use super::number::{self, Number};
-use super::{Result, Scalar, ScalarText, Source, Spec, SpecError};
+use super::{Result, Scalar, ScalarText, Spec, SpecError, SpecText};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What expressions and names mean at some place.
-pub(crate) struct Scope<'a> {
+/// The meaning of expressions and names at some place.
+pub(crate) struct NameScope<'a> {
     pub(crate) spec: &'a Spec,
     /// Layer number, inside the template.
     pub(crate) layer: Option<usize>,
@@ -16,8 +16,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) values: BTreeMap<&'a str, Option<Number>>,
 }
 
-impl<'a> Scope<'a> {
-    pub(crate) fn source(&self) -> &'a Source {
+impl<'a> NameScope<'a> {
+    pub(crate) fn source(&self) -> &'a SpecText {
         &self.spec.source
     }
 
@@ -68,7 +68,7 @@ impl<'a> Scope<'a> {
 
 /// The value of `scalar`; `names` lists what `lookup` knows, for suggestions.
 pub(crate) fn evaluate(
-    source: &Source,
+    source: &SpecText,
     scalar: &Scalar,
     lookup: &dyn Fn(&str) -> Option<Number>,
     names: &dyn Fn() -> Vec<String>,
@@ -89,7 +89,7 @@ pub(crate) fn evaluate(
 
 /// Where bytes `inner` of a string's content stand in the file; all of the string if it has escapes.
 pub(crate) fn inner_span(
-    source: &Source,
+    source: &SpecText,
     string: &Range<usize>,
     content: &str,
     inner: &Range<usize>,

@@ -1,38 +1,44 @@
 //! Typed access to TOML tables, with the errors that every section shares.
 
 use super::number::Number;
-use super::{Result, Scalar, ScalarText, Source, Spanned, SpecError};
+use super::{Result, Scalar, ScalarText, Spanned, SpecError, SpecText};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 /// A value of the parsed document.
-pub(crate) type Item<'a> = toml::Spanned<DeValue<'a>>;
+pub(crate) type SpannedValue<'a> = toml::Spanned<DeValue<'a>>;
 
 /// A table whose keys are known.
-pub(crate) struct Section<'a> {
-    pub(crate) source: &'a Source,
+pub(crate) struct SpecSection<'a> {
+    pub(crate) source: &'a SpecText,
     table: &'a DeTable<'a>,
     span: Range<usize>,
-    /// What it is, for errors: `[model]`, `this tensor`.
+    /// The section's name, for errors: `[model]`, `this tensor`.
     what: String,
 }
 
-impl<'a> Section<'a> {
+impl<'a> SpecSection<'a> {
     /// `item` as a table.
-    pub(crate) fn new(source: &'a Source, item: &'a Item<'a>, what: &str) -> Result<Section<'a>> {
+    pub(crate) fn new(
+        source: &'a SpecText,
+        item: &'a SpannedValue<'a>,
+        what: &str,
+    ) -> Result<SpecSection<'a>> {
         match item.get_ref() {
-            DeValue::Table(table) => Ok(Section { source, table, span: item.span(), what: what.to_owned() }),
+            DeValue::Table(table) => {
+                Ok(SpecSection { source, table, span: item.span(), what: what.to_owned() })
+            }
             _ => Err(wrong_type(source, item, &format!("a table ({what})"))),
         }
     }
 
     /// The whole document.
-    pub(crate) fn root(source: &'a Source, table: &'a DeTable<'a>, what: &str) -> Section<'a> {
-        Section { source, table, span: 0..0, what: what.to_owned() }
+    pub(crate) fn root(source: &'a SpecText, table: &'a DeTable<'a>, what: &str) -> SpecSection<'a> {
+        SpecSection { source, table, span: 0..0, what: what.to_owned() }
     }
 
     /// Refuses keys that are not among `known`.
-    pub(crate) fn only(self, known: &[&str]) -> Result<Section<'a>> {
+    pub(crate) fn only(self, known: &[&str]) -> Result<SpecSection<'a>> {
         for (key, _) in self.entries() {
             if !known.contains(&key.value.as_str()) {
                 let message = format!("unknown key `{}` in {}", key.value, self.what);
@@ -45,7 +51,7 @@ impl<'a> Section<'a> {
     }
 
     /// Keys and values in order of appearance.
-    pub(crate) fn entries(&self) -> Vec<(Spanned<String>, &'a Item<'a>)> {
+    pub(crate) fn entries(&self) -> Vec<(Spanned<String>, &'a SpannedValue<'a>)> {
         let mut entries: Vec<_> = self
             .table
             .iter()
@@ -55,11 +61,11 @@ impl<'a> Section<'a> {
         entries
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&'a Item<'a>> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a SpannedValue<'a>> {
         self.table.get(key)
     }
 
-    pub(crate) fn require(&self, key: &str) -> Result<&'a Item<'a>> {
+    pub(crate) fn require(&self, key: &str) -> Result<&'a SpannedValue<'a>> {
         self.get(key).ok_or_else(|| self.missing(key))
     }
 
@@ -71,7 +77,7 @@ impl<'a> Section<'a> {
 }
 
 /// A non-empty string.
-pub(crate) fn string(source: &Source, item: &Item<'_>) -> Result<Spanned<String>> {
+pub(crate) fn string(source: &SpecText, item: &SpannedValue<'_>) -> Result<Spanned<String>> {
     match item.get_ref() {
         DeValue::String(text) if !text.is_empty() => {
             Ok(Spanned { value: text.to_string(), span: item.span() })
@@ -83,11 +89,11 @@ pub(crate) fn string(source: &Source, item: &Item<'_>) -> Result<Spanned<String>
     }
 }
 
-pub(crate) fn boolean(source: &Source, item: &Item<'_>) -> Result<bool> {
+pub(crate) fn boolean(source: &SpecText, item: &SpannedValue<'_>) -> Result<bool> {
     item.get_ref().as_bool().ok_or_else(|| wrong_type(source, item, "true or false"))
 }
 
-pub(crate) fn array<'a>(source: &Source, item: &'a Item<'a>) -> Result<&'a [Item<'a>]> {
+pub(crate) fn array<'a>(source: &SpecText, item: &'a SpannedValue<'a>) -> Result<&'a [SpannedValue<'a>]> {
     match item.get_ref() {
         DeValue::Array(array) => Ok(array),
         _ => Err(wrong_type(source, item, "an array")),
@@ -95,7 +101,7 @@ pub(crate) fn array<'a>(source: &Source, item: &'a Item<'a>) -> Result<&'a [Item
 }
 
 /// An array of non-empty strings, or one string.
-pub(crate) fn strings(source: &Source, item: &Item<'_>) -> Result<Vec<Spanned<String>>> {
+pub(crate) fn strings(source: &SpecText, item: &SpannedValue<'_>) -> Result<Vec<Spanned<String>>> {
     match item.get_ref() {
         DeValue::String(_) => Ok(vec![string(source, item)?]),
         DeValue::Array(array) => array.iter().map(|item| string(source, item)).collect(),
@@ -104,7 +110,7 @@ pub(crate) fn strings(source: &Source, item: &Item<'_>) -> Result<Vec<Spanned<St
 }
 
 /// A whole number in `min..=max`.
-pub(crate) fn whole(source: &Source, item: &Item<'_>, min: i64, max: i64) -> Result<i64> {
+pub(crate) fn whole(source: &SpecText, item: &SpannedValue<'_>, min: i64, max: i64) -> Result<i64> {
     let label = format!("expected a whole number from {min} to {max}");
     match scalar(source, item)?.value {
         ScalarText::Number(Number::Int(i)) if (min..=max).contains(&i) => Ok(i),
@@ -117,7 +123,7 @@ pub(crate) fn whole(source: &Source, item: &Item<'_>, min: i64, max: i64) -> Res
 
 /// One of `known`, by its name; `what` it is, for errors.
 pub(crate) fn one_of<T: Copy>(
-    source: &Source,
+    source: &SpecText,
     name: &Spanned<String>,
     known: &[(&str, T)],
     what: &str,
@@ -132,7 +138,7 @@ pub(crate) fn one_of<T: Copy>(
 }
 
 /// A number or the text of an expression.
-pub(crate) fn scalar(source: &Source, item: &Item<'_>) -> Result<Scalar> {
+pub(crate) fn scalar(source: &SpecText, item: &SpannedValue<'_>) -> Result<Scalar> {
     let bad = |expected: &str| wrong_type(source, item, expected);
     let value = match item.get_ref() {
         DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix())
@@ -148,7 +154,7 @@ pub(crate) fn scalar(source: &Source, item: &Item<'_>) -> Result<Scalar> {
     Ok(Spanned { value, span: item.span() })
 }
 
-pub(crate) fn scalars(source: &Source, item: &Item<'_>) -> Result<Spanned<Vec<Scalar>>> {
+pub(crate) fn scalars(source: &SpecText, item: &SpannedValue<'_>) -> Result<Spanned<Vec<Scalar>>> {
     let items = array(source, item)?.iter().map(|i| scalar(source, i)).collect::<Result<Vec<_>>>()?;
     if items.is_empty() {
         return Err(SpecError::new(source, item.span(), "an empty array", "expected at least one number"));
@@ -157,7 +163,7 @@ pub(crate) fn scalars(source: &Source, item: &Item<'_>) -> Result<Spanned<Vec<Sc
 }
 
 /// Names of things: identifiers, so that expressions can use them.
-pub(crate) fn check_name(source: &Source, name: &Spanned<String>) -> Result<()> {
+pub(crate) fn check_name(source: &SpecText, name: &Spanned<String>) -> Result<()> {
     let text = &name.value;
     let ok = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -172,7 +178,7 @@ pub(crate) fn check_name(source: &Source, name: &Spanned<String>) -> Result<()> 
     ))
 }
 
-pub(crate) fn wrong_type(source: &Source, item: &Item<'_>, expected: &str) -> SpecError {
+pub(crate) fn wrong_type(source: &SpecText, item: &SpannedValue<'_>, expected: &str) -> SpecError {
     let found = item.get_ref().type_str();
     let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
     SpecError::new(

@@ -1,8 +1,9 @@
 //! Random adapters of a model's true shapes, as PEFT's `save_pretrained` writes them.
 
-use super::fill::{Fill, Scatter, scatters};
+use super::fill::{ByteFill, Scatter, scatters};
 use super::{
-    NewDirs, Planned, Result, SPACE_MARGIN, SynthError, check_space, io_error, small_file, start, write_shard,
+    NewDirs, PlannedTensor, Result, SPACE_MARGIN, SynthError, check_space, io_error, small_file, start,
+    write_shard,
 };
 use crate::graph::{Graph, Role, Tensor};
 use crate::weights::row_shape;
@@ -17,7 +18,7 @@ const GAIN: f32 = 0.1;
 const CONFIG: &str = "adapter_config.json";
 const TENSORS: &str = "adapter_model.safetensors";
 
-/// What a random adapter is like.
+/// The shape of a random adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterShape {
     /// Rank, the same everywhere.
@@ -30,7 +31,7 @@ pub struct AdapterShape {
 }
 
 /// A matrix that may have an adapter.
-struct Place {
+struct AdaptedMatrix {
     /// PEFT's module.
     module: String,
     /// The parameter within it.
@@ -43,7 +44,7 @@ struct Place {
     output: f32,
 }
 
-impl Place {
+impl AdaptedMatrix {
     fn is_target(&self, target: &str) -> bool {
         let last = self.module.rsplit('.').next().unwrap_or(&self.module);
         match self.experts {
@@ -77,7 +78,8 @@ pub fn write_adapter(
 ) -> Result<()> {
     let _env = FloatEnv::standard();
     let places = chosen(graph, shape)?;
-    let planned: Vec<Planned> = places.iter().flat_map(|place| tensors(place, &places, shape)).collect();
+    let planned: Vec<PlannedTensor> =
+        places.iter().flat_map(|place| tensors(place, &places, shape)).collect();
     for file in [CONFIG, TENSORS] {
         if dir.join(file).exists() {
             return Err(SynthError::Exists { path: dir.join(file) });
@@ -99,12 +101,13 @@ pub fn write_adapter(
 }
 
 /// The matrices that are asked for.
-fn chosen(graph: &Graph, shape: &AdapterShape) -> Result<Vec<Place>> {
-    let mut all: Vec<Place> = Vec::new();
+fn chosen(graph: &Graph, shape: &AdapterShape) -> Result<Vec<AdaptedMatrix>> {
+    let mut all: Vec<AdaptedMatrix> = Vec::new();
     for place in
         graph.tensors.iter().zip(scatters(graph)).filter_map(|(tensor, scatter)| place(tensor, scatter))
     {
-        let is_same = |other: &Place| (&other.module, &other.parameter) == (&place.module, &place.parameter);
+        let is_same =
+            |other: &AdaptedMatrix| (&other.module, &other.parameter) == (&place.module, &place.parameter);
         if !all.iter().any(is_same) {
             all.push(place);
         }
@@ -127,7 +130,7 @@ fn chosen(graph: &Graph, shape: &AdapterShape) -> Result<Vec<Place>> {
 
 /// A matrix of a layer, by the name that published checkpoints have for it. Of the tensors that share one,
 /// each gives the whole.
-fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place> {
+fn place(tensor: &Tensor, scatter: Scatter) -> Option<AdaptedMatrix> {
     let shape = row_shape(tensor);
     let Published { parameter: name, step, .. } = published(&tensor.source.name);
     let (experts, module, parameter) = match tensor.role {
@@ -139,7 +142,7 @@ fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place> {
         _ => return None,
     };
     let (rows, k) = (shape[shape.len() - 2] * step, shape[shape.len() - 1]);
-    module.starts_with("model.layers.").then(|| Place {
+    module.starts_with("model.layers.").then(|| AdaptedMatrix {
         module: module.to_owned(),
         parameter: parameter.to_owned(),
         rows,
@@ -150,18 +153,18 @@ fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place> {
 }
 
 /// A, B and perhaps a magnitude.
-fn tensors(place: &Place, places: &[Place], shape: &AdapterShape) -> Vec<Planned> {
+fn tensors(place: &AdaptedMatrix, places: &[AdaptedMatrix], shape: &AdapterShape) -> Vec<PlannedTensor> {
     let all = shape.rank * place.experts.max(1);
     // Of two matrices of one module, PEFT wraps the first one first: the other's wrapper is around it.
     let inner = places.iter().rposition(|other| other.module == place.module)
         != places.iter().position(|other| std::ptr::eq(other, place));
     let wrapper = if inner { ".base_layer" } else { "" };
-    let tensor = |end: &str, shape: Vec<usize>, mean, std| Planned {
+    let tensor = |end: &str, shape: Vec<usize>, mean, std| PlannedTensor {
         name: format!("base_model.model.{}{wrapper}.{end}", place.module),
         dtype: "BF16",
         bytes: shape.iter().product::<usize>() as u64 * 2,
         shape,
-        fill: Fill::Bf16(Scatter { mean, std }),
+        fill: ByteFill::Bf16(Scatter { mean, std }),
     };
     let mut tensors = vec![
         tensor("lora_A.weight", vec![all, place.k], 0.0, 1.0 / (place.k as f32).sqrt()),
@@ -173,8 +176,8 @@ fn tensors(place: &Place, places: &[Place], shape: &AdapterShape) -> Vec<Planned
     tensors
 }
 
-fn config(graph: &Graph, places: &[Place], shape: &AdapterShape) -> String {
-    let last = |place: &Place, parts: usize| -> String {
+fn config(graph: &Graph, places: &[AdaptedMatrix], shape: &AdapterShape) -> String {
+    let last = |place: &AdaptedMatrix, parts: usize| -> String {
         let name =
             if parts > 1 { format!("{}.{}", place.module, place.parameter) } else { place.module.clone() };
         let start = name.rmatch_indices('.').nth(parts - 1).map_or(0, |(at, _)| at + 1);

@@ -15,7 +15,7 @@ pub(super) struct Scatter {
 
 /// How bytes are made.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fill {
+pub(super) enum ByteFill {
     Bf16(Scatter),
     F32(Scatter),
     /// Pairs of E2M1 codes.
@@ -36,7 +36,7 @@ pub(super) fn scatters(graph: &Graph) -> Vec<Scatter> {
     let mut scatters = vec![Scatter { mean: 0.0, std: 1.0 }; graph.tensors.len()];
     let additions = graph.nodes.iter().filter(|n| n.op == Op::Add).count().max(1);
     for node in &graph.nodes {
-        // What is added to the residual stream is scaled so that all of it together has about its variance.
+        // Terms of the residual stream are scaled so that all of them together have about its variance.
         let reads_output =
             |op: &Op| graph.nodes.iter().any(|n| n.op == *op && n.inputs.contains(&node.output));
         let is_residual = reads_output(&Op::Add) || reads_output(&Op::ExpertSum);
@@ -81,25 +81,25 @@ impl Maker {
     }
 
     /// Fills `out` with bytes `offset..` of the tensor called `name`; `offset` is a multiple of [`CHUNK`].
-    pub(super) fn fill(&mut self, name: &str, fill: Fill, offset: u64, out: &mut [u8]) {
+    pub(super) fn fill(&mut self, name: &str, fill: ByteFill, offset: u64, out: &mut [u8]) {
         let mut rng = fastrand::Rng::with_seed(stream_seed(self.seed, name, offset));
         rng.fill(out);
         match fill {
-            Fill::Bf16(scatter) => {
+            ByteFill::Bf16(scatter) => {
                 let table = self.bf16_table(scatter);
                 for pair in out.as_chunks_mut::<2>().0 {
                     *pair = table[usize::from(u16::from_le_bytes(*pair))];
                 }
             }
-            Fill::F32(scatter) => {
+            ByteFill::F32(scatter) => {
                 for four in out.as_chunks_mut::<4>().0 {
                     let index = u32::from_le_bytes(*four) >> 16;
                     let value = self.normal[index as usize] * scatter.std + scatter.mean;
                     *four = value.to_le_bytes();
                 }
             }
-            Fill::Fp4Codes => out.iter_mut().for_each(|byte| *byte = self.fp4[usize::from(*byte)]),
-            Fill::Fp4Scales(scatter) => {
+            ByteFill::Fp4Codes => out.iter_mut().for_each(|byte| *byte = self.fp4[usize::from(*byte)]),
+            ByteFill::Fp4Scales(scatter) => {
                 let (low, threshold) = fp4_scale(scatter.std);
                 out.iter_mut().for_each(|byte| *byte = low + u8::from(*byte < threshold));
             }

@@ -17,7 +17,7 @@ pub use tokenizer::{end_of_text, tokenizer_json};
 use crate::graph::{Graph, Tensor};
 use crate::import::{CONFIG_FILE, published_config};
 use crate::weights::stored_shape;
-use fill::{CHUNK, Fill, Scatter};
+use fill::{ByteFill, CHUNK, Scatter};
 use kernmill_checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::output::NewFile;
@@ -71,7 +71,7 @@ pub enum SynthError {
     /// An adapter is asked for at what is no matrix.
     #[error("the model has no matrix `{target}`: expected some of {names}")]
     Target {
-        /// What was asked for.
+        /// The target that was asked for.
         target: String,
         /// Ends of the names of its modules.
         names: String,
@@ -96,7 +96,7 @@ pub enum SynthError {
         /// Tensor of the checkpoint to be.
         tensor: String,
     },
-    /// What was written cannot be read again.
+    /// The written checkpoint cannot be read again.
     #[error(transparent)]
     Checkpoint(Box<CheckpointError>),
     /// A format that checkpoints do not have.
@@ -112,12 +112,12 @@ pub enum SynthError {
 type Result<T> = std::result::Result<T, SynthError>;
 
 /// One tensor of the checkpoint to be.
-struct Planned {
+struct PlannedTensor {
     name: String,
     dtype: &'static str,
     shape: Vec<usize>,
     bytes: u64,
-    fill: Fill,
+    fill: ByteFill,
 }
 
 /// Writes a random checkpoint and a tokenizer for `graph` into `dir`, and a `config.json` if a supported
@@ -219,7 +219,7 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SynthError + '_ {
 }
 
 /// Every checkpoint tensor once, in the graph's order.
-fn plan(graph: &Graph) -> Result<Vec<Planned>> {
+fn plan(graph: &Graph) -> Result<Vec<PlannedTensor>> {
     let scatters = fill::scatters(graph);
     let mut seen = BTreeSet::new();
     let mut planned = Vec::new();
@@ -231,10 +231,10 @@ fn plan(graph: &Graph) -> Result<Vec<Planned>> {
     Ok(planned)
 }
 
-fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) -> Result<()> {
+fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<PlannedTensor>) -> Result<()> {
     let shape = stored_shape(tensor);
     let elements: u64 = shape.iter().map(|&d| d as u64).product();
-    let plain = |dtype, size: u64, fill| Planned {
+    let plain = |dtype, size: u64, fill| PlannedTensor {
         name: tensor.source.name.clone(),
         dtype,
         shape: shape.clone(),
@@ -242,8 +242,8 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) ->
         fill,
     };
     match (tensor.stored, &tensor.source.scales) {
-        (WeightFormat::Bf16, _) => planned.push(plain("BF16", 2, Fill::Bf16(scatter))),
-        (WeightFormat::F32, _) => planned.push(plain("F32", 4, Fill::F32(scatter))),
+        (WeightFormat::Bf16, _) => planned.push(plain("BF16", 2, ByteFill::Bf16(scatter))),
+        (WeightFormat::F32, _) => planned.push(plain("F32", 4, ByteFill::F32(scatter))),
         (WeightFormat::Mxfp4, Some(scales)) if *scales == tensor.source.name => {
             return Err(SynthError::ScalesWithin { tensor: tensor.source.name.clone() });
         }
@@ -251,8 +251,8 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) ->
             let mut scale_shape = shape.clone();
             scale_shape[shape.len() - 1] /= BLOCK;
             let block_shape = [scale_shape.as_slice(), &[BLOCK / 2]].concat();
-            let (blocks, scale_bytes) = (Fill::Fp4Codes, Fill::Fp4Scales(scatter));
-            let u8s = |name: &str, shape, bytes, fill| Planned {
+            let (blocks, scale_bytes) = (ByteFill::Fp4Codes, ByteFill::Fp4Scales(scatter));
+            let u8s = |name: &str, shape, bytes, fill| PlannedTensor {
                 name: name.into(),
                 dtype: "U8",
                 shape,
@@ -275,7 +275,7 @@ fn check_space(dir: &Path, needed: u64) -> Result<()> {
 }
 
 /// Consecutive tensors, as many as fit a shard.
-fn shards(planned: &[Planned]) -> Vec<&[Planned]> {
+fn shards(planned: &[PlannedTensor]) -> Vec<&[PlannedTensor]> {
     let mut shards = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (i, tensor) in planned.iter().enumerate() {
@@ -289,7 +289,7 @@ fn shards(planned: &[Planned]) -> Vec<&[Planned]> {
     shards
 }
 
-fn header(shard: &[Planned]) -> Vec<u8> {
+fn header(shard: &[PlannedTensor]) -> Vec<u8> {
     let mut map = serde_json::Map::new();
     let mut offset = 0;
     for tensor in shard {
@@ -304,7 +304,7 @@ fn header(shard: &[Planned]) -> Vec<u8> {
     [&(json.len() as u64).to_le_bytes()[..], &json].concat()
 }
 
-fn index_json(shards: &[&[Planned]], names: &[String], total: u64) -> String {
+fn index_json(shards: &[&[PlannedTensor]], names: &[String], total: u64) -> String {
     let mut map = serde_json::Map::new();
     for (shard, name) in shards.iter().zip(names) {
         map.extend(shard.iter().map(|t| (t.name.clone(), name.as_str().into())));
@@ -313,14 +313,19 @@ fn index_json(shards: &[&[Planned]], names: &[String], total: u64) -> String {
 }
 
 /// One piece of a shard: bytes `offset..offset + len` of a tensor, at `at` in the file.
-struct Piece<'a> {
-    tensor: &'a Planned,
+struct ShardPiece<'a> {
+    tensor: &'a PlannedTensor,
     offset: u64,
     len: usize,
     at: u64,
 }
 
-fn write_shard(file: &File, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64) + Sync)) -> io::Result<()> {
+fn write_shard(
+    file: &File,
+    shard: &[PlannedTensor],
+    seed: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) -> io::Result<()> {
     let header = header(shard);
     file.set_len(header.len() as u64 + shard.iter().map(|t| t.bytes).sum::<u64>())?;
     file.write_all_at(&header, 0)?;
@@ -329,7 +334,7 @@ fn write_shard(file: &File, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64
     for tensor in shard {
         for offset in (0..tensor.bytes).step_by(CHUNK) {
             let len = (tensor.bytes - offset).min(CHUNK as u64) as usize;
-            pieces.push(Piece { tensor, offset, len, at: at + offset });
+            pieces.push(ShardPiece { tensor, offset, len, at: at + offset });
         }
         at += tensor.bytes;
     }

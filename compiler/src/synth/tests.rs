@@ -1,7 +1,7 @@
 use super::*;
 use crate::graph::Role;
 use crate::spec::{self, Spec};
-use crate::weights::{WeightSource, Weights};
+use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
 
 const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, "hidden_size": 64, "initial_context_length": 64,
@@ -25,7 +25,7 @@ fn a_synthetic_checkpoint_binds_and_has_the_scatter_it_should() {
     .unwrap();
     let checkpoint = Checkpoint::open(dir.path()).unwrap();
     assert_eq!(last.into_inner(), checkpoint.bytes());
-    let weights = Weights::new(&graph, &checkpoint).unwrap();
+    let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
     for (tensor, scatter) in graph.tensors.iter().zip(fill::scatters(&graph)) {
         if matches!(tensor.role, Role::Vector | Role::ExpertVector) {
             continue;
@@ -63,7 +63,7 @@ fn published(class: &str, own: &str) -> Graph {
     spec::lower(&Spec::parse("small.toml", &spec).unwrap()).unwrap()
 }
 
-/// What `config.json` beside the tensors of a directory describes.
+/// The graph that `config.json` beside the tensors of a directory describes.
 fn read_back(dir: &Path) -> Graph {
     let text = crate::import::read_config(dir).unwrap();
     let spec = crate::import::from_checkpoint("small", &text, &Checkpoint::open(dir).unwrap()).unwrap();

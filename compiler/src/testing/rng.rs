@@ -30,7 +30,7 @@ impl Rng {
     /// One of `items`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there are no items.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }

@@ -123,7 +123,7 @@ fn check<'a>(
     Ok(view)
 }
 
-/// What helps where a spec says bf16 of a tensor that has more bits.
+/// Advice where a spec says bf16 of a tensor that has more bits.
 fn as_f32(error: CheckpointError) -> CheckpointError {
     match error {
         CheckpointError::Dtype { path, name, logical, found, expected }

@@ -10,5 +10,5 @@ mod tests;
 
 pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
 pub use grown::grown;
-pub use rows::Weights;
+pub use rows::CheckpointWeights;
 pub use source::WeightSource;

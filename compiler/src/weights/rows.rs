@@ -12,14 +12,14 @@ use std::ops::Range;
 /// A checkpoint bound to the graph whose weights it holds.
 ///
 /// Rows are counted after [`crate::graph::RowSelect`]. The rows of a matrix or table are its `n` rows of `k`
-/// elements; a vector counts as `n` rows of one element. `expert` is 0 where there are none.
+/// elements; a vector counts as `n` rows of one element. `expert` is 0 for tensors without experts.
 #[derive(Clone, Copy, Debug)]
-pub struct Weights<'a> {
+pub struct CheckpointWeights<'a> {
     checkpoint: &'a Checkpoint,
 }
 
 /// A tensor's geometry in the checkpoint.
-struct Place {
+struct TensorGeometry {
     /// Rows per expert in the checkpoint.
     stored_rows: usize,
     /// Elements per row.
@@ -33,27 +33,27 @@ struct Place {
 
 /// An MXFP4 tensor's data, in blocks of 32.
 #[derive(Clone, Copy)]
-enum Mxfp4<'a> {
+enum Mxfp4Data<'a> {
     /// Codes `[blocks, 16]` and scales `[blocks]`.
     Apart { codes: &'a [u8], scales: &'a [u8] },
     /// Blocks as GGUF files have them, codes and scales in one.
     Joined(&'a [u8]),
 }
 
-impl<'a> Weights<'a> {
+impl<'a> CheckpointWeights<'a> {
     /// Binds, see [`super::bind`].
     ///
     /// # Errors
     /// If a tensor of `graph` is missing from the checkpoint or unlike it, or the checkpoint has tensors left
     /// over.
-    pub fn new(graph: &Graph, checkpoint: &'a Checkpoint) -> Result<Weights<'a>> {
+    pub fn new(graph: &Graph, checkpoint: &'a Checkpoint) -> Result<CheckpointWeights<'a>> {
         super::bind(graph, checkpoint)?;
-        Ok(Weights { checkpoint })
+        Ok(CheckpointWeights { checkpoint })
     }
 
     #[cfg(test)]
-    pub(super) fn unbound(checkpoint: &'a Checkpoint) -> Weights<'a> {
-        Weights { checkpoint }
+    pub(super) fn unbound(checkpoint: &'a Checkpoint) -> CheckpointWeights<'a> {
+        CheckpointWeights { checkpoint }
     }
 
     /// The checkpoint.
@@ -77,17 +77,17 @@ impl<'a> Weights<'a> {
         }
     }
 
-    fn mxfp4(&self, t: &Tensor) -> Result<(Mxfp4<'a>, Place)> {
+    fn mxfp4(&self, t: &Tensor) -> Result<(Mxfp4Data<'a>, TensorGeometry)> {
         let Some(scales) = t.source.scales.as_ref().filter(|_| t.stored.is_stored()) else {
             return Err(CheckpointError::Format { logical: t.name.clone(), format: t.stored.name() });
         };
         let view = self.view(t, &t.source.name)?;
         let data = if *scales == t.source.name {
-            Mxfp4::Joined(view.data)
+            Mxfp4Data::Joined(view.data)
         } else {
-            Mxfp4::Apart { codes: view.data, scales: self.view(t, scales)?.data }
+            Mxfp4Data::Apart { codes: view.data, scales: self.view(t, scales)?.data }
         };
-        Ok((data, Place::of(t, &view)))
+        Ok((data, TensorGeometry::of(t, &view)))
     }
 
     fn view(&self, t: &Tensor, name: &str) -> Result<TensorView<'a>> {
@@ -100,7 +100,7 @@ impl<'a> Weights<'a> {
     }
 }
 
-impl WeightSource for Weights<'_> {
+impl WeightSource for CheckpointWeights<'_> {
     type Error = CheckpointError;
 
     fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
@@ -118,7 +118,7 @@ impl WeightSource for Weights<'_> {
             return Ok(());
         }
         let view = self.view(t, &t.source.name)?;
-        let place = Place::of(t, &view);
+        let place = TensorGeometry::of(t, &view);
         if t.source.transposed {
             place.columns(&view, expert, rows, out);
             return Ok(());
@@ -139,7 +139,7 @@ impl WeightSource for Weights<'_> {
         if t.source.transposed || view.encoding == Encoding::Plain {
             return Ok(false);
         }
-        let place = Place::of(t, &view);
+        let place = TensorGeometry::of(t, &view);
         let row_bytes =
             view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
         let mut all = true;
@@ -168,13 +168,13 @@ impl WeightSource for Weights<'_> {
         for row in rows {
             let row = place.blocks(expert, row);
             match data {
-                Mxfp4::Apart { codes, scales: factors } => {
+                Mxfp4Data::Apart { codes, scales: factors } => {
                     blocks.extend_from_slice(
                         codes.as_chunks::<FP4_BLOCK_BYTES>().0[row.clone()].as_flattened(),
                     );
                     scales.extend_from_slice(&factors[row]);
                 }
-                Mxfp4::Joined(data) => {
+                Mxfp4Data::Joined(data) => {
                     for (codes, scale) in row.map(|block| mxfp4_block(data, block)) {
                         blocks.extend_from_slice(&codes);
                         scales.push(scale);
@@ -204,18 +204,18 @@ impl WeightSource for Weights<'_> {
     }
 }
 
-impl Mxfp4<'_> {
+impl Mxfp4Data<'_> {
     /// Codes, the low nibble first, and scale.
     fn block(self, index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
         match self {
-            Mxfp4::Apart { codes, scales } => (codes.as_chunks().0[index], scales[index]),
-            Mxfp4::Joined(data) => mxfp4_block(data, index),
+            Mxfp4Data::Apart { codes, scales } => (codes.as_chunks().0[index], scales[index]),
+            Mxfp4Data::Joined(data) => mxfp4_block(data, index),
         }
     }
 }
 
-impl Place {
-    fn of(t: &Tensor, view: &TensorView<'_>) -> Place {
+impl TensorGeometry {
+    fn of(t: &Tensor, view: &TensorView<'_>) -> TensorGeometry {
         let shape = row_shape(t);
         let rank = shape.len();
         let (stored_rows, cols) = match t.role {
@@ -224,7 +224,7 @@ impl Place {
         };
         let (first, step) = t.source.rows.first_and_step();
         let paired = view.paired.filter(|head| stored_rows.is_multiple_of(*head));
-        Place { stored_rows, cols, first, step, paired }
+        TensorGeometry { stored_rows, cols, first, step, paired }
     }
 
     /// Appends rows `rows` of a matrix that is stored as `[experts, cols, rows]`: those are columns there, so
@@ -268,7 +268,7 @@ impl Place {
     }
 }
 
-/// Experts, 1 where there are none, and rows of each.
+/// Experts, 1 for a tensor without them, and rows of each.
 fn experts_and_rows(t: &Tensor) -> (usize, usize) {
     match t.role {
         Role::ExpertMatrix | Role::ExpertVector => (t.shape[0], t.shape[1]),

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A checkpoint as the packer reads it. Row selection ([`crate::graph::RowSelect`]) is the source's business:
 /// rows count from 0 in the tensor's own shape.
 pub trait WeightSource: Sync {
-    /// What can go wrong.
+    /// The error of a source.
     type Error: std::error::Error + Send + 'static;
 
     /// Replaces `out` by the rows `rows` of an expert (0 for tensors without experts), `[rows][k]`, as f32. A

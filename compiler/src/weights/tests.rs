@@ -67,14 +67,14 @@ fn rows_are_selected_and_decoded() {
     ];
     safetensors::serialize_to_file(views, None, &dir.path().join(SINGLE_FILE)).unwrap();
     let checkpoint = Checkpoint::open(dir.path()).unwrap();
-    let weights = Weights::unbound(&checkpoint);
+    let weights = CheckpointWeights::unbound(&checkpoint);
     let tensor = Tensor {
         name: "up".into(),
         role: crate::graph::Role::ExpertMatrix,
         shape: vec![2, 2, 32],
         stored: WeightFormat::Mxfp4,
         format: WeightFormat::Mxfp4,
-        source: crate::graph::Source {
+        source: crate::graph::TensorSource {
             name: "blocks".into(),
             scales: Some("scales".into()),
             rows: RowSelect::Odd,
@@ -112,14 +112,14 @@ fn transposed_matrices_are_read_by_rows() {
         ("narrow", View::new(Dtype::BF16, shape, &bf16s).unwrap()),
     ];
     let checkpoint = Checkpoint::from_bytes("m", safetensors::serialize(views, None).unwrap()).unwrap();
-    let weights = Weights::unbound(&checkpoint);
+    let weights = CheckpointWeights::unbound(&checkpoint);
     let tensor = |name: &str, rows: RowSelect, n: usize| Tensor {
         name: name.into(),
         role: crate::graph::Role::ExpertMatrix,
         shape: vec![experts, n, cols],
         stored: WeightFormat::F32,
         format: WeightFormat::F32,
-        source: crate::graph::Source { name: name.into(), scales: None, rows, transposed: true },
+        source: crate::graph::TensorSource { name: name.into(), scales: None, rows, transposed: true },
     };
     let read = |tensor: &Tensor, expert, range| {
         let mut out = vec![7.0];

@@ -2,15 +2,15 @@
 
 use kernmill_compiler::expr;
 use kernmill_compiler::graph::{
-    Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
-    TensorId, ValueId,
+    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, Role, RopeParameters, RopeScaling,
+    RowSelect, TensorId, TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvPair};
 
-/// What a small model is made of.
+/// The shape of a small model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
     /// Layers.
@@ -47,7 +47,7 @@ pub struct ModelShape {
     /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none
     /// has has.
     pub f32_input_every: usize,
-    /// What is unlike any known model.
+    /// The difference to any known model.
     pub twist: Twist,
 }
 
@@ -185,7 +185,8 @@ impl ModelShape {
 /// # Errors
 /// When the shape is not legal, such as sizes that do not divide.
 pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
-    let mut model = Model { shape, b: Builder::new("random", shape.vocab, shape.max_context), products: 0 };
+    let mut model =
+        Model { shape, b: GraphBuilder::new("random", shape.vocab, shape.max_context), products: 0 };
     let table_format = if shape.matrix == WeightFormat::F32 { WeightFormat::F32 } else { WeightFormat::Bf16 };
     let table = model.b.tensor(
         "embed",
@@ -215,7 +216,7 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
     model.b.finish(logits)
 }
 
-/// What the expert matrices of a layer share.
+/// Properties that the expert matrices of a layer share.
 struct Experts {
     layer: usize,
     format: WeightFormat,
@@ -224,7 +225,7 @@ struct Experts {
 
 struct Model<'s> {
     shape: &'s ModelShape,
-    b: Builder,
+    b: GraphBuilder,
     /// Products with dense matrices so far.
     products: usize,
 }
@@ -233,7 +234,8 @@ impl Model<'_> {
     fn attention(&mut self, layer: usize, x: ValueId) -> Result<ValueId, GraphError> {
         let s = self.shape;
         let name = |what: &str| format!("layers.{layer}.{what}");
-        let rope = self.b.rope(Rope { head_dim: s.head_dim, theta: 10000.0, scaling: s.rope.clone() });
+        let rope =
+            self.b.rope(RopeParameters { head_dim: s.head_dim, theta: 10000.0, scaling: s.rope.clone() });
         let rope = Op::Rope { rope, head_dim: s.head_dim };
         let (q_cols, kv_cols) = (s.heads * s.head_dim, s.kv_heads * s.head_dim);
         let n = self.norm(&name("attn_norm"), x)?;
@@ -244,7 +246,7 @@ impl Model<'_> {
         let extra = extra.collect::<Result<Vec<_>, _>>()?;
         let q = self.b.node(&name("q_rope"), rope.clone(), &[q], &[])?;
         let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
-        let attention = Attention {
+        let attention = AttentionAttributes {
             layer: self.b.next_layer(),
             heads: s.heads,
             kv_heads: s.kv_heads,
@@ -318,14 +320,14 @@ impl Model<'_> {
         let (name, from) = (format!("layers.{}.{what}", at.layer), format!("layers.{}.{from}", at.layer));
         let packed = at.format == WeightFormat::Mxfp4;
         let scales = packed.then(|| format!("{from}_scales"));
-        let data = Source {
+        let data = TensorSource {
             name: if packed { format!("{from}_blocks") } else { from.clone() },
             scales,
             rows,
             transposed: false,
         };
         let matrix = self.b.tensor(&format!("{name}.weight"), Role::ExpertMatrix, &shape, at.format, data);
-        let data = Source { name: format!("{from}_bias"), scales: None, rows, transposed: false };
+        let data = TensorSource { name: format!("{from}_bias"), scales: None, rows, transposed: false };
         let bias = format!("{name}.bias");
         let bias = self.b.tensor(&bias, Role::ExpertVector, &shape[..2], WeightFormat::Bf16, data);
         self.b.node(&name, Op::ExpertLinear, &[input, at.topk], &[matrix, bias])
@@ -347,7 +349,7 @@ impl Model<'_> {
         self.b.node(name, Op::Linear(activations), &[x], &tensors)
     }
 
-    /// What presets may do with the input of the next product.
+    /// The roundings that presets may apply to the input of the next product.
     fn activations(&mut self) -> Activations {
         self.products += 1;
         match self.shape.f32_input_every {
@@ -362,8 +364,8 @@ impl Model<'_> {
     }
 }
 
-fn source(name: &str) -> Source {
-    Source { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
+fn source(name: &str) -> TensorSource {
+    TensorSource { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
 }
 
 fn expr(text: &str) -> Expr {

@@ -37,7 +37,7 @@ const BYTES: usize = 32;
 /// a B, which lie one behind the other.
 const AHEAD: usize = 8192;
 
-struct Dot {
+struct AddDotAvx2 {
     format: WeightFormat,
     /// Data, advancing.
     data: AsmRegister64,
@@ -56,7 +56,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
     let [_, x, x_stride, out, out_stride, k] = PARAMS;
     let mut rows = vec![x];
     rows.extend((1..tokens).map(|_| regs.general()));
-    let mut dot = Dot {
+    let mut dot = AddDotAvx2 {
         format,
         data: regs.general(),
         index: regs.general(),
@@ -90,7 +90,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
     Ok(())
 }
 
-impl Dot {
+impl AddDotAvx2 {
     /// One or two rows by the given halves of the tile's rows, over the whole of k.
     fn pass(&self, a: &mut CodeAssembler, rows: &[AsmRegister64], halves: &[usize]) -> Result<(), IcedError> {
         let [tile, _, _, out, out_stride, k] = PARAMS;

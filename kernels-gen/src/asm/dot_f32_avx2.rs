@@ -26,7 +26,7 @@ pub const WIDE: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotF32 { tokens: 1 | 2, .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::DotF32 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),
+        MicroKernel::DotF32 { format, k, tokens } => DotF32Avx2::new(a, format, k, tokens).emit(a),
         _ => Ok(()),
     },
 };
@@ -34,7 +34,7 @@ pub const WIDE: AsmKernel = AsmKernel {
 /// Bytes of a vector.
 const BYTES: usize = 32;
 
-struct Dot {
+struct DotF32Avx2 {
     format: WeightFormat,
     k: usize,
     regs: Regs,
@@ -58,12 +58,12 @@ struct Dot {
     sums: Vec<AsmRegisterYmm>,
 }
 
-impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> Dot {
+impl DotF32Avx2 {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> DotF32Avx2 {
         let mut regs = Regs::with_params(4);
         let (scales, data, index) = (regs.general(), regs.general(), regs.general());
         let constants = Constants { base: regs.general(), label: a.create_label() };
-        Dot {
+        DotF32Avx2 {
             format,
             k,
             scales,

@@ -54,7 +54,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) ->
     let rows: Vec<AsmRegister64> = (0..tokens).map(|_| regs.general()).collect();
     let index = regs.general();
     let mut constants = a.create_label();
-    let mut dot = Dot {
+    let mut dot = DotF32Avx512 {
         format,
         tile,
         rows,
@@ -94,7 +94,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) ->
     Ok(())
 }
 
-struct Dot {
+struct DotF32Avx512 {
     format: WeightFormat,
     /// Data, advancing.
     tile: AsmRegister64,
@@ -107,7 +107,7 @@ struct Dot {
     sums: Vec<AsmRegisterZmm>,
 }
 
-impl Dot {
+impl DotF32Avx512 {
     /// Columns in a line.
     fn per_line(&self) -> usize {
         per_line(self.format)

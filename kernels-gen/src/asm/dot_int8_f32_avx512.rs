@@ -38,7 +38,7 @@ pub const WIDE: AsmKernel = AsmKernel {
 const PLACE: i32 = 15;
 const MASK: u32 = 0xff << PLACE;
 const BASE: f32 = 256.0;
-/// What the base and the codes' bias add to q.
+/// The excess of q from the base and the codes' bias.
 const EXCESS: f32 = BASE + 128.0;
 /// `first & second | third` as a truth table.
 const AND_OR: u32 = 0xea;
@@ -46,12 +46,12 @@ const AND_OR: u32 = 0xea;
 /// Blocks per turn: so many that they fill whole lines, and no line is asked for twice.
 const TURN_BLOCKS: usize = 2;
 
-struct Dot {
+struct DotInt8F32Avx512 {
     /// Scale plane, advancing.
     scales: AsmRegister64,
     /// Data plane, advancing.
     data: AsmRegister64,
-    /// What is prefetched, in front of the tile's bytes, scales and data alike.
+    /// The distance of the prefetch, in front of the tile's bytes, scales and data alike.
     ahead: AsmRegister64,
     rows: Vec<AsmRegister64>,
     /// Byte offset in the rows.
@@ -61,7 +61,7 @@ struct Dot {
     mask: AsmRegisterZmm,
     base: AsmRegisterZmm,
     scale: AsmRegisterZmm,
-    /// What is to be taken off, and that times the scale.
+    /// The excess to be taken off, and that times the scale.
     excess: AsmRegisterZmm,
     offset: AsmRegisterZmm,
     /// `[token][k mod 4]`.
@@ -73,7 +73,7 @@ fn emit(a: &mut CodeAssembler, k: usize, tokens: usize) -> Result<(), IcedError>
     let mut regs = Regs::with_params(4);
     let [tile, list, out, stride] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let mut constants = a.create_label();
-    let dot = Dot {
+    let dot = DotInt8F32Avx512 {
         scales: tile,
         data: regs.general(),
         ahead: regs.general(),
@@ -117,7 +117,7 @@ fn emit(a: &mut CodeAssembler, k: usize, tokens: usize) -> Result<(), IcedError>
     a.dd(&[MASK, BASE.to_bits(), (-EXCESS).to_bits()])
 }
 
-impl Dot {
+impl DotInt8F32Avx512 {
     /// Several blocks. Beside each line another one is prefetched.
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
         let lines = data_lines(WeightFormat::Int8);

@@ -43,7 +43,7 @@ pub const VNNI: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens, true).emit(a),
+        MicroKernel::DotQ8 { format, k, tokens } => DotQ8Avx2::new(a, format, k, tokens, true).emit(a),
         _ => Ok(()),
     },
 };
@@ -55,7 +55,7 @@ pub const PLAIN: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens, false).emit(a),
+        MicroKernel::DotQ8 { format, k, tokens } => DotQ8Avx2::new(a, format, k, tokens, false).emit(a),
         _ => Ok(()),
     },
 };
@@ -72,7 +72,7 @@ const SUMS_IN_REGISTERS: usize = 2;
 /// Two registers, one for each vector of rows.
 type Halves = [AsmRegisterYmm; HALVES];
 
-struct Dot {
+struct DotQ8Avx2 {
     format: WeightFormat,
     k: usize,
     tokens: usize,
@@ -105,8 +105,8 @@ struct Dot {
     sums: Vec<Halves>,
 }
 
-impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> Dot {
+impl DotQ8Avx2 {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> DotQ8Avx2 {
         let mut regs = Regs::with_params(4);
         let [scales, data, block, base, ahead] = [(); 5].map(|()| regs.general());
         let constants = Constants { base, label: a.create_label() };
@@ -118,7 +118,7 @@ impl Dot {
             if has_nibbles(format) { (vec![pair(), pair()], activations) } else { (vec![pair()], pair()[0]) };
         let ints = rows.iter().map(|_| pair()).collect();
         let sums = rows.iter().filter(|_| tokens <= SUMS_IN_REGISTERS).map(|_| pair()).collect();
-        Dot {
+        DotQ8Avx2 {
             format,
             k,
             tokens,
@@ -264,7 +264,7 @@ impl Dot {
         (0..count).try_for_each(|token| self.scale(a, token, row_scales))
     }
 
-    /// What a block's sum of unsigned weights starts from with a token.
+    /// The start of a block's sum of unsigned weights for a token.
     fn correction(&self, a: &mut CodeAssembler, to: AsmRegisterYmm, token: usize) -> Result<(), IcedError> {
         a.vpbroadcastd(to, dword_ptr(self.rows[token] + self.block + Q8Row { k: self.k }.sums()))?;
         a.vpmulld(to, to, self.constants.correction())

@@ -26,13 +26,13 @@ pub const VBMI: AsmKernel = AsmKernel {
     serves: |ukernel| {
         matches!(ukernel, MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, tokens: 1..=8, .. })
     },
-    assemble: |a, ukernel| assemble(a, ukernel, |_| Lookup::Vbmi, Fetch::Bursts),
+    assemble: |a, ukernel| assemble(a, ukernel, |_| Lookup::Vbmi, PrefetchMethod::Bursts),
 };
 
 /// With `vpermb`, fetching line by line.
 pub const VBMI_LINEAR: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vbmi_linear",
-    assemble: |a, ukernel| assemble(a, ukernel, |_| Lookup::Vbmi, Fetch::Linear),
+    assemble: |a, ukernel| assemble(a, ukernel, |_| Lookup::Vbmi, PrefetchMethod::Linear),
     ..VBMI
 };
 
@@ -42,13 +42,13 @@ pub const PLAIN: AsmKernel = AsmKernel {
     needs: Features::AVX512.and(Features::AVX512_VNNI),
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
-    assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, Fetch::Bursts),
+    assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, PrefetchMethod::Bursts),
 };
 
 /// Without, fetching line by line.
 pub const PLAIN_LINEAR: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vnni_linear",
-    assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, Fetch::Linear),
+    assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, PrefetchMethod::Linear),
     ..PLAIN
 };
 
@@ -56,11 +56,11 @@ fn assemble(
     a: &mut CodeAssembler,
     ukernel: MicroKernel,
     lookup: impl Fn(WeightFormat) -> Lookup,
-    fetch: Fetch,
+    fetch: PrefetchMethod,
 ) -> Result<(), IcedError> {
     match ukernel {
         MicroKernel::DotQ8 { format, k, tokens } => {
-            Dot::new(a, format, lookup(format), k, tokens, fetch).emit(a)
+            DotQ8Avx512::new(a, format, lookup(format), k, tokens, fetch).emit(a)
         }
         _ => Ok(()),
     }
@@ -68,7 +68,7 @@ fn assemble(
 
 /// How a micro-kernel fetches what comes later.
 #[derive(Clone, Copy, PartialEq)]
-enum Fetch {
+enum PrefetchMethod {
     /// The lines of several blocks at once, into L2.
     Bursts,
     /// Each beside the line of data that is multiplied, into L1. On a Zen 5 eight tokens of int8 go at 0.90
@@ -106,7 +106,7 @@ pub const PREFETCH_DISTANCE: usize = 8192;
 /// twice.
 const PREFETCH_BLOCKS: usize = 4;
 
-struct Dot {
+struct DotQ8Avx512 {
     format: WeightFormat,
     lookup: Lookup,
     k: usize,
@@ -122,27 +122,27 @@ struct Dot {
     nibble_mask: AsmRegisterZmm,
     half: AsmRegisterZmm,
     smallest: AsmRegisterZmm,
-    /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
+    /// The factor of a block's sum of activations, as the low int16 of every lane.
     correction: AsmRegisterZmm,
     row_scale: AsmRegisterZmm,
     weights: [AsmRegisterZmm; 2],
     ints: Vec<AsmRegisterZmm>,
     sums: Vec<AsmRegisterZmm>,
     constants: CodeLabel,
-    fetch: Fetch,
+    fetch: PrefetchMethod,
     /// Runs ahead of the tile's bytes, scales and data alike.
     ahead: AsmRegister64,
 }
 
-impl Dot {
+impl DotQ8Avx512 {
     fn new(
         a: &mut CodeAssembler,
         format: WeightFormat,
         lookup: Lookup,
         k: usize,
         tokens: usize,
-        fetch: Fetch,
-    ) -> Dot {
+        fetch: PrefetchMethod,
+    ) -> DotQ8Avx512 {
         // Tile and row list are read at once; out and stride wait on the stack, so that their registers are
         // free.
         let mut regs = Regs::with_params(1);
@@ -154,7 +154,7 @@ impl Dot {
         let weights = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
-        Dot {
+        DotQ8Avx512 {
             format,
             lookup,
             k,
@@ -247,13 +247,13 @@ impl Dot {
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
         let (data, scales) = (count * data_lines(self.format) * LINE, count * scale_bytes(self.format));
         match self.fetch {
-            Fetch::Bursts if count > 0 => {
+            PrefetchMethod::Bursts if count > 0 => {
                 for line in 0..(data + scales).div_ceil(LINE) {
                     a.prefetcht1(byte_ptr(self.ahead + line * LINE))?;
                 }
                 a.add(self.ahead, (data + scales) as i32)?;
             }
-            Fetch::Linear if count > 0 => {
+            PrefetchMethod::Linear if count > 0 => {
                 let scales = scales.next_multiple_of(LINE);
                 for line in 0..scales / LINE {
                     a.prefetcht0(byte_ptr(self.ahead + line * LINE))?;
@@ -274,7 +274,7 @@ impl Dot {
         }
         let lines = data_lines(self.format);
         for line in 0..lines {
-            if self.fetch == Fetch::Linear {
+            if self.fetch == PrefetchMethod::Linear {
                 a.prefetcht0(byte_ptr(self.ahead + line * LINE))?;
             }
             self.load_weights(a, line)?;
@@ -293,7 +293,7 @@ impl Dot {
             a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
         }
         a.add(self.data, (lines * LINE) as i32)?;
-        if self.fetch == Fetch::Linear {
+        if self.fetch == PrefetchMethod::Linear {
             a.add(self.ahead, (lines * LINE) as i32)?;
         }
         a.add(self.block, 4)

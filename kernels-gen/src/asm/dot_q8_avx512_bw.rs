@@ -34,7 +34,7 @@ pub const WIDE: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),
+        MicroKernel::DotQ8 { format, k, tokens } => DotQ8Avx512Bw::new(a, format, k, tokens).emit(a),
         _ => Ok(()),
     },
 };
@@ -42,7 +42,7 @@ pub const WIDE: AsmKernel = AsmKernel {
 /// Up to this many tokens a micro-kernel prefetches: more rows leave no register for it.
 const PREFETCH_TOKENS: usize = 4;
 
-struct Dot {
+struct DotQ8Avx512Bw {
     format: WeightFormat,
     k: usize,
     regs: Regs,
@@ -70,8 +70,8 @@ struct Dot {
     constants: CodeLabel,
 }
 
-impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> Dot {
+impl DotQ8Avx512Bw {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> DotQ8Avx512Bw {
         let mut regs = Regs::with_params(4);
         let (data, block) = (regs.general(), regs.general());
         let rows = (0..tokens).map(|_| regs.general()).collect();
@@ -81,7 +81,7 @@ impl Dot {
         let temporary = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
-        Dot {
+        DotQ8Avx512Bw {
             format,
             k,
             regs,

@@ -20,7 +20,7 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{ANCHOR, MXFP4_TABLE, bias, data_lines, scale_bytes};
-use crate::ukernel::dot_q8::{Order, TILES_PER_CALL};
+use crate::ukernel::dot_q8::{TILES_PER_CALL, TileOrder};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, rsp,
@@ -37,7 +37,7 @@ pub const VNNI: AsmKernel = AsmKernel {
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8x4 { tokens: 1..=2, .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8x4 { format, k, tokens, order } => {
-            Dot::new(a, format, k, tokens, true).emit(a, order)
+            DotQ8x4Avx2::new(a, format, k, tokens, true).emit(a, order)
         }
         _ => Ok(()),
     },
@@ -55,7 +55,7 @@ pub const PLAIN: AsmKernel = AsmKernel {
     },
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8x4 { format, k, tokens, order } => {
-            Dot::new(a, format, k, tokens, false).emit(a, order)
+            DotQ8x4Avx2::new(a, format, k, tokens, false).emit(a, order)
         }
         _ => Ok(()),
     },
@@ -77,7 +77,7 @@ fn constants(format: WeightFormat) -> [u32; 5] {
     [NIBBLES, SIGNS, ONES, ANCHOR, -bias(format) as u32]
 }
 
-struct Dot {
+struct DotQ8x4Avx2 {
     format: WeightFormat,
     k: usize,
     vnni: bool,
@@ -93,29 +93,29 @@ struct Dot {
     /// The values of MXFP4; of bytes, int16 ones.
     table: AsmRegisterYmm,
     /// By token: of low and high nibbles' partners; of bytes, and their magnitudes.
-    activations: Vec<Halves>,
+    activations: Vec<TileHalves>,
     /// Low and high nibbles; of bytes, and a token's products. Of as many vectors as go through a line in
     /// turns.
-    weights: Vec<Halves>,
+    weights: Vec<TileHalves>,
     /// By tile of those that are multiplied together, then token.
-    ints: Vec<Vec<Halves>>,
+    ints: Vec<Vec<TileHalves>>,
     /// Sums of nibbles' products in 16 bits, by tile; none with VNNI.
-    words: Vec<Halves>,
+    words: Vec<TileHalves>,
     /// Constants that are memory operands, on the stack.
     on_stack: Vec<u32>,
 }
 
 /// Two registers: of the vectors of a tile's rows, or of low and high nibbles.
-type Halves = [AsmRegisterYmm; HALVES];
+type TileHalves = [AsmRegisterYmm; HALVES];
 
 /// One of the vectors of a line that are multiplied in turns.
-struct Vector {
+struct LineVector {
     half: usize,
-    weights: Halves,
+    weights: TileHalves,
 }
 
-impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> Dot {
+impl DotQ8x4Avx2 {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> DotQ8x4Avx2 {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are
         // free.
         let mut regs = Regs::with_params(1);
@@ -127,7 +127,7 @@ impl Dot {
         let base = regs.general();
         let in_words = has_nibbles(format) && !vnni;
         let mut pairs =
-            |count: usize| -> Vec<Halves> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
+            |count: usize| -> Vec<TileHalves> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
         let [mask, table] = pairs(1)[0];
         let weights = pairs(if has_table(format) && tokens == 1 { HALVES } else { 1 });
         let together = TILES_PER_CALL / tokens / if in_words { 2 } else { 1 };
@@ -137,7 +137,7 @@ impl Dot {
         let on_stack = [(in_words, ONES), (has_table(format), ANCHOR)];
         let on_stack = on_stack.into_iter().filter_map(|(is, value)| is.then_some(value)).collect();
         let constants = a.create_label();
-        Dot {
+        DotQ8x4Avx2 {
             format,
             k,
             vnni,
@@ -165,7 +165,7 @@ impl Dot {
         self.vnni || self.nibbles()
     }
 
-    fn emit(mut self, a: &mut CodeAssembler, order: Order) -> Result<(), IcedError> {
+    fn emit(mut self, a: &mut CodeAssembler, order: TileOrder) -> Result<(), IcedError> {
         self.regs.save(a)?;
         let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
         a.push(stride)?;
@@ -266,9 +266,9 @@ impl Dot {
                     let at = (first + i) * self.walk.tile() + line * LINE;
                     self.fetch(a, (first / together * data_lines(self.format) + line) * together + i)?;
                     for first in (0..HALVES).step_by(self.weights.len()) {
-                        let vectors: Vec<Vector> = (first..HALVES)
+                        let vectors: Vec<LineVector> = (first..HALVES)
                             .zip(&self.weights)
-                            .map(|(half, weights)| Vector { half, weights: *weights })
+                            .map(|(half, weights)| LineVector { half, weights: *weights })
                             .collect();
                         self.load_weights(a, &vectors, at)?;
                         for token in 0..self.rows.len() {
@@ -319,9 +319,14 @@ impl Dot {
 
     /// Loads the vectors of a line at `at`: of each 32 bytes, without VNNI as signed ones; or low and high
     /// nibbles of as many, as unsigned weights.
-    fn load_weights(&self, a: &mut CodeAssembler, vectors: &[Vector], at: usize) -> Result<(), IcedError> {
+    fn load_weights(
+        &self,
+        a: &mut CodeAssembler,
+        vectors: &[LineVector],
+        at: usize,
+    ) -> Result<(), IcedError> {
         let source = |half: usize| ymmword_ptr(self.walk.at(at + half * BYTES));
-        for Vector { half, weights: [low, _] } in vectors {
+        for LineVector { half, weights: [low, _] } in vectors {
             if self.nibbles() || self.vnni {
                 a.vmovdqu(*low, source(*half))?;
             } else {
@@ -331,7 +336,7 @@ impl Dot {
         if !self.nibbles() {
             return Ok(());
         }
-        let mut each = |step: &dyn Fn(&mut CodeAssembler, Halves) -> Result<(), IcedError>| {
+        let mut each = |step: &dyn Fn(&mut CodeAssembler, TileHalves) -> Result<(), IcedError>| {
             vectors.iter().try_for_each(|vector| step(a, vector.weights))
         };
         each(&|a, [low, high]| a.vpsrlw(high, low, 4))?;
@@ -349,7 +354,7 @@ impl Dot {
     fn multiply_vnni(
         &self,
         a: &mut CodeAssembler,
-        vectors: &[Vector],
+        vectors: &[LineVector],
         line: usize,
         i: usize,
         token: usize,
@@ -360,7 +365,7 @@ impl Dot {
         }
         let count = if self.nibbles() { 2 } else { 1 };
         (0..count).try_for_each(|n| {
-            vectors.iter().try_for_each(|Vector { half, weights }| {
+            vectors.iter().try_for_each(|LineVector { half, weights }| {
                 a.vpdpbusd(ints[*half], weights[n], self.activations[token][n])
             })
         })
@@ -371,14 +376,14 @@ impl Dot {
     fn multiply_nibbles(
         &self,
         a: &mut CodeAssembler,
-        vectors: &[Vector],
+        vectors: &[LineVector],
         line: usize,
         i: usize,
     ) -> Result<(), IcedError> {
         let (ints, words, [first, second]) = (&self.ints[i][0], &self.words[i], self.activations[0]);
         let most = if has_table(self.format) { 2 } else { 4 };
         let opens = line.is_multiple_of(most);
-        let mut each = |step: &dyn Fn(&mut CodeAssembler, Halves, usize) -> Result<(), IcedError>| {
+        let mut each = |step: &dyn Fn(&mut CodeAssembler, TileHalves, usize) -> Result<(), IcedError>| {
             vectors.iter().try_for_each(|vector| step(a, vector.weights, vector.half))
         };
         each(&|a, [low, _], half| a.vpmaddubsw(if opens { words[half] } else { low }, low, first))?;
@@ -402,7 +407,7 @@ impl Dot {
     fn multiply_bytes(
         &self,
         a: &mut CodeAssembler,
-        vector: &Vector,
+        vector: &LineVector,
         line: usize,
         i: usize,
         token: usize,

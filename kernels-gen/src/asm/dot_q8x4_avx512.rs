@@ -15,7 +15,7 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{ANCHOR, MXFP4_TABLE, bias, data_lines};
-use crate::ukernel::dot_q8::{Order, TILES_PER_CALL};
+use crate::ukernel::dot_q8::{TILES_PER_CALL, TileOrder};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr,
@@ -72,13 +72,13 @@ fn assemble(
 ) -> Result<(), IcedError> {
     match ukernel {
         MicroKernel::DotQ8x4 { format, k, tokens, order } => {
-            Dot::new(a, format, lookup(format), k, tokens, pace).emit(a, order)
+            DotQ8x4Avx512::new(a, format, lookup(format), k, tokens, pace).emit(a, order)
         }
         _ => Ok(()),
     }
 }
 
-struct Dot {
+struct DotQ8x4Avx512 {
     format: WeightFormat,
     lookup: Lookup,
     k: usize,
@@ -89,7 +89,7 @@ struct Dot {
     nibble_mask: AsmRegisterZmm,
     /// In every lane.
     anchor: AsmRegisterZmm,
-    /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
+    /// The factor of a block's sum of activations, as the low int16 of every lane.
     correction: AsmRegisterZmm,
     /// By tile at work; of mxfp4 the anchors.
     row_scales: Vec<AsmRegisterZmm>,
@@ -103,7 +103,7 @@ struct Dot {
     constants: CodeLabel,
 }
 
-impl Dot {
+impl DotQ8x4Avx512 {
     fn new(
         a: &mut CodeAssembler,
         format: WeightFormat,
@@ -111,7 +111,7 @@ impl Dot {
         k: usize,
         tokens: usize,
         pace: LoopShape,
-    ) -> Dot {
+    ) -> DotQ8x4Avx512 {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are
         // free.
         let mut regs = Regs::with_params(1);
@@ -124,7 +124,7 @@ impl Dot {
         let ints = (0..tokens).map(|_| regs.vectors(walk.together())).collect();
         let sums = (0..tokens).map(|_| regs.vectors(TILES_PER_CALL)).collect();
         let constants = a.create_label();
-        Dot {
+        DotQ8x4Avx512 {
             format,
             lookup,
             k,
@@ -153,7 +153,7 @@ impl Dot {
         has_table(self.format)
     }
 
-    fn emit(mut self, a: &mut CodeAssembler, order: Order) -> Result<(), IcedError> {
+    fn emit(mut self, a: &mut CodeAssembler, order: TileOrder) -> Result<(), IcedError> {
         self.regs.save(a)?;
         let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
         a.push(stride)?;

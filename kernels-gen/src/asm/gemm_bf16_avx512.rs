@@ -33,7 +33,7 @@ pub const GEMM: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::GemmBf16(Shape { tiles: 1..=2, .. })),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::GemmBf16(shape) => Gemm::assemble(a, shape),
+        MicroKernel::GemmBf16(shape) => GemmBf16Avx512::assemble(a, shape),
         _ => Ok(()),
     },
 };
@@ -109,7 +109,7 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
 const PASSES: [usize; 3] = [6, 2, 1];
 
 /// Registers of a gemm.
-struct Gemm {
+struct GemmBf16Avx512 {
     shape: Shape,
     weights: AsmRegister64,
     panel: AsmRegister64,
@@ -126,12 +126,12 @@ struct Gemm {
     sign: AsmRegisterZmm,
 }
 
-impl Gemm {
+impl GemmBf16Avx512 {
     fn assemble(a: &mut CodeAssembler, shape: Shape) -> Result<(), IcedError> {
         let mut regs = Regs::with_params(5);
         let now = [(); 4].map(|()| regs.general());
         let mut two = || [regs.vector(), regs.vector()];
-        let gemm = Gemm {
+        let gemm = GemmBf16Avx512 {
             shape,
             weights: PARAMS[0],
             panel: PARAMS[1],

@@ -48,7 +48,7 @@ pub const VNNI: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K4),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::GemmQ8 { tiles, tokens, .. } => Gemm::new().emit(a, tiles, tokens),
+        MicroKernel::GemmQ8 { tiles, tokens, .. } => GemmQ8Avx2::new().emit(a, tiles, tokens),
         _ => Ok(()),
     },
 };
@@ -128,7 +128,7 @@ fn decode_words(a: &mut CodeAssembler) -> Result<(), IcedError> {
     constants.emit(a, format)
 }
 
-struct Gemm {
+struct GemmQ8Avx2 {
     regs: Regs,
     /// Weights of one pass, advancing, as are the next two.
     weights: AsmRegister64,
@@ -143,10 +143,10 @@ struct Gemm {
     floats: Vec<AsmRegisterYmm>,
 }
 
-impl Gemm {
-    fn new() -> Gemm {
+impl GemmQ8Avx2 {
+    fn new() -> GemmQ8Avx2 {
         let mut regs = Regs::with_params(6);
-        Gemm {
+        GemmQ8Avx2 {
             weights: regs.general(),
             panel: regs.general(),
             blocks: regs.general(),

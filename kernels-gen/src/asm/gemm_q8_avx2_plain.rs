@@ -28,7 +28,9 @@ pub const WIDE: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K2),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights, tokens).emit(a, tiles),
+        MicroKernel::GemmQ8 { weights, tiles, tokens } => {
+            GemmQ8Avx2Plain::new(a, weights, tokens).emit(a, tiles)
+        }
         _ => Ok(()),
     },
 };
@@ -41,9 +43,9 @@ const ONES: u32 = 0x0001_0001;
 const TOKENS_PER_BASE: usize = 3;
 
 /// Two registers, one for each vector of rows.
-type Pair = [AsmRegisterYmm; 2];
+type RegisterPair = [AsmRegisterYmm; 2];
 
-struct Gemm {
+struct GemmQ8Avx2Plain {
     weights: Decoded,
     layout: PanelLayout,
     regs: Regs,
@@ -53,23 +55,23 @@ struct Gemm {
     blocks: AsmRegister64,
     /// Where the tile's sums of the first token and of the fourth are.
     sums: [AsmRegister64; 2],
-    line: Pair,
+    line: RegisterPair,
     /// The second is that of the activations too.
-    products: Pair,
+    products: RegisterPair,
     /// By token.
-    ints: Vec<Pair>,
+    ints: Vec<RegisterPair>,
     ones: CodeLabel,
 }
 
-impl Gemm {
-    fn new(a: &mut CodeAssembler, weights: Decoded, tokens: usize) -> Gemm {
+impl GemmQ8Avx2Plain {
+    fn new(a: &mut CodeAssembler, weights: Decoded, tokens: usize) -> GemmQ8Avx2Plain {
         let mut regs = Regs::with_params(6);
         let [decoded, panel, blocks, first, fourth] = [(); 5].map(|()| regs.general());
         let mut pair = || [regs.half(), regs.half()];
         let (line, products) = (pair(), pair());
         let ints = (0..tokens).map(|_| pair()).collect();
         let (sums, ones) = ([first, fourth], a.create_label());
-        Gemm {
+        GemmQ8Avx2Plain {
             weights,
             layout: weights.panel(),
             regs,

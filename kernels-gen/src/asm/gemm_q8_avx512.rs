@@ -42,7 +42,7 @@ pub const GEMM: AsmKernel = AsmKernel {
     needs: Features::AVX512.and(Features::AVX512_VNNI),
     unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K4) || is_overlap(ukernel),
-    assemble: |a, ukernel| assemble(a, ukernel, Scaling::Multiply),
+    assemble: |a, ukernel| assemble(a, ukernel, AccumulatorScaling::Multiply),
 };
 
 /// Multiplying, where weight scales are powers of two: an accumulator starts at `MAGIC * w` instead of
@@ -57,14 +57,18 @@ pub const GEMM_ADDS: AsmKernel = AsmKernel {
         matches!(ukernel, MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1..=2, tokens: 1..=6 })
             || is_overlap(ukernel)
     },
-    assemble: |a, ukernel| assemble(a, ukernel, Scaling::Add),
+    assemble: |a, ukernel| assemble(a, ukernel, AccumulatorScaling::Add),
 };
 
 fn is_overlap(ukernel: MicroKernel) -> bool {
     matches!(ukernel, MicroKernel::GemmDecode(Overlap { tokens: 1..=6, .. }))
 }
 
-fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, scaling: Scaling) -> Result<(), IcedError> {
+fn assemble(
+    a: &mut CodeAssembler,
+    ukernel: MicroKernel,
+    scaling: AccumulatorScaling,
+) -> Result<(), IcedError> {
     match ukernel {
         MicroKernel::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, scaling, None),
         MicroKernel::GemmDecode(overlap) => gemm(a, 2, overlap.tokens, scaling, Some(overlap)),
@@ -74,7 +78,7 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, scaling: Scaling) -> Re
 
 /// How an accumulator becomes `isum * w`.
 #[derive(Clone, Copy, PartialEq)]
-enum Scaling {
+enum AccumulatorScaling {
     Multiply,
     Add,
 }
@@ -163,7 +167,7 @@ struct Meanwhile {
 
 /// One thing to do for it; each follows from the one before.
 #[derive(Clone, Copy)]
-enum Piece {
+enum DecodePiece {
     LoadLine(usize),
     Mask,
     Look,
@@ -174,44 +178,45 @@ enum Piece {
 }
 
 impl Meanwhile {
-    /// What a block needs.
-    fn pieces() -> Vec<Piece> {
-        let lines = (0..data_lines(WeightFormat::Mxfp4))
-            .flat_map(|line| [Piece::LoadLine(line), Piece::Mask, Piece::Look, Piece::StoreLine(line)]);
-        lines.chain([Piece::LoadScales, Piece::Scale, Piece::StoreScales]).collect()
+    /// The pieces of work for a block.
+    fn pieces() -> Vec<DecodePiece> {
+        let lines = (0..data_lines(WeightFormat::Mxfp4)).flat_map(|line| {
+            [DecodePiece::LoadLine(line), DecodePiece::Mask, DecodePiece::Look, DecodePiece::StoreLine(line)]
+        });
+        lines.chain([DecodePiece::LoadScales, DecodePiece::Scale, DecodePiece::StoreScales]).collect()
     }
 
     /// `base` points to [`constants`].
-    fn emit(&self, a: &mut CodeAssembler, piece: Piece, base: AsmRegister64) -> Result<(), IcedError> {
+    fn emit(&self, a: &mut CodeAssembler, piece: DecodePiece, base: AsmRegister64) -> Result<(), IcedError> {
         let Meanwhile { scales, data, out, table, low, high } = *self;
         let line = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
         match piece {
-            Piece::LoadLine(line) => {
+            DecodePiece::LoadLine(line) => {
                 a.vmovdqu64(low, zmmword_ptr(data + line * LINE))?;
                 a.vpsrlw(high, low, 4)
             }
-            Piece::Mask => {
+            DecodePiece::Mask => {
                 a.vpandd(low, low, dword_bcst(base + MASK))?;
                 a.vpandd(high, high, dword_bcst(base + MASK))
             }
-            Piece::Look => {
+            DecodePiece::Look => {
                 a.vpshufb(low, table, low)?;
                 a.vpshufb(high, table, high)
             }
-            Piece::StoreLine(index) => {
+            DecodePiece::StoreLine(index) => {
                 a.vmovdqu64(line(2 * index), low)?;
                 a.vmovdqu64(line(2 * index + 1), high)
             }
-            Piece::LoadScales => {
+            DecodePiece::LoadScales => {
                 a.vpmovzxbd(low, xmmword_ptr(scales))?;
                 a.vpslld(low, low, 23)
             }
-            Piece::Scale => {
+            DecodePiece::Scale => {
                 a.vpmaxud(low, low, dword_bcst(base + SMALLEST))?;
                 a.vmulps(low, low, dword_bcst(base + HALF))?;
                 a.vmulps(high, low, dword_bcst(base + NEGATIVE_MAGIC))
             }
-            Piece::StoreScales => {
+            DecodePiece::StoreScales => {
                 a.vmovups(zmmword_ptr(out), low)?;
                 a.vmovups(zmmword_ptr(out + LINE), high)
             }
@@ -223,7 +228,7 @@ fn gemm(
     a: &mut CodeAssembler,
     tiles: usize,
     tokens: usize,
-    scaling: Scaling,
+    scaling: AccumulatorScaling,
     overlap: Option<Overlap>,
 ) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(6);
@@ -264,7 +269,7 @@ fn gemm(
     a.je(done)?;
     a.set_label(&mut again)?;
     let negative = |tile: usize| zmmword_ptr(weights + (tile * DECODED_TILE + LINE));
-    if scaling == Scaling::Add {
+    if scaling == AccumulatorScaling::Add {
         // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
         for (tile, exponent) in lines.iter().enumerate() {
             a.vmovdqa64(*exponent, negative(tile))?;
@@ -273,7 +278,7 @@ fn gemm(
     }
     for (token, ints) in ints.chunks(tiles).enumerate() {
         let start = PANEL_STARTS + token * 4;
-        if scaling == Scaling::Add {
+        if scaling == AccumulatorScaling::Add {
             for (int, exponent) in ints.iter().zip(&lines) {
                 a.vpaddd(*int, *exponent, dword_bcst(panel + start))?;
             }
@@ -305,7 +310,7 @@ fn gemm(
             meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, base))?;
         }
     }
-    if scaling == Scaling::Multiply {
+    if scaling == AccumulatorScaling::Multiply {
         for (tile, w) in lines.iter().enumerate() {
             a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
         }
@@ -315,8 +320,8 @@ fn gemm(
         a.vpbroadcastd(scale, dword_ptr(panel + (PANEL_SCALES + token * 4)))?;
         for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
             match scaling {
-                Scaling::Multiply => a.vfmadd213ps(*int, *w, negative(tile))?,
-                Scaling::Add => a.vaddps(*int, *int, negative(tile))?,
+                AccumulatorScaling::Multiply => a.vfmadd213ps(*int, *w, negative(tile))?,
+                AccumulatorScaling::Add => a.vaddps(*int, *int, negative(tile))?,
             }
             a.vfmadd231ps(*float, *int, scale)?;
         }

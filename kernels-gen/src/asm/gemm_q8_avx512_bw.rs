@@ -33,13 +33,13 @@ pub const WIDE: AsmKernel = AsmKernel {
     serves: |ukernel| ukernel.is_gemm(DotStep::K4),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmQ8 { weights, tiles, tokens } => {
-            Gemm::new(a, weights.is_small(), tiles, tokens).emit(a)
+            GemmQ8Avx512Bw::new(a, weights.is_small(), tiles, tokens).emit(a)
         }
         _ => Ok(()),
     },
 };
 
-struct Gemm {
+struct GemmQ8Avx512Bw {
     small: bool,
     tiles: usize,
     regs: Regs,
@@ -61,11 +61,11 @@ struct Gemm {
     constants: CodeLabel,
 }
 
-impl Gemm {
-    fn new(a: &mut CodeAssembler, small: bool, tiles: usize, tokens: usize) -> Gemm {
+impl GemmQ8Avx512Bw {
+    fn new(a: &mut CodeAssembler, small: bool, tiles: usize, tokens: usize) -> GemmQ8Avx512Bw {
         let mut regs = Regs::with_params(6);
         let accumulators = if small { tokens } else { tiles * tokens };
-        Gemm {
+        GemmQ8Avx512Bw {
             small,
             tiles,
             weights: regs.general(),

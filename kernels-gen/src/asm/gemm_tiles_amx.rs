@@ -65,7 +65,7 @@ pub const GEMM: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::GemmTiles { .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::GemmTiles { element, stride } => Gemm::assemble(a, element, stride),
+        MicroKernel::GemmTiles { element, stride } => GemmTilesAmx::assemble(a, element, stride),
         _ => Ok(()),
     },
 };
@@ -121,7 +121,7 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
     }
     a.vpmovzxbd(scale, xmmword_ptr(scales))?;
     a.vpmaxud(used, scale, least)?;
-    // What a row's exponents have less, in both words.
+    // The difference of a row's exponents to the largest, in both words.
     a.vpsubd(less, top, used)?;
     a.vpslld(less, less, EXPONENT_AT)?;
     a.vpslld(low, less, 16)?;
@@ -197,9 +197,9 @@ fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedE
     a.dd(&[u32::from_ne_bytes([bias(format) as u8; 4]), 0x0f0f_0f0f])
 }
 
-/// What vectors do to products before they add them.
+/// The scaling of products by vectors before they add them.
 #[derive(Clone, Copy, PartialEq)]
-enum Scaling {
+enum ProductScaling {
     /// Nothing: products are `isum * w`.
     Done,
     /// Factors are multiplied with them.
@@ -209,7 +209,7 @@ enum Scaling {
 }
 
 /// Registers of a gemm.
-struct Gemm {
+struct GemmTilesAmx {
     element: TileElement,
     weights: AsmRegister64,
     panel: AsmRegister64,
@@ -232,11 +232,11 @@ struct Gemm {
     one: AsmRegisterZmm,
 }
 
-impl Gemm {
+impl GemmTilesAmx {
     fn assemble(a: &mut CodeAssembler, element: TileElement, stride: usize) -> Result<(), IcedError> {
         let mut regs = Regs::with_params(5);
         let [next, line, rest] = [(); 3].map(|()| regs.general());
-        let gemm = Gemm {
+        let gemm = GemmTilesAmx {
             element,
             weights: PARAMS[0],
             panel: PARAMS[1],
@@ -273,14 +273,14 @@ impl Gemm {
             a.vmovups(*acc, zmmword_ptr(gemm.sums + token * stride))?;
         }
         if integers {
-            gemm.multiply(a, Scaling::Integers)?;
+            gemm.multiply(a, ProductScaling::Integers)?;
         } else {
             gemm.look_for_small(a)?;
             a.jne(small)?;
-            gemm.multiply(a, Scaling::Done)?;
+            gemm.multiply(a, ProductScaling::Done)?;
             a.jmp(store)?;
             a.set_label(&mut small)?;
-            gemm.multiply(a, Scaling::Factors)?;
+            gemm.multiply(a, ProductScaling::Factors)?;
             a.set_label(&mut store)?;
         }
         for (token, acc) in gemm.acc.iter().enumerate() {
@@ -312,7 +312,7 @@ impl Gemm {
     }
 
     /// All blocks, first those that three do not divide.
-    fn multiply(&self, a: &mut CodeAssembler, scaling: Scaling) -> Result<(), IcedError> {
+    fn multiply(&self, a: &mut CodeAssembler, scaling: ProductScaling) -> Result<(), IcedError> {
         let three = TILES.len();
         let (mut divide, mut single) = (a.create_label(), a.create_label());
         let (mut threes, mut again) = (a.create_label(), a.create_label());
@@ -383,14 +383,14 @@ impl Gemm {
     }
 
     /// Adds the product of a block that lies so many behind the next one.
-    fn scale(&self, a: &mut CodeAssembler, block: usize, scaling: Scaling) -> Result<(), IcedError> {
+    fn scale(&self, a: &mut CodeAssembler, block: usize, scaling: ProductScaling) -> Result<(), IcedError> {
         let element = self.element;
-        if scaling != Scaling::Done {
+        if scaling != ProductScaling::Done {
             let place = self.weights + (block * element.decoded_block() + element.decoded_factors());
             a.vmovups(self.factors, zmmword_ptr(place))?;
         }
         let scales = self.panel + (block * element.panel_block() + element.panel_scales());
-        if scaling != Scaling::Integers {
+        if scaling != ProductScaling::Integers {
             for (four, register) in self.scales.iter().enumerate() {
                 a.vbroadcasti32x4(*register, xmmword_ptr(scales + four * SCALES * 4))?;
             }
@@ -398,7 +398,7 @@ impl Gemm {
         for (token, acc) in self.acc.iter().enumerate() {
             let (product, scale) = (self.product[token % 2], self.scale[token % 2]);
             let place = zmmword_ptr(self.now + (block * PRODUCT_BYTES + token * LINE));
-            if scaling == Scaling::Integers {
+            if scaling == ProductScaling::Integers {
                 a.vcvtdq2ps(product, place)?;
                 a.vmulps(product, product, self.factors)?;
                 a.vfmadd231ps(*acc, product, dword_bcst(scales + token * 4))?;
@@ -407,7 +407,7 @@ impl Gemm {
             let lane = (token % SCALES) as i32;
             a.vpshufd(scale, self.scales[token / SCALES], lane * 0b01_01_01_01)?;
             match scaling {
-                Scaling::Factors => {
+                ProductScaling::Factors => {
                     a.vmulps(product, self.factors, place)?;
                     a.vfmadd231ps(*acc, scale, product)?;
                 }

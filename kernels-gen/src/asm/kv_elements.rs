@@ -8,9 +8,9 @@ use iced_x86::code_asm::{
 };
 use kernmill_plan::kv::KvFormat;
 
-/// What is left of a sign-extended E4M3 that has been shifted by 7: an f16, but for its second bit.
+/// Mask for a sign-extended E4M3 that has been shifted by 7: the rest is an f16, but for its second bit.
 const FP8_MASK: u32 = 0xbfff_bfff;
-/// What that f16 is multiplied with.
+/// The factor of that f16.
 const FP8_FACTOR: f32 = 256.0;
 /// Loads in 512 bits, 16 elements to a vector.
 pub struct Wide {

@@ -162,7 +162,7 @@ pub enum AssembleError {
     Assembler(#[from] IcedError),
     /// The version breaks a rule.
     #[error(transparent)]
-    Check(#[from] check::Violation),
+    Check(#[from] check::AsmViolation),
 }
 
 /// Machine code of an assembled version, constants behind it, checked against the micro-kernel's contract
@@ -181,7 +181,7 @@ pub fn assemble(wide: &AsmKernel, ukernel: &MicroKernel) -> Result<Vec<u8>, Asse
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ukernel::Order;
+    use crate::ukernel::TileOrder;
     use crate::ukernel::gemm_bf16::Shape;
     use crate::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
     use crate::ukernel::gemm_tiles::TileElement;
@@ -197,7 +197,7 @@ mod tests {
                 for tokens in (1..=8).filter(|_| format.is_blocked()) {
                     ukernels.push(MicroKernel::DotQ8 { format, k, tokens });
                 }
-                let adjacent = [(1, Order::Straight), (2, Order::Pairs), (2, Order::Straight)];
+                let adjacent = [(1, TileOrder::Straight), (2, TileOrder::Pairs), (2, TileOrder::Straight)];
                 for (tokens, order) in adjacent.into_iter().filter(|_| format.is_blocked()) {
                     ukernels.push(MicroKernel::DotQ8x4 { format, k, tokens, order });
                 }

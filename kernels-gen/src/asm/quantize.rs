@@ -43,7 +43,7 @@ const MOST: usize = 16;
 const ORDER: usize = 20;
 
 /// Where a block's results go.
-struct Out {
+struct BlockOut {
     values: AsmRegister64,
     scale: AsmRegister64,
     sum: AsmRegister64,
@@ -52,7 +52,7 @@ struct Out {
 fn quantize(
     a: &mut CodeAssembler,
     prepare: fn(&mut CodeAssembler) -> Result<(), IcedError>,
-    block: fn(&mut CodeAssembler, AsmRegister64, &Out) -> Result<(), IcedError>,
+    block: fn(&mut CodeAssembler, AsmRegister64, &BlockOut) -> Result<(), IcedError>,
 ) -> Result<(), IcedError> {
     let [x, values, scale, sum, blocks, _] = PARAMS;
     let regs = Regs::with_params(5);
@@ -63,7 +63,7 @@ fn quantize(
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    block(a, x, &Out { values, scale, sum })?;
+    block(a, x, &BlockOut { values, scale, sum })?;
     a.add(x, (BLOCK * 4) as i32)?;
     a.add(values, BLOCK as i32)?;
     a.add(scale, 4)?;
@@ -78,7 +78,7 @@ fn quantize(
 
 /// From the largest magnitudes in the lanes of ymm4: the scale to memory, its inverse to every lane of xmm4.
 /// xmm15 is 0, xmm14 127.
-fn scale(a: &mut CodeAssembler, out: &Out) -> Result<(), IcedError> {
+fn scale(a: &mut CodeAssembler, out: &BlockOut) -> Result<(), IcedError> {
     a.vextracti128(xmm::xmm5, ymm::ymm4, 1)?;
     a.vpmaxsd(xmm::xmm4, xmm::xmm4, xmm::xmm5)?;
     a.vpshufd(xmm::xmm5, xmm::xmm4, 0x4e)?;
@@ -94,7 +94,7 @@ fn scale(a: &mut CodeAssembler, out: &Out) -> Result<(), IcedError> {
 }
 
 /// The sum of the lanes of ymm4 to memory.
-fn sum(a: &mut CodeAssembler, out: &Out) -> Result<(), IcedError> {
+fn sum(a: &mut CodeAssembler, out: &BlockOut) -> Result<(), IcedError> {
     a.vextracti128(xmm::xmm5, ymm::ymm4, 1)?;
     a.vpaddd(xmm::xmm4, xmm::xmm4, xmm::xmm5)?;
     a.vpshufd(xmm::xmm5, xmm::xmm4, 0x4e)?;
@@ -119,7 +119,7 @@ fn prepare_half(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.vmovdqu(ymm::ymm9, ymmword_ptr(SCRATCH + ORDER))
 }
 
-fn block_half(a: &mut CodeAssembler, x: AsmRegister64, out: &Out) -> Result<(), IcedError> {
+fn block_half(a: &mut CodeAssembler, x: AsmRegister64, out: &BlockOut) -> Result<(), IcedError> {
     let values = [ymm::ymm0, ymm::ymm1, ymm::ymm2, ymm::ymm3];
     for (i, value) in values.iter().enumerate() {
         a.vmovups(*value, ymmword_ptr(x + 32 * i))?;
@@ -164,7 +164,7 @@ fn prepare_full(a: &mut CodeAssembler) -> Result<(), IcedError> {
     Ok(())
 }
 
-fn block_full(a: &mut CodeAssembler, x: AsmRegister64, out: &Out) -> Result<(), IcedError> {
+fn block_full(a: &mut CodeAssembler, x: AsmRegister64, out: &BlockOut) -> Result<(), IcedError> {
     let values = [zmm::zmm0, zmm::zmm1];
     for (i, value) in values.iter().enumerate() {
         a.vmovups(*value, zmmword_ptr(x + 64 * i))?;

@@ -64,7 +64,7 @@ impl Regs {
     /// A general register.
     ///
     /// # Panics
-    /// When there is none left: the micro-kernel's tile is too large.
+    /// When no register is left: the micro-kernel's tile is too large.
     pub fn general(&mut self) -> AsmRegister64 {
         self.general += 1;
         *GENERAL.get(self.general - 1).expect("the tile needs more general registers than there are")
@@ -73,7 +73,7 @@ impl Regs {
     /// A vector register.
     ///
     /// # Panics
-    /// When there is none left: the micro-kernel's tile is too large.
+    /// When no register is left: the micro-kernel's tile is too large.
     pub fn vector(&mut self) -> AsmRegisterZmm {
         self.vector += 1;
         *ZMM.get(self.vector - 1).expect("the tile needs more vector registers than there are")
@@ -87,7 +87,7 @@ impl Regs {
     /// The low half of a vector register: one of the sixteen that code without AVX-512 can name.
     ///
     /// # Panics
-    /// When there is none left: the micro-kernel's tile is too large.
+    /// When no register is left: the micro-kernel's tile is too large.
     pub fn half(&mut self) -> AsmRegisterYmm {
         self.vector += 1;
         *YMM.get(self.vector - 1).expect("the tile needs more 256-bit registers than there are")

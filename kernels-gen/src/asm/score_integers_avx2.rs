@@ -50,7 +50,7 @@ fn assemble(a: &mut CodeAssembler, ukernel: &MicroKernel, vnni: bool) -> Result<
     }
 }
 
-struct Tile {
+struct ScoreTileAvx2 {
     elem: KvFormat,
     head_dim: usize,
     group: usize,
@@ -83,7 +83,7 @@ fn score(
 ) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
     let [list, q, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
-    let mut tile = Tile {
+    let mut tile = ScoreTileAvx2 {
         elem,
         head_dim,
         group,
@@ -132,7 +132,7 @@ fn score(
     Ok(())
 }
 
-impl Tile {
+impl ScoreTileAvx2 {
     /// Whether bytes of keys hold two integers.
     fn has_halves(&self) -> bool {
         self.elem.words().is_some_and(|words| words.elements == 8)

@@ -34,7 +34,7 @@ pub const VNNI: AsmKernel = AsmKernel {
     },
 };
 
-struct Tile {
+struct ScoreTileAvx512 {
     elem: KvFormat,
     head_dim: usize,
     group: usize,
@@ -59,7 +59,7 @@ struct Tile {
 fn score(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
     let [list, q, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
-    let tile = Tile {
+    let tile = ScoreTileAvx512 {
         elem,
         head_dim,
         group,
@@ -101,7 +101,7 @@ fn score(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     Ok(())
 }
 
-impl Tile {
+impl ScoreTileAvx512 {
     /// Whether bytes of keys hold two integers.
     fn has_halves(&self) -> bool {
         self.elem.words().is_some_and(|words| words.elements == 8)

@@ -6,7 +6,7 @@ use kernmill_plan::format::{BlockDecode, Decode, PlainDecode, Scale, WeightForma
 
 /// A format as assembled code tells it from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stored {
+enum StoredFormat {
     /// Nibbles, places in the table of E2M1 values; a power of two for a scale.
     Table,
     /// Nibbles with a bias; f16 scales.
@@ -20,18 +20,18 @@ enum Stored {
 }
 
 /// `None` for a format that no assembled micro-kernel decodes.
-fn stored(format: WeightFormat) -> Option<Stored> {
+fn stored(format: WeightFormat) -> Option<StoredFormat> {
     match (format.decode(), format.descriptor().scale) {
-        (Decode::Block(BlockDecode::NibbleTable), Scale::E8M0) => Some(Stored::Table),
-        (Decode::Block(BlockDecode::Nibbles), Scale::F16) => Some(Stored::Nibbles),
-        (Decode::Block(BlockDecode::Bytes), Scale::F16) => Some(Stored::Bytes),
-        (Decode::Plain(PlainDecode::Bf16), _) => Some(Stored::Bf16),
-        (Decode::Plain(PlainDecode::F32), _) => Some(Stored::F32),
+        (Decode::Block(BlockDecode::NibbleTable), Scale::E8M0) => Some(StoredFormat::Table),
+        (Decode::Block(BlockDecode::Nibbles), Scale::F16) => Some(StoredFormat::Nibbles),
+        (Decode::Block(BlockDecode::Bytes), Scale::F16) => Some(StoredFormat::Bytes),
+        (Decode::Plain(PlainDecode::Bf16), _) => Some(StoredFormat::Bf16),
+        (Decode::Plain(PlainDecode::F32), _) => Some(StoredFormat::F32),
         (Decode::Block(BlockDecode::NibbleTable | BlockDecode::Nibbles | BlockDecode::Bytes), _) => None,
     }
 }
 
-fn known(format: WeightFormat) -> Stored {
+fn known(format: WeightFormat) -> StoredFormat {
     stored(format).expect("a format that assembled versions serve")
 }
 
@@ -43,23 +43,23 @@ pub fn is_decoded(ukernel: &MicroKernel) -> bool {
 /// Whether a line has two columns in each byte.
 pub fn has_nibbles(format: WeightFormat) -> bool {
     match known(format) {
-        Stored::Table | Stored::Nibbles => true,
-        Stored::Bytes | Stored::Bf16 | Stored::F32 => false,
+        StoredFormat::Table | StoredFormat::Nibbles => true,
+        StoredFormat::Bytes | StoredFormat::Bf16 | StoredFormat::F32 => false,
     }
 }
 
 /// Whether its nibbles are places in a table, and its scales powers of two in a byte.
 pub fn has_table(format: WeightFormat) -> bool {
     match known(format) {
-        Stored::Table => true,
-        Stored::Nibbles | Stored::Bytes | Stored::Bf16 | Stored::F32 => false,
+        StoredFormat::Table => true,
+        StoredFormat::Nibbles | StoredFormat::Bytes | StoredFormat::Bf16 | StoredFormat::F32 => false,
     }
 }
 
 /// Whether its elements are bf16 numbers.
 pub fn is_bf16(format: WeightFormat) -> bool {
     match known(format) {
-        Stored::Bf16 => true,
-        Stored::Table | Stored::Nibbles | Stored::Bytes | Stored::F32 => false,
+        StoredFormat::Bf16 => true,
+        StoredFormat::Table | StoredFormat::Nibbles | StoredFormat::Bytes | StoredFormat::F32 => false,
     }
 }

@@ -136,7 +136,7 @@ fn weights(a: &mut CodeAssembler, group: usize) -> Result<(), IcedError> {
 }
 
 /// A value micro-kernel's registers and shape.
-struct Tile {
+struct ValueTileAvx2 {
     elem: KvFormat,
     head_dim: usize,
     /// The row of the first of two tokens.
@@ -144,7 +144,7 @@ struct Tile {
     /// Columns, each with the values of two tokens; and what they are made of.
     columns: Vec<AsmRegisterYmm>,
     other: AsmRegisterYmm,
-    /// What takes halves out of bytes, and 8 in every 16 bits.
+    /// Constants that take halves out of bytes, and 8 in every 16 bits.
     constants: [CodeLabel; 2],
 }
 
@@ -154,8 +154,14 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     let (row, ahead, block) = (regs.general(), regs.general(), regs.general());
     let (weights, stop) = (regs.general(), regs.general());
     let (columns, other) = (regs.halves(VECTORS), regs.half());
-    let mut tile =
-        Tile { elem, head_dim, row, columns, other, constants: [a.create_label(), a.create_label()] };
+    let mut tile = ValueTileAvx2 {
+        elem,
+        head_dim,
+        row,
+        columns,
+        other,
+        constants: [a.create_label(), a.create_label()],
+    };
     let (weight, product, sums) = (regs.half(), regs.half(), regs.halves(VECTORS * HEADS));
     let mut done = a.create_label();
     regs.save(a)?;
@@ -217,7 +223,7 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     Ok(())
 }
 
-impl Tile {
+impl ValueTileAvx2 {
     /// The first column of a vector of a tile: int4 has its second vector in the high halves of the bytes of
     /// the first.
     fn column(&self, start: usize, vector: usize) -> usize {

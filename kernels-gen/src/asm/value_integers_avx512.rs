@@ -147,7 +147,7 @@ fn weights(a: &mut CodeAssembler, group: usize) -> Result<(), IcedError> {
 }
 
 /// A value micro-kernel's registers and shape.
-struct Tile {
+struct ValueTileAvx512 {
     elem: KvFormat,
     head_dim: usize,
     vnni: bool,
@@ -156,7 +156,7 @@ struct Tile {
     /// Columns, each with the values of two tokens; and what they are made of.
     columns: Vec<AsmRegisterZmm>,
     other: AsmRegisterZmm,
-    /// What takes the first token's value out of 32 bits, or halves out of bytes.
+    /// The mask that takes the first token's value out of 32 bits, or halves out of bytes.
     bits: AsmRegisterZmm,
     /// 8 in every 16 bits.
     zero: AsmRegisterZmm,
@@ -176,7 +176,7 @@ fn value(
     let [list, p, o, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let (row, ahead, block) = (regs.general(), regs.general(), regs.general());
     let (weights, stop) = (regs.general(), regs.general());
-    let tile = Tile {
+    let tile = ValueTileAvx512 {
         elem,
         head_dim,
         vnni,
@@ -248,7 +248,7 @@ fn value(
     }
 }
 
-impl Tile {
+impl ValueTileAvx512 {
     /// Loads columns of two tokens from number `start` on.
     fn load(&self, a: &mut CodeAssembler, start: usize, vectors: usize) -> Result<(), IcedError> {
         let row = |token: usize, column: usize| -> AsmMemoryOperand {

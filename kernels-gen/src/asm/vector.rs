@@ -36,18 +36,18 @@ pub type Vector = usize;
 
 /// The second source of an instruction.
 #[derive(Clone, Copy, Debug)]
-pub enum Operand {
+pub enum VectorOperand {
     /// A register.
     Register(Vector),
     /// A vector in memory.
-    Memory(Place),
+    Memory(Address),
     /// A constant in memory, as [`Width::constant_bytes`] has it.
-    Constant(Place),
+    Constant(Address),
 }
 
 /// `base + index + offset`.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct Address {
     /// A pointer.
     pub base: AsmRegister64,
     /// A number of bytes.
@@ -91,7 +91,7 @@ impl Vectors<'_> {
         first + vector as u32
     }
 
-    fn memory(&self, place: Place, broadcast: bool) -> MemoryOperand {
+    fn memory(&self, place: Address, broadcast: bool) -> MemoryOperand {
         let index = place.index.map_or(Register::None, Register::from);
         let size = u32::from(place.offset != 0);
         MemoryOperand::new(place.base.into(), index, 1, place.offset as i64, size, broadcast, Register::None)
@@ -102,12 +102,12 @@ impl Vectors<'_> {
     }
 
     /// `code to, x, y`.
-    fn three(&mut self, code: Code, to: Vector, x: Vector, y: Operand) -> Result<(), IcedError> {
+    fn three(&mut self, code: Code, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let (to, x) = (self.register(to), self.register(x));
         let instruction = match y {
-            Operand::Register(y) => Instruction::with3(code, to, x, self.register(y)),
-            Operand::Memory(place) => Instruction::with3(code, to, x, self.memory(place, false)),
-            Operand::Constant(place) => {
+            VectorOperand::Register(y) => Instruction::with3(code, to, x, self.register(y)),
+            VectorOperand::Memory(place) => Instruction::with3(code, to, x, self.memory(place, false)),
+            VectorOperand::Constant(place) => {
                 Instruction::with3(code, to, x, self.memory(place, self.width == Width::Full))
             }
         };
@@ -115,7 +115,7 @@ impl Vectors<'_> {
     }
 
     /// Lane by lane.
-    pub fn lanes(&mut self, op: Lanes, to: Vector, x: Vector, y: Operand) -> Result<(), IcedError> {
+    pub fn lanes(&mut self, op: Lanes, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
         use Code as C;
         let code = match op {
             Lanes::Add => self.pick(C::VEX_Vaddps_ymm_ymm_ymmm256, C::EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er),
@@ -133,7 +133,7 @@ impl Vectors<'_> {
     }
 
     /// Fused multiply-add.
-    pub fn fma(&mut self, form: Fma, to: Vector, x: Vector, y: Operand) -> Result<(), IcedError> {
+    pub fn fma(&mut self, form: Fma, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let code = match form {
             Fma::F132 => self.pick(
                 Code::VEX_Vfmadd132ps_ymm_ymm_ymmm256,
@@ -152,39 +152,39 @@ impl Vectors<'_> {
     }
 
     /// `to = y`.
-    pub fn load(&mut self, to: Vector, y: Operand) -> Result<(), IcedError> {
+    pub fn load(&mut self, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vmovups_ymm_ymmm256, Code::EVEX_Vmovups_zmm_k1z_zmmm512);
         let register = self.register(to);
         let instruction = match y {
-            Operand::Register(from) => Instruction::with2(code, register, self.register(from)),
-            Operand::Memory(place) => Instruction::with2(code, register, self.memory(place, false)),
-            Operand::Constant(place) => return self.broadcast(to, place),
+            VectorOperand::Register(from) => Instruction::with2(code, register, self.register(from)),
+            VectorOperand::Memory(place) => Instruction::with2(code, register, self.memory(place, false)),
+            VectorOperand::Constant(place) => return self.broadcast(to, place),
         };
         self.a.add_instruction(instruction?)
     }
 
     /// Every lane the four bytes at `place`.
-    pub fn broadcast(&mut self, to: Vector, place: Place) -> Result<(), IcedError> {
+    pub fn broadcast(&mut self, to: Vector, place: Address) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vbroadcastss_ymm_m32, Code::EVEX_Vbroadcastss_zmm_k1z_xmmm32);
         let instruction = Instruction::with2(code, self.register(to), self.memory(place, false))?;
         self.a.add_instruction(instruction)
     }
 
     /// To memory.
-    pub fn store(&mut self, place: Place, from: Vector) -> Result<(), IcedError> {
+    pub fn store(&mut self, place: Address, from: Vector) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vmovups_ymmm256_ymm, Code::EVEX_Vmovups_zmmm512_k1z_zmm);
         let instruction = Instruction::with2(code, self.memory(place, false), self.register(from))?;
         self.a.add_instruction(instruction)
     }
 
     /// Square root.
-    pub fn sqrt(&mut self, to: Vector, y: Operand) -> Result<(), IcedError> {
+    pub fn sqrt(&mut self, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vsqrtps_ymm_ymmm256, Code::EVEX_Vsqrtps_zmm_k1z_zmmm512b32_er);
         let to = self.register(to);
         let instruction = match y {
-            Operand::Register(y) => Instruction::with2(code, to, self.register(y)),
-            Operand::Memory(place) => Instruction::with2(code, to, self.memory(place, false)),
-            Operand::Constant(place) => {
+            VectorOperand::Register(y) => Instruction::with2(code, to, self.register(y)),
+            VectorOperand::Memory(place) => Instruction::with2(code, to, self.memory(place, false)),
+            VectorOperand::Constant(place) => {
                 Instruction::with2(code, to, self.memory(place, self.width == Width::Full))
             }
         };
@@ -206,16 +206,18 @@ impl Vectors<'_> {
     }
 
     /// `to = x condition y`: 256-bit vectors have a mask in `to`, 512-bit ones in mask register 1.
-    fn compare(&mut self, condition: u32, to: Vector, x: Vector, y: Operand) -> Result<(), IcedError> {
+    fn compare(&mut self, condition: u32, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let (mask, code) = match self.width {
             Width::Half => (self.register(to), Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8),
             Width::Full => (Register::K1, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae),
         };
         let x = self.register(x);
         let instruction = match y {
-            Operand::Register(y) => Instruction::with4(code, mask, x, self.register(y), condition),
-            Operand::Memory(place) => Instruction::with4(code, mask, x, self.memory(place, false), condition),
-            Operand::Constant(place) => {
+            VectorOperand::Register(y) => Instruction::with4(code, mask, x, self.register(y), condition),
+            VectorOperand::Memory(place) => {
+                Instruction::with4(code, mask, x, self.memory(place, false), condition)
+            }
+            VectorOperand::Constant(place) => {
                 let place = self.memory(place, self.width == Width::Full);
                 Instruction::with4(code, mask, x, place, condition)
             }
@@ -229,14 +231,14 @@ impl Vectors<'_> {
         &mut self,
         to: Vector,
         x: Vector,
-        limit: Operand,
+        limit: VectorOperand,
         value: Vector,
     ) -> Result<(), IcedError> {
         // Not less than, true when unordered.
         const NLT: u32 = 5;
         self.compare(NLT, to, x, limit)?;
         if self.width == Width::Half {
-            return self.lanes(Lanes::And, to, to, Operand::Register(value));
+            return self.lanes(Lanes::And, to, to, VectorOperand::Register(value));
         }
         let code = Code::EVEX_Vmovaps_zmm_k1z_zmmm512;
         let mut keep = Instruction::with2(code, self.register(to), self.register(value))?;
@@ -250,17 +252,17 @@ impl Vectors<'_> {
         &mut self,
         condition: Condition,
         to: Vector,
-        (x, y): (Vector, Operand),
-        (yes, no): (Operand, Vector),
+        (x, y): (Vector, VectorOperand),
+        (yes, no): (VectorOperand, Vector),
     ) -> Result<(), IcedError> {
         self.compare(immediate(condition), to, x, y)?;
         if self.width == Width::Full {
             let code = Code::EVEX_Vblendmps_zmm_k1z_zmm_zmmm512b32;
             let (to, no) = (self.register(to), self.register(no));
             let mut blend = match yes {
-                Operand::Register(yes) => Instruction::with3(code, to, no, self.register(yes)),
-                Operand::Memory(place) => Instruction::with3(code, to, no, self.memory(place, false)),
-                Operand::Constant(place) => Instruction::with3(code, to, no, self.memory(place, true)),
+                VectorOperand::Register(yes) => Instruction::with3(code, to, no, self.register(yes)),
+                VectorOperand::Memory(place) => Instruction::with3(code, to, no, self.memory(place, false)),
+                VectorOperand::Constant(place) => Instruction::with3(code, to, no, self.memory(place, true)),
             }?;
             blend.set_op_mask(Register::K1);
             return self.a.add_instruction(blend);
@@ -268,8 +270,8 @@ impl Vectors<'_> {
         let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
         let (to, no) = (self.register(to), self.register(no));
         let blend = match yes {
-            Operand::Register(yes) => Instruction::with4(code, to, no, self.register(yes), to),
-            Operand::Memory(place) | Operand::Constant(place) => {
+            VectorOperand::Register(yes) => Instruction::with4(code, to, no, self.register(yes), to),
+            VectorOperand::Memory(place) | VectorOperand::Constant(place) => {
                 Instruction::with4(code, to, no, self.memory(place, false), to)
             }
         };

@@ -17,9 +17,9 @@
 //! once, as a drafted text's tokens do.
 
 use super::attention_items::{
-    Part, Split, block_of, each_run, first_in_view, longest_run, run_from, segment_of,
+    AttentionSplit, ItemSegment, block_of, each_run, first_in_view, longest_run, run_from, segment_of,
 };
-use super::attention_scratch::{Areas, areas, query_bytes, splits};
+use super::attention_scratch::{AttentionScratch, areas, query_bytes, splits};
 use super::attention_ukernels::{
     combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
 };
@@ -61,7 +61,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let rounded = e.add_imm(rounded, -1);
     let tiles = e.b.ins().udiv(rounded, tile);
     let mut total = e.mul_imm(tiles, heads);
-    let split = splits(body).then(|| Split::new(e, cx, tokens));
+    let split = splits(body).then(|| AttentionSplit::new(e, cx, tokens));
     if let Some(split) = split {
         total = e.b.ins().imul(total, split.count);
     }
@@ -70,7 +70,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     cx.for_each_claimed(e, total, |e, item| {
         let (item, part) = match split {
             Some(split) => {
-                let (part, whole) = Part::new(e, cx, split, item, total);
+                let (part, whole) = ItemSegment::new(e, cx, split, item, total);
                 (whole, Some(part))
             }
             None => (item, None),
@@ -83,7 +83,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
         let first = e.b.ins().isub(end, tile);
         let end = e.min_u(end, tokens);
         let run = |e: &mut Emit, first, end| {
-            let run = Run::new(e, cx, body, first, end, head, part.map(|part| part.split));
+            let run = TokenRun::new(e, cx, body, first, end, head, part.map(|part| part.split));
             run.emit(e, part);
         };
         match longest {
@@ -94,10 +94,10 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
 }
 
 /// A run of tokens and a KV head.
-struct Run<'a> {
+struct TokenRun<'a> {
     cx: &'a Cx<'a>,
     body: &'a AttentionBody,
-    areas: Areas,
+    areas: AttentionScratch,
     group: usize,
     /// Batch row of the first token, and how many there are.
     row: Value,
@@ -113,8 +113,9 @@ struct Run<'a> {
     results: [Value; 3],
 }
 
-/// What a token sees of a segment: positions `from..=to`, blocks `first..end`; none where `end <= first`.
-struct View {
+/// The part of a segment that a token sees: positions `from..=to`, blocks `first..end`; no block where `end
+/// <= first`.
+struct TokenView {
     from: Value,
     to: Value,
     first: Value,
@@ -122,14 +123,14 @@ struct View {
 }
 
 /// A segment: its first position, the blocks that the run sees of it, and its number among the run's.
-struct Segment {
+struct ContextSegment {
     base: Value,
     first: Value,
     end: Value,
     index: Value,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TokenRun<'a> {
     fn new(
         e: &mut Emit,
         cx: &'a Cx,
@@ -137,8 +138,8 @@ impl<'a> Run<'a> {
         row: Value,
         end: Value,
         head: Value,
-        split: Option<Split>,
-    ) -> Run<'a> {
+        split: Option<AttentionSplit>,
+    ) -> TokenRun<'a> {
         let geometry = &body.geometry;
         let tokens = e.b.ins().isub(end, row);
         let pool = cx.operand(e, body.pool);
@@ -156,11 +157,11 @@ impl<'a> Run<'a> {
             let common = e.at(common, head, body.max_segments * group * elems * 4);
             e.select(split.is, common, own)
         });
-        Run { cx, body, areas, group, row, tokens, head, pool, table, position, first, results }
+        TokenRun { cx, body, areas, group, row, tokens, head, pool, table, position, first, results }
     }
 
     /// `part`: the segment that this item is, where it is one.
-    fn emit(&self, e: &mut Emit, part: Option<Part>) {
+    fn emit(&self, e: &mut Emit, part: Option<ItemSegment>) {
         self.round_queries(e);
         let last_position = e.add(self.position, self.tokens);
         let last_position = e.add_imm(last_position, -1);
@@ -168,7 +169,7 @@ impl<'a> Run<'a> {
         let last_segment = segment_of(e, last_position);
         let end = e.add_imm(last_segment, 1);
         let (from, end) = match part {
-            Some(Part { split, segment, .. }) => {
+            Some(ItemSegment { split, segment, .. }) => {
                 let after = e.add_imm(segment, 1);
                 (e.select(split.is, segment, first_segment), e.select(split.is, after, end))
             }
@@ -182,11 +183,11 @@ impl<'a> Run<'a> {
             let (first, last) = (block_of(e, from), block_of(e, to));
             let end = e.add_imm(last, 1);
             let index = e.b.ins().isub(number, first_segment);
-            let segment = Segment { base, first, end, index };
+            let segment = ContextSegment { base, first, end, index };
             self.planes(e, &segment);
             let next = e.add_imm(number, 1);
             let (mut next, mut pool) = (e.min_u(next, last_segment), self.pool);
-            if let Some(Part { split, next: [head, segment], .. }) = part {
+            if let Some(ItemSegment { split, next: [head, segment], .. }) = part {
                 let heads = e.b.ins().isub(head, self.head);
                 let other = e.at(pool, heads, self.body.geometry.head_bytes());
                 (next, pool) = (e.select(split.is, segment, next), e.select(split.is, other, pool));
@@ -196,7 +197,7 @@ impl<'a> Run<'a> {
             self.segment(e, &segment);
         });
         let combine = |e: &mut Emit| self.each_token(e, |e, token| self.combine(e, token, first_segment));
-        let Some(Part { split, .. }) = part else { return combine(e) };
+        let Some(ItemSegment { split, .. }) = part else { return combine(e) };
         // Where segments are no items, nothing is counted and the one item is the last.
         let counter = e.add_imm(self.head, 1);
         let finished = self.cx.count(e, counter, split.is);
@@ -210,8 +211,8 @@ impl<'a> Run<'a> {
         e.for_range(zero, self.tokens, 1, body);
     }
 
-    /// What a token sees of a segment.
-    fn view(&self, e: &mut Emit, segment: &Segment, token: Value) -> View {
+    /// The part of a segment that a token sees.
+    fn view(&self, e: &mut Emit, segment: &ContextSegment, token: Value) -> TokenView {
         let position = e.add(self.position, token);
         let from = first_in_view(e, self.body, position);
         let from = e.b.ins().smax(from, segment.base);
@@ -222,7 +223,7 @@ impl<'a> Run<'a> {
         // A range of positions that is empty may lie inside one block.
         let some = e.icmp(IntCC::SignedLessThanOrEqual, from, to);
         let end = e.select(some, end, first);
-        View { from, to, first, end }
+        TokenView { from, to, first, end }
     }
 
     /// Calls `body` for a few blocks at a time, then for each token, with those of these blocks that the
@@ -230,8 +231,8 @@ impl<'a> Run<'a> {
     fn each_call(
         &self,
         e: &mut Emit,
-        segment: &Segment,
-        body: impl FnOnce(&mut Emit, Value, &View, Value, Value),
+        segment: &ContextSegment,
+        body: impl FnOnce(&mut Emit, Value, &TokenView, Value, Value),
     ) {
         let geometry = &self.body.geometry;
         let element = geometry.formats.k.elements_bytes(2).max(geometry.formats.v.elements_bytes(2));
@@ -249,7 +250,7 @@ impl<'a> Run<'a> {
     }
 
     /// Scores, maximum, exponentials, sum and weighted values of all tokens in one segment.
-    fn segment(&self, e: &mut Emit, segment: &Segment) {
+    fn segment(&self, e: &mut Emit, segment: &ContextSegment) {
         let keys = self.cx.body_scratch(e, self.areas.planes);
         let values = e.add_imm(keys, LIST as i64);
         self.each_call(e, segment, |e, token, _, first, end| {
@@ -294,7 +295,7 @@ impl<'a> Run<'a> {
     }
 
     /// Rounds a token's weights in a segment.
-    fn round_weights(&self, e: &mut Emit, segment: &Segment, token: Value, view: &View) {
+    fn round_weights(&self, e: &mut Emit, segment: &ContextSegment, token: Value, view: &TokenView) {
         let Some(ukernel) = weights_ukernel(self.body) else { return };
         let values = self.cx.body_scratch(e, self.areas.planes);
         let values = e.add_imm(values, LIST as i64);
@@ -313,7 +314,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes f32 of a token's sums of integers in a segment, times the factors of its weights.
-    fn weigh_integers(&self, e: &mut Emit, segment: &Segment, token: Value) {
+    fn weigh_integers(&self, e: &mut Emit, segment: &ContextSegment, token: Value) {
         let (values, factors) = (self.values(e, token, segment.index), self.factors(e, token));
         let head_dim = self.body.geometry.head_dim;
         e.for_count(self.group, |e, g| {
@@ -352,7 +353,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lists the keys and the values of a segment's blocks.
-    fn planes(&self, e: &mut Emit, segment: &Segment) {
+    fn planes(&self, e: &mut Emit, segment: &ContextSegment) {
         let geometry = &self.body.geometry;
         let keys = self.cx.body_scratch(e, self.areas.planes);
         let zero = e.i64(0);
@@ -368,7 +369,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lists as many keys of the segment that comes next, which are prefetched: those of a head's `pool`.
-    fn next_keys(&self, e: &mut Emit, segment: &Segment, pool: Value, next: Value, last_block: Value) {
+    fn next_keys(&self, e: &mut Emit, segment: &ContextSegment, pool: Value, next: Value, last_block: Value) {
         let list = self.cx.body_scratch(e, self.areas.planes);
         let (zero, count) = (e.i64(0), e.b.ins().isub(segment.end, segment.first));
         let first = e.mul_imm(next, BLOCKS_AHEAD as i64);
@@ -382,7 +383,7 @@ impl<'a> Run<'a> {
     }
 
     /// A token's scores against a segment's block.
-    fn scores(&self, e: &mut Emit, segment: &Segment, token: Value, block: Value) -> Value {
+    fn scores(&self, e: &mut Emit, segment: &ContextSegment, token: Value, block: Value) -> Value {
         let scores = self.cx.body_scratch(e, self.areas.scores);
         let scores = e.at(scores, token, self.group * SCORE_STRIDE);
         let position = e.mul_imm(block, BLOCK_TOKENS as i64);
@@ -407,7 +408,7 @@ impl<'a> Run<'a> {
     }
 
     /// The range in view as columns of `blocks` blocks from `first` on.
-    fn columns(&self, e: &mut Emit, view: &View, first: Value, blocks: Value) -> (Value, Value) {
+    fn columns(&self, e: &mut Emit, view: &TokenView, first: Value, blocks: Value) -> (Value, Value) {
         let before = e.mul_imm(first, BLOCK_TOKENS as i64);
         let (zero, all) = (e.i64(0), e.mul_imm(blocks, BLOCK_TOKENS as i64));
         let from = e.b.ins().isub(view.from, before);
@@ -418,7 +419,7 @@ impl<'a> Run<'a> {
     }
 
     /// Exponentials of a token's scores in a segment, with maxima and sums; no weighted values yet.
-    fn softmax(&self, e: &mut Emit, segment: &Segment, token: Value, view: &View) {
+    fn softmax(&self, e: &mut Emit, segment: &ContextSegment, token: Value, view: &TokenView) {
         let scores = self.scores(e, segment, token, view.first);
         let blocks = e.b.ins().isub(view.end, view.first);
         let (from, to) = self.columns(e, view, view.first, blocks);

@@ -14,40 +14,46 @@ const RUNS_PER_WORKER: i64 = 2;
 
 /// How many items a token's segments are.
 #[derive(Clone, Copy)]
-pub(super) struct Split {
+pub(super) struct AttentionSplit {
     /// 1 if segments are items, or 0.
     pub is: Value,
     /// Segments of a lone token, or 1.
     pub count: Value,
 }
 
-impl Split {
-    pub fn new(e: &mut Emit, cx: &Cx, tokens: Value) -> Split {
+impl AttentionSplit {
+    pub fn new(e: &mut Emit, cx: &Cx, tokens: Value) -> AttentionSplit {
         let (zero, one) = (e.i64(0), e.i64(1));
         let position = cx.position(e, zero);
         let segments = segment_of(e, position);
         let segments = e.add_imm(segments, 1);
         let is = e.icmp(IntCC::Equal, tokens, one);
         let count = e.select(is, segments, one);
-        Split { is: e.b.ins().uextend(I64, is), count }
+        AttentionSplit { is: e.b.ins().uextend(I64, is), count }
     }
 }
 
 /// The segment that an item is, where it is one.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
-    pub split: Split,
+pub(super) struct ItemSegment {
+    pub split: AttentionSplit,
     /// Number of the segment.
     pub segment: Value,
     /// KV head and segment of the item that the worker will probably take next.
     pub next: [Value; 2],
 }
 
-impl Part {
+impl ItemSegment {
     /// The part that an item is, and the number of the whole that it is part of. Heads of a segment follow
     /// each other, as they do in a block: what the CPU fetches behind the keys and values of a head is what
     /// workers need next. Of as many workers each takes one item, until the first of them comes back.
-    pub fn new(e: &mut Emit, cx: &Cx, split: Split, item: Value, total: Value) -> (Part, Value) {
+    pub fn new(
+        e: &mut Emit,
+        cx: &Cx,
+        split: AttentionSplit,
+        item: Value,
+        total: Value,
+    ) -> (ItemSegment, Value) {
         let wholes = e.b.ins().udiv(total, split.count);
         let place = |e: &mut Emit, item: Value| {
             let segment = e.b.ins().udiv(item, wholes);
@@ -60,7 +66,7 @@ impl Part {
         let last = e.add_imm(total, -1);
         let next = e.min_u(next, last);
         let next = place(e, next);
-        (Part { split, segment, next }, whole)
+        (ItemSegment { split, segment, next }, whole)
     }
 }
 
@@ -130,7 +136,7 @@ pub(super) fn run_from(
         let limit = e.add(row, longest);
         let limit = e.min_u(limit, tokens);
         let last = e.add_imm(limit, -1);
-        // The row behind the last that follows: rows behind a break are none of the run's.
+        // The row behind the last that follows: rows behind a break do not belong to the run.
         let end = e.for_carry(row, last, 1, &[limit], |e, before, end| {
             let next = e.add_imm(before, 1);
             let ends = ends_run(e, cx, before, next);

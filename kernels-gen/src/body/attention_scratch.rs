@@ -1,4 +1,4 @@
-//! What attention keeps in scratch.
+//! Attention's areas in scratch.
 
 use super::attention_ukernels::{group, query_ukernel, weights_ukernel};
 use crate::kernel::AttentionBody;
@@ -9,7 +9,7 @@ use kernmill_plan::format::LINE;
 
 /// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token
 /// whose segments are items.
-pub(super) struct Areas {
+pub(super) struct AttentionScratch {
     /// Pointers `[3][64]`: to a segment's keys, to its values, and to the keys of the one that comes next.
     pub planes: usize,
     /// Rounded queries `[T]`, each of the group's heads, where scores are sums of integers.
@@ -30,7 +30,7 @@ pub(super) struct Areas {
     total: usize,
 }
 
-pub(super) fn areas(body: &AttentionBody) -> Areas {
+pub(super) fn areas(body: &AttentionBody) -> AttentionScratch {
     let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
     let parts = if splits(body) { tokens.max(body.geometry.kv_heads) } else { tokens };
     let mut scratch = Scratch::default();
@@ -42,7 +42,7 @@ pub(super) fn areas(body: &AttentionBody) -> Areas {
     let maxima = scratch.take(parts * body.max_segments * group * 4);
     let sums = scratch.take(parts * body.max_segments * group * 4);
     let result = scratch.take(group * head_dim * 4);
-    Areas { planes, queries, scores, factors, values, maxima, sums, result, total: scratch.used() }
+    AttentionScratch { planes, queries, scores, factors, values, maxima, sums, result, total: scratch.used() }
 }
 
 /// Bytes from one token's rounded queries to the next's.

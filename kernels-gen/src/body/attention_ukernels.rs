@@ -19,7 +19,7 @@ pub(super) fn score_ukernel(body: &AttentionBody) -> MicroKernel {
     }
 }
 
-/// What rounds queries, where scores are sums of integers.
+/// The micro-kernel that rounds queries, where scores are sums of integers.
 pub(super) fn query_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
     let zero = body.geometry.formats.k.words()?.zero;
     let (head_dim, scale) = (body.geometry.head_dim, body.scale.bits());
@@ -34,7 +34,7 @@ pub(super) fn value_ukernel(body: &AttentionBody) -> MicroKernel {
     }
 }
 
-/// What rounds weights, where weighted values are sums of integers.
+/// The micro-kernel that rounds weights, where weighted values are sums of integers.
 pub(super) fn weights_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
     body.geometry.formats.v.is_scaled().then(|| MicroKernel::Weights { group: group(body) })
 }

@@ -4,7 +4,7 @@
 use crate::body::tile_order::{place_of, tile_order};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, Part};
+use crate::kernel::{Mat, MatrixPart};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{data_lines, scale_bytes};
 use crate::ukernel::gemm_q8::{DECODED_TILE, DotStep, Overlap};
@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
 /// Two tiles of an item that are multiplied together, or the last one alone.
-pub struct Pair<'a> {
+pub struct TilePair<'a> {
     /// Matrix of the tiles, the first tile's if there are two.
     pub mat: &'a Mat,
     /// Addresses of the tiles.
@@ -28,7 +28,7 @@ pub struct Pair<'a> {
 
 /// The tiles of a part's item in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into
 /// a row of results.
-fn item_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
+fn item_tiles(part: &MatrixPart) -> Vec<(usize, usize, usize)> {
     let place =
         |(mat, tile): (usize, usize)| (mat, tile * part.mats[mat].tile_stride, place_of(part, (mat, tile)));
     tile_order(part).into_iter().map(place).collect()
@@ -36,7 +36,7 @@ fn item_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
 
 /// The micro-kernels that multiply an item's pairs and decode beside it, `tokens` rows at a time; none if
 /// there is a pair without.
-pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
+pub fn overlaps(part: &MatrixPart, tokens: usize) -> Vec<MicroKernel> {
     let tiles = item_tiles(part);
     // The one format that they decode.
     if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
@@ -49,11 +49,16 @@ pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
     tiles.chunks(2).map(ukernel).collect()
 }
 
-impl Pair<'_> {
+impl TilePair<'_> {
     /// An item's pairs, in chunks of so many blocks; `weights` are the addresses of its first tile in each
     /// matrix.
-    pub fn of<'a>(e: &mut Emit, part: &'a Part, weights: &[Value], chunk_blocks: usize) -> Vec<Pair<'a>> {
-        let pair = |pair: &[(usize, usize, usize)]| Pair {
+    pub fn of<'a>(
+        e: &mut Emit,
+        part: &'a MatrixPart,
+        weights: &[Value],
+        chunk_blocks: usize,
+    ) -> Vec<TilePair<'a>> {
+        let pair = |pair: &[(usize, usize, usize)]| TilePair {
             mat: &part.mats[pair[0].0],
             tiles: pair.iter().map(|(m, at, _)| e.add_imm(weights[*m], *at as i64)).collect(),
             offset: pair[0].2,
@@ -94,14 +99,14 @@ impl Pair<'_> {
     }
 
     /// Decoding of a chunk, the first tile's to `out`.
-    pub fn task(&self, e: &mut Emit, chunk: Value, out: Value) -> Task {
+    pub fn task(&self, e: &mut Emit, chunk: Value, out: Value) -> DecodeTask {
         let (first, count) = self.blocks_of(e, chunk);
-        Task { format: self.mat.format, places: self.places(e, first), out, count }
+        DecodeTask { format: self.mat.format, places: self.places(e, first), out, count }
     }
 
     /// Decoding of what is multiplied after chunk number `chunk`: the next one, or the first of the pair
     /// behind this. Nothing after the last.
-    pub fn next(&self, e: &mut Emit, behind: Option<&Pair>, chunk: Value, out: Value) -> Task {
+    pub fn next(&self, e: &mut Emit, behind: Option<&TilePair>, chunk: Value, out: Value) -> DecodeTask {
         let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
         let following = e.add_imm(chunk, 1);
         let more = e.icmp(IntCC::UnsignedLessThan, following, chunks);
@@ -109,7 +114,7 @@ impl Pair<'_> {
         let mut task = self.task(e, following, out);
         let other = match behind {
             Some(pair) => pair.task(e, zero, out),
-            None => Task { format: task.format, places: task.places.clone(), out, count: zero },
+            None => DecodeTask { format: task.format, places: task.places.clone(), out, count: zero },
         };
         task.count = e.select(more, task.count, other.count);
         for (here, there) in task.places.iter_mut().zip(other.places) {
@@ -118,9 +123,9 @@ impl Pair<'_> {
         task
     }
 
-    /// What to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this pair or,
-    /// in the order of memory, in that behind.
-    pub fn ahead(&self, e: &mut Emit, part: &Part, chunk: Value, after: usize) -> DecodeAhead {
+    /// The address to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this
+    /// pair or, in the order of memory, in that behind.
+    pub fn ahead(&self, e: &mut Emit, part: &MatrixPart, chunk: Value, after: usize) -> DecodeAhead {
         let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
         let later = e.add_imm(chunk, after as i64);
         let more = e.icmp(IntCC::UnsignedLessThan, later, chunks);
@@ -172,7 +177,7 @@ impl DecodeAhead {
 }
 
 /// A chunk to decode.
-pub struct Task {
+pub struct DecodeTask {
     format: WeightFormat,
     /// Scales and data of each tile.
     pub places: Vec<(Value, Value)>,
@@ -182,7 +187,7 @@ pub struct Task {
     pub count: Value,
 }
 
-impl Task {
+impl DecodeTask {
     /// Decodes tile number `tile`.
     pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, products: DotStep, tile: usize) {
         let (scales, data) = self.places[tile];

@@ -1,4 +1,4 @@
-//! What becomes of a run's results: bias, then the part's epilogue in order.
+//! Steps over a run's results: bias, then the part's epilogue in order.
 //!
 //! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest
 //! goes row by row.
@@ -7,9 +7,9 @@ use crate::adapter;
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
-use crate::kernel::{Epilogue, Part, RowType, ValId};
+use crate::kernel::{Epilogue, MatrixPart, RowType, ValId};
 use crate::row_op::{bf16, elementwise, hadamard, kv, quantize, rope};
-use crate::run::{RowsOf, Run, run_of};
+use crate::run::{ItemRun, RowsOf, run_of};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::map::{MAX_INPUTS, Map};
 use cranelift_codegen::ir::Value;
@@ -17,17 +17,17 @@ use kernmill_plan::format::{BLOCK, LINE, f32_row_stride};
 use kernmill_plan::kv::hadamard_block;
 
 /// A map over all rows of the results.
-struct Call {
+struct MapCall {
     map: Map,
-    /// What its inputs are, in order.
-    inputs: Vec<Source>,
+    /// The map's inputs, in order.
+    inputs: Vec<MapSource>,
     /// Where it writes.
-    out: Target,
+    out: MapTarget,
 }
 
 /// An input of a map over all rows.
 #[derive(Clone, Copy)]
-enum Source {
+enum MapSource {
     /// Results of that matrix.
     Results(usize),
     /// Bias of that matrix.
@@ -38,22 +38,22 @@ enum Source {
 
 /// Where a map over all rows writes.
 #[derive(Clone, Copy)]
-enum Target {
+enum MapTarget {
     /// Over the results of that matrix.
     Results(usize),
     /// The run's columns of that value.
     Columns(ValId),
 }
 
-/// What is done over all rows at once, and how many steps of the epilogue are done with it. Biases are
-/// always.
+/// The steps that run over all rows at once, and how many steps of the epilogue they cover. Biases are always
+/// among them.
 struct Start {
-    calls: Vec<Call>,
+    calls: Vec<MapCall>,
     done: usize,
 }
 
 /// For runs of so many columns. `consecutive`: rows of the results are consecutive rows of values too.
-fn start(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Start {
+fn start(vals: &[RowType], part: &MatrixPart, columns: usize, consecutive: bool) -> Start {
     match whole(vals, part, columns, consecutive) {
         Some((None, done)) => Start { calls: Vec::new(), done },
         Some((Some(call), done)) => Start { calls: vec![call], done },
@@ -63,14 +63,19 @@ fn start(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> St
 
 /// One map for biases, the first expression, and the store behind it, as far as they are there; nothing when
 /// it would have too many inputs.
-fn whole(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Option<(Option<Call>, usize)> {
-    let mut inputs: Vec<Source> = (0..part.mats.len()).map(Source::Results).collect();
+fn whole(
+    vals: &[RowType],
+    part: &MatrixPart,
+    columns: usize,
+    consecutive: bool,
+) -> Option<(Option<MapCall>, usize)> {
+    let mut inputs: Vec<MapSource> = (0..part.mats.len()).map(MapSource::Results).collect();
     let mut operands: Vec<Expr> = (0..part.mats.len()).map(Expr::Var).collect();
     for (m, result) in operands.iter_mut().enumerate() {
         if part.mats[m].bias.is_some() {
             let sum = (Box::new(result.clone()), Box::new(Expr::Var(inputs.len())));
             *result = Expr::Binary(Binary::Add, sum.0, sum.1);
-            inputs.push(Source::Bias(m));
+            inputs.push(MapSource::Bias(m));
         }
     }
     let (mut expr, mut done) = (operands[0].clone(), 0);
@@ -78,7 +83,7 @@ fn whole(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Op
         && (consecutive || others.is_empty())
     {
         operands.extend((0..others.len()).map(|i| Expr::Var(inputs.len() + i)));
-        inputs.extend(others.iter().map(|val| Source::Columns(*val)));
+        inputs.extend(others.iter().map(|val| MapSource::Columns(*val)));
         (expr, done) = (first.substitute(&operands), 1);
     } else if part.mats.len() > 1 {
         return None;
@@ -86,46 +91,60 @@ fn whole(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Op
     if inputs.len() > MAX_INPUTS {
         return None;
     }
-    let mut out = Target::Results(0);
+    let mut out = MapTarget::Results(0);
     if let [Epilogue::Store { out: val }] = part.epilogue[done..]
         && consecutive
     {
-        (out, done) = (Target::Columns(val), done + 1);
+        (out, done) = (MapTarget::Columns(val), done + 1);
     }
-    if expr == Expr::Var(0) && matches!(out, Target::Results(_)) {
+    if expr == Expr::Var(0) && matches!(out, MapTarget::Results(_)) {
         return Some((None, done));
     }
     Some((Some(call(vals, part, columns, expr, inputs, out)), done))
 }
 
 /// A map for each bias.
-fn biases(part: &Part, columns: usize) -> Vec<Call> {
+fn biases(part: &MatrixPart, columns: usize) -> Vec<MapCall> {
     let biased = part.mats.iter().enumerate().filter(|(_, mat)| mat.bias.is_some());
     biased
         .map(|(m, _)| {
             let sum = Expr::Binary(Binary::Add, Box::new(Expr::Var(0)), Box::new(Expr::Var(1)));
-            call(&[], part, columns, sum, vec![Source::Results(m), Source::Bias(m)], Target::Results(m))
+            call(
+                &[],
+                part,
+                columns,
+                sum,
+                vec![MapSource::Results(m), MapSource::Bias(m)],
+                MapTarget::Results(m),
+            )
         })
         .collect()
 }
 
-fn call(vals: &[RowType], part: &Part, columns: usize, expr: Expr, inputs: Vec<Source>, out: Target) -> Call {
+fn call(
+    vals: &[RowType],
+    part: &MatrixPart,
+    columns: usize,
+    expr: Expr,
+    inputs: Vec<MapSource>,
+    out: MapTarget,
+) -> MapCall {
     let results = part.mats.len() * columns * 4;
-    let distance = |source: &Source| match source {
-        Source::Results(_) => results,
-        Source::Bias(_) => 0,
-        Source::Columns(val) => vals[*val].stride(),
+    let distance = |source: &MapSource| match source {
+        MapSource::Results(_) => results,
+        MapSource::Bias(_) => 0,
+        MapSource::Columns(val) => vals[*val].stride(),
     };
     let distances: Vec<usize> = inputs.iter().map(distance).collect();
     let to = match out {
-        Target::Results(_) => results,
-        Target::Columns(val) => vals[val].stride(),
+        MapTarget::Results(_) => results,
+        MapTarget::Columns(val) => vals[val].stride(),
     };
-    Call { map: Map::new(expr, columns, &distances, to), inputs, out }
+    MapCall { map: Map::new(expr, columns, &distances, to), inputs, out }
 }
 
 /// Micro-kernels that [`emit`] calls.
-pub fn ukernels(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<MicroKernel> {
+pub fn ukernels(vals: &[RowType], part: &MatrixPart, consecutive: bool) -> Vec<MicroKernel> {
     let of_run = |columns: usize| {
         let start = start(vals, part, columns, consecutive);
         let maps = start.calls.iter().map(|call| MicroKernel::Map(call.map.clone()));
@@ -142,7 +161,7 @@ pub fn ukernels(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<MicroKe
 }
 
 /// Results that a step finds: one for each matrix, or the one that the steps before made of them.
-fn results_before(part: &Part, step: usize) -> usize {
+fn results_before(part: &MatrixPart, step: usize) -> usize {
     if step == 0 { part.mats.len() } else { 1 }
 }
 
@@ -151,8 +170,8 @@ fn results_before(part: &Part, step: usize) -> usize {
 pub fn emit(
     e: &mut Emit,
     cx: &Cx,
-    part: &Part,
-    items: Run,
+    part: &MatrixPart,
+    items: ItemRun,
     expert: Option<Value>,
     results: Value,
     rows: Value,
@@ -188,9 +207,9 @@ pub fn emit(
 fn run(
     e: &mut Emit,
     cx: &Cx,
-    part: &Part,
-    call: &Call,
-    items: Run,
+    part: &MatrixPart,
+    call: &MapCall,
+    items: ItemRun,
     expert: Option<Value>,
     results: Value,
     rows: Value,
@@ -206,14 +225,14 @@ fn run(
     };
     let result = |e: &mut Emit, m: usize| e.add_imm(results, (m * items.columns(part) * 4) as i64);
     let mut args = vec![match call.out {
-        Target::Results(m) => result(e, m),
-        Target::Columns(val) => columns(e, val),
+        MapTarget::Results(m) => result(e, m),
+        MapTarget::Columns(val) => columns(e, val),
     }];
     for source in &call.inputs {
         args.push(match source {
-            Source::Results(m) => result(e, *m),
-            Source::Bias(m) => bias(e, cx, part, *m, items, expert),
-            Source::Columns(val) => columns(e, *val),
+            MapSource::Results(m) => result(e, *m),
+            MapSource::Bias(m) => bias(e, cx, part, *m, items, expert),
+            MapSource::Columns(val) => columns(e, *val),
         });
     }
     args.push(rows);
@@ -222,7 +241,7 @@ fn run(
 
 /// Asks for a run's biases before its weights are multiplied. They come from memory as well, a few lines at a
 /// time, which no CPU foresees: the epilogue would wait for them.
-pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, items: Run, expert: Option<Value>) {
+pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &MatrixPart, items: ItemRun, expert: Option<Value>) {
     let biased: Vec<usize> = (0..part.mats.len()).filter(|m| part.mats[*m].bias.is_some()).collect();
     let lines = (items.columns(part) * 4).div_ceil(LINE);
     for pair in biased.chunks(2) {
@@ -238,12 +257,19 @@ pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, items: Run, expert: Opti
 }
 
 /// The micro-kernel of [`fetch_biases`], where it has something to do.
-pub fn fetch_ukernel(part: &Part) -> Option<MicroKernel> {
+pub fn fetch_ukernel(part: &MatrixPart) -> Option<MicroKernel> {
     part.mats.iter().any(|mat| mat.bias.is_some()).then_some(MicroKernel::Prefetch)
 }
 
 /// Address of a run's biases of matrix `m`, which has some.
-pub fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, items: Run, expert: Option<Value>) -> Value {
+pub fn bias(
+    e: &mut Emit,
+    cx: &Cx,
+    part: &MatrixPart,
+    m: usize,
+    items: ItemRun,
+    expert: Option<Value>,
+) -> Value {
     let mat = &part.mats[m];
     let mut bias = cx.operand(e, mat.bias.expect("only matrices with biases are asked for theirs"));
     if let Some(expert) = expert {
@@ -258,9 +284,9 @@ pub fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, items: Run, expert: Op
 fn one_step(
     e: &mut Emit,
     cx: &Cx,
-    part: &Part,
+    part: &MatrixPart,
     (step, count): (&Epilogue, usize),
-    items: Run,
+    items: ItemRun,
     results: Value,
     row: Value,
     out_row: Value,

@@ -9,8 +9,8 @@ use crate::body::panels::{Panels, RowLimits, many_or_few, with_tiles};
 use crate::body::{epilogue, matmul};
 use crate::cx::Cx;
 use crate::emit::{Emit, MEM};
-use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, ValId};
-use crate::run::{RowsOf, Run, for_runs, run_of};
+use crate::kernel::{Body, Domain, Kernel, Mat, MatrixPart, RowType, ValId};
+use crate::run::{ItemRun, RowsOf, for_runs, run_of};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::map::Map;
@@ -20,7 +20,7 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 
 /// The routing that a body follows.
 #[derive(Clone, Copy)]
-pub struct Routed {
+pub struct ExpertRouting {
     /// Value of routing rows.
     pub routing: ValId,
     /// Number of experts.
@@ -30,7 +30,7 @@ pub struct Routed {
 }
 
 /// Offsets in the body's scratch.
-struct Areas {
+struct ExpertScratch {
     /// u32 `[experts]` slots per expert.
     counts: usize,
     /// u32 `[experts]` first entry of each expert, then the running cursor while sorting.
@@ -50,7 +50,7 @@ struct Areas {
     total: usize,
 }
 
-fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas {
+fn areas(experts: usize, rows: RowLimits, input: RowType, part: &MatrixPart) -> ExpertScratch {
     let result_bytes = part.result_bytes();
     let mut scratch = Scratch::default();
     let counts = scratch.take(experts * 4);
@@ -61,11 +61,21 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let weights = scratch.take(rows.max * 4);
     let results = scratch.take(result_bytes * run_of(part) * matmul::group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, rows, input, std::slice::from_ref(part));
-    Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
+    ExpertScratch {
+        counts,
+        starts,
+        active,
+        entries,
+        targets,
+        weights,
+        results,
+        panels,
+        total: scratch.used(),
+    }
 }
 
 /// Micro-kernels of [`down`] besides those that multiply.
-pub fn down_ukernels(part: &Part, out: RowType, residual: Option<RowType>) -> Vec<MicroKernel> {
+pub fn down_ukernels(part: &MatrixPart, out: RowType, residual: Option<RowType>) -> Vec<MicroKernel> {
     let of_run = |columns: usize| {
         let residual = residual.map(|residual| residual_ukernel(columns, out, residual));
         [add_ukernel(part, columns), zero_ukernel(columns, out)].into_iter().chain(residual)
@@ -74,7 +84,7 @@ pub fn down_ukernels(part: &Part, out: RowType, residual: Option<RowType>) -> Ve
 }
 
 /// Adds an expert's weighted rows to their tokens'.
-fn add_ukernel(part: &Part, columns: usize) -> MicroKernel {
+fn add_ukernel(part: &MatrixPart, columns: usize) -> MicroKernel {
     MicroKernel::AddWeighted { n: columns, bias: part.mats[0].bias.is_some() }
 }
 
@@ -89,8 +99,8 @@ fn residual_ukernel(columns: usize, out: RowType, residual: RowType) -> MicroKer
 }
 
 /// The down matrix as a part; its epilogue is the weighted sum.
-pub fn down_part(mat: &Mat, rows_per_item: usize) -> Part {
-    Part { mats: vec![mat.clone()], interleaved: false, rows_per_item, epilogue: Vec::new() }
+pub fn down_part(mat: &Mat, rows_per_item: usize) -> MatrixPart {
+    MatrixPart { mats: vec![mat.clone()], interleaved: false, rows_per_item, epilogue: Vec::new() }
 }
 
 /// Bytes of the body's scratch.
@@ -109,7 +119,7 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
 }
 
 /// The grouped batch, as addresses and counts.
-struct Groups {
+struct ExpertGroups {
     counts: Value,
     starts: Value,
     active: Value,
@@ -118,7 +128,7 @@ struct Groups {
     active_count: Value,
 }
 
-impl Groups {
+impl ExpertGroups {
     /// Expert number `index` of the active ones: its id, its first entry, its slots.
     fn expert(&self, e: &mut Emit, index: Value) -> (Value, Value, Value) {
         let read = |e: &mut Emit, base: Value, index: Value| {
@@ -143,7 +153,14 @@ impl Groups {
 }
 
 /// Sorts the batch's slots by expert and fills the row pointer list in the same order.
-fn group(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, input: ValId, input_slots: bool) -> Groups {
+fn group(
+    e: &mut Emit,
+    cx: &Cx,
+    routed: ExpertRouting,
+    areas: &ExpertScratch,
+    input: ValId,
+    input_slots: bool,
+) -> ExpertGroups {
     let counts = cx.body_scratch(e, areas.counts);
     let starts = cx.body_scratch(e, areas.starts);
     let active = cx.body_scratch(e, areas.active);
@@ -200,7 +217,7 @@ fn group(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, input: ValId, inp
         let pointer = e.at(list, place, 8);
         e.store(source, pointer, 0);
     });
-    Groups { counts, starts, active, entries, active_count: carried[1] }
+    ExpertGroups { counts, starts, active, entries, active_count: carried[1] }
 }
 
 fn divide(e: &mut Emit, value: Value, by: usize) -> Value {
@@ -216,10 +233,10 @@ fn divide(e: &mut Emit, value: Value, by: usize) -> Value {
 pub fn up(
     e: &mut Emit,
     cx: &Cx,
-    routed: Routed,
+    routed: ExpertRouting,
     input: ValId,
     input_slots: bool,
-    part: &Part,
+    part: &MatrixPart,
     rows: RowLimits,
     dynamic: bool,
 ) {
@@ -228,15 +245,16 @@ pub fn up(
     let groups = group(e, cx, routed, &areas, input, input_slots);
     let units = part.items();
     let total = e.mul_imm(groups.active_count, units as i64);
-    let finish = |e: &mut Emit, item: Run, expert: Value, position: Value, results: Value, rows: Value| {
-        let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
-        epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
-    };
+    let finish =
+        |e: &mut Emit, item: ItemRun, expert: Value, position: Value, results: Value, rows: Value| {
+            let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
+            epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
+        };
     // `gathered` is the expert whose rows are in the panel.
     let item_body = |e: &mut Emit, index: Value, gathered: Value| -> Value {
         let active = divide(e, index, units);
         let before = e.mul_imm(active, units as i64);
-        let item = Run::one(e.b.ins().isub(index, before));
+        let item = ItemRun::one(e.b.ins().isub(index, before));
         let (expert, first, count) = groups.expert(e, active);
         let many = |e: &mut Emit, panels: Panels| {
             let is_new = e.icmp(IntCC::NotEqual, active, gathered);
@@ -302,12 +320,12 @@ pub fn up(
 fn each_dot(
     e: &mut Emit,
     cx: &Cx,
-    areas: &Areas,
-    part: &Part,
+    areas: &ExpertScratch,
+    part: &MatrixPart,
     row_type: RowType,
     weights: &[Value],
     (first, count): (Value, Value),
-    run: Run,
+    run: ItemRun,
     finish: impl Fn(&mut Emit, Value, Value, Value),
 ) {
     let list = cx.list(e);
@@ -322,7 +340,14 @@ fn each_dot(
 }
 
 /// For every entry, in their order: the token's row of the output, and the weight.
-fn aim(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, groups: &Groups, out: ValId) {
+fn aim(
+    e: &mut Emit,
+    cx: &Cx,
+    routed: ExpertRouting,
+    areas: &ExpertScratch,
+    groups: &ExpertGroups,
+    out: ValId,
+) {
     let (targets, weights) = (cx.body_scratch(e, areas.targets), cx.body_scratch(e, areas.weights));
     let slots = cx.rows(e, Domain::Slots(routed.top_k));
     let zero = e.i64(0);
@@ -347,9 +372,9 @@ fn aim(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, groups: &Groups, ou
 pub fn down(
     e: &mut Emit,
     cx: &Cx,
-    routed: Routed,
+    routed: ExpertRouting,
     input: ValId,
-    part: &Part,
+    part: &MatrixPart,
     residual: Option<ValId>,
     out: ValId,
     rows: RowLimits,
@@ -371,7 +396,7 @@ pub fn down(
         });
         e.for_range(zero, groups.active_count, 1, |e, active| {
             let (expert, first, count) = groups.expert(e, active);
-            let add = |e: &mut Emit, run: Run, position: Value, results: Value, rows: Value| {
+            let add = |e: &mut Emit, run: ItemRun, position: Value, results: Value, rows: Value| {
                 let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
                 adapter::expand(e, cx, part, run, Some(expert), results, rows, RowsOf::Each(&each));
                 let targets = cx.body_scratch(e, areas.targets);
@@ -394,7 +419,7 @@ pub fn down(
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
                     panels.item(e, cx, part, &weights, count);
                     let results = cx.body_scratch(e, panels.results());
-                    add(e, Run::one(item), first, results, count);
+                    add(e, ItemRun::one(item), first, results, count);
                 });
             };
             many_or_few(e, areas.panels, count, many, |e| {

@@ -3,10 +3,10 @@
 //! (docs/dev/numerics.md), so bodies may choose by the number of rows.
 
 use crate::asm;
-use crate::body::chunks::{Pair, Task, overlaps};
+use crate::body::chunks::{DecodeTask, TilePair, overlaps};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, Part};
+use crate::kernel::{Mat, MatrixPart};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::bias;
@@ -20,7 +20,7 @@ use kernmill_plan::target::Level;
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
-pub struct Areas {
+pub struct GemmScratch {
     /// How products add up.
     products: DotStep,
     /// Activations: `[groups of 6 rows][blocks]`, each as [`Decoded::panel`] says.
@@ -32,23 +32,23 @@ pub struct Areas {
 }
 
 /// Takes room for `rows` rows and results of an item of any of the parts, which have the same k.
-pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: DotStep) -> Areas {
+pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[MatrixPart], products: DotStep) -> GemmScratch {
     let mats = || parts.iter().flat_map(|part| &part.mats);
     let largest = |bytes: fn(Decoded) -> usize| {
         mats().map(|mat| bytes(products.decoded(mat.format))).max().unwrap_or(0)
     };
     let blocks = mats().next().map_or(0, |mat| mat.k / BLOCK);
-    Areas {
+    GemmScratch {
         products,
         panel: scratch.take(rows.div_ceil(GROUP) * blocks * largest(|decoded| decoded.panel().block)),
         decoded: scratch.take(4 * largest(Decoded::tile_bytes)),
-        results: scratch.take(rows * parts.iter().map(Part::result_bytes).max().unwrap_or(0)),
+        results: scratch.take(rows * parts.iter().map(MatrixPart::result_bytes).max().unwrap_or(0)),
     }
 }
 
 /// Micro-kernels for a part at a level; those that decode beside multiplying only where there is an assembled
 /// version.
-pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel> {
+pub fn ukernels(part: &MatrixPart, products: DotStep, level: Level) -> Vec<MicroKernel> {
     let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
     let mut ukernels = vec![zero_ukernel(part), MicroKernel::Prefetch];
     let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
@@ -66,18 +66,18 @@ pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel
 }
 
 /// Sets rows of results to zero.
-pub fn zero_ukernel(part: &Part) -> MicroKernel {
+pub fn zero_ukernel(part: &MatrixPart) -> MicroKernel {
     MicroKernel::Map(Map::zero(part.result_bytes() / 4, part.result_bytes()))
 }
 
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, rows: Value) {
+pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &GemmScratch, mat: &Mat, list: Value, rows: Value) {
     let blocks = mat.k / BLOCK;
     let row_layout = Q8Row { k: mat.k };
     let decoded = areas.products.decoded(mat.format);
     let layout = decoded.panel();
     let panel = cx.body_scratch(e, areas.panel);
-    Groups::of(e, rows).for_each_size(e, |e, group, first, size| {
+    RowGroups::of(e, rows).for_each_size(e, |e, group, first, size| {
         let panel = e.at(panel, group, blocks * layout.block);
         let list = e.at(list, first, 8);
         let zero = e.i64(0);
@@ -147,22 +147,22 @@ fn start_of_pairs(e: &mut Emit, halves: [Value; 2], factor: i32) -> Value {
 /// rows that a rest would need cannot fill the pipelines. The first `larger` groups have `size + 1` rows, the
 /// others `size`.
 #[derive(Clone, Copy)]
-struct Groups {
+struct RowGroups {
     count: Value,
     larger: Value,
     size: Value,
 }
 
-impl Groups {
+impl RowGroups {
     /// `rows` is at least 1.
-    fn of(e: &mut Emit, rows: Value) -> Groups {
+    fn of(e: &mut Emit, rows: Value) -> RowGroups {
         let up = e.add_imm(rows, GROUP as i64 - 1);
         let most = e.i64(GROUP as i64);
         let count = e.b.ins().udiv(up, most);
         let size = e.b.ins().udiv(rows, count);
         let even = e.b.ins().imul(size, count);
         let larger = e.b.ins().isub(rows, even);
-        Groups { count, larger, size }
+        RowGroups { count, larger, size }
     }
 
     /// `body(group, first row, rows)`.
@@ -199,14 +199,14 @@ impl Groups {
 /// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the
 /// second group the second one: for that, there is room for two chunks. Without such micro-kernels every
 /// chunk is decoded before it is multiplied.
-pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
+pub fn item(e: &mut Emit, cx: &Cx, areas: &GemmScratch, part: &MatrixPart, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = Pair::of(e, part, weights, CHUNK_BLOCKS);
-    let item = Item {
+    let pairs = TilePair::of(e, part, weights, CHUNK_BLOCKS);
+    let item = GemmItem {
         cx,
         part,
-        groups: Groups::of(e, rows),
+        groups: RowGroups::of(e, rows),
         stride: e.i64(part.result_bytes() as i64),
         products: areas.products,
         panel: cx.body_scratch(e, areas.panel),
@@ -227,7 +227,7 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
             let next = if overlapped {
                 let task = pair.next(e, pairs.get(number + 1), index, later);
                 let beside = item.decode_next(e, pair, index, &task);
-                Some(Next { task, beside })
+                Some(NextChunk { task, beside })
             } else {
                 pair.task(e, index, now).decode(e, cx, item.products);
                 None
@@ -239,11 +239,11 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
     }
 }
 
-/// What all chunks of an item have in common.
-struct Item<'a> {
+/// The values that all chunks of an item share.
+struct GemmItem<'a> {
     cx: &'a Cx<'a>,
-    part: &'a Part,
-    groups: Groups,
+    part: &'a MatrixPart,
+    groups: RowGroups,
     /// Bytes of a row of results.
     stride: Value,
     products: DotStep,
@@ -252,7 +252,7 @@ struct Item<'a> {
 
 /// A decoded chunk.
 struct Chunk<'a> {
-    pair: &'a Pair<'a>,
+    pair: &'a TilePair<'a>,
     /// Number of the pair among the item's.
     number: usize,
     /// The chunk's among the pair's.
@@ -260,19 +260,19 @@ struct Chunk<'a> {
     decoded: Value,
     /// The pair's results for the first row.
     out: Value,
-    /// What is decoded meanwhile.
-    next: Option<Next>,
+    /// The chunk that is decoded meanwhile.
+    next: Option<NextChunk>,
 }
 
 /// The chunk after one, of which `beside` tiles are decoded beside groups of rows.
-struct Next {
-    task: Task,
+struct NextChunk {
+    task: DecodeTask,
     beside: Value,
 }
 
-impl Item<'_> {
-    /// What a pair's tiles are, decoded.
-    fn decoded(&self, pair: &Pair) -> Decoded {
+impl GemmItem<'_> {
+    /// The layout of a pair's decoded tiles.
+    fn decoded(&self, pair: &TilePair) -> Decoded {
         self.products.decoded(pair.mat.format)
     }
 
@@ -283,7 +283,7 @@ impl Item<'_> {
 
     /// Decodes the chunk after chunk number `index`, but for the tiles that groups of rows decode beside:
     /// their number.
-    fn decode_next(&self, e: &mut Emit, pair: &Pair, index: Value, next: &Task) -> Value {
+    fn decode_next(&self, e: &mut Emit, pair: &TilePair, index: Value, next: &DecodeTask) -> Value {
         let (_, count) = pair.blocks_of(e, index);
         let beside = beside(e, &self.groups, count, next.count);
         for tile in 0..next.places.len() {
@@ -351,7 +351,7 @@ impl Item<'_> {
 
 /// How many tiles of the next chunk are decoded beside the groups of this one: micro-kernels do it for whole
 /// chunks.
-fn beside(e: &mut Emit, groups: &Groups, count: Value, next: Value) -> Value {
+fn beside(e: &mut Emit, groups: &RowGroups, count: Value, next: Value) -> Value {
     let whole = e.i64(CHUNK_BLOCKS as i64);
     let (now, then) = (e.icmp(IntCC::Equal, count, whole), e.icmp(IntCC::Equal, next, whole));
     let both = e.b.ins().band(now, then);

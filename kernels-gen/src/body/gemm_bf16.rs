@@ -6,7 +6,7 @@ use crate::body::gemm::zero_ukernel;
 use crate::body::tile_order::{place_of, tile_order};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::Part;
+use crate::kernel::MatrixPart;
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{data_lines, scale_bytes};
@@ -21,7 +21,7 @@ use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
-pub struct Areas {
+pub struct Bf16GemmScratch {
     /// Activations: `[panels of 32 rows][blocks][PANEL_BLOCK]`.
     panel: usize,
     /// Two decoded tiles of a chunk.
@@ -31,8 +31,8 @@ pub struct Areas {
 }
 
 /// Takes room for `rows` rows of `k` and an item's results.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) -> Areas {
-    Areas {
+pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) -> Bf16GemmScratch {
+    Bf16GemmScratch {
         panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * PANEL_BLOCK),
         decoded: scratch.take(2 * DECODED_TILE),
         results: scratch.take(rows.next_multiple_of(GROUP) * result_bytes),
@@ -41,7 +41,7 @@ pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) 
 
 /// A tile of an item.
 #[derive(Clone, Copy)]
-struct Tile {
+struct Bf16Tile {
     /// Index of the tile's matrix in the part.
     mat: usize,
     /// Number within the item.
@@ -51,19 +51,19 @@ struct Tile {
 }
 
 /// An item's tiles in the order of [`tile_order`].
-fn tiles(part: &Part) -> Vec<Tile> {
-    let tile = |(mat, index): (usize, usize)| Tile { mat, index, place: place_of(part, (mat, index)) };
+fn tiles(part: &MatrixPart) -> Vec<Bf16Tile> {
+    let tile = |(mat, index): (usize, usize)| Bf16Tile { mat, index, place: place_of(part, (mat, index)) };
     tile_order(part).into_iter().map(tile).collect()
 }
 
 /// The micro-kernel for a pair of tiles, or a single one.
-fn shape(part: &Part, pair: &[Tile], groups: usize) -> Shape {
+fn shape(part: &MatrixPart, pair: &[Bf16Tile], groups: usize) -> Shape {
     let gap = pair.get(1).map_or(0, |second| second.place - pair[0].place);
     Shape { tiles: pair.len(), groups, stride: part.result_bytes(), gap }
 }
 
 /// Micro-kernels for a part.
-pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
+pub fn ukernels(part: &MatrixPart) -> Vec<MicroKernel> {
     let mut ukernels = vec![
         MicroKernel::TilesOn(TileElement::Bf16),
         MicroKernel::TilesOff,
@@ -77,7 +77,7 @@ pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
 }
 
 /// Gathers the `rows` bf16 rows of `k` that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, rows: Value) {
+pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Bf16GemmScratch, k: usize, list: Value, rows: Value) {
     let blocks = k / BLOCK;
     let panel = cx.body_scratch(e, areas.panel);
     let zero = e.i64(0);
@@ -100,7 +100,14 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, r
 
 /// Results of an item for the panel's `rows` rows; `weights` are the addresses of its first tile in each
 /// matrix.
-pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
+pub fn item(
+    e: &mut Emit,
+    cx: &Cx,
+    areas: &Bf16GemmScratch,
+    part: &MatrixPart,
+    weights: &[Value],
+    rows: Value,
+) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let chunks = (part.mats[0].k / BLOCK).div_ceil(CHUNK_BLOCKS);
@@ -116,9 +123,9 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
 fn decode(
     e: &mut Emit,
     cx: &Cx,
-    areas: &Areas,
-    part: &Part,
-    pair: &[Tile],
+    areas: &Bf16GemmScratch,
+    part: &MatrixPart,
+    pair: &[Bf16Tile],
     weights: &[Value],
     chunk: Value,
 ) -> Value {
@@ -154,9 +161,9 @@ fn decode(
 fn multiply(
     e: &mut Emit,
     cx: &Cx,
-    areas: &Areas,
-    part: &Part,
-    pair: &[Tile],
+    areas: &Bf16GemmScratch,
+    part: &MatrixPart,
+    pair: &[Bf16Tile],
     chunk: Value,
     count: Value,
     rows: Value,

@@ -3,11 +3,11 @@
 //! before waits to be multiplied: tiles are slow to load what was just written. The bits are those of every
 //! other way to multiply.
 
-use crate::body::chunks::{Pair, Task};
+use crate::body::chunks::{DecodeTask, TilePair};
 use crate::body::gemm::zero_ukernel;
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, Part};
+use crate::kernel::{Mat, MatrixPart};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_tiles::{PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
@@ -17,7 +17,7 @@ use kernmill_plan::format::{BLOCK, Q8Row};
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
-pub struct Areas {
+pub struct TileGemmScratch {
     /// Activations: `[panels of 16 rows][blocks]`, each as [`TileElement::panel_block`] says.
     panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
@@ -29,12 +29,12 @@ pub struct Areas {
 }
 
 /// Takes room for `rows` rows of `k` and results of an item of any of the parts.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, parts: &[Part]) -> Areas {
+pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, parts: &[MatrixPart]) -> TileGemmScratch {
     let largest = |bytes: fn(TileElement) -> usize| {
         parts.iter().map(|part| bytes(element(&part.mats[0]))).max().unwrap_or(0)
     };
-    let result_bytes = parts.iter().map(Part::result_bytes).max().unwrap_or(0);
-    Areas {
+    let result_bytes = parts.iter().map(MatrixPart::result_bytes).max().unwrap_or(0);
+    TileGemmScratch {
         panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * largest(TileElement::panel_block)),
         decoded: scratch.take(4 * largest(TileElement::decoded_tile)),
         products: scratch.take(PRODUCTS * PRODUCT_BYTES),
@@ -42,13 +42,13 @@ pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, parts: &[Part]) -> Ar
     }
 }
 
-/// What tiles multiply for a matrix.
+/// The elements that tiles multiply for a matrix.
 fn element(mat: &Mat) -> TileElement {
     TileElement::of(mat.format)
 }
 
 /// Micro-kernels for a part.
-pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
+pub fn ukernels(part: &MatrixPart) -> Vec<MicroKernel> {
     vec![
         MicroKernel::TilesOn(element(&part.mats[0])),
         MicroKernel::TilesOff,
@@ -59,12 +59,12 @@ pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
     ]
 }
 
-fn gemm_ukernel(part: &Part) -> MicroKernel {
+fn gemm_ukernel(part: &MatrixPart) -> MicroKernel {
     MicroKernel::GemmTiles { element: element(&part.mats[0]), stride: part.result_bytes() }
 }
 
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, rows: Value) {
+pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &TileGemmScratch, mat: &Mat, list: Value, rows: Value) {
     let (blocks, layout, element) = (mat.k / BLOCK, Q8Row { k: mat.k }, element(mat));
     let panel = cx.body_scratch(e, areas.panel);
     let zero = e.i64(0);
@@ -110,11 +110,18 @@ fn as_bf16(e: &mut Emit, bytes: Value) -> [Value; 2] {
 
 /// Results of an item for the panels' `rows` rows; `weights` are the addresses of its first tile in each
 /// matrix.
-pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
-    let item = Item { cx, areas, part, rows };
+pub fn item(
+    e: &mut Emit,
+    cx: &Cx,
+    areas: &TileGemmScratch,
+    part: &MatrixPart,
+    weights: &[Value],
+    rows: Value,
+) {
+    let item = TileGemmItem { cx, areas, part, rows };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = Pair::of(e, part, weights, element(&part.mats[0]).chunk_blocks());
+    let pairs = TilePair::of(e, part, weights, element(&part.mats[0]).chunk_blocks());
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
     let second = 2 * element(&part.mats[0]).decoded_tile();
@@ -136,18 +143,18 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
 }
 
 /// An item that is computed.
-struct Item<'a> {
+struct TileGemmItem<'a> {
     cx: &'a Cx<'a>,
-    areas: &'a Areas,
-    part: &'a Part,
+    areas: &'a TileGemmScratch,
+    part: &'a MatrixPart,
     /// Number of the panels' rows.
     rows: Value,
 }
 
-impl Item<'_> {
+impl TileGemmItem<'_> {
     /// Decodes a chunk, and fetches what is decoded behind it: the chunk so many after chunk number `index`.
-    fn decode(&self, e: &mut Emit, pair: &Pair, index: Value, after: usize, task: &Task) {
-        let Item { cx, part, .. } = *self;
+    fn decode(&self, e: &mut Emit, pair: &TilePair, index: Value, after: usize, task: &DecodeTask) {
+        let TileGemmItem { cx, part, .. } = *self;
         let ahead = pair.ahead(e, part, index, after);
         ahead.scales(e, cx);
         let Mat { format, .. } = part.mats[0];
@@ -160,8 +167,8 @@ impl Item<'_> {
     }
 
     /// Adds chunk number `index` of a pair, which lies decoded, times every row to `out`.
-    fn multiply(&self, e: &mut Emit, pair: &Pair, index: Value, decoded: Value, out: Value) {
-        let Item { cx, areas, part, rows } = *self;
+    fn multiply(&self, e: &mut Emit, pair: &TilePair, index: Value, decoded: Value, out: Value) {
+        let TileGemmItem { cx, areas, part, rows } = *self;
         let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
         let panel = cx.body_scratch(e, areas.panel);
         let panel = e.at(panel, first, element.panel_block());

@@ -4,11 +4,11 @@ use crate::body::epilogue;
 use crate::body::panels::{Panels, RowLimits, with_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
+use crate::kernel::{Domain, Mat, MatrixPart, RowType, Tiling, ValId};
 use crate::row_op::dot_ukernel;
-use crate::run::{RowsOf, Run, for_runs, run_of, run_of_all};
+use crate::run::{ItemRun, RowsOf, for_runs, run_of, run_of_all};
 use crate::scratch::Scratch;
-use crate::ukernel::{MicroKernel, Order, TILES_PER_CALL};
+use crate::ukernel::{MicroKernel, TILES_PER_CALL, TileOrder};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
@@ -16,23 +16,23 @@ use kernmill_plan::format::TILE_ROWS;
 /// Rows that the micro-kernel for adjacent tiles takes at most.
 const X4_TOKENS: usize = 2;
 
-struct Areas {
+struct MatmulScratch {
     /// Results of a run for the largest token group: `[tokens][mats][columns]` f32.
     results: usize,
     panels: Option<Panels>,
     total: usize,
 }
 
-fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Areas {
+fn areas(input: RowType, parts: &[MatrixPart], max_rows: usize, tiling: Tiling) -> MatmulScratch {
     let mut scratch = Scratch::default();
     let together = parts.iter().map(|part| part.result_bytes() * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, RowLimits { max: max_rows, tiling }, input, parts);
-    Areas { results, panels, total: scratch.used() }
+    MatmulScratch { results, panels, total: scratch.used() }
 }
 
 /// Bytes of the body's scratch.
-pub fn scratch_bytes(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> usize {
+pub fn scratch_bytes(input: RowType, parts: &[MatrixPart], max_rows: usize, tiling: Tiling) -> usize {
     areas(input, parts, max_rows, tiling).total
 }
 
@@ -46,7 +46,7 @@ pub fn emit(
     cx: &Cx,
     domain: Domain,
     input: ValId,
-    parts: &[Part],
+    parts: &[MatrixPart],
     max_rows: usize,
     tiling: Tiling,
 ) {
@@ -60,7 +60,7 @@ pub fn emit(
         let entry = e.at(list, row, 8);
         e.store(source, entry, 0);
     });
-    let total = parts.iter().map(Part::items).sum::<usize>();
+    let total = parts.iter().map(MatrixPart::items).sum::<usize>();
     let total = e.i64(total as i64);
     let by_dots = |e: &mut Emit| {
         cx.distribute_items(e, total, run_of_all(parts), |e, start, end| {
@@ -82,10 +82,10 @@ pub fn emit(
 /// Runs `body` over a worker's items; `run` says how many at once at most.
 fn for_items(
     e: &mut Emit,
-    parts: &[Part],
+    parts: &[MatrixPart],
     (start, end): (Value, Value),
-    run: impl Fn(&Part) -> usize,
-    mut body: impl FnMut(&mut Emit, &Part, Run),
+    run: impl Fn(&MatrixPart) -> usize,
+    mut body: impl FnMut(&mut Emit, &MatrixPart, ItemRun),
 ) {
     let mut first = 0;
     for part in parts {
@@ -100,15 +100,15 @@ fn for_items(
 /// The micro-kernel that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the
 /// tiles of an item, or of a run of items, lie one behind the other, or alternate between two matrices, the
 /// first one's first, and are exactly those of an item.
-pub fn x4_ukernel(part: &Part, input: RowType, tokens: usize) -> Option<MicroKernel> {
+pub fn x4_ukernel(part: &MatrixPart, input: RowType, tokens: usize) -> Option<MicroKernel> {
     let Mat { format, k, .. } = part.mats[0];
     let alike = |mat: &Mat| {
         (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
     };
     let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
     let order = match part.mats.len() {
-        1 if tiles >= TILES_PER_CALL || run_of(part) * tiles == TILES_PER_CALL => Order::Straight,
-        2 if tiles == TILES_PER_CALL && part.interleaved => Order::Pairs,
+        1 if tiles >= TILES_PER_CALL || run_of(part) * tiles == TILES_PER_CALL => TileOrder::Straight,
+        2 if tiles == TILES_PER_CALL && part.interleaved => TileOrder::Pairs,
         _ => return None,
     };
     let served = matches!(input, RowType::Q8(_)) && tokens <= X4_TOKENS;
@@ -120,7 +120,7 @@ fn few(
     e: &mut Emit,
     cx: &Cx,
     input: RowType,
-    parts: &[Part],
+    parts: &[MatrixPart],
     results: usize,
     rows: Value,
     share: (Value, Value),
@@ -143,7 +143,7 @@ fn few(
 fn many(
     e: &mut Emit,
     cx: &Cx,
-    parts: &[Part],
+    parts: &[MatrixPart],
     (panels, tiling): (Panels, Tiling),
     rows: Value,
     share: (Value, Value),
@@ -155,7 +155,7 @@ fn many(
             let list = cx.list(e);
             panels.fill(e, cx, mat, list, rows);
             let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
-            let one = |_: &Part| 1;
+            let one = |_: &MatrixPart| 1;
             for_items(e, run, share, one, |e, part, item| {
                 let weights = tile_bases(e, cx, part, item.first, None);
                 panels.item(e, cx, part, &weights, rows);
@@ -164,7 +164,7 @@ fn many(
                 epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
             });
         });
-        start += run.iter().map(Part::items).sum::<usize>();
+        start += run.iter().map(MatrixPart::items).sum::<usize>();
     }
 }
 
@@ -194,7 +194,13 @@ pub fn for_groups(e: &mut Emit, input: RowType, rows: Value, mut body: impl FnMu
 }
 
 /// Address of the item's first tile in each matrix.
-pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Option<Value>) -> Vec<Value> {
+pub fn tile_bases(
+    e: &mut Emit,
+    cx: &Cx,
+    part: &MatrixPart,
+    item: Value,
+    expert: Option<Value>,
+) -> Vec<Value> {
     let tiles = part.rows_per_item / TILE_ROWS;
     part.mats
         .iter()
@@ -213,13 +219,13 @@ pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Optio
 pub fn dots(
     e: &mut Emit,
     cx: &Cx,
-    part: &Part,
+    part: &MatrixPart,
     input: RowType,
     weights: &[Value],
     rows: Value,
     results: Value,
     tokens: usize,
-    run: Run,
+    run: ItemRun,
 ) {
     let stride = e.i64(run.row_bytes(part) as i64);
     // In the order in which tiles lie in memory when matrices are interleaved: micro-kernels prefetch behind

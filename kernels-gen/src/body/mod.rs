@@ -21,9 +21,9 @@ use crate::adapter;
 use crate::asm;
 pub use crate::body::experts::down_part;
 pub use crate::body::work_sharing::{equal_shares, items_per_claim};
-use crate::cx::{Cx, Layout};
+use crate::cx::{Cx, ScratchLayout};
 use crate::emit::Emit;
-use crate::kernel::{Body, Domain, Home, Kernel, PROLOGUE_TOKENS, Part, RowOp, RowType, Tiling, ValId};
+use crate::kernel::{Body, Domain, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowOp, RowType, Tiling, ValId};
 use crate::row_op::{self, dot_ukernel};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
@@ -57,7 +57,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         }
         _ => {}
     }
-    let mut dots = |part: &Part, input: RowType| {
+    let mut dots = |part: &MatrixPart, input: RowType| {
         ukernels.extend(epilogue::fetch_ukernel(part));
         for tokens in MicroKernel::dot_tokens(q8(input)) {
             ukernels.extend(part.mats.iter().map(|mat| dot_ukernel(mat, input, *tokens)));
@@ -124,7 +124,7 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
 }
 
 /// Scratch offsets of values homed there, the fixed layout, and what is used in all.
-fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
+fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, ScratchLayout) {
     let mut scratch = Scratch::default();
     let prologue_rows = match &kernel.body {
         Body::Matmul { domain: Domain::LogitRows, .. } => LOGIT_SLAB,
@@ -144,7 +144,7 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
         RowOp::ExpertSum { top_k, .. } => top_k * 8,
         _ => 0,
     });
-    let mut layout = Layout { topk: 0, list: 0, linear_list: 0, body: 0 };
+    let mut layout = ScratchLayout { topk: 0, list: 0, linear_list: 0, body: 0 };
     layout.topk = scratch.take(work.max().unwrap_or(0));
     layout.linear_list = scratch.take(8);
     layout.list = scratch.take(kernel.max_rows * 8);
@@ -212,12 +212,12 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeM
         }
         Body::Experts { input, input_slots, routing, experts, top_k, part } => {
             let dynamic = kernel.max_rows > PROLOGUE_TOKENS * top_k;
-            let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
+            let routed = experts::ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
             let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
         }
         Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
-            let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
+            let routed = experts::ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
             let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             let part = down_part(mat, *rows_per_item);
             experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);

@@ -1,10 +1,10 @@
-//! What products of many rows share whatever their activations and whatever multiplies: panels of q8 or of
+//! Code that products of many rows share, whatever their activations and instructions: panels of q8 or of
 //! bf16 rows, and tiles around their products.
 
 use crate::body::{gemm, gemm_bf16, gemm_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, Part, RowType, Tiling};
+use crate::kernel::{Mat, MatrixPart, RowType, Tiling};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::PANEL_ROWS;
@@ -25,20 +25,25 @@ pub struct RowLimits {
 #[derive(Clone, Copy)]
 pub enum Panels {
     /// For GemmQ8 micro-kernels; from `least_rows` rows on.
-    Q8 { areas: gemm::Areas, least_rows: usize },
+    Q8 { areas: gemm::GemmScratch, least_rows: usize },
     /// For GemmBf16 micro-kernels.
-    Bf16(gemm_bf16::Areas),
+    Bf16(gemm_bf16::Bf16GemmScratch),
     /// For GemmTiles micro-kernels; from `least_rows` rows on.
-    Tiles { areas: gemm_tiles::Areas, least_rows: usize },
+    Tiles { areas: gemm_tiles::TileGemmScratch, least_rows: usize },
 }
 
 impl Panels {
     /// Takes room for the panels, if the kernel multiplies by panels, and for results of an item of any of
     /// the parts.
-    pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, parts: &[Part]) -> Option<Panels> {
+    pub fn take(
+        scratch: &mut Scratch,
+        rows: RowLimits,
+        input: RowType,
+        parts: &[MatrixPart],
+    ) -> Option<Panels> {
         match (input, rows.tiling) {
             (RowType::Bf16(k), _) => {
-                let result_bytes = parts.iter().map(Part::result_bytes).max().unwrap_or(0);
+                let result_bytes = parts.iter().map(MatrixPart::result_bytes).max().unwrap_or(0);
                 Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, result_bytes)))
             }
             (_, Tiling::Gemm { least_rows, products }) => {
@@ -53,7 +58,7 @@ impl Panels {
         }
     }
 
-    /// Fewer rows than this are left to dot micro-kernels. There are none for bf16.
+    /// Fewer rows than this are left to dot micro-kernels, which bf16 does not have.
     fn least_rows(self) -> Option<usize> {
         match self {
             Panels::Q8 { least_rows, .. } | Panels::Tiles { least_rows, .. } => Some(least_rows),
@@ -96,7 +101,7 @@ impl Panels {
     }
 
     /// Results of an item for the gathered rows.
-    pub fn item(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
+    pub fn item(self, e: &mut Emit, cx: &Cx, part: &MatrixPart, weights: &[Value], count: Value) {
         match self {
             Panels::Q8 { areas, .. } => gemm::item(e, cx, &areas, part, weights, count),
             Panels::Bf16(areas) => gemm_bf16::item(e, cx, &areas, part, weights, count),

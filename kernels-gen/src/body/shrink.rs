@@ -4,7 +4,7 @@
 //! groups of tokens, whose rows stay in the cache while all of A passes. A kernel for many tokens does
 //! either, by how many there are: at two to eight, groups would leave workers without work.
 
-use crate::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
+use crate::adapter::{AdapterEntry, AddDots, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
 use crate::kernel::{Body, Domain, Kernel, PROLOGUE_TOKENS, RowOp, ShrinkLoraTarget, ValId};
@@ -18,7 +18,7 @@ use kernmill_plan::format::TILE_ROWS;
 /// Tokens of a work item when there are many.
 const GROUP: usize = TOKENS[0];
 
-/// What is shrunk.
+/// The matrix and the rows that are shrunk.
 struct Shrink<'k> {
     input: ValId,
     routed: Option<(ValId, usize, usize)>,
@@ -48,7 +48,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
     });
 }
 
-/// What comes before the shrinking, for rows `first..end`.
+/// The stages before the shrinking, for rows `first..end`.
 fn run_stages(e: &mut Emit, cx: &Cx, row_ops: &[RowOp], first: Value, end: Value) {
     e.for_range(first, end, 1, |e, token| {
         for row_op in row_ops {
@@ -164,7 +164,7 @@ impl Shrink<'_> {
         e: &mut Emit,
         cx: &Cx,
         lora_target: &ShrinkLoraTarget,
-        entry: &Entry,
+        entry: &AdapterEntry,
         tile: Value,
         expert: Option<Value>,
         (input, output): (Value, Value),

@@ -1,13 +1,13 @@
 //! In which order panels multiply the tiles of an item, and where each tile's results lie.
 
-use crate::kernel::Part;
+use crate::kernel::MatrixPart;
 use kernmill_plan::format::TILE_ROWS;
 
 /// The tiles of a part's item, matrix and number of each, in the order in which panels multiply them two at a
 /// time. One matrix's come in order, and those of an even number of matrices in the order in which they lie
 /// in memory, whether or not matrices are interleaved. Of any other number they come matrix by matrix: a
 /// second tile's results always lie behind the first one's.
-pub fn tile_order(part: &Part) -> Vec<(usize, usize)> {
+pub fn tile_order(part: &MatrixPart) -> Vec<(usize, usize)> {
     let (mats, tiles) = (part.mats.len(), part.rows_per_item / TILE_ROWS);
     match mats.is_multiple_of(2) {
         true => (0..tiles).flat_map(|tile| (0..mats).map(move |mat| (mat, tile))).collect(),
@@ -16,7 +16,7 @@ pub fn tile_order(part: &Part) -> Vec<(usize, usize)> {
 }
 
 /// Bytes from the start of a row of an item's results, `[mats][rows_per_item]` f32, to a tile's.
-pub fn place_of(part: &Part, (mat, tile): (usize, usize)) -> usize {
+pub fn place_of(part: &MatrixPart, (mat, tile): (usize, usize)) -> usize {
     (mat * part.rows_per_item + tile * TILE_ROWS) * 4
 }
 
@@ -41,7 +41,7 @@ mod tests {
                     adapter: None,
                 };
                 let mats = vec![mat; mats];
-                let part = Part { mats, interleaved: false, rows_per_item, epilogue: Vec::new() };
+                let part = MatrixPart { mats, interleaved: false, rows_per_item, epilogue: Vec::new() };
                 let order = tile_order(&part);
                 for pair in order.chunks_exact(2) {
                     assert!(

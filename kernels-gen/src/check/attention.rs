@@ -1,13 +1,13 @@
 //! Attention: the queries, the cache, and how long a context its scratch has room for.
 
-use super::{Access, Checked, Checker, Rows};
+use super::{Checked, CountedRows, KernelChecker, RowAccess};
 use crate::kernel::{AttentionBody, RowType};
 use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
 use kernmill_plan::kv::LayerKind;
 use kernmill_plan::limit;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-impl Checker<'_> {
+impl KernelChecker<'_> {
     pub(super) fn attention(&mut self, body: &AttentionBody) -> Checked {
         let AttentionBody { geometry, heads, window, tile_tokens, max_segments, .. } = *body;
         self.geometry(geometry)?;
@@ -22,7 +22,7 @@ impl Checker<'_> {
             self.hadamard(n, geometry.head_dim)?;
         }
         self.is(body.q, RowType::F32(n))?;
-        self.access(body.q, Rows::Tokens, Access::Read)?;
+        self.access(body.q, CountedRows::Tokens, RowAccess::Read)?;
         self.ensure(tile_tokens > 0 && max_segments > 0 && window != Some(0), || {
             format!("tiles of {tile_tokens} tokens, {max_segments} segments, a window of {window:?}")
         })?;
@@ -46,9 +46,9 @@ impl Checker<'_> {
             }
             other => return self.wrong(format!("its results are {other:?}, expected f32 or q8")),
         }
-        self.access(body.out, Rows::Tokens, Access::Write)?;
+        self.access(body.out, CountedRows::Tokens, RowAccess::Write)?;
         match &body.lora_input {
-            Some(lora_input) => self.lora_input(lora_input, n, Rows::Tokens),
+            Some(lora_input) => self.lora_input(lora_input, n, CountedRows::Tokens),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Bodies: matrices by work items, experts, shrinks.
 
-use super::{Access, Checked, Checker, Rows, is_lines};
-use crate::kernel::{Body, LoraInput, Mat, Part, RowType, ShrinkLoraTarget, Tiling, ValId};
+use super::{Checked, CountedRows, KernelChecker, RowAccess, is_lines};
+use crate::kernel::{Body, LoraInput, Mat, MatrixPart, RowType, ShrinkLoraTarget, Tiling, ValId};
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
@@ -9,24 +9,24 @@ use kernmill_plan::limit;
 
 /// Experts that a body chooses from, and the routing by which it does.
 #[derive(Clone, Copy)]
-pub(super) struct Routed {
+pub(super) struct RoutedExperts {
     pub routing: ValId,
     pub experts: usize,
     pub top_k: usize,
 }
 
-impl Checker<'_> {
+impl KernelChecker<'_> {
     pub(super) fn body(&mut self) -> Checked {
         let kernel = self.kernel;
         match &kernel.body {
             Body::Rows { domain, row_ops } => {
                 "rows".clone_into(&mut self.place);
-                row_ops.iter().try_for_each(|row_op| self.row_op(row_op, Rows::from(*domain)))
+                row_ops.iter().try_for_each(|row_op| self.row_op(row_op, CountedRows::from(*domain)))
             }
             Body::Matmul { domain, input, parts } => {
-                let rows = Rows::from(*domain);
+                let rows = CountedRows::from(*domain);
                 "matmul".clone_into(&mut self.place);
-                self.access(*input, rows, Access::Read)?;
+                self.access(*input, rows, RowAccess::Read)?;
                 self.lists(rows)?;
                 let input = self.row(*input)?;
                 self.ensure(!parts.is_empty(), || "no matrices".to_owned())?;
@@ -42,37 +42,38 @@ impl Checker<'_> {
             }
             Body::Experts { input, input_slots, routing, experts, top_k, part } => {
                 "experts".clone_into(&mut self.place);
-                let routed = Routed { routing: *routing, experts: *experts, top_k: *top_k };
+                let routed = RoutedExperts { routing: *routing, experts: *experts, top_k: *top_k };
                 let input = self.routed_input(*input, *input_slots, routed)?;
                 self.part(part, input, Some(routed))?;
-                self.epilogue(part, Rows::Slots(*top_k), Some(routed))
+                self.epilogue(part, CountedRows::Slots(*top_k), Some(routed))
             }
             Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
                 "expert_down".clone_into(&mut self.place);
-                let routed = Routed { routing: *routing, experts: *experts, top_k: *top_k };
+                let routed = RoutedExperts { routing: *routing, experts: *experts, top_k: *top_k };
                 let input = self.routed_input(*input, true, routed)?;
-                let part = Part {
+                let part = MatrixPart {
                     mats: vec![mat.clone()],
                     interleaved: false,
                     rows_per_item: *rows_per_item,
                     epilogue: Vec::new(),
                 };
                 self.part(&part, input, Some(routed))?;
-                self.adapter(mat, Rows::Slots(*top_k), *experts)?;
+                self.adapter(mat, CountedRows::Slots(*top_k), *experts)?;
                 if let Some(residual) = residual {
                     self.is(*residual, RowType::F32(mat.n))?;
-                    self.access(*residual, Rows::Tokens, Access::Read)?;
+                    self.access(*residual, CountedRows::Tokens, RowAccess::Read)?;
                 }
                 self.is(*out, RowType::F32(mat.n))?;
-                self.access(*out, Rows::Tokens, Access::Write)
+                self.access(*out, CountedRows::Tokens, RowAccess::Write)
             }
             Body::Shrink { input, routed, input_slots, lora_targets, row_ops, by_rows } => {
                 "shrink".clone_into(&mut self.place);
                 self.ensure(*by_rows || row_ops.is_empty(), || {
                     "stages of its own, although its items are tiles".to_owned()
                 })?;
-                row_ops.iter().try_for_each(|row_op| self.row_op(row_op, Rows::Tokens))?;
-                let routed = routed.map(|(routing, experts, top_k)| Routed { routing, experts, top_k });
+                row_ops.iter().try_for_each(|row_op| self.row_op(row_op, CountedRows::Tokens))?;
+                let routed =
+                    routed.map(|(routing, experts, top_k)| RoutedExperts { routing, experts, top_k });
                 self.shrink(*input, routed, *input_slots, lora_targets)
             }
             Body::Attention(body) => {
@@ -83,23 +84,23 @@ impl Checker<'_> {
     }
 
     /// The rows that experts read, and the routing. The lists have room for a row of each slot.
-    fn routed_input(&mut self, input: ValId, slots: bool, routed: Routed) -> Checked<RowType> {
+    fn routed_input(&mut self, input: ValId, slots: bool, routed: RoutedExperts) -> Checked<RowType> {
         self.routing(routed)?;
-        let rows = if slots { Rows::Slots(routed.top_k) } else { Rows::Tokens };
-        self.access(input, rows, Access::Read)?;
-        self.lists(Rows::Slots(routed.top_k))?;
+        let rows = if slots { CountedRows::Slots(routed.top_k) } else { CountedRows::Tokens };
+        self.access(input, rows, RowAccess::Read)?;
+        self.lists(CountedRows::Slots(routed.top_k))?;
         self.row(input)
     }
 
-    fn routing(&mut self, Routed { routing, experts, top_k }: Routed) -> Checked {
+    fn routing(&mut self, RoutedExperts { routing, experts, top_k }: RoutedExperts) -> Checked {
         let legal = (1..=limit::TOP_K).contains(&top_k) && (1..=limit::EXPERTS).contains(&experts);
         self.ensure(legal, || format!("the best {top_k} of {experts} experts"))?;
         self.is(routing, RowType::Routing(top_k))?;
-        self.access(routing, Rows::Tokens, Access::Read)
+        self.access(routing, CountedRows::Tokens, RowAccess::Read)
     }
 
     /// Matrices whose rows are computed together: every item's rows lie inside each of them.
-    fn part(&mut self, part: &Part, input: RowType, routed: Option<Routed>) -> Checked {
+    fn part(&mut self, part: &MatrixPart, input: RowType, routed: Option<RoutedExperts>) -> Checked {
         let Some(first) = part.mats.first() else { return self.wrong("no matrix") };
         for mat in &part.mats {
             self.matrix(mat, input, routed)?;
@@ -125,7 +126,7 @@ impl Checker<'_> {
     }
 
     /// Panels hold q8 rows and one format at a time, or bf16 rows. Those for tiles hold q8 rows.
-    fn tiling(&self, part: &Part, input: RowType) -> Checked {
+    fn tiling(&self, part: &MatrixPart, input: RowType) -> Checked {
         let alike = part.mats.iter().all(|mat| mat.format == part.mats[0].format);
         let bf16 = matches!(input, RowType::Bf16(_));
         match self.kernel.tiling {
@@ -142,7 +143,7 @@ impl Checker<'_> {
     }
 
     /// Two matrices that are read tile by tile in turn, from the first one's start.
-    fn interleaved(&mut self, part: &Part) -> Checked {
+    fn interleaved(&mut self, part: &MatrixPart) -> Checked {
         let [first, second] = part.mats.as_slice() else {
             return self.wrong(format!("{} matrices alternate, expected two", part.mats.len()));
         };
@@ -156,7 +157,7 @@ impl Checker<'_> {
     }
 
     /// A matrix, all tiles of all experts of which are read, and its bias.
-    pub(super) fn matrix(&mut self, mat: &Mat, input: RowType, routed: Option<Routed>) -> Checked {
+    pub(super) fn matrix(&mut self, mat: &Mat, input: RowType, routed: Option<RoutedExperts>) -> Checked {
         let (n, k) = (mat.n, mat.k);
         self.ensure((1..=limit::VOCAB).contains(&n) && k == input.len(), || {
             format!("a matrix of {n} rows and {k} columns, its input has {}", input.len())
@@ -192,10 +193,10 @@ impl Checker<'_> {
     }
 
     /// The adapter branch of a matrix whose shrunk rows are `rows`; `experts` is 0 for a dense one.
-    pub(super) fn adapter(&mut self, mat: &Mat, rows: Rows, experts: usize) -> Checked {
+    pub(super) fn adapter(&mut self, mat: &Mat, rows: CountedRows, experts: usize) -> Checked {
         let Some(branch) = &mat.adapter else { return Ok(()) };
         self.is_shrunk(branch.shrunk)?;
-        self.access(branch.shrunk, rows, Access::Read)?;
+        self.access(branch.shrunk, rows, RowAccess::Read)?;
         let tiles = branch.first_tile.saturating_add(mat.n.div_ceil(TILE_ROWS));
         self.lora_target(branch.lora_target, None, tiles, experts, Some(branch.format))
     }
@@ -234,10 +235,10 @@ impl Checker<'_> {
     }
 
     /// Rows that are kept for adapters.
-    pub(super) fn lora_input(&mut self, lora_input: &LoraInput, n: usize, rows: Rows) -> Checked {
+    pub(super) fn lora_input(&mut self, lora_input: &LoraInput, n: usize, rows: CountedRows) -> Checked {
         self.is(lora_input.out, RowType::F32(n))?;
-        self.access(lora_input.out, rows, Access::Write)?;
-        self.ensure(rows != Rows::Logits || lora_input.lora_targets.is_empty(), || {
+        self.access(lora_input.out, rows, RowAccess::Write)?;
+        self.ensure(rows != CountedRows::Logits || lora_input.lora_targets.is_empty(), || {
             "wanted rows have no adapters".to_owned()
         })?;
         lora_input
@@ -249,7 +250,7 @@ impl Checker<'_> {
     fn shrink(
         &mut self,
         input: ValId,
-        routed: Option<Routed>,
+        routed: Option<RoutedExperts>,
         input_slots: bool,
         lora_targets: &[ShrinkLoraTarget],
     ) -> Checked {
@@ -263,14 +264,18 @@ impl Checker<'_> {
             None => None,
         };
         let input_rows = match (input_slots, top_k) {
-            (true, Some(top_k)) => Rows::Slots(top_k),
+            (true, Some(top_k)) => CountedRows::Slots(top_k),
             (true, None) => return self.wrong("slots without a routing"),
-            (false, _) => Rows::Tokens,
+            (false, _) => CountedRows::Tokens,
         };
-        self.access(input, input_rows, Access::Read)?;
+        self.access(input, input_rows, RowAccess::Read)?;
         for lora_target in lora_targets {
             self.is_shrunk(lora_target.out)?;
-            self.access(lora_target.out, top_k.map_or(Rows::Tokens, Rows::Slots), Access::Write)?;
+            self.access(
+                lora_target.out,
+                top_k.map_or(CountedRows::Tokens, CountedRows::Slots),
+                RowAccess::Write,
+            )?;
             let experts = routed.map_or(0, |routed| routed.experts);
             self.lora_target(lora_target.lora_target, Some(k), 0, experts, Some(lora_target.format))?;
         }

@@ -1,16 +1,21 @@
 //! Epilogues: what becomes of an item's results, column by column of the values that it goes to.
 
-use super::bodies::Routed;
-use super::{Access, Checked, Checker, Rows};
-use crate::kernel::{Epilogue, Part, RowType};
+use super::bodies::RoutedExperts;
+use super::{Checked, CountedRows, KernelChecker, RowAccess};
+use crate::kernel::{Epilogue, MatrixPart, RowType};
 use kernmill_plan::format::BLOCK;
 
 /// Floats that the loops over an item's results take at a time, at most.
 const VECTORS: usize = 8;
 
-impl Checker<'_> {
+impl KernelChecker<'_> {
     /// The steps of a part, whose results are such rows: those of slots where experts are `routed`.
-    pub(super) fn epilogue(&mut self, part: &Part, rows: Rows, routed: Option<Routed>) -> Checked {
+    pub(super) fn epilogue(
+        &mut self,
+        part: &MatrixPart,
+        rows: CountedRows,
+        routed: Option<RoutedExperts>,
+    ) -> Checked {
         let place = self.place.clone();
         for mat in &part.mats {
             if mat.adapter.is_some() {
@@ -33,18 +38,18 @@ impl Checker<'_> {
     }
 
     /// Positions and adapters are those of a token: rows must be tokens', or slots of routed ones.
-    fn batch_rows(&self, rows: Rows, routed: Option<Routed>) -> Checked {
-        let known = rows == Rows::Tokens || matches!((rows, routed), (Rows::Slots(_), Some(_)));
+    fn batch_rows(&self, rows: CountedRows, routed: Option<RoutedExperts>) -> Checked {
+        let known = rows == CountedRows::Tokens || matches!((rows, routed), (CountedRows::Slots(_), Some(_)));
         self.ensure(known, || format!("its rows are {rows:?}, of which no token is known"))
     }
 
     fn step(
         &mut self,
-        part: &Part,
+        part: &MatrixPart,
         step: &Epilogue,
         units: usize,
-        rows: Rows,
-        routed: Option<Routed>,
+        rows: CountedRows,
+        routed: Option<RoutedExperts>,
     ) -> Checked {
         let (n, rows_per_item) = (part.mats[0].n, part.rows_per_item);
         match step {
@@ -52,12 +57,12 @@ impl Checker<'_> {
                 self.expression(expr, units + inputs.len())?;
                 for input in inputs {
                     self.is(*input, RowType::F32(n))?;
-                    self.access(*input, rows, Access::Read)?;
+                    self.access(*input, rows, RowAccess::Read)?;
                 }
                 Ok(())
             }
             Epilogue::Rope { table } => {
-                self.rows_are(rows, Rows::Tokens)?;
+                self.rows_are(rows, CountedRows::Tokens)?;
                 self.multiple(n, rows_per_item)?;
                 self.rope(*table, rows_per_item)
             }
@@ -69,7 +74,7 @@ impl Checker<'_> {
             }
             Epilogue::Store { out } => {
                 self.is(*out, RowType::F32(n))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             Epilogue::SaveLoraInput(lora_input) => {
                 if !lora_input.lora_targets.is_empty() {
@@ -81,13 +86,13 @@ impl Checker<'_> {
                 self.multiple(rows_per_item, BLOCK)?;
                 self.multiple(n, rows_per_item)?;
                 self.is(*out, RowType::Q8(n))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             Epilogue::Bf16Cast { out } => {
                 self.multiple(rows_per_item, VECTORS)?;
                 self.multiple(n, rows_per_item)?;
                 self.is(*out, RowType::Bf16(n))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             Epilogue::KvCast { to, out } => {
                 let row = RowType::kv(*to, n);
@@ -99,10 +104,10 @@ impl Checker<'_> {
                 let stored = to.bytes(n.next_multiple_of(rows_per_item));
                 let stride = row.stride();
                 self.ensure(stored <= stride, || format!("{stored} bytes of a row, which has {stride}"))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             Epilogue::KvWrite { pool, plane: _, kind, geometry } => {
-                self.rows_are(rows, Rows::Tokens)?;
+                self.rows_are(rows, CountedRows::Tokens)?;
                 let heads = geometry.kv_heads.saturating_mul(geometry.head_dim);
                 self.ensure(rows_per_item == geometry.head_dim && n == heads, || {
                     format!(

@@ -19,13 +19,13 @@ use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::LINE;
 use kernmill_plan::limit;
 
-/// What is wrong with a description, and where.
+/// A problem of a description, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Violation {
     /// The part of the kernel, and the value or operand.
     pub place: String,
-    /// What is wrong and what was expected.
+    /// The problem, and what was expected.
     pub message: String,
 }
 
@@ -34,7 +34,7 @@ type Checked<T = ()> = Result<T, Violation>;
 
 /// Rows that are counted together: those of a batch, of its slots, or of a slab of logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rows {
+enum CountedRows {
     /// One for each token.
     Tokens,
     /// So many for each token.
@@ -43,19 +43,19 @@ enum Rows {
     Logits,
 }
 
-impl From<Domain> for Rows {
-    fn from(domain: Domain) -> Rows {
+impl From<Domain> for CountedRows {
+    fn from(domain: Domain) -> CountedRows {
         match domain {
-            Domain::Tokens => Rows::Tokens,
-            Domain::Slots(k) => Rows::Slots(k),
-            Domain::LogitRows => Rows::Logits,
+            Domain::Tokens => CountedRows::Tokens,
+            Domain::Slots(k) => CountedRows::Slots(k),
+            Domain::LogitRows => CountedRows::Logits,
         }
     }
 }
 
-/// What is done to a value's rows.
+/// The kind of access to a value's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
+enum RowAccess {
     Read,
     Write,
 }
@@ -65,35 +65,35 @@ enum Access {
 /// # Errors
 /// The first thing that it would do outside its operands, or that its body is not written for.
 pub fn check(kernel: &Kernel) -> Result<Contract, Violation> {
-    let mut checker = Checker::new(kernel)?;
+    let mut checker = KernelChecker::new(kernel)?;
     checker.prologue()?;
     checker.body()?;
     checker.scratch()?;
     checker.contract()
 }
 
-struct Checker<'k> {
+struct KernelChecker<'k> {
     kernel: &'k Kernel,
     /// Rows that scratch has room for, if any value is homed there.
-    scratch_rows: Option<Rows>,
-    /// What is known of each operand.
+    scratch_rows: Option<CountedRows>,
+    /// The demands on each operand, as far as they are known.
     needs: Vec<Option<Need>>,
     max_tokens: usize,
     max_context: usize,
-    /// What is being checked.
+    /// The place that is being checked.
     place: String,
 }
 
-impl<'k> Checker<'k> {
-    fn new(kernel: &'k Kernel) -> Checked<Checker<'k>> {
+impl<'k> KernelChecker<'k> {
+    fn new(kernel: &'k Kernel) -> Checked<KernelChecker<'k>> {
         let scratch_rows = match &kernel.body {
-            Body::Matmul { domain: Domain::LogitRows, .. } => Some(Rows::Logits),
+            Body::Matmul { domain: Domain::LogitRows, .. } => Some(CountedRows::Logits),
             Body::Matmul { domain: Domain::Tokens, .. } | Body::Experts { .. } | Body::Shrink { .. } => {
-                Some(Rows::Tokens)
+                Some(CountedRows::Tokens)
             }
             _ => None,
         };
-        let checker = Checker {
+        let checker = KernelChecker {
             kernel,
             scratch_rows,
             needs: Vec::new(),
@@ -162,7 +162,7 @@ impl<'k> Checker<'k> {
     }
 
     /// Whole rows of a value are read or written, by the numbers of `rows`.
-    fn access(&mut self, id: ValId, rows: Rows, access: Access) -> Checked {
+    fn access(&mut self, id: ValId, rows: CountedRows, access: RowAccess) -> Checked {
         let row = self.row(id)?;
         let operand = match self.kernel.vals[id].home {
             Home::Operand(operand) => return self.buffer(operand, row, Some(rows), access),
@@ -175,7 +175,7 @@ impl<'k> Checker<'k> {
                 self.scratch_rows
             )
         })?;
-        if rows == Rows::Tokens && !self.by_rows() {
+        if rows == CountedRows::Tokens && !self.by_rows() {
             self.max_tokens = self.max_tokens.min(PROLOGUE_TOKENS);
         }
         self.ensure(operand.is_none() || !self.by_rows(), || {
@@ -183,7 +183,7 @@ impl<'k> Checker<'k> {
         })?;
         match operand {
             // Worker 0 reads what it has written.
-            Some(operand) => self.buffer(operand, row, Some(rows), Access::Write),
+            Some(operand) => self.buffer(operand, row, Some(rows), RowAccess::Write),
             None => Ok(()),
         }
     }
@@ -194,14 +194,20 @@ impl<'k> Checker<'k> {
     }
 
     /// An operand that is a buffer of such rows.
-    fn buffer(&mut self, operand: OperandId, row: RowType, rows: Option<Rows>, access: Access) -> Checked {
+    fn buffer(
+        &mut self,
+        operand: OperandId,
+        row: RowType,
+        rows: Option<CountedRows>,
+        access: RowAccess,
+    ) -> Checked {
         let (slots_now, wanted_now) = match rows {
-            Some(Rows::Tokens) => (1, false),
-            Some(Rows::Slots(k)) => (k as u32, false),
-            Some(Rows::Logits) => (0, true),
+            Some(CountedRows::Tokens) => (1, false),
+            Some(CountedRows::Slots(k)) => (k as u32, false),
+            Some(CountedRows::Logits) => (0, true),
             None => (0, false),
         };
-        let (read_now, written_now) = (access == Access::Read, access == Access::Write);
+        let (read_now, written_now) = (access == RowAccess::Read, access == RowAccess::Write);
         let stride = row.stride() as u64;
         let new = match self.known(operand)? {
             None => Need::Buffer {
@@ -281,12 +287,12 @@ impl<'k> Checker<'k> {
     }
 
     /// Rows of a body's lists.
-    fn lists(&mut self, rows: Rows) -> Checked {
+    fn lists(&mut self, rows: CountedRows) -> Checked {
         let room = self.kernel.max_rows;
         self.max_tokens = self.max_tokens.min(match rows {
-            Rows::Tokens => room,
-            Rows::Slots(k) => room / k.max(1),
-            Rows::Logits => {
+            CountedRows::Tokens => room,
+            CountedRows::Slots(k) => room / k.max(1),
+            CountedRows::Logits => {
                 let enough = room >= LOGIT_SLAB;
                 self.ensure(enough, || format!("lists of {room} rows, expected {LOGIT_SLAB}"))?;
                 self.max_tokens

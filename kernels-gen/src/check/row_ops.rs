@@ -1,6 +1,6 @@
 //! Row-wise stages: what each reads and writes of a row.
 
-use super::{Access, Checked, Checker, Rows};
+use super::{Checked, CountedRows, KernelChecker, RowAccess};
 use crate::expr::Expr;
 use crate::kernel::{Body, Home, RowOp, RowType, ValId};
 use kernmill_plan::adapter::MAX_RANK;
@@ -12,7 +12,7 @@ use kernmill_plan::limit;
 /// Floats that the loops over a row take at a time.
 const VECTOR: usize = 4;
 
-impl Checker<'_> {
+impl KernelChecker<'_> {
     /// The stages that every worker runs before the body.
     pub(super) fn prologue(&mut self) -> Checked {
         "prologue".clone_into(&mut self.place);
@@ -21,8 +21,8 @@ impl Checker<'_> {
             return Ok(());
         }
         let rows = match &kernel.body {
-            Body::Matmul { domain, .. } => Rows::from(*domain),
-            Body::Experts { .. } | Body::ExpertDown { .. } | Body::Shrink { .. } => Rows::Tokens,
+            Body::Matmul { domain, .. } => CountedRows::from(*domain),
+            Body::Experts { .. } | Body::ExpertDown { .. } | Body::Shrink { .. } => CountedRows::Tokens,
             Body::Rows { .. } | Body::Attention(_) => return self.wrong("such a body has none"),
         };
         for row_op in &kernel.prologue {
@@ -37,7 +37,7 @@ impl Checker<'_> {
     }
 
     /// A stage over such rows.
-    pub(super) fn row_op(&mut self, row_op: &RowOp, rows: Rows) -> Checked {
+    pub(super) fn row_op(&mut self, row_op: &RowOp, rows: CountedRows) -> Checked {
         let part = self.place.clone();
         self.place = format!("{part}, {}", name(row_op));
         self.one_row_op(row_op, rows)?;
@@ -45,10 +45,10 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn one_row_op(&mut self, row_op: &RowOp, rows: Rows) -> Checked {
+    fn one_row_op(&mut self, row_op: &RowOp, rows: CountedRows) -> Checked {
         match row_op {
             RowOp::Embed { table, format, row_bytes, out } => {
-                self.rows_are(rows, Rows::Tokens)?;
+                self.rows_are(rows, CountedRows::Tokens)?;
                 let n = self.f32(*out)?;
                 let Some(element) = format.decode().plain() else {
                     return self.wrong(format!("a table of {}", format.name()));
@@ -59,7 +59,7 @@ impl Checker<'_> {
                     format!("rows of the table are {row_bytes} bytes apart and have {row}")
                 })?;
                 self.table(*table, *row_bytes)?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             RowOp::RmsNorm { x, weight, eps: _, out } => {
                 let n = self.f32(*x)?;
@@ -82,12 +82,12 @@ impl Checker<'_> {
                 self.expression(expr, inputs.len())?;
                 for input in inputs {
                     self.is(*input, RowType::F32(n))?;
-                    self.access(*input, rows, Access::Read)?;
+                    self.access(*input, rows, RowAccess::Read)?;
                 }
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             RowOp::Rope { x, table, head_dim, out } => {
-                self.rows_are(rows, Rows::Tokens)?;
+                self.rows_are(rows, CountedRows::Tokens)?;
                 let n = self.f32(*x)?;
                 self.rope(*table, *head_dim)?;
                 self.multiple(n, *head_dim)?;
@@ -104,22 +104,22 @@ impl Checker<'_> {
                 self.through(*x, *out, RowType::kv(*to, n), rows)
             }
             RowOp::KvStore { x, pool, plane, kind, geometry } => {
-                self.rows_are(rows, Rows::Tokens)?;
+                self.rows_are(rows, CountedRows::Tokens)?;
                 let n = geometry.kv_heads.saturating_mul(geometry.head_dim);
                 self.is(*x, RowType::kv(KvRow::new(geometry.format(*plane), geometry.head_dim), n))?;
-                self.access(*x, rows, Access::Read)?;
+                self.access(*x, rows, RowAccess::Read)?;
                 self.kv_write(*pool, *kind, *geometry)
             }
             RowOp::Linear { x, mat, out } => {
                 let input = self.row(*x)?;
                 self.matrix(mat, input, None)?;
                 if mat.adapter.is_some() {
-                    self.rows_are(rows, Rows::Tokens)?;
+                    self.rows_are(rows, CountedRows::Tokens)?;
                 }
-                self.adapter(mat, Rows::Tokens, 0)?;
-                self.access(*x, rows, Access::Read)?;
+                self.adapter(mat, CountedRows::Tokens, 0)?;
+                self.access(*x, rows, RowAccess::Read)?;
                 self.is(*out, RowType::F32(mat.n))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             RowOp::TopK { x, experts, k, out } => {
                 self.ensure((1..=limit::TOP_K.min(*experts)).contains(k), || {
@@ -129,32 +129,32 @@ impl Checker<'_> {
                 self.through(*x, *out, RowType::Routing(*k), rows)
             }
             RowOp::SelectRow { x, out } => {
-                self.rows_are(rows, Rows::Logits)?;
+                self.rows_are(rows, CountedRows::Logits)?;
                 let n = self.f32(*x)?;
-                self.access(*x, Rows::Tokens, Access::Read)?;
+                self.access(*x, CountedRows::Tokens, RowAccess::Read)?;
                 self.is(*out, RowType::F32(n))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
             RowOp::ExpertSum { y, routing, top_k, out } => {
-                self.rows_are(rows, Rows::Tokens)?;
+                self.rows_are(rows, CountedRows::Tokens)?;
                 let n = self.f32(*y)?;
                 self.is(*routing, RowType::Routing(*top_k))?;
-                self.access(*routing, rows, Access::Read)?;
-                self.access(*y, Rows::Slots(*top_k), Access::Read)?;
+                self.access(*routing, rows, RowAccess::Read)?;
+                self.access(*y, CountedRows::Slots(*top_k), RowAccess::Read)?;
                 self.is(*out, RowType::F32(n))?;
-                self.access(*out, rows, Access::Write)
+                self.access(*out, rows, RowAccess::Write)
             }
         }
     }
 
     /// Reads whole rows of `x` and writes such rows of `out`.
-    fn through(&mut self, x: ValId, out: ValId, row: RowType, rows: Rows) -> Checked {
-        self.access(x, rows, Access::Read)?;
+    fn through(&mut self, x: ValId, out: ValId, row: RowType, rows: CountedRows) -> Checked {
+        self.access(x, rows, RowAccess::Read)?;
         self.is(out, row)?;
-        self.access(out, rows, Access::Write)
+        self.access(out, rows, RowAccess::Write)
     }
 
-    pub(super) fn rows_are(&self, found: Rows, expected: Rows) -> Checked {
+    pub(super) fn rows_are(&self, found: CountedRows, expected: CountedRows) -> Checked {
         self.ensure(found == expected, || format!("its rows are {found:?}, expected {expected:?}"))
     }
 

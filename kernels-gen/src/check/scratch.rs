@@ -1,9 +1,9 @@
 //! Scratch: what a body keeps there, counted from the description, against what the generator takes for it.
 
-use super::{Checked, Checker};
+use super::{Checked, KernelChecker};
 use crate::body;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, PROLOGUE_TOKENS, Part, RowOp, RowType, Tiling,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowOp, RowType, Tiling,
 };
 use crate::ukernel::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
 use crate::ukernel::gemm_q8::{DotStep, GROUP};
@@ -17,7 +17,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 /// Bytes of a pointer.
 const POINTER: usize = 8;
 
-impl Checker<'_> {
+impl KernelChecker<'_> {
     pub(super) fn scratch(&mut self) -> Checked {
         "scratch".clone_into(&mut self.place);
         let (least, taken) = (least(self.kernel), body::scratch_bytes(self.kernel));
@@ -51,7 +51,7 @@ pub(super) fn least(kernel: &Kernel) -> usize {
             sorted(*experts, rows) + products(part, kernel.vals[*input].row, rows, kernel.tiling)
         }
         Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
-            let part = Part {
+            let part = MatrixPart {
                 mats: vec![mat.clone()],
                 interleaved: false,
                 rows_per_item: *rows_per_item,
@@ -72,9 +72,9 @@ fn sorted(experts: usize, rows: usize) -> usize {
 }
 
 /// Results of a few rows by dots, and what panels take.
-fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usize {
-    let result_bytes = |part: &Part| part.mats.len() * part.rows_per_item * 4;
-    let most = |bytes: &dyn Fn(&Part) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
+fn products(parts: &[MatrixPart], input: RowType, rows: usize, tiling: Tiling) -> usize {
+    let result_bytes = |part: &MatrixPart| part.mats.len() * part.rows_per_item * 4;
+    let most = |bytes: &dyn Fn(&MatrixPart) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
     let tokens = MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))[0];
     let blocks = input.len() / BLOCK;
     match (input, tiling) {
@@ -88,7 +88,7 @@ fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usiz
         }
         (_, Tiling::Tiles { .. }) => {
             let dots = tokens * most(&|part| result_bytes(part) * together(part));
-            let element = |part: &Part| TileElement::of(part.mats[0].format);
+            let element = |part: &MatrixPart| TileElement::of(part.mats[0].format);
             let panel = most(&|part| element(part).panel_block());
             let panel = rows.div_ceil(gemm_tiles::PANEL_ROWS) * blocks * panel;
             let decoded = 4 * most(&|part| element(part).decoded_tile());
@@ -100,7 +100,7 @@ fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usiz
     }
 }
 
-fn panels(parts: &[Part], products: DotStep, rows: usize, blocks: usize) -> usize {
+fn panels(parts: &[MatrixPart], products: DotStep, rows: usize, blocks: usize) -> usize {
     let mats = || parts.iter().flat_map(|part| &part.mats).map(|mat| products.decoded(mat.format));
     let panel = mats().map(|decoded| decoded.panel().block).max().unwrap_or(0);
     let tile = mats().map(|decoded| decoded.tile_bytes()).max().unwrap_or(0);
@@ -108,7 +108,7 @@ fn panels(parts: &[Part], products: DotStep, rows: usize, blocks: usize) -> usiz
 }
 
 /// Items whose results dots leave side by side.
-fn together(part: &Part) -> usize {
+fn together(part: &MatrixPart) -> usize {
     let tiles = part.rows_per_item / TILE_ROWS;
     let by_head = |step: &Epilogue| {
         matches!(step, Epilogue::Rope { .. } | Epilogue::Hadamard { .. } | Epilogue::KvWrite { .. })

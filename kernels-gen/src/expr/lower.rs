@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 /// An operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum ExprOperand {
     /// A vector of input i.
     Input(usize),
     /// Every lane these bits.
     Constant(u32),
-    /// What step i gave.
+    /// The result of step i.
     Step(usize),
 }
 
@@ -44,7 +44,7 @@ pub enum Lanes {
     AddInt,
 }
 
-/// What holds of two f32 lanes; nothing does of a NaN.
+/// A condition on two f32 lanes; none holds for a NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// `x < y`.
@@ -57,55 +57,55 @@ pub enum Condition {
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum ExprStep {
     /// `x op y`.
-    Lanes(Lanes, Source, Source),
+    Lanes(Lanes, ExprOperand, ExprOperand),
     /// `x * y + z`, rounded once.
-    Fma(Source, Source, Source),
+    Fma(ExprOperand, ExprOperand, ExprOperand),
     /// Square root.
-    Sqrt(Source),
+    Sqrt(ExprOperand),
     /// The float of bits `p + (t << 23)`.
-    AddExponent(Source, Source),
+    AddExponent(ExprOperand, ExprOperand),
     /// `x < limit ? +0 : value`.
-    ZeroBelow { x: Source, limit: Source, value: Source },
+    ZeroBelow { x: ExprOperand, limit: ExprOperand, value: ExprOperand },
     /// Bits moved down by so many, zeros following.
-    ShiftRight(Source, u32),
+    ShiftRight(ExprOperand, u32),
     /// `a condition b ? yes : no`.
-    Select { condition: Condition, a: Source, b: Source, yes: Source, no: Source },
+    Select { condition: Condition, a: ExprOperand, b: ExprOperand, yes: ExprOperand, no: ExprOperand },
 }
 
-impl Step {
+impl ExprStep {
     /// Operands, in the order in which they are written above.
-    pub fn sources(&self) -> Vec<Source> {
+    pub fn sources(&self) -> Vec<ExprOperand> {
         match *self {
-            Step::Lanes(_, x, y) | Step::AddExponent(x, y) => vec![x, y],
-            Step::Fma(x, y, z) => vec![x, y, z],
-            Step::Sqrt(x) | Step::ShiftRight(x, _) => vec![x],
-            Step::ZeroBelow { x, limit, value } => vec![x, limit, value],
-            Step::Select { a, b, yes, no, .. } => vec![a, b, yes, no],
+            ExprStep::Lanes(_, x, y) | ExprStep::AddExponent(x, y) => vec![x, y],
+            ExprStep::Fma(x, y, z) => vec![x, y, z],
+            ExprStep::Sqrt(x) | ExprStep::ShiftRight(x, _) => vec![x],
+            ExprStep::ZeroBelow { x, limit, value } => vec![x, limit, value],
+            ExprStep::Select { a, b, yes, no, .. } => vec![a, b, yes, no],
         }
     }
 }
 
 /// Steps in order, and what comes out.
 #[derive(Debug)]
-pub struct Program {
-    pub steps: Vec<Step>,
-    pub result: Source,
+pub struct ExprProgram {
+    pub steps: Vec<ExprStep>,
+    pub result: ExprOperand,
 }
 
-impl Program {
-    pub fn of(expr: &Expr) -> Program {
-        let mut lowering = Lowering::default();
+impl ExprProgram {
+    pub fn of(expr: &Expr) -> ExprProgram {
+        let mut lowering = ExprLowering::default();
         let result = lowering.expr(expr);
-        Program { steps: lowering.steps, result }
+        ExprProgram { steps: lowering.steps, result }
     }
 
     /// How often each input and constant is read, the most often first.
     pub fn constants(&self) -> Vec<(u32, usize)> {
         let mut uses: BTreeMap<u32, usize> = BTreeMap::new();
-        for source in self.steps.iter().flat_map(Step::sources).chain([self.result]) {
-            if let Source::Constant(bits) = source {
+        for source in self.steps.iter().flat_map(ExprStep::sources).chain([self.result]) {
+            if let ExprOperand::Constant(bits) = source {
                 *uses.entry(bits).or_default() += 1;
             }
         }
@@ -116,17 +116,17 @@ impl Program {
 }
 
 #[derive(Default)]
-struct Lowering {
-    steps: Vec<Step>,
-    known: BTreeMap<Step, usize>,
+struct ExprLowering {
+    steps: Vec<ExprStep>,
+    known: BTreeMap<ExprStep, usize>,
 }
 
-const SIGN: Source = Source::Constant(0x8000_0000);
-const MAGNITUDE: Source = Source::Constant(0x7fff_ffff);
+const SIGN: ExprOperand = ExprOperand::Constant(0x8000_0000);
+const MAGNITUDE: ExprOperand = ExprOperand::Constant(0x7fff_ffff);
 const ONE: u32 = 1.0f32.to_bits();
 
-fn constant(value: f32) -> Source {
-    Source::Constant(value.to_bits())
+fn constant(value: f32) -> ExprOperand {
+    ExprOperand::Constant(value.to_bits())
 }
 
 /// Registers that a tree needs at a time, inputs and constants staying in memory.
@@ -144,27 +144,27 @@ fn need(expr: &Expr) -> usize {
     }
 }
 
-impl Lowering {
-    fn step(&mut self, step: Step) -> Source {
+impl ExprLowering {
+    fn step(&mut self, step: ExprStep) -> ExprOperand {
         let next = self.steps.len();
         let index = *self.known.entry(step).or_insert(next);
         if index == next {
             self.steps.push(step);
         }
-        Source::Step(index)
+        ExprOperand::Step(index)
     }
 
-    fn lanes(&mut self, op: Lanes, x: Source, y: Source) -> Source {
-        self.step(Step::Lanes(op, x, y))
+    fn lanes(&mut self, op: Lanes, x: ExprOperand, y: ExprOperand) -> ExprOperand {
+        self.step(ExprStep::Lanes(op, x, y))
     }
 
-    fn fma(&mut self, x: Source, y: Source, z: Source) -> Source {
-        self.step(Step::Fma(x, y, z))
+    fn fma(&mut self, x: ExprOperand, y: ExprOperand, z: ExprOperand) -> ExprOperand {
+        self.step(ExprStep::Fma(x, y, z))
     }
 
-    fn expr(&mut self, expr: &Expr) -> Source {
+    fn expr(&mut self, expr: &Expr) -> ExprOperand {
         match expr {
-            Expr::Var(i) => Source::Input(*i),
+            Expr::Var(i) => ExprOperand::Input(*i),
             Expr::Const(c) => constant(*c),
             Expr::Unary(op, a) => {
                 let a = self.expr(a);
@@ -204,15 +204,22 @@ impl Lowering {
         }
     }
 
-    fn select(&mut self, condition: Condition, a: Source, b: Source, yes: Source, no: Source) -> Source {
-        self.step(Step::Select { condition, a, b, yes, no })
+    fn select(
+        &mut self,
+        condition: Condition,
+        a: ExprOperand,
+        b: ExprOperand,
+        yes: ExprOperand,
+        no: ExprOperand,
+    ) -> ExprOperand {
+        self.step(ExprStep::Select { condition, a, b, yes, no })
     }
 
-    fn horner(&mut self, coefficients: &[f32], x: Source) -> Source {
+    fn horner(&mut self, coefficients: &[f32], x: ExprOperand) -> ExprOperand {
         coefficients[1..].iter().fold(constant(coefficients[0]), |p, c| self.fma(p, x, constant(*c)))
     }
 
-    fn unary(&mut self, op: Unary, x: Source) -> Source {
+    fn unary(&mut self, op: Unary, x: ExprOperand) -> ExprOperand {
         match op {
             Unary::Neg => self.lanes(Lanes::Xor, x, SIGN),
             Unary::Exp => self.exp(x),
@@ -223,9 +230,9 @@ impl Lowering {
             }
             Unary::Tanh => self.tanh(x),
             Unary::Gelu => self.gelu(x),
-            Unary::Sqrt => self.step(Step::Sqrt(x)),
+            Unary::Sqrt => self.step(ExprStep::Sqrt(x)),
             Unary::Rsqrt => {
-                let root = self.step(Step::Sqrt(x));
+                let root = self.step(ExprStep::Sqrt(x));
                 self.lanes(Lanes::Div, constant(1.0), root)
             }
             Unary::Abs => self.lanes(Lanes::And, x, MAGNITUDE),
@@ -237,7 +244,7 @@ impl Lowering {
         }
     }
 
-    fn exp(&mut self, x: Source) -> Source {
+    fn exp(&mut self, x: ExprOperand) -> ExprOperand {
         let magic = constant(ROUND_MAGIC);
         let clamped = self.lanes(Lanes::Min, x, constant(EXP_MAX));
         let t = self.fma(clamped, constant(LOG2E), magic);
@@ -245,25 +252,25 @@ impl Lowering {
         let r = self.fma(n, constant(-LN2_HI), clamped);
         let r = self.fma(n, constant(-LN2_LO), r);
         let p = self.horner(&EXP_POLY, r);
-        let value = self.step(Step::AddExponent(p, t));
-        self.step(Step::ZeroBelow { x, limit: constant(EXP_MIN), value })
+        let value = self.step(ExprStep::AddExponent(p, t));
+        self.step(ExprStep::ZeroBelow { x, limit: constant(EXP_MIN), value })
     }
 
-    fn sigmoid(&mut self, x: Source) -> Source {
+    fn sigmoid(&mut self, x: ExprOperand) -> ExprOperand {
         let negated = self.lanes(Lanes::Sub, constant(0.0), x);
         let power = self.exp(negated);
         let denominator = self.lanes(Lanes::Add, constant(1.0), power);
         self.lanes(Lanes::Div, constant(1.0), denominator)
     }
 
-    fn tanh(&mut self, x: Source) -> Source {
+    fn tanh(&mut self, x: ExprOperand) -> ExprOperand {
         let doubled = self.lanes(Lanes::Mul, constant(2.0), x);
         let sigmoid = self.sigmoid(doubled);
         let sigmoid = self.lanes(Lanes::Mul, constant(2.0), sigmoid);
         self.lanes(Lanes::Sub, sigmoid, constant(1.0))
     }
 
-    fn gelu(&mut self, x: Source) -> Source {
+    fn gelu(&mut self, x: ExprOperand) -> ExprOperand {
         let squared = self.lanes(Lanes::Mul, x, x);
         let cubed = self.lanes(Lanes::Mul, squared, x);
         let term = self.lanes(Lanes::Mul, constant(GELU_CUBIC), cubed);
@@ -276,15 +283,15 @@ impl Lowering {
     }
 
     /// The logarithm of a normal number; `below` is what its exponent is too large by.
-    fn log_scaled(&mut self, x: Source, below: Option<Source>) -> Source {
-        let t = self.lanes(Lanes::AddInt, x, Source::Constant(ONE - LOG_LOW));
+    fn log_scaled(&mut self, x: ExprOperand, below: Option<ExprOperand>) -> ExprOperand {
+        let t = self.lanes(Lanes::AddInt, x, ExprOperand::Constant(ONE - LOG_LOW));
         // Or'ed into 2^23 the exponent is a float without a conversion.
-        let exponent = self.step(Step::ShiftRight(t, 23));
+        let exponent = self.step(ExprStep::ShiftRight(t, 23));
         let exponent = self.lanes(Lanes::Or, exponent, constant(8_388_608.0));
         let exponent = self.lanes(Lanes::Sub, exponent, constant(8_388_608.0 + 127.0));
         let exponent = below.map_or(exponent, |below| self.lanes(Lanes::Sub, exponent, below));
-        let mantissa = self.lanes(Lanes::And, t, Source::Constant(0x007f_ffff));
-        let mantissa = self.lanes(Lanes::AddInt, mantissa, Source::Constant(LOG_LOW));
+        let mantissa = self.lanes(Lanes::And, t, ExprOperand::Constant(0x007f_ffff));
+        let mantissa = self.lanes(Lanes::AddInt, mantissa, ExprOperand::Constant(LOG_LOW));
         let f = self.lanes(Lanes::Sub, mantissa, constant(1.0));
         let p = self.horner(&LOG_POLY, f);
         let q = self.fma(p, f, constant(-0.5));
@@ -295,7 +302,7 @@ impl Lowering {
         self.fma(exponent, constant(LN2_HI), r)
     }
 
-    fn log(&mut self, x: Source) -> Source {
+    fn log(&mut self, x: ExprOperand) -> ExprOperand {
         let (zero, infinity) = (constant(0.0), constant(f32::INFINITY));
         let least = constant(f32::MIN_POSITIVE);
         let scaled = self.lanes(Lanes::Mul, x, constant(8_388_608.0));
@@ -308,7 +315,7 @@ impl Lowering {
         self.select(Condition::Equal, x, zero, constant(f32::NEG_INFINITY), value)
     }
 
-    fn softplus(&mut self, x: Source) -> Source {
+    fn softplus(&mut self, x: ExprOperand) -> ExprOperand {
         let negated = self.lanes(Lanes::Or, x, SIGN);
         let u = self.exp(negated);
         let w = self.lanes(Lanes::Add, constant(1.0), u);
@@ -322,7 +329,7 @@ impl Lowering {
         self.select(Condition::Equal, x, x, value, x)
     }
 
-    fn gelu_erf(&mut self, x: Source) -> Source {
+    fn gelu_erf(&mut self, x: ExprOperand) -> ExprOperand {
         let magnitude = self.lanes(Lanes::And, x, MAGNITUDE);
         let a = self.lanes(Lanes::Min, magnitude, constant(TAIL_END));
         let low = self.lanes(Lanes::Sub, a, constant(TAIL_MIDDLE));
@@ -343,21 +350,21 @@ impl Lowering {
         self.select(Condition::Less, x, constant(-TAIL_END), SIGN, value)
     }
 
-    fn bf16(&mut self, x: Source) -> Source {
-        const KEPT: Source = Source::Constant(0xffff_0000);
-        let odd = self.step(Step::ShiftRight(x, 16));
-        let odd = self.lanes(Lanes::And, odd, Source::Constant(1));
-        let rounded = self.lanes(Lanes::AddInt, x, Source::Constant(0x7fff));
+    fn bf16(&mut self, x: ExprOperand) -> ExprOperand {
+        const KEPT: ExprOperand = ExprOperand::Constant(0xffff_0000);
+        let odd = self.step(ExprStep::ShiftRight(x, 16));
+        let odd = self.lanes(Lanes::And, odd, ExprOperand::Constant(1));
+        let rounded = self.lanes(Lanes::AddInt, x, ExprOperand::Constant(0x7fff));
         let rounded = self.lanes(Lanes::AddInt, rounded, odd);
         let rounded = self.lanes(Lanes::And, rounded, KEPT);
         let (sign, magnitude) = (self.lanes(Lanes::And, x, SIGN), self.lanes(Lanes::And, x, MAGNITUDE));
         let number = self.select(Condition::Less, magnitude, constant(f32::MIN_POSITIVE), sign, rounded);
-        let quiet = self.lanes(Lanes::Or, x, Source::Constant(0x0040_0000));
+        let quiet = self.lanes(Lanes::Or, x, ExprOperand::Constant(0x0040_0000));
         let quiet = self.lanes(Lanes::And, quiet, KEPT);
         self.select(Condition::Equal, x, x, number, quiet)
     }
 
-    fn f16(&mut self, x: Source) -> Source {
+    fn f16(&mut self, x: ExprOperand) -> ExprOperand {
         let (sign, a) = (self.lanes(Lanes::And, x, SIGN), self.lanes(Lanes::And, x, MAGNITUDE));
         // The last bit of 2^13 times a's power of two is worth the last one that f16 keeps of a; no f16 has
         // one below 2^-24.

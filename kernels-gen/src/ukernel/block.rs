@@ -50,7 +50,7 @@ pub fn scale_bytes(format: WeightFormat) -> usize {
     format.descriptor().scale_bytes()
 }
 
-/// What an unsigned stored element is above the signed one.
+/// The difference of an unsigned stored element to the signed one.
 pub fn bias(format: WeightFormat) -> i32 {
     decode_of(format).bias()
 }

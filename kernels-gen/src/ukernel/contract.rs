@@ -1,4 +1,4 @@
-//! What each micro-kernel may do to memory, as data: which parameters it reads and writes, and exactly how
+//! The memory accesses of each micro-kernel, as data: which parameters it reads and writes, and exactly how
 //! far.
 //!
 //! The checker of assembled micro-kernels (`wide/check/`) takes the directions from here; the tests with
@@ -9,7 +9,7 @@ use super::dot_q8::TILES_PER_CALL;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
 use super::gemm_tiles::TileElement;
-use super::param::{Amount, Param, Region, Rows, TileState};
+use super::param::{Amount, Param, Region, RowPointers, TileState};
 use super::{
     BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, gemm_tiles,
     quantize, rms_norm,
@@ -132,7 +132,12 @@ impl MicroKernel {
             ],
             MicroKernel::Value { elem, head_dim, group } => value(elem, head_dim, group),
             MicroKernel::Weights { group } => vec![
-                Param::Rows(Rows { rows: Amount::param(2), bytes: BLOCK_TOKENS * 4, ahead: 0, tokens: None }),
+                Param::Rows(RowPointers {
+                    rows: Amount::param(2),
+                    bytes: BLOCK_TOKENS * 4,
+                    ahead: 0,
+                    tokens: None,
+                }),
                 Param::Update(Region::new(Amount::times(2, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
                 Param::Number,
                 Param::Write(Region::new(group * 4)),
@@ -172,7 +177,7 @@ impl MicroKernel {
 fn dot(format: WeightFormat, k: usize, tokens: usize, row_bytes: usize) -> Vec<Param> {
     vec![
         Param::Read(Region::new(format.tile(k).bytes())),
-        Param::Rows(Rows { rows: tokens.into(), bytes: row_bytes, ahead: 0, tokens: None }),
+        Param::Rows(RowPointers { rows: tokens.into(), bytes: row_bytes, ahead: 0, tokens: None }),
         Param::Write(Region::new(ROWS_F32).times(tokens, Amount::param(3))),
         Param::Number,
     ]
@@ -181,7 +186,7 @@ fn dot(format: WeightFormat, k: usize, tokens: usize, row_bytes: usize) -> Vec<P
 /// Keys or values of as many blocks as parameter 3 says.
 fn planes(elem: KvFormat, head_dim: usize, tokens: Option<(usize, usize)>) -> Param {
     let bytes = elem.plane_bytes(head_dim);
-    Param::Rows(Rows { rows: Amount::param(3), bytes, ahead: BLOCKS_AHEAD, tokens })
+    Param::Rows(RowPointers { rows: Amount::param(3), bytes, ahead: BLOCKS_AHEAD, tokens })
 }
 
 /// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
@@ -201,7 +206,7 @@ fn value(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ukernel::Order;
+    use crate::ukernel::TileOrder;
     use crate::ukernel::gemm_q8::Decoded;
     use crate::ukernel::map::Map;
 
@@ -227,7 +232,7 @@ mod tests {
         let format = WeightFormat::Mxfp4;
         for ukernel in [
             MicroKernel::DotQ8 { format, k: 32, tokens: 1 },
-            MicroKernel::DotQ8x4 { format, k: 32, tokens: 1, order: Order::Straight },
+            MicroKernel::DotQ8x4 { format, k: 32, tokens: 1, order: TileOrder::Straight },
             MicroKernel::DotF32 { format, k: 32, tokens: 1 },
             MicroKernel::Decode { format },
             MicroKernel::DecodeWords { format: WeightFormat::Int8 },

@@ -98,7 +98,7 @@ impl Decoder {
         }
     }
 
-    /// What signed bytes of the first quad's four rows are multiplied with.
+    /// The factors of signed bytes of the first quad's four rows.
     pub fn scale_of_signed(self, e: &mut Emit, scales: Value) -> Value {
         let scale = self.whole_row_scales(e, scales, 0);
         match self.format.descriptor().scale {

@@ -6,13 +6,13 @@
 
 use crate::emit::{Emit, LANES, MEM};
 use crate::ukernel::decode::{CHUNKS, Decoder};
-use crate::ukernel::dot_q8::Out;
+use crate::ukernel::dot_q8::DotOut;
 use cranelift_codegen::ir::types::{F32X4, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, Decode, LINE, PlainDecode, TILE_ROWS, WeightFormat};
 
 pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, tokens: usize) {
-    let (tile, list, out) = (params[0], params[1], Out { ptr: params[2], stride: params[3] });
+    let (tile, list, out) = (params[0], params[1], DotOut { ptr: params[2], stride: params[3] });
     let rows: Vec<Value> = (0..tokens).map(|t| e.load(I64, list, t * 8)).collect();
     e.for_count(TILE_ROWS / LANES, |e, quad| {
         let sums = match format.decode() {
@@ -20,7 +20,7 @@ pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, toke
             Decode::Plain(PlainDecode::F32) => f32(e, tile, quad, k, &rows),
             Decode::Block(_) => blocked(e, tile, quad, format, k, &rows),
         };
-        let out = Out { ptr: e.at(out.ptr, quad, LANES * 4), ..out };
+        let out = DotOut { ptr: e.at(out.ptr, quad, LANES * 4), ..out };
         for (t, acc) in sums.chunks(4).enumerate() {
             let (a, b) = (e.fadd(acc[0], acc[1]), e.fadd(acc[2], acc[3]));
             let total = e.fadd(a, b);

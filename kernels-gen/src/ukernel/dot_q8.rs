@@ -6,7 +6,7 @@
 //! the activation rows, writes exactly `tokens * 64` bytes.
 //!
 //! [`adjacent`] is the same for the [`TILES_PER_CALL`] tiles from `tile` on, whose results are side by side
-//! in an [`Order`], a row for each token.
+//! in an [`TileOrder`], a row for each token.
 //!
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the
 //! tile, which fits L1).
@@ -28,19 +28,19 @@ pub const TILES_PER_CALL: usize = 4;
 
 /// How the results of adjacent tiles lie in a token's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Order {
+pub enum TileOrder {
     /// In the order of the tiles.
     Straight,
     /// Even tiles first, because tiles of two matrices alternate.
     Pairs,
 }
 
-impl Order {
+impl TileOrder {
     /// The tiles whose results a row has, in order.
     pub fn tiles(self) -> impl Iterator<Item = usize> {
         (0..TILES_PER_CALL).map(move |place| match self {
-            Order::Straight => place,
-            Order::Pairs => place % (TILES_PER_CALL / 2) * 2 + place / (TILES_PER_CALL / 2),
+            TileOrder::Straight => place,
+            TileOrder::Pairs => place % (TILES_PER_CALL / 2) * 2 + place / (TILES_PER_CALL / 2),
         })
     }
 }
@@ -51,14 +51,14 @@ pub fn adjacent(
     format: WeightFormat,
     k: usize,
     tokens: usize,
-    order: Order,
+    order: TileOrder,
     vnni: bool,
 ) {
     e.for_count(TILES_PER_CALL, |e, tile| {
         let weights = e.at(params[0], tile, format.tile(k).bytes());
         let place = match order {
-            Order::Straight => tile,
-            Order::Pairs => {
+            TileOrder::Straight => tile,
+            TileOrder::Pairs => {
                 let (odd, half) = (e.b.ins().band_imm_s(tile, 1), e.b.ins().ushr_imm_u(tile, 1));
                 let odd = e.mul_imm(odd, TILES_PER_CALL as i64 / 2);
                 e.add(odd, half)
@@ -70,32 +70,32 @@ pub fn adjacent(
 }
 
 pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, tokens: usize, vnni: bool) {
-    let (tile, list, out) = (params[0], params[1], Out { ptr: params[2], stride: params[3] });
+    let (tile, list, out) = (params[0], params[1], DotOut { ptr: params[2], stride: params[3] });
     let rows: Vec<Value> = (0..tokens).map(|t| e.load(I64, list, t * 8)).collect();
     if tokens == 1 {
-        Dot { format, k, rows, vnni }.quads(e, tile, out, QUADS);
+        DotQ8 { format, k, rows, vnni }.quads(e, tile, out, QUADS);
         return;
     }
     for (pass, rows) in rows.chunks(TOKENS_PER_PASS).enumerate() {
-        let dot = Dot { format, k, rows: rows.to_vec(), vnni };
+        let dot = DotQ8 { format, k, rows: rows.to_vec(), vnni };
         let skipped = e.mul_imm(out.stride, (pass * TOKENS_PER_PASS) as i64);
         let start = e.add(out.ptr, skipped);
         e.for_count(QUADS, |e, quad| {
             let tile = dot.quad_tile(e, tile, quad);
             let ptr = e.at(start, quad, 4 * LANES);
-            dot.quads(e, tile, Out { ptr, ..out }, 1);
+            dot.quads(e, tile, DotOut { ptr, ..out }, 1);
         });
     }
 }
 
 /// Where results go: 16 f32 per token, `stride` bytes apart.
 #[derive(Clone, Copy)]
-pub struct Out {
+pub struct DotOut {
     pub ptr: Value,
     pub stride: Value,
 }
 
-impl Out {
+impl DotOut {
     pub fn row(self, e: &mut Emit, token: usize) -> Value {
         if token == 0 {
             return self.ptr;
@@ -105,7 +105,7 @@ impl Out {
     }
 }
 
-struct Dot {
+struct DotQ8 {
     format: WeightFormat,
     k: usize,
     rows: Vec<Value>,
@@ -119,18 +119,18 @@ struct TilePtr {
     data: Value,
 }
 
-impl Dot {
-    fn quad_tile(&self, e: &mut Emit, tile: Value, quad: Value) -> Tile {
+impl DotQ8 {
+    fn quad_tile(&self, e: &mut Emit, tile: Value, quad: Value) -> TilePart {
         let scales = e.at(tile, quad, scale_bytes(self.format) / QUADS);
         let data = e.at(tile, quad, LANES * 4);
-        Tile::Split(TilePtr { scales, data })
+        TilePart::Split(TilePtr { scales, data })
     }
 
     /// `quads` groups of four rows, all tokens, over the whole of k.
-    fn quads(&self, e: &mut Emit, tile: impl Into<Tile>, out: Out, quads: usize) {
+    fn quads(&self, e: &mut Emit, tile: impl Into<TilePart>, out: DotOut, quads: usize) {
         let tile = match tile.into() {
-            Tile::Whole(tile) => TilePtr { scales: tile, data: tile },
-            Tile::Split(tile) => tile,
+            TilePart::Whole(tile) => TilePtr { scales: tile, data: tile },
+            TilePart::Split(tile) => tile,
         };
         let layout = self.format.tile(self.k);
         let data_start = e.add_imm(tile.data, layout.scale_bytes as i64);
@@ -209,13 +209,13 @@ impl Dot {
 
 /// A whole tile, or one quad of it.
 #[derive(Clone, Copy)]
-enum Tile {
+enum TilePart {
     Whole(Value),
     Split(TilePtr),
 }
 
-impl From<Value> for Tile {
+impl From<Value> for TilePart {
     fn from(tile: Value) -> Self {
-        Tile::Whole(tile)
+        TilePart::Whole(tile)
     }
 }

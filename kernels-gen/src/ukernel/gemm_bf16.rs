@@ -45,7 +45,7 @@ pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
 /// 2^-56 as bf16: a bf16 that is not below is a multiple of 2^-63.
 pub const SMALL: u16 = (127 - 56) << 7;
 
-/// What a gemm micro-kernel is made for.
+/// The shape that a gemm micro-kernel is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shape {
     /// Decoded tiles, 1 or 2.
@@ -121,7 +121,7 @@ const TOKENS_PER_PASS: i64 = 3;
 
 /// Emits `GemmBf16`.
 pub fn gemm(e: &mut Emit, params: &[Value], shape: Shape) {
-    let operands = Operands {
+    let operands = GemmOperands {
         weights: params[0],
         panel: params[1],
         sums: params[2],
@@ -137,7 +137,7 @@ pub fn gemm(e: &mut Emit, params: &[Value], shape: Shape) {
 
 /// Parameters of a gemm.
 #[derive(Clone, Copy)]
-struct Operands {
+struct GemmOperands {
     weights: Value,
     panel: Value,
     sums: Value,
@@ -146,7 +146,7 @@ struct Operands {
     shape: Shape,
 }
 
-impl Operands {
+impl GemmOperands {
     /// Whether any element is nonzero and below [`SMALL`].
     fn any_small(&self, e: &mut Emit) -> Value {
         let zero = e.i64(0);

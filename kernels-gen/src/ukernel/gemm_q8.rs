@@ -67,7 +67,7 @@ pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
 /// 1.5 * 2^23: consecutive floats around it are consecutive integers.
 pub const MAGIC: f32 = 12_582_912.0;
 
-/// What a gemm micro-kernel may rely on of decoded weights.
+/// The layout of decoded weights that a gemm micro-kernel may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Decoded {
     /// Bytes 1..=255: integers in [-127, 127] with 128 added. A version may flip the upper bit of each, and
@@ -93,7 +93,7 @@ pub enum DotStep {
 }
 
 impl DotStep {
-    /// What a level's micro-kernels do.
+    /// The step that a level's micro-kernels use.
     pub fn at(level: Level) -> DotStep {
         let features = level.features();
         let four = [Features::AVX_VNNI, Features::AVX512].iter().any(|feature| features.has(*feature));
@@ -108,7 +108,7 @@ impl DotStep {
         }
     }
 
-    /// What decoded tiles of a format are.
+    /// The layout of a format's decoded tiles.
     ///
     /// # Panics
     /// When the format decodes to bytes above 24 that are not integers with 128 added: no micro-kernel
@@ -187,7 +187,7 @@ impl Decoded {
     }
 }
 
-/// What a micro-kernel that multiplies and decodes at once is specialised to.
+/// The specialisation of a micro-kernel that multiplies and decodes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Overlap {
     /// Rows of the panel.

@@ -44,7 +44,7 @@ pub const PRODUCT_BYTES: usize = PANEL_ROWS * TILE_ROWS * 4;
 /// The least byte of a scale whose products tiles of bf16 keep.
 pub const LEAST_SCALE: u8 = 2;
 
-/// What tiles multiply. It decides the layout of panels and of decoded weights.
+/// The kind of elements that tiles multiply. It decides the layout of panels and of decoded weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TileElement {
     /// Values of MXFP4 times their scale, by integers.
@@ -57,7 +57,7 @@ impl TileElement {
     /// Every element.
     pub const ALL: [TileElement; 2] = [TileElement::Bf16, TileElement::I8];
 
-    /// What tiles multiply for a format with blocks.
+    /// The elements that tiles multiply for a format with blocks.
     pub fn of(format: WeightFormat) -> TileElement {
         if format == WeightFormat::Mxfp4 { TileElement::Bf16 } else { TileElement::I8 }
     }
@@ -114,7 +114,7 @@ impl TileElement {
         self.chunk_blocks() * self.decoded_block()
     }
 
-    /// What names of micro-kernels for it end with.
+    /// The suffix of micro-kernels' names for it.
     pub fn suffix(self) -> &'static str {
         match self {
             TileElement::Bf16 => "",
@@ -157,8 +157,8 @@ fn decode_bytes(e: &mut Emit, params: &[Value], format: WeightFormat) {
     });
 }
 
-/// What the integers of four rows, twice their values, are multiplied with, and what is left to multiply
-/// their sums with.
+/// The scale of four rows' integers, which are twice their values, and the factor that is left for their
+/// sums.
 fn scale_and_factor(e: &mut Emit, scales: Value) -> (Value, Value) {
     let low = e.splat_i32(0xff);
     let bytes = e.load_i8x4(scales, 0);

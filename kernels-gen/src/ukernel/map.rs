@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// With the output and the number of rows, as many parameters as there are registers for.
 pub const MAX_INPUTS: usize = 4;
 
-/// What a map computes, over what.
+/// The computation of a map, and its inputs.
 #[derive(Debug)]
-pub struct Definition {
+pub struct MapDefinition {
     /// The expression; variable i is input i.
     pub expr: Expr,
     /// Elements of a row, a multiple of 16.
@@ -38,7 +38,7 @@ pub struct Definition {
 /// A map by its definition, which copies of it share. Two maps are equal when their definitions are, down to
 /// the sign of a zero.
 #[derive(Clone, Debug)]
-pub struct Map(Arc<Definition>);
+pub struct Map(Arc<MapDefinition>);
 
 impl Map {
     /// `expr` over rows of `n` elements; `inputs` and `out` are bytes from row to row, 0 where all rows share
@@ -51,7 +51,7 @@ impl Map {
         let mut key = vec![n as u64, out as u64, inputs.len() as u64];
         key.extend(inputs.iter().map(|stride| *stride as u64));
         expr.encode(&mut key);
-        Map(Arc::new(Definition { expr, n, inputs: inputs.to_vec(), out, key }))
+        Map(Arc::new(MapDefinition { expr, n, inputs: inputs.to_vec(), out, key }))
     }
 
     /// `x + y` in place of `x`, rows of `n`.
@@ -66,7 +66,7 @@ impl Map {
     }
 
     /// The definition.
-    pub fn definition(&self) -> &Definition {
+    pub fn definition(&self) -> &MapDefinition {
         &self.0
     }
 

@@ -24,7 +24,7 @@ mod softmax;
 
 pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
 pub use attention_integers::{QueryLayout, WEIGHTS};
-pub use dot_q8::{Order, TILES_PER_CALL};
+pub use dot_q8::{TILES_PER_CALL, TileOrder};
 
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
@@ -43,7 +43,7 @@ pub enum MicroKernel {
     /// 16 rows x `tokens` rows of q8 activations.
     DotQ8 { format: WeightFormat, k: usize, tokens: usize },
     /// Four adjacent tiles of 16 rows x `tokens` rows of q8 activations.
-    DotQ8x4 { format: WeightFormat, k: usize, tokens: usize, order: Order },
+    DotQ8x4 { format: WeightFormat, k: usize, tokens: usize, order: TileOrder },
     /// 16 rows x `tokens` rows of f32 activations.
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
     /// Decodes blocks of a tile for `GemmQ8`.
@@ -103,8 +103,8 @@ impl fmt::Display for MicroKernel {
             MicroKernel::DotQ8 { format, k, tokens } => write!(f, "dot_{}_q8_k{k}_t{tokens}", format.name()),
             MicroKernel::DotQ8x4 { format, k, tokens, order } => {
                 let order = match *order {
-                    Order::Straight => "",
-                    Order::Pairs => "_pairs",
+                    TileOrder::Straight => "",
+                    TileOrder::Pairs => "_pairs",
                 };
                 write!(f, "dot_adjacent_{}_q8_k{k}_t{tokens}{order}", format.name())
             }

@@ -25,7 +25,7 @@ pub enum Param {
     /// A pointer to memory that is read and written.
     Update(Region),
     /// A pointer to a list of pointers.
-    Rows(Rows),
+    Rows(RowPointers),
     /// A pointer to `rows` pointers; `bytes` bytes from `offset` on behind each are read and written.
     Targets {
         /// Pointers in the list.
@@ -39,7 +39,7 @@ pub enum Param {
 
 /// A list of pointers to memory that is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowPointers {
     /// Pointers in the list.
     pub rows: Amount,
     /// Bytes of each row.
@@ -51,7 +51,7 @@ pub struct Rows {
     pub tokens: Option<(usize, usize)>,
 }
 
-impl Rows {
+impl RowPointers {
     /// The bytes of each row that are read in a call with these arguments.
     pub fn pieces(&self, args: &[u64]) -> Vec<std::ops::Range<usize>> {
         let rows = usize::try_from(self.rows.value(args)).unwrap_or(0);

@@ -6,10 +6,10 @@
 //!   (by `max` of docs/dev/numerics.md: 16 lanes from -infinity, a later score as its first operand, then the
 //!   tree of the lane sum with the upper lanes as first operands); `row` becomes `exp(score - max)` in view
 //!   and +0 elsewhere; `sum` receives the lane sum. The range begins in the first block and ends in the last.
-//! - combine: `fn(values: *const f32, maxima: *const f32, sums: *const f32, sinks: *const f32, out: *mut f32,
-//!   segments: u64)`: `values` is `[segments][group][head_dim]`, `maxima` and `sums` `[segments][group]`,
-//!   `sinks` `[group]` (a number where there are none); `out`, `[group][head_dim]`, receives the attention's
-//!   result.
+//! - combine: `fn(values: *const f32, maxima: *const f32, sums: *const f32, sinks: *const f32, out: *mut
+//!   f32, segments: u64)`: `values` is `[segments][group][head_dim]`, `maxima` and `sums`
+//!   `[segments][group]`, `sinks` `[group]` (a number without sinks); `out`, `[group][head_dim]`, receives
+//!   the attention's result.
 
 use crate::emit::{Emit, LANES};
 use crate::math;

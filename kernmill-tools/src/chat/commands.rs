@@ -5,7 +5,7 @@ use kernmill_chat::Effort;
 use kernmill_os::text::shortened;
 use std::path::PathBuf;
 
-/// What there is to type, for people.
+/// The commands, for people.
 pub const HELP: &str = "\
 /help            this list
 /system TEXT     instructions; - takes them away; without TEXT, shows them
@@ -28,7 +28,7 @@ answer.
 
 /// A command with what stands behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     Help,
     System(String),
     Effort(Option<Effort>),
@@ -45,9 +45,9 @@ pub(super) enum Command {
     Exit,
 }
 
-impl Command {
+impl ChatCommand {
     /// Reads a line that begins with `/`.
-    pub(super) fn parse(line: &str) -> Result<Command> {
+    pub(super) fn parse(line: &str) -> Result<ChatCommand> {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let path = || match rest {
@@ -62,21 +62,23 @@ impl Command {
             ))),
         };
         match name {
-            "/help" | "/?" => alone(Command::Help),
-            "/system" => Ok(Command::System(rest.to_owned())),
-            "/effort" if rest.is_empty() => Ok(Command::Effort(None)),
-            "/effort" => Effort::named(rest).map(|effort| Command::Effort(Some(effort))).ok_or_else(|| {
-                let found = shortened(rest);
-                Error::bad_input(format!(
-                    "/effort: there is no level `{found}`, expected none, low, medium or high"
-                ))
-            }),
-            "/lora" => Ok(Command::Lora(rest.to_owned())),
-            "/tools" if rest.is_empty() => Ok(Command::Tools(None)),
-            "/tools" => Ok(Command::Tools(Some(path()?))),
+            "/help" | "/?" => alone(ChatCommand::Help),
+            "/system" => Ok(ChatCommand::System(rest.to_owned())),
+            "/effort" if rest.is_empty() => Ok(ChatCommand::Effort(None)),
+            "/effort" => {
+                Effort::named(rest).map(|effort| ChatCommand::Effort(Some(effort))).ok_or_else(|| {
+                    let found = shortened(rest);
+                    Error::bad_input(format!(
+                        "/effort: there is no level `{found}`, expected none, low, medium or high"
+                    ))
+                })
+            }
+            "/lora" => Ok(ChatCommand::Lora(rest.to_owned())),
+            "/tools" if rest.is_empty() => Ok(ChatCommand::Tools(None)),
+            "/tools" => Ok(ChatCommand::Tools(Some(path()?))),
             "/reasoning" => match rest {
-                "" => Ok(Command::Reasoning(None)),
-                "fold" | "show" => Ok(Command::Reasoning(Some(rest == "fold"))),
+                "" => Ok(ChatCommand::Reasoning(None)),
+                "fold" | "show" => Ok(ChatCommand::Reasoning(Some(rest == "fold"))),
                 _ => {
                     let found = shortened(rest);
                     Err(Error::bad_input(format!(
@@ -84,14 +86,14 @@ impl Command {
                     )))
                 }
             },
-            "/file" => Ok(Command::File(path()?)),
-            "/retry" => alone(Command::Retry),
-            "/edit" => Ok(Command::Edit(rest.to_owned())),
-            "/save" => Ok(Command::Save(path()?)),
-            "/load" => Ok(Command::Load(path()?)),
-            "/stats" => alone(Command::Stats),
-            "/clear" => alone(Command::Clear),
-            "/exit" | "/quit" | "/bye" | "/q" => alone(Command::Exit),
+            "/file" => Ok(ChatCommand::File(path()?)),
+            "/retry" => alone(ChatCommand::Retry),
+            "/edit" => Ok(ChatCommand::Edit(rest.to_owned())),
+            "/save" => Ok(ChatCommand::Save(path()?)),
+            "/load" => Ok(ChatCommand::Load(path()?)),
+            "/stats" => alone(ChatCommand::Stats),
+            "/clear" => alone(ChatCommand::Clear),
+            "/exit" | "/quit" | "/bye" | "/q" => alone(ChatCommand::Exit),
             _ => Err(Error::bad_input(format!(
                 "{} is no command: /help lists them; a message that begins with / has a space before it",
                 shortened(name)
@@ -106,10 +108,10 @@ mod tests {
 
     #[test]
     fn commands_are_read_and_others_refused() {
-        assert_eq!(Command::parse("/exit").unwrap(), Command::Exit);
-        assert_eq!(Command::parse("/save  my file ").unwrap(), Command::Save("my file".into()));
-        assert_eq!(Command::parse("/effort low").unwrap(), Command::Effort(Some(Effort::Low)));
-        assert_eq!(Command::parse("/edit\na\nb").unwrap(), Command::Edit("a\nb".to_owned()));
+        assert_eq!(ChatCommand::parse("/exit").unwrap(), ChatCommand::Exit);
+        assert_eq!(ChatCommand::parse("/save  my file ").unwrap(), ChatCommand::Save("my file".into()));
+        assert_eq!(ChatCommand::parse("/effort low").unwrap(), ChatCommand::Effort(Some(Effort::Low)));
+        assert_eq!(ChatCommand::parse("/edit\na\nb").unwrap(), ChatCommand::Edit("a\nb".to_owned()));
         for (line, says) in [
             ("/save", "/save: expected the name of a file"),
             ("/retry now", "/retry: expected nothing behind it, not `now`"),
@@ -117,7 +119,7 @@ mod tests {
             ("/effort lots", "there is no level `lots`, expected none, low"),
             ("/etc/hosts", "/etc/hosts is no command"),
         ] {
-            let error = Command::parse(line).unwrap_err().to_string();
+            let error = ChatCommand::parse(line).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
         }
     }
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(listed.len(), 14);
         assert!(HELP.lines().all(|line| line.chars().count() <= 80));
         for name in listed {
-            let parsed = Command::parse(&format!("/{name}"));
+            let parsed = ChatCommand::parse(&format!("/{name}"));
             let is_unknown = parsed.is_err_and(|error| error.to_string().contains("is no command"));
             assert!(!is_unknown, "/{name}");
         }

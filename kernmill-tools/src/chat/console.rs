@@ -1,4 +1,4 @@
-//! What is typed: lines, and messages and commands out of them.
+//! Input of a user: lines, and messages and commands out of them.
 
 use kernmill::{Error, Result};
 use kernmill_plan::limit;
@@ -8,9 +8,9 @@ use std::ops::ControlFlow;
 /// Begins and ends a message of several lines.
 const BLOCK: &str = "\"\"\"";
 
-/// What a user typed.
+/// The input of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum TypedLine {
     /// A line, without its end.
     Text(String),
     /// Ctrl-C.
@@ -19,16 +19,16 @@ pub enum Line {
     End,
 }
 
-impl Line {
+impl TypedLine {
     /// The next line of a pipe or a file.
     ///
     /// # Errors
     /// When it cannot be read, is no UTF-8, or is longer than a prompt may be.
-    pub fn read(input: &mut dyn BufRead) -> io::Result<Line> {
+    pub fn read(input: &mut dyn BufRead) -> io::Result<TypedLine> {
         let mut text = String::new();
         let most = limit::PROMPT_BYTES as u64;
         if Read::take(&mut *input, most).read_line(&mut text)? == 0 {
-            return Ok(Line::End);
+            return Ok(TypedLine::End);
         }
         if text.len() as u64 == most && !text.ends_with('\n') {
             let what = format!("a line is longer than {most} bytes");
@@ -36,7 +36,7 @@ impl Line {
         }
         let length = text.trim_end_matches(['\n', '\r']).len();
         text.truncate(length);
-        Ok(Line::Text(text))
+        Ok(TypedLine::Text(text))
     }
 }
 
@@ -46,7 +46,7 @@ pub trait Console {
     ///
     /// # Errors
     /// When there is no reading.
-    fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Line>;
+    fn read(&mut self, prompt: &str, initial: &str) -> io::Result<TypedLine>;
 
     /// Shows a piece of text at once. `Break` says that nobody sees it.
     fn print(&mut self, text: &str) -> ControlFlow<()>;
@@ -61,7 +61,7 @@ pub trait Console {
     fn can_edit(&self) -> bool;
 }
 
-/// What was typed, lines put together.
+/// The input, lines put together.
 pub(super) enum Typed {
     Command(String),
     Message(String),
@@ -72,12 +72,12 @@ pub(super) enum Typed {
 /// The next message or command, of one line or several.
 pub(super) fn typed(console: &mut dyn Console) -> Result<Typed> {
     let mut text = match console.read("> ", "").map_err(unread)? {
-        Line::Text(text) => text,
-        Line::Interrupted => {
+        TypedLine::Text(text) => text,
+        TypedLine::Interrupted => {
             console.say("Ctrl-D or /exit leaves, /help lists commands");
             return Ok(Typed::Nothing);
         }
-        Line::End => return Ok(Typed::End),
+        TypedLine::End => return Ok(Typed::End),
     };
     if let Some(first) = text.trim().strip_prefix(BLOCK) {
         return block(console, first);
@@ -85,9 +85,9 @@ pub(super) fn typed(console: &mut dyn Console) -> Result<Typed> {
     while text.ends_with('\\') {
         text.pop();
         match console.read("... ", "").map_err(unread)? {
-            Line::Text(more) => text = format!("{text}\n{more}"),
-            Line::Interrupted => return Ok(Typed::Nothing),
-            Line::End => break,
+            TypedLine::Text(more) => text = format!("{text}\n{more}"),
+            TypedLine::Interrupted => return Ok(Typed::Nothing),
+            TypedLine::End => break,
         }
     }
     if text.trim().is_empty() {
@@ -96,9 +96,9 @@ pub(super) fn typed(console: &mut dyn Console) -> Result<Typed> {
     Ok(if text.starts_with('/') { Typed::Command(text) } else { Typed::Message(text.trim().to_owned()) })
 }
 
-/// A text that is asked for: a line, or a block of lines. `None` if there is none.
+/// A text that is asked for: a line, or a block of lines. `None` if none is given.
 pub(super) fn asked(console: &mut dyn Console, prompt: &str) -> Result<Option<String>> {
-    let Line::Text(text) = console.read(prompt, "").map_err(unread)? else { return Ok(None) };
+    let TypedLine::Text(text) = console.read(prompt, "").map_err(unread)? else { return Ok(None) };
     match text.trim().strip_prefix(BLOCK) {
         Some(first) => match block(console, first)? {
             Typed::Message(text) => Ok(Some(text)),
@@ -119,9 +119,9 @@ fn block(console: &mut dyn Console, first: &str) -> Result<Typed> {
             break;
         }
         match console.read("... ", "").map_err(unread)? {
-            Line::Text(line) => lines.push(line),
-            Line::Interrupted => return Ok(Typed::Nothing),
-            Line::End => break,
+            TypedLine::Text(line) => lines.push(line),
+            TypedLine::Interrupted => return Ok(Typed::Nothing),
+            TypedLine::End => break,
         }
     }
     let text = lines.join("\n").trim_matches('\n').to_owned();

@@ -2,13 +2,13 @@
 
 use super::markdown::{DIM, Markdown, NORMAL};
 use kernmill::chat::Answered;
-use kernmill_chat::{Event, Part};
+use kernmill_chat::{AnswerPart, Event};
 use kernmill_serve::Finish;
 use serde_json::{Value, json};
 
 /// How answers are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum AnswerStyle {
     /// As text. Reasoning has its name before it.
     Plain,
     /// As text with reasoning dimmed and Markdown in styles, for a terminal that can.
@@ -17,21 +17,21 @@ pub enum Look {
     Json,
 }
 
-impl Look {
+impl AnswerStyle {
     /// JSON lines if they are asked for; text with styles where `has_styles` says that there may be some.
-    pub fn of(json: bool, has_styles: bool) -> Look {
+    pub fn of(json: bool, has_styles: bool) -> AnswerStyle {
         match (json, has_styles) {
-            (true, _) => Look::Json,
-            (false, true) => Look::Styled,
-            (false, false) => Look::Plain,
+            (true, _) => AnswerStyle::Json,
+            (false, true) => AnswerStyle::Styled,
+            (false, false) => AnswerStyle::Plain,
         }
     }
 }
 
 /// Shows events one after the other.
 #[derive(Debug)]
-pub struct Shown {
-    look: Look,
+pub struct AnswerDisplay {
+    look: AnswerStyle,
     /// Whether reasoning is only a line that says how long it is.
     folds: bool,
     /// Bytes of the reasoning that is not shown, while there is one.
@@ -43,17 +43,17 @@ pub struct Shown {
     markdown: Markdown,
 }
 
-impl Shown {
+impl AnswerDisplay {
     /// An answer that begins. `folds` says that reasoning is not shown, but for a line that says how long it
     /// is; JSON lines have it all the same.
-    pub fn new(look: Look, folds: bool) -> Shown {
+    pub fn new(look: AnswerStyle, folds: bool) -> AnswerDisplay {
         let markdown = Markdown::new();
-        Shown { look, folds, folded: None, is_answer: true, at_start: true, markdown }
+        AnswerDisplay { look, folds, folded: None, is_answer: true, at_start: true, markdown }
     }
 
-    /// What an event adds to the output.
+    /// The output that an event adds.
     pub fn event(&mut self, event: &Event) -> String {
-        if self.look == Look::Json {
+        if self.look == AnswerStyle::Json {
             return line(&json_of(event));
         }
         if let Some(folded) = self.fold(event) {
@@ -61,20 +61,24 @@ impl Shown {
         }
         match event {
             Event::Begin(part) => {
-                self.is_answer = *part == Part::Answer;
+                self.is_answer = *part == AnswerPart::Answer;
                 let title = match part {
-                    Part::Answer | Part::Preamble => String::new(),
-                    Part::Reasoning => "[reasoning] ".to_owned(),
-                    Part::Call { name, .. } => format!("[call of {name}] "),
+                    AnswerPart::Answer | AnswerPart::Preamble => String::new(),
+                    AnswerPart::Reasoning => "[reasoning] ".to_owned(),
+                    AnswerPart::Call { name, .. } => format!("[call of {name}] "),
                 };
-                let title = if self.look == Look::Styled && *part == Part::Reasoning { "" } else { &title };
+                let title = if self.look == AnswerStyle::Styled && *part == AnswerPart::Reasoning {
+                    ""
+                } else {
+                    &title
+                };
                 let dim = if self.is_dim() { DIM } else { "" };
                 self.at_start = title.is_empty();
                 format!("{dim}{title}")
             }
             Event::Delta(text) => {
                 self.at_start = text.ends_with('\n');
-                match self.look == Look::Styled && self.is_answer {
+                match self.look == AnswerStyle::Styled && self.is_answer {
                     true => self.markdown.push(text),
                     false => text.clone(),
                 }
@@ -91,14 +95,14 @@ impl Shown {
         }
     }
 
-    /// What an event of reasoning shows where that is folded; `None` of others.
+    /// The text for an event of reasoning where that is folded; `None` for others.
     fn fold(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::Begin(Part::Reasoning) if self.folds => self.folded = Some(0),
+            Event::Begin(AnswerPart::Reasoning) if self.folds => self.folded = Some(0),
             Event::Delta(text) => *self.folded.as_mut()? += text.len(),
             Event::End { .. } => {
                 let bytes = self.folded.take()?;
-                let (dim, normal) = if self.look == Look::Styled { (DIM, NORMAL) } else { ("", "") };
+                let (dim, normal) = if self.look == AnswerStyle::Styled { (DIM, NORMAL) } else { ("", "") };
                 return Some(format!("{dim}[reasoning of {bytes} bytes: /reasoning shows it]{normal}\n\n"));
             }
             Event::Begin(_) => return None,
@@ -107,7 +111,7 @@ impl Shown {
     }
 
     fn is_dim(&self) -> bool {
-        self.look == Look::Styled && !self.is_answer
+        self.look == AnswerStyle::Styled && !self.is_answer
     }
 }
 
@@ -119,10 +123,10 @@ pub(super) fn line(value: &Value) -> String {
 fn json_of(event: &Event) -> Value {
     match event {
         Event::Begin(part) => match part {
-            Part::Reasoning => json!({ "event": "begin", "part": "reasoning" }),
-            Part::Preamble => json!({ "event": "begin", "part": "preamble" }),
-            Part::Answer => json!({ "event": "begin", "part": "answer" }),
-            Part::Call { name, .. } => json!({ "event": "begin", "part": "call", "name": name }),
+            AnswerPart::Reasoning => json!({ "event": "begin", "part": "reasoning" }),
+            AnswerPart::Preamble => json!({ "event": "begin", "part": "preamble" }),
+            AnswerPart::Answer => json!({ "event": "begin", "part": "answer" }),
+            AnswerPart::Call { name, .. } => json!({ "event": "begin", "part": "call", "name": name }),
         },
         Event::Delta(text) => json!({ "event": "delta", "text": text }),
         Event::End { is_complete } => json!({ "event": "end", "is_complete": is_complete }),
@@ -173,43 +177,43 @@ pub(super) fn turn_line(turn: &Answered) -> String {
 mod tests {
     use super::*;
 
-    fn shown(look: Look) -> String {
+    fn shown(look: AnswerStyle) -> String {
         shown_folded(look, false)
     }
 
-    fn shown_folded(look: Look, folds: bool) -> String {
+    fn shown_folded(look: AnswerStyle, folds: bool) -> String {
         let delta = |text: &str| Event::Delta(text.to_owned());
         let end = Event::End { is_complete: true };
-        let call = Part::Call { name: "f".to_owned(), is_builtin: false };
+        let call = AnswerPart::Call { name: "f".to_owned(), is_builtin: false };
         let events = [
-            Event::Begin(Part::Reasoning),
+            Event::Begin(AnswerPart::Reasoning),
             delta("So"),
             delta("."),
             end.clone(),
             Event::Begin(call),
             delta("{}"),
             end.clone(),
-            Event::Begin(Part::Answer),
+            Event::Begin(AnswerPart::Answer),
             delta("Yes\n"),
             end,
         ];
-        let mut shown = Shown::new(look, folds);
+        let mut shown = AnswerDisplay::new(look, folds);
         events.iter().map(|event| shown.event(event)).collect()
     }
 
     #[test]
     fn folded_reasoning_says_how_long_it_is() {
         let folded = "[reasoning of 3 bytes: /reasoning shows it]\n\n[call of f] {}\n\nYes\n";
-        assert_eq!(shown_folded(Look::Plain, true), folded);
-        assert_eq!(shown_folded(Look::Json, true), shown(Look::Json));
+        assert_eq!(shown_folded(AnswerStyle::Plain, true), folded);
+        assert_eq!(shown_folded(AnswerStyle::Json, true), shown(AnswerStyle::Json));
     }
 
     #[test]
     fn reasoning_is_told_apart_from_answers() {
-        assert_eq!(shown(Look::Plain), "[reasoning] So.\n\n[call of f] {}\n\nYes\n");
+        assert_eq!(shown(AnswerStyle::Plain), "[reasoning] So.\n\n[call of f] {}\n\nYes\n");
         let styled = "\u{1b}[2mSo.\u{1b}[0m\n\n\u{1b}[2m[call of f] {}\u{1b}[0m\n\nYes\n";
-        assert_eq!(shown(Look::Styled), styled);
-        let json = shown(Look::Json);
+        assert_eq!(shown(AnswerStyle::Styled), styled);
+        let json = shown(AnswerStyle::Json);
         assert_eq!(json.lines().count(), 10);
         for line in json.lines() {
             let event: Value = serde_json::from_str(line).unwrap();

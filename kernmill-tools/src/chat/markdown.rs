@@ -51,7 +51,7 @@ impl Markdown {
         out
     }
 
-    /// What is left, and the end of all styles.
+    /// The rest, and the end of all styles.
     pub(super) fn finish(&mut self) -> String {
         let mut out = std::mem::take(&mut self.pending);
         if self.is_bold || self.is_code || self.in_block || self.is_fence {

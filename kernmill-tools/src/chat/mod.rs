@@ -1,4 +1,4 @@
-//! Talking with a model: [`Talk`] has what is typed, [`Shown`] what is shown.
+//! Talking with a model: [`Talk`] has what is typed, [`AnswerDisplay`] what is shown.
 
 mod commands;
 mod console;
@@ -8,7 +8,7 @@ mod talk;
 mod tools;
 
 pub use commands::HELP;
-pub use console::{Console, Line};
-pub use events::{Look, Shown};
+pub use console::{Console, TypedLine};
+pub use events::{AnswerDisplay, AnswerStyle};
 pub use kernmill_chat::Effort;
 pub use talk::Talk;

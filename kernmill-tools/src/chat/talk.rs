@@ -1,8 +1,8 @@
 //! Talking with a model: what is typed, line by line, and what is shown.
 
-use super::commands::{Command, HELP};
-use super::console::{Console, Line, Typed, asked, typed, unread};
-use super::events::{Look, Shown, line, turn_json, turn_line};
+use super::commands::{ChatCommand, HELP};
+use super::console::{Console, Typed, TypedLine, asked, typed, unread};
+use super::events::{AnswerDisplay, AnswerStyle, line, turn_json, turn_line};
 use super::tools::read_tools;
 use crate::interrupt::Interrupt;
 use kernmill::Model;
@@ -24,7 +24,7 @@ pub struct Talk {
     chat: Chat,
     /// Names of the adapters that were loaded.
     adapters: Vec<String>,
-    look: Look,
+    look: AnswerStyle,
     /// File that the conversation is kept in.
     session: Option<PathBuf>,
     interrupt: Interrupt,
@@ -37,15 +37,15 @@ pub struct Talk {
     refused: usize,
 }
 
-/// What follows a line.
-enum Next {
+/// The action that follows a line.
+enum NextAction {
     GoOn,
     Leave,
 }
 
 impl Talk {
     /// A talk that begins.
-    pub fn new(model: Model, mut chat: Chat, look: Look) -> Talk {
+    pub fn new(model: Model, mut chat: Chat, look: AnswerStyle) -> Talk {
         let interrupt = Interrupt::default();
         chat.cancelled_by(interrupt.flag());
         Talk {
@@ -107,7 +107,7 @@ impl Talk {
         self.lacks_format(what)
     }
 
-    /// What is noted of a setting that a model without a format does not heed.
+    /// The note about a setting that a model without a format does not heed.
     fn lacks_format(&self, note: &'static str) -> Option<&'static str> {
         matches!(self.chat.format(), Format::Plain { .. }).then_some(note)
     }
@@ -121,7 +121,7 @@ impl Talk {
     /// # Errors
     /// When lines cannot be read, or the engine fails.
     pub fn run(&mut self, console: &mut dyn Console) -> Result<usize> {
-        if self.look == Look::Json {
+        if self.look == AnswerStyle::Json {
             let model = &self.model.image().program().model;
             let start = json!({
                 "event": "start",
@@ -144,11 +144,15 @@ impl Talk {
                 Typed::Nothing => continue,
                 Typed::End => return Ok(self.refused),
                 Typed::Message(text) => self.say(console, &text),
-                Typed::Command(text) => Command::parse(&text).and_then(|command| self.obey(console, command)),
+                Typed::Command(text) => {
+                    ChatCommand::parse(&text).and_then(|command| self.obey(console, command))
+                }
             };
             match next {
-                Ok(ControlFlow::Continue(Next::GoOn)) => {}
-                Ok(ControlFlow::Continue(Next::Leave) | ControlFlow::Break(())) => return Ok(self.refused),
+                Ok(ControlFlow::Continue(NextAction::GoOn)) => {}
+                Ok(ControlFlow::Continue(NextAction::Leave) | ControlFlow::Break(())) => {
+                    return Ok(self.refused);
+                }
                 Err(error) if error.kind() == ErrorKind::BadInput => {
                     if self.refuse(console, &error.to_string()).is_break() {
                         return Ok(self.refused);
@@ -161,7 +165,7 @@ impl Talk {
 
     fn refuse(&mut self, console: &mut dyn Console, what: &str) -> ControlFlow<()> {
         self.refused += 1;
-        if self.look == Look::Json {
+        if self.look == AnswerStyle::Json {
             return console.print(&line(&json!({ "event": "error", "message": what })));
         }
         console.say(&format!("error: {what}"));
@@ -169,63 +173,67 @@ impl Talk {
     }
 
     /// Tells what a command did.
-    fn reply(&self, console: &mut dyn Console, text: &str) -> Result<ControlFlow<(), Next>> {
+    fn reply(&self, console: &mut dyn Console, text: &str) -> Result<ControlFlow<(), NextAction>> {
         let shown = match self.look {
-            Look::Json => line(&json!({ "event": "reply", "text": text.trim_end() })),
+            AnswerStyle::Json => line(&json!({ "event": "reply", "text": text.trim_end() })),
             _ => format!("{}\n", text.trim_end()),
         };
-        Ok(console.print(&shown).map_continue(|()| Next::GoOn))
+        Ok(console.print(&shown).map_continue(|()| NextAction::GoOn))
     }
 
     /// Tells what a user may not have meant.
     fn note(&self, console: &mut dyn Console, text: &str) -> ControlFlow<()> {
-        if self.look == Look::Json {
+        if self.look == AnswerStyle::Json {
             return console.print(&line(&json!({ "event": "note", "text": text })));
         }
         console.note(text);
         ControlFlow::Continue(())
     }
 
-    fn obey(&mut self, console: &mut dyn Console, command: Command) -> Result<ControlFlow<(), Next>> {
+    fn obey(
+        &mut self,
+        console: &mut dyn Console,
+        command: ChatCommand,
+    ) -> Result<ControlFlow<(), NextAction>> {
         match command {
-            Command::Help => self.reply(console, HELP),
-            Command::System(text) if text.is_empty() => {
+            ChatCommand::Help => self.reply(console, HELP),
+            ChatCommand::System(text) if text.is_empty() => {
                 let text = match self.items().first() {
                     Some(Item::Instructions(text)) => text.clone(),
                     _ => "there are no instructions".to_owned(),
                 };
                 self.reply(console, &text)
             }
-            Command::System(text) => {
+            ChatCommand::System(text) => {
                 self.chat.system(if text == "-" { "" } else { &text });
-                Ok(ControlFlow::Continue(Next::GoOn))
+                Ok(ControlFlow::Continue(NextAction::GoOn))
             }
-            Command::Effort(None) => {
+            ChatCommand::Effort(None) => {
                 let effort = self.chat.conversation().effort.name();
                 self.reply(console, &format!("the effort is {effort}"))
             }
-            Command::Effort(Some(effort)) => {
+            ChatCommand::Effort(Some(effort)) => {
                 let note = self.reason(effort);
                 let flow = note.map_or(ControlFlow::Continue(()), |note| self.note(console, note));
-                Ok(flow.map_continue(|()| Next::GoOn))
+                Ok(flow.map_continue(|()| NextAction::GoOn))
             }
-            Command::Lora(name) => self.lora(console, &name),
-            Command::Tools(None) => {
+            ChatCommand::Lora(name) => self.lora(console, &name),
+            ChatCommand::Tools(None) => {
                 let names: Vec<&str> =
                     self.chat.conversation().tools.iter().map(|tool| &*tool.name).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 self.reply(console, &format!("functions: {names}"))
             }
-            Command::Tools(Some(path)) if path.as_os_str() == "none" => {
+            ChatCommand::Tools(Some(path)) if path.as_os_str() == "none" => {
                 self.chat.tools(Vec::new());
-                Ok(ControlFlow::Continue(Next::GoOn))
+                Ok(ControlFlow::Continue(NextAction::GoOn))
             }
-            Command::Tools(Some(path)) => {
+            ChatCommand::Tools(Some(path)) => {
                 let note = self.let_call(&path)?;
                 let flow = note.map_or(ControlFlow::Continue(()), |note| self.note(console, note));
-                Ok(flow.map_continue(|()| Next::GoOn))
+                Ok(flow.map_continue(|()| NextAction::GoOn))
             }
-            Command::Reasoning(None) => {
+            ChatCommand::Reasoning(None) => {
                 let reasoning = self.items().iter().rev().find_map(|item| match item {
                     Item::Reasoning(text) => Some(&**text),
                     _ => None,
@@ -233,25 +241,25 @@ impl Talk {
                 let text = reasoning.unwrap_or("there is no reasoning").to_owned();
                 self.reply(console, &text)
             }
-            Command::Reasoning(Some(folds)) => {
+            ChatCommand::Reasoning(Some(folds)) => {
                 self.folds = folds;
-                Ok(ControlFlow::Continue(Next::GoOn))
+                Ok(ControlFlow::Continue(NextAction::GoOn))
             }
-            Command::File(path) => {
+            ChatCommand::File(path) => {
                 let text = read_named_text(&path, limit::PROMPT_BYTES as u64).map_err(Error::read(&path))?;
                 self.attached.push_str(text.trim_end());
                 self.attached.push_str("\n\n");
                 let (path, bytes) = (path.display(), text.len());
                 self.reply(console, &format!("{path}: {bytes} bytes, before the next message"))
             }
-            Command::Retry => self.turn(console, Chat::retry),
-            Command::Edit(text) => self.edit(console, text),
-            Command::Save(path) => {
+            ChatCommand::Retry => self.turn(console, Chat::retry),
+            ChatCommand::Edit(text) => self.edit(console, text),
+            ChatCommand::Save(path) => {
                 self.save(&path)?;
                 let (path, items) = (path.display(), self.chat.conversation().items.len());
                 self.reply(console, &format!("{path}: {items} items saved"))
             }
-            Command::Load(path) => {
+            ChatCommand::Load(path) => {
                 let note = self.chat.load(&path)?;
                 if let Some(note) = note
                     && self.note(console, &note).is_break()
@@ -261,21 +269,21 @@ impl Talk {
                 let (path, items) = (path.display(), self.chat.conversation().items.len());
                 self.reply(console, &format!("{path}: {items} items loaded"))
             }
-            Command::Stats => {
+            ChatCommand::Stats => {
                 let last = self.last.as_ref().map_or("no answer yet".to_owned(), turn_line);
                 let engine = EngineFigures::now(self.model.thread())?.lines();
                 self.reply(console, &format!("{last}\n{engine}"))
             }
-            Command::Clear => {
+            ChatCommand::Clear => {
                 self.chat.clear();
                 self.attached.clear();
-                Ok(ControlFlow::Continue(Next::GoOn))
+                Ok(ControlFlow::Continue(NextAction::GoOn))
             }
-            Command::Exit => Ok(ControlFlow::Continue(Next::Leave)),
+            ChatCommand::Exit => Ok(ControlFlow::Continue(NextAction::Leave)),
         }
     }
 
-    fn lora(&mut self, console: &mut dyn Console, name: &str) -> Result<ControlFlow<(), Next>> {
+    fn lora(&mut self, console: &mut dyn Console, name: &str) -> Result<ControlFlow<(), NextAction>> {
         let all = if self.adapters.is_empty() { "none".to_owned() } else { self.adapters.join(", ") };
         match name {
             "" => {
@@ -292,10 +300,10 @@ impl Talk {
                 return Err(Error::bad_input(format!("{what} (--lora NAME=DIR loads one)")));
             }
         }
-        Ok(ControlFlow::Continue(Next::GoOn))
+        Ok(ControlFlow::Continue(NextAction::GoOn))
     }
 
-    fn edit(&mut self, console: &mut dyn Console, text: String) -> Result<ControlFlow<(), Next>> {
+    fn edit(&mut self, console: &mut dyn Console, text: String) -> Result<ControlFlow<(), NextAction>> {
         let last = self.items().iter().rev().find_map(|item| match item {
             Item::User { text, .. } => Some(text.clone()),
             _ => None,
@@ -310,14 +318,14 @@ impl Talk {
                 return Err(Error::bad_input(what.to_owned()));
             }
             true => match console.read("edit> ", &last).map_err(unread)? {
-                Line::Text(text) if !text.trim().is_empty() => text,
-                _ => return Ok(ControlFlow::Continue(Next::GoOn)),
+                TypedLine::Text(text) if !text.trim().is_empty() => text,
+                _ => return Ok(ControlFlow::Continue(NextAction::GoOn)),
             },
         };
         self.turn(console, |chat| chat.edit(&text))
     }
 
-    fn say(&mut self, console: &mut dyn Console, text: &str) -> Result<ControlFlow<(), Next>> {
+    fn say(&mut self, console: &mut dyn Console, text: &str) -> Result<ControlFlow<(), NextAction>> {
         let text = format!("{}{text}", self.attached);
         let turn = self.turn(console, |chat| chat.send(&text));
         self.attached.clear();
@@ -334,9 +342,9 @@ impl Talk {
         &mut self,
         console: &mut dyn Console,
         make: impl FnOnce(&mut Chat) -> Result<Reply<'_>>,
-    ) -> Result<ControlFlow<(), Next>> {
+    ) -> Result<ControlFlow<(), NextAction>> {
         let mut flow = self.part_of_turn(console, make)?;
-        while let ControlFlow::Continue(Next::GoOn) = flow
+        while let ControlFlow::Continue(NextAction::GoOn) = flow
             && !self.chat.open_calls().is_empty()
         {
             let results = match self.results(console)? {
@@ -355,8 +363,8 @@ impl Talk {
         &mut self,
         console: &mut dyn Console,
         make: impl FnOnce(&mut Chat) -> Result<Reply<'_>>,
-    ) -> Result<ControlFlow<(), Next>> {
-        let mut shown = Shown::new(self.look, self.folds);
+    ) -> Result<ControlFlow<(), NextAction>> {
+        let mut shown = AnswerDisplay::new(self.look, self.folds);
         let mut flow = ControlFlow::Continue(());
         self.interrupt.clear();
         self.interrupt.watch();
@@ -376,21 +384,21 @@ impl Talk {
         {
             return Ok(ControlFlow::Break(()));
         }
-        if self.look == Look::Json && console.print(&line(&turn_json(&turn))).is_break() {
+        if self.look == AnswerStyle::Json && console.print(&line(&turn_json(&turn))).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         self.last = Some(turn);
         if let Some(path) = &self.session {
             self.save(path)?;
         }
-        Ok(ControlFlow::Continue(Next::GoOn))
+        Ok(ControlFlow::Continue(NextAction::GoOn))
     }
 
     /// Asks for the results of the open calls. `None` without them all.
     fn results(&self, console: &mut dyn Console) -> Result<ControlFlow<(), Option<Vec<String>>>> {
         let mut results = Vec::new();
         for call in self.chat.open_calls() {
-            if self.look == Look::Json {
+            if self.look == AnswerStyle::Json {
                 let wanted = json!({ "event": "result_wanted", "id": call.id, "name": call.name });
                 if console.print(&line(&wanted)).is_break() {
                     return Ok(ControlFlow::Break(()));
@@ -403,7 +411,7 @@ impl Talk {
         Ok(ControlFlow::Continue(Some(results)))
     }
 
-    /// What a user should know of how an answer ended.
+    /// A note for the user about the end of an answer.
     fn about(&self, turn: &Answered) -> Option<String> {
         let (written, context) = (turn.tokens.len(), self.model.about().context);
         match &turn.finish {

@@ -11,13 +11,13 @@ use std::path::Path;
 /// A function as OpenAI's APIs write it: within `function`, or flat.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Entry {
-    Nested { function: Function },
-    Flat(Function),
+enum ToolEntry {
+    Nested { function: ToolFunction },
+    Flat(ToolFunction),
 }
 
 #[derive(Deserialize)]
-struct Function {
+struct ToolFunction {
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -44,7 +44,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<Vec<Tool>, String> {
     for (at, value) in list.into_iter().enumerate() {
         let entry =
             serde_json::from_value(value).map_err(|_| format!("entry {at} is no function: {FORM}"))?;
-        let (Entry::Nested { function } | Entry::Flat(function)) = entry;
+        let (ToolEntry::Nested { function } | ToolEntry::Flat(function)) = entry;
         if tools.iter().any(|tool| tool.name == function.name) {
             return Err(format!("entry {at}: there is a function {} before it", function.name));
         }

@@ -1,4 +1,4 @@
-//! What this machine offers: targets, features, cores, memory, and the limits that speeds are compared with.
+//! Abilities of this machine: targets, features, cores, memory, and the limits that speeds are compared with.
 
 use super::bench::{best, buffer, caches, limits};
 use kernmill::Result;
@@ -19,18 +19,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What was measured of this machine; nothing by default.
+/// The measurements of this machine; empty by default.
 #[derive(Default)]
-pub struct Measured {
-    /// What numbers of threads reach, ascending.
-    pub reached: Vec<Reached>,
+pub struct MeasuredMachine {
+    /// The speeds of numbers of threads, ascending.
+    pub reached: Vec<ThreadSpeeds>,
     /// A row's products on AMX tiles as a share of what vectors take for them: of bf16, and of int8. `None`
     /// without tiles.
     pub tile_shares: Option<[f64; 2]>,
 }
 
 /// Speeds that a number of threads reach.
-pub struct Reached {
+pub struct ThreadSpeeds {
     /// Number of threads.
     pub threads: usize,
     /// Bytes per second of each read from memory.
@@ -50,13 +50,13 @@ const STEPS: usize = 256;
 /// Least bytes of that stretch, if there are as many: steps of a token read some megabytes each.
 const STRETCH: usize = 256 << 20;
 
-impl Measured {
-    /// What numbers of threads reach: one, all, and some between. All is by default one for each physical
-    /// core that this process may use. Reads are of `bytes` bytes.
+impl MeasuredMachine {
+    /// Measures the speeds of numbers of threads: one, all, and some between. All is by default one for each
+    /// physical core that this process may use. Reads are of `bytes` bytes.
     ///
     /// # Errors
     /// When this CPU runs no kernels, or the system refuses memory or threads.
-    pub fn all(threads: Option<u16>, bytes: u64, observer: &dyn Observer) -> Result<Measured> {
+    pub fn all(threads: Option<u16>, bytes: u64, observer: &dyn Observer) -> Result<MeasuredMachine> {
         let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
         let bytes = bytes.max(1 << 20);
         let memory = buffer(bytes)?;
@@ -67,7 +67,7 @@ impl Measured {
             limits.choose_read(memory.as_slice());
             let stretch = memory.len().min(STRETCH.max(2 * caches().last as usize));
             let mut reached =
-                Reached { threads, reads: Vec::new(), peaks: Vec::new(), barrier: f64::MAX, step: 0.0 };
+                ThreadSpeeds { threads, reads: Vec::new(), peaks: Vec::new(), barrier: f64::MAX, step: 0.0 };
             let mut least = [f64::MAX; 2];
             for _ in 0..TRIES {
                 reached.reads.push(limits.read(memory.as_slice(), bytes));
@@ -85,7 +85,7 @@ impl Measured {
         let tiles = tiles_state();
         let usable = tiles.present && tiles.refusal.is_none() && Level::Amx.missing().is_empty();
         let tile_shares = usable.then(|| tile_shares(Level::Amx)).transpose()?;
-        Ok(Measured { reached, tile_shares })
+        Ok(MeasuredMachine { reached, tile_shares })
     }
 }
 
@@ -108,7 +108,7 @@ fn counts(all: usize) -> Vec<usize> {
 }
 
 /// Targets, features, cores and memory as text, and what was measured.
-pub fn text(measured: &Measured) -> String {
+pub fn text(measured: &MeasuredMachine) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}", model_name());
@@ -128,7 +128,7 @@ pub fn text(measured: &Measured) -> String {
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {} available", size(bytes));
     }
-    for Reached { threads, reads, peaks, barrier, step } in &measured.reached {
+    for ThreadSpeeds { threads, reads, peaks, barrier, step } in &measured.reached {
         let plural = if *threads == 1 { "" } else { "s" };
         let (read, peak) = (best(reads) / 1e9, best(peaks) / 1e12);
         let (barrier, step) = (barrier * 1e6, step * 1e6);
@@ -144,7 +144,7 @@ pub fn text(measured: &Measured) -> String {
 }
 
 /// Targets, features, cores and memory, and what was measured, as one JSON object.
-pub fn json(measured: &Measured) -> Value {
+pub fn json(measured: &MeasuredMachine) -> Value {
     let levels: Vec<_> = Level::ALL
         .into_iter()
         .map(|level| json!({ "name": level.name(), "supported": level.missing().is_empty(), "missing": level.missing() }))
@@ -169,7 +169,7 @@ pub fn json(measured: &Measured) -> Value {
     if !measured.reached.is_empty() {
         let scaled =
             |values: &[f64], unit: f64| values.iter().map(|value| value / unit).collect::<Vec<f64>>();
-        let of = |one: &Reached| {
+        let of = |one: &ThreadSpeeds| {
             json!({
                 "threads": one.threads,
                 "gb_per_s": best(&one.reads) / 1e9,
@@ -251,7 +251,7 @@ mod tests {
     fn cores_that_may_be_none_are_told() {
         assert_eq!(threads_text(4, 8, false), "threads: 4 by default, 8 CPUs");
         assert!(threads_text(8, 8, true).starts_with("threads: 8 by default, 8 CPUs; a virtual machine may"));
-        // What the system shows of its CPU says the same of a hypervisor.
+        // The system's description of its CPU agrees about a hypervisor.
         let flags = proc::text("cpuinfo").unwrap();
         let has_flag = flags.split_whitespace().any(|flag| flag == "hypervisor");
         assert_eq!(host_has("hypervisor"), has_flag);
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let reached = |threads: usize, read: f64, step: f64| Reached {
+        let reached = |threads: usize, read: f64, step: f64| ThreadSpeeds {
             threads,
             reads: vec![1e9, read],
             peaks: vec![2e12],
@@ -277,7 +277,7 @@ mod tests {
             step,
         };
         let reached = vec![reached(1, 17e9, 2e-6), reached(4, 51e9, 9e-6)];
-        let mut report = json(&Measured { reached, tile_shares: Some([0.5, 0.75]) });
+        let mut report = json(&MeasuredMachine { reached, tile_shares: Some([0.5, 0.75]) });
         report["schema"] = SCHEMA.into();
         report["version"] = "7".into();
         let read = Description::parse(&report.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! What a compilation would write, and how its result would run here.
+//! Estimates of what a compilation would write, and how its result would run here.
 
 use super::bench::{best, buffer, limits};
 use kernmill::Result;
@@ -8,7 +8,7 @@ use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::plan_file::PlanWriter;
 use kernmill_os::memory::available_memory;
 use kernmill_os::text::size;
-use kernmill_plan::file::Kind;
+use kernmill_plan::file::SectionKind;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::MemoryNeed;
@@ -66,13 +66,13 @@ impl<'a> Host<'a> {
     }
 }
 
-/// What is known of a plan's size, memory and speed before it is written.
-pub struct Estimate {
+/// The size, memory and speed of a plan before it is written.
+pub struct PlanEstimate {
     model: String,
     preset: String,
     plan_bytes: u64,
-    sections: Vec<Section>,
-    memory: Memory,
+    sections: Vec<SectionSize>,
+    memory: MemoryEstimate,
     /// Bytes of weights that a token reads.
     decode_bytes: u64,
     threads: usize,
@@ -83,14 +83,14 @@ pub struct Estimate {
     notes: Vec<String>,
 }
 
-struct Section {
+struct SectionSize {
     kind: &'static str,
     level: Option<&'static str>,
     bytes: u64,
 }
 
 /// Bytes that a run with one sequence takes.
-pub(super) struct Memory {
+pub(super) struct MemoryEstimate {
     pub(super) context: u32,
     pub(super) longest: u32,
     pub(super) weights: u64,
@@ -101,10 +101,10 @@ pub(super) struct Memory {
     pub(super) fits: Option<u32>,
 }
 
-impl Estimate {
-    /// What the plan of `writer` takes, with a context of so many tokens or the default one; `compiled` is
-    /// what it is made of, the target that is looked at last. The memory's bandwidth is measured if `host` is
-    /// this machine.
+impl PlanEstimate {
+    /// The estimate for the plan of `writer`, with a context of so many tokens or the default one; `compiled`
+    /// is what it is made of, the target that is looked at last. The memory's bandwidth is measured if `host`
+    /// is this machine.
     ///
     /// # Errors
     /// When the context is longer than the model's longest, or the system refuses memory or threads.
@@ -114,15 +114,15 @@ impl Estimate {
         context: Option<u32>,
         host: Host<'_>,
         notes: Vec<String>,
-    ) -> Result<Option<Estimate>> {
+    ) -> Result<Option<PlanEstimate>> {
         let Some(program) = compiled.last().map(|one| &one.program) else { return Ok(None) };
-        let memory = Memory::of(program, context, host)?;
+        let memory = MemoryEstimate::of(program, context, host)?;
         let sections = writer.sections().map(|(kind, target, bytes)| {
-            let has_level = matches!(kind, Kind::Program | Kind::Code);
+            let has_level = matches!(kind, SectionKind::Program | SectionKind::Code);
             let level = compiled.get(target as usize).filter(|_| has_level);
-            Section { kind: kind.name(), level: level.map(|one| one.program.level.name()), bytes }
+            SectionSize { kind: kind.name(), level: level.map(|one| one.program.level.name()), bytes }
         });
-        Ok(Some(Estimate {
+        Ok(Some(PlanEstimate {
             model: program.model.name.clone(),
             preset: program.model.preset.clone(),
             plan_bytes: writer.bytes(),
@@ -137,8 +137,8 @@ impl Estimate {
     }
 }
 
-impl Memory {
-    pub(super) fn of(program: &Program, context: Option<u32>, host: Host<'_>) -> Result<Memory> {
+impl MemoryEstimate {
+    pub(super) fn of(program: &Program, context: Option<u32>, host: Host<'_>) -> Result<MemoryEstimate> {
         let longest = program.model.max_context;
         let context = kernmill::context(longest, context, 0)?;
         let need = |context: u32| {
@@ -160,7 +160,7 @@ impl Memory {
             (most > 0).then_some(most)
         });
         let at = need(context);
-        Ok(Memory {
+        Ok(MemoryEstimate {
             context,
             longest,
             weights: program.weight_bytes,
@@ -192,7 +192,7 @@ impl Memory {
     }
 }
 
-impl Estimate {
+impl PlanEstimate {
     /// Tokens per second that the memory allows.
     fn bound(&self) -> Option<f64> {
         Some(self.bandwidth? / self.decode_bytes as f64)
@@ -202,7 +202,7 @@ impl Estimate {
     pub fn text(&self) -> String {
         let mut text = format!("plan: {} ({} bytes)\n", size(self.plan_bytes), self.plan_bytes);
         // Writing to a String cannot fail.
-        for Section { kind, level, bytes } in &self.sections {
+        for SectionSize { kind, level, bytes } in &self.sections {
             let _ = writeln!(text, "  {kind:14} {bytes:>14} {}", level.unwrap_or_default());
         }
         let memory = &self.memory;
@@ -234,7 +234,7 @@ impl Estimate {
 
     /// The estimate as one JSON object.
     pub fn json(&self) -> Value {
-        let section = |section: &Section| json!({ "section": section.kind, "level": section.level, "bytes": section.bytes });
+        let section = |section: &SectionSize| json!({ "section": section.kind, "level": section.level, "bytes": section.bytes });
         let memory = &self.memory;
         json!({
             "model": self.model,

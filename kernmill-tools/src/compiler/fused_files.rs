@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The built-in fused-op specs and those in `files`, without those that are named.
 ///
 /// # Errors
-/// When a spec is wrong or not there, or one that is to be left out is none of them.
+/// When a spec is wrong or not there, or one that is to be left out is not among them.
 pub fn fused_set(files: &[PathBuf], without: &[String]) -> Result<FusedSet> {
     let mut set = FusedSet::builtin().with(read_fused(files)?)?;
     for name in without {
@@ -26,7 +26,7 @@ pub fn fused_set(files: &[PathBuf], without: &[String]) -> Result<FusedSet> {
 pub fn read_fused(paths: &[PathBuf]) -> Result<Vec<FusedSpec>> {
     let mut specs = Vec::new();
     for path in paths {
-        // What is found in a directory must not be waited for.
+        // A file that is found in a directory must not be waited for.
         let read = if path.is_dir() { read_regular_text } else { read_named_text };
         for file in toml_files(path)? {
             let text = read(&file, limit::SPEC_BYTES).map_err(Error::read(&file))?;

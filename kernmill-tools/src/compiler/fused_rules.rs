@@ -1,6 +1,6 @@
 //! The built-in fused-op specs as a list.
 
-use kernmill_compiler::fuse::{FusedSet, Place};
+use kernmill_compiler::fuse::{FusedSet, RuleOrder};
 
 /// The built-in specs in the order in which they are tried, one a line: priority, name, kind of kernel, and
 /// what it fuses.
@@ -8,7 +8,7 @@ pub fn builtin() -> String {
     let set = FusedSet::builtin();
     let lines = set.specs().map(|spec| {
         let priority = match spec.place {
-            Some(Place::Priority(priority)) => priority.to_string(),
+            Some(RuleOrder::Priority(priority)) => priority.to_string(),
             _ => String::new(),
         };
         let kernel = spec.rule.as_ref().map_or("", |rule| rule.template.name());

@@ -1,7 +1,7 @@
 //! Machines that are not here, as `kernmill cpu --measure --json` described them there.
 
 use kernmill::{Error, Result};
-pub use kernmill_compiler::machine::{Description, Reached, SCHEMA};
+pub use kernmill_compiler::machine::{Description, ReachedSpeeds, SCHEMA};
 use kernmill_os::files::read_named_text;
 use kernmill_plan::limit;
 use std::path::Path;

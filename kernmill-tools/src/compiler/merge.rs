@@ -7,7 +7,7 @@ use kernmill::{Error, Result};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
 use kernmill_compiler::quant::Preset;
-use kernmill_compiler::weights::{Weights, grown};
+use kernmill_compiler::weights::{CheckpointWeights, grown};
 use kernmill_os::text::size;
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Adapters that are added to a model's weights before these are packed, and the graph of the model that
 /// results.
-pub struct Merge {
+pub struct AdapterMerge {
     /// The model's graph. A matrix that an adapter changes counts as stored in f32.
     pub graph: Graph,
     names: Vec<String>,
@@ -36,13 +36,13 @@ impl Delta for Deltas {
     }
 }
 
-impl Merge {
+impl AdapterMerge {
     /// Reads the adapters. Without any, the model stays as it is.
     ///
     /// # Errors
     /// When an adapter cannot be read, or does not fit the model.
-    pub fn new(model: &SourceModel, args: &[AdapterSource], observer: &dyn Observer) -> Result<Merge> {
-        let mut merge = Merge {
+    pub fn new(model: &SourceModel, args: &[AdapterSource], observer: &dyn Observer) -> Result<AdapterMerge> {
+        let mut merge = AdapterMerge {
             graph: model.graph.clone(),
             names: args.iter().map(|arg| arg.name.clone()).collect(),
             deltas: Deltas(Vec::new()),
@@ -86,7 +86,7 @@ impl Merge {
     /// # Errors
     /// When the model's own weights do not fit its graph.
     pub fn weights<'a>(&'a self, model: &'a SourceModel) -> Result<MergedWeights<'a, impl Delta>> {
-        let base = Weights::new(&model.graph, &model.checkpoint)?;
+        let base = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
         Ok(MergedWeights::new(base, &model.graph, &self.changed, &self.deltas))
     }
 

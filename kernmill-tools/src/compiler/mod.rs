@@ -1,4 +1,4 @@
-//! What compiles models, and what shows what they compile to.
+//! Tools that compile models, and that show the results.
 
 pub mod bench;
 pub mod cpu;
@@ -21,7 +21,7 @@ pub use fused_files::{fused_set, read_fused};
 pub use imported::imported;
 pub use kept::keep_plans;
 
-// What the program needs of the compiler.
+// Types of the compiler that the program needs.
 pub use kernmill_checkpoint::CheckpointError;
 pub use kernmill_compiler::fuse::{FusedSet, schema};
 pub use kernmill_compiler::graph::Graph;

@@ -14,8 +14,8 @@ use std::fmt::{Display, Write};
 /// The stages that a plan still has, for messages.
 pub const OF_PLANS: &str = "spec, asm, plan and obj";
 
-/// What the stages are made from.
-pub struct Stages<'a> {
+/// The sources of the stages.
+pub struct StageSources<'a> {
     /// Text of the spec.
     pub spec: &'a str,
     /// Graph of the spec.
@@ -25,7 +25,7 @@ pub struct Stages<'a> {
     pub compiled: &'a [Compiled],
 }
 
-impl Stages<'_> {
+impl StageSources<'_> {
     /// A stage: text, or an object file.
     ///
     /// # Errors
@@ -99,13 +99,13 @@ pub fn code(program: &Program, stage: Stage) -> Option<Result<Vec<u8>>> {
 /// When no object file can be made.
 pub fn of_compiled(model: &SourceModel, compiled: &Compiled, stage: Stage) -> Result<Vec<u8>> {
     let compiled = std::slice::from_ref(compiled);
-    Stages { spec: &model.source.text, graph: &model.graph, compiled }.contents(stage)
+    StageSources { spec: &model.source.text, graph: &model.graph, compiled }.contents(stage)
 }
 
 /// Text of the functions whose names contain `part`.
 ///
 /// # Errors
-/// When there is none.
+/// When no part has the name.
 pub fn disassembly(program: &Program, part: &str) -> Result<String> {
     let symbols = program.code.symbols.iter().filter(|symbol| symbol.name.contains(part));
     let functions: Vec<String> = symbols.map(|symbol| disasm::function(&program.code, symbol)).collect();

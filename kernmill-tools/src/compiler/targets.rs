@@ -18,8 +18,7 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// What is asked for: `asked` if the user chose it, or else what is best on `machine`, if it is
-    /// described.
+    /// The level: `asked` if the user chose it, or else what is best on `machine`, if it is described.
     pub fn on(
         asked: Vec<Targets>,
         chosen: bool,
@@ -32,7 +31,7 @@ impl Targets {
         }
     }
 
-    /// What is asked for together, ascending, each once.
+    /// The levels that are asked for together, ascending, each once.
     ///
     /// # Errors
     /// When this CPU has none of the levels, and the native one is asked for.

@@ -1,4 +1,4 @@
-//! What a preset makes of a model's weights: format, size and error of every tensor.
+//! A model's weights under a preset: format, size and error of every tensor.
 
 use kernmill::compiler::{SourceModel, SpecSource, choices};
 use kernmill::locate::SourceFiles;
@@ -11,7 +11,7 @@ use kernmill_compiler::pack::{WeightLayout, plan_weights};
 use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::quant::choose::{FormatChoices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_os::text::size;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -49,7 +49,7 @@ impl TensorList {
             return TensorList::new(&graph, preset, None);
         }
         let model = SourceModel::open(given, FusedSet::builtin())?;
-        let weights = Weights::new(&model.graph, &model.checkpoint)?;
+        let weights = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
         let choices = choices(&model.graph, &weights, preset, threads, observer)?;
         TensorList::new(&model.graph, preset, choices)
     }

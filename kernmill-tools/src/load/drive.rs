@@ -1,7 +1,7 @@
 //! Puts a load on a target, and notes what happens when.
 
 use super::plan::{Arrivals, Load};
-use super::target::{Ask, News, Target, Totals};
+use super::target::{LoadRequest, LoadTarget, RequestUpdate, Totals};
 use kernmill::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,27 +25,27 @@ pub struct Served {
     pub took: f64,
 }
 
-/// What an answer must keep to be good.
+/// The latencies that an answer must keep to be good.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct LatencyLimits {
     /// Seconds to the first token.
     pub first: f64,
     /// Seconds between tokens, in the mean of an answer.
     pub pace: f64,
 }
 
-impl Limits {
+impl LatencyLimits {
     /// Limits in seconds, as options have them.
-    pub fn new(first: f32, pace: f32) -> Limits {
-        // What was typed, and not the nearest number of 32 bits.
+    pub fn new(first: f32, pace: f32) -> LatencyLimits {
+        // The typed number, and not the nearest one of 32 bits.
         let typed = |seconds: f32| (f64::from(seconds) * 1e6).round() / 1e6;
-        Limits { first: typed(first), pace: typed(pace) }
+        LatencyLimits { first: typed(first), pace: typed(pace) }
     }
 }
 
 /// How many requests ran and waited at some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct LoadSample {
     /// Seconds since the start.
     pub at: f64,
     /// Requests that ran.
@@ -54,9 +54,9 @@ pub struct Sample {
     pub waiting: u32,
 }
 
-/// What came of a load.
+/// The outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// Requests that were answered, in the order of their ends.
     pub served: Vec<Served>,
     /// Seconds between the tokens of the answers.
@@ -69,14 +69,14 @@ pub struct Outcome {
     pub unfinished: u64,
     /// Seconds in all.
     pub seconds: f64,
-    /// What the target did in this time.
+    /// The target's totals in this time.
     pub totals: Totals,
     /// The queue over time, in even steps.
-    pub timeline: Vec<Sample>,
+    pub timeline: Vec<LoadSample>,
 }
 
 /// A request on its way.
-struct Flight {
+struct PendingRequest {
     conversation: usize,
     due: Duration,
     first: Option<Duration>,
@@ -86,7 +86,7 @@ struct Flight {
 
 /// Where a conversation is.
 #[derive(Default)]
-struct State {
+struct ConversationState {
     said: Vec<u32>,
     turn: usize,
 }
@@ -102,11 +102,11 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 /// # Errors
 /// When the target cannot go on.
 pub fn drive(
-    target: &mut dyn Target,
+    target: &mut dyn LoadTarget,
     load: &Load,
     limit: Option<Duration>,
     on_progress: &mut dyn FnMut(u64) -> bool,
-) -> Result<Outcome> {
+) -> Result<LoadOutcome> {
     let mut drive = Drive::new(load);
     let (start, before) = (target.now(), target.totals());
     let mut is_wanted = true;
@@ -143,13 +143,13 @@ pub fn drive(
 
 struct Drive<'a> {
     load: &'a Load,
-    states: Vec<State>,
+    states: Vec<ConversationState>,
     /// Conversations whose next turn comes at a time.
     due: BTreeSet<(Duration, usize)>,
     /// The first conversation that no client has begun.
     next: usize,
-    flights: BTreeMap<u64, Flight>,
-    outcome: Outcome,
+    flights: BTreeMap<u64, PendingRequest>,
+    outcome: LoadOutcome,
     /// Requests that have ended since progress was told, but for those that news told of.
     silent: u64,
     sample_every: Duration,
@@ -165,25 +165,25 @@ impl<'a> Drive<'a> {
         let at = |one: usize| load.conversations[one].turns.first().map(|turn| (turn.at, one));
         Drive {
             load,
-            states: load.conversations.iter().map(|_| State::default()).collect(),
+            states: load.conversations.iter().map(|_| ConversationState::default()).collect(),
             due: (0..begun).filter_map(at).collect(),
             next: begun,
             flights: BTreeMap::new(),
-            outcome: Outcome::default(),
+            outcome: LoadOutcome::default(),
             silent: 0,
             sample_every: SAMPLE_EVERY,
         }
     }
 
     /// Submits the requests that are due.
-    fn submit(&mut self, target: &mut dyn Target, now: Duration) {
+    fn submit(&mut self, target: &mut dyn LoadTarget, now: Duration) {
         while let Some((due, place)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
             self.due.pop_first();
             let conversation = &self.load.conversations[place];
             let state = &mut self.states[place];
             let turn = &conversation.turns[state.turn];
             state.said.extend(&turn.new);
-            let ask = Ask {
+            let ask = LoadRequest {
                 prompt: &state.said,
                 answer: turn.answer,
                 adapter: conversation.adapter.as_deref(),
@@ -191,7 +191,8 @@ impl<'a> Drive<'a> {
             };
             match target.submit(&ask) {
                 Ok(id) => {
-                    let flight = Flight { conversation: place, due, first: None, last: due, tokens: 0 };
+                    let flight =
+                        PendingRequest { conversation: place, due, first: None, last: due, tokens: 0 };
                     self.flights.insert(id, flight);
                 }
                 Err(why) => {
@@ -223,11 +224,11 @@ impl<'a> Drive<'a> {
     }
 
     /// Notes news of a request; whether it was answered.
-    fn take(&mut self, id: u64, now: Duration, news: News) -> bool {
+    fn take(&mut self, id: u64, now: Duration, news: RequestUpdate) -> bool {
         let Some(flight) = self.flights.get_mut(&id) else { return false };
         let place = flight.conversation;
         match news {
-            News::Token => {
+            RequestUpdate::Token => {
                 match flight.first {
                     None => flight.first = Some(now),
                     Some(_) => self.outcome.gaps.push(now.saturating_sub(flight.last).as_secs_f64()),
@@ -236,12 +237,12 @@ impl<'a> Drive<'a> {
                 flight.tokens += 1;
                 return false;
             }
-            News::Failed(why) => {
+            RequestUpdate::Failed(why) => {
                 self.flights.remove(&id);
                 *self.outcome.failed.entry(why).or_default() += self.give_up(place, now);
                 return false;
             }
-            News::Done { tokens, cached } => {
+            RequestUpdate::Done { tokens, cached } => {
                 let first = flight.first.unwrap_or(now);
                 let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
                 let gaps = flight.tokens.saturating_sub(1);
@@ -268,14 +269,14 @@ impl<'a> Drive<'a> {
     }
 
     /// Notes the queue, if it is time to.
-    fn sample(&mut self, target: &dyn Target, start: Duration) {
+    fn sample(&mut self, target: &dyn LoadTarget, start: Duration) {
         let at = target.now().saturating_sub(start).as_secs_f64();
         let timeline = &mut self.outcome.timeline;
         if timeline.last().is_some_and(|last| at < last.at + self.sample_every.as_secs_f64()) {
             return;
         }
         let [running, waiting] = target.queue();
-        timeline.push(Sample { at, running, waiting });
+        timeline.push(LoadSample { at, running, waiting });
         if timeline.len() >= SAMPLES {
             let mut n = 0;
             timeline.retain(|_| {
@@ -289,7 +290,7 @@ impl<'a> Drive<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::conversation::{Conversation, Turn};
+    use super::super::conversation::{ConversationRequest, LoadConversation};
     use super::super::mix::Mix;
     use super::super::target::OnNews;
     use super::*;
@@ -321,12 +322,12 @@ mod tests {
         }
     }
 
-    impl Target for Scripted {
+    impl LoadTarget for Scripted {
         fn now(&self) -> Duration {
             self.now
         }
 
-        fn submit(&mut self, ask: &Ask<'_>) -> std::result::Result<u64, String> {
+        fn submit(&mut self, ask: &LoadRequest<'_>) -> std::result::Result<u64, String> {
             self.prompts.push(ask.prompt.to_vec());
             if self.running.len() + self.waiting.len() >= self.most {
                 return Err("the queue is full".to_owned());
@@ -349,11 +350,11 @@ mod tests {
             self.now = one.1;
             (one.1, one.2) = (one.1 + Duration::from_millis(500), one.2 + 1);
             let (id, _, made, wanted, prompt) = *one;
-            on_news(id, self.now, News::Token);
+            on_news(id, self.now, RequestUpdate::Token);
             if made == wanted {
                 self.running.retain(|one| one.0 != id);
                 let tokens = (0..made).map(|n| 1000 * id as u32 + n).collect();
-                on_news(id, self.now, News::Done { tokens, cached: prompt / 2 });
+                on_news(id, self.now, RequestUpdate::Done { tokens, cached: prompt / 2 });
             }
             Ok(())
         }
@@ -371,17 +372,17 @@ mod tests {
         }
     }
 
-    fn conversation(tenant: u64, turns: &[(u64, u32)]) -> Conversation {
-        let turn = |(at, answer): &(u64, u32)| Turn {
+    fn conversation(tenant: u64, turns: &[(u64, u32)]) -> LoadConversation {
+        let turn = |(at, answer): &(u64, u32)| ConversationRequest {
             at: Duration::from_secs(*at),
             pause: Duration::ZERO,
             new: vec![tenant as u32; 10],
             answer: *answer,
         };
-        Conversation { tenant, adapter: None, turns: turns.iter().map(turn).collect() }
+        LoadConversation { tenant, adapter: None, turns: turns.iter().map(turn).collect() }
     }
 
-    fn run(target: &mut Scripted, conversations: Vec<Conversation>, arrivals: Arrivals) -> Outcome {
+    fn run(target: &mut Scripted, conversations: Vec<LoadConversation>, arrivals: Arrivals) -> LoadOutcome {
         let load = Load { conversations, arrivals, about: String::new() };
         drive(target, &load, None, &mut |_| true).unwrap()
     }
@@ -416,7 +417,7 @@ mod tests {
     #[test]
     fn clients_wait_for_their_answers() {
         let mut target = scripted(10, 10);
-        let all: Vec<Conversation> = (1..=6).map(|n| conversation(n, &[(0, 1)])).collect();
+        let all: Vec<LoadConversation> = (1..=6).map(|n| conversation(n, &[(0, 1)])).collect();
         let outcome = run(&mut target, all, Arrivals::Clients(2));
         // Two at once, a second each.
         assert_eq!((outcome.served.len(), outcome.seconds), (6, 3.0));
@@ -434,7 +435,7 @@ mod tests {
         assert_eq!(outcome.rejected, BTreeMap::from([("the queue is full".to_owned(), 2)]));
         assert_eq!(outcome.served.iter().map(|served| served.tenant).collect::<Vec<_>>(), [1, 3]);
         let mut target = scripted(1, 0);
-        let all: Vec<Conversation> = (1..=5).map(|n| conversation(n, &[(0, 1)])).collect();
+        let all: Vec<LoadConversation> = (1..=5).map(|n| conversation(n, &[(0, 1)])).collect();
         assert_eq!(run(&mut target, all, Arrivals::Clients(2)).rejected.values().sum::<u64>(), 5);
     }
 
@@ -462,7 +463,7 @@ mod tests {
     #[test]
     fn the_timeline_stays_small() {
         let mut target = scripted(1, 10_000);
-        let all: Vec<Conversation> = (0..3000).map(|n| conversation(n, &[(n, 1)])).collect();
+        let all: Vec<LoadConversation> = (0..3000).map(|n| conversation(n, &[(n, 1)])).collect();
         let outcome = run(&mut target, all, Arrivals::AsPlanned);
         assert!((SAMPLES / 4..SAMPLES).contains(&outcome.timeline.len()), "{}", outcome.timeline.len());
         assert!(outcome.timeline.windows(2).all(|pair| pair[0].at < pair[1].at));

@@ -3,7 +3,7 @@
 //! This is for `kernmill bench --serve --endpoint`: connections go to the address that is given, and nowhere
 //! else. Servers have no part in it.
 
-use super::target::{Ask, News, OnNews, Target, Totals};
+use super::target::{LoadRequest, LoadTarget, OnNews, RequestUpdate, Totals};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
@@ -42,7 +42,7 @@ pub struct Endpoint {
     key: Option<String>,
 }
 
-/// What an endpoint serves.
+/// Facts about an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointFacts {
     /// Name of the model.
@@ -57,7 +57,7 @@ impl Endpoint {
     /// Reads an address such as `http://127.0.0.1:8080/v1`, with a key for the server if it wants one.
     ///
     /// # Errors
-    /// When it is none: a sentence that says what was expected.
+    /// When it is no address: a sentence that names what was expected.
     pub fn new(url: &str, key: Option<String>) -> Result<Endpoint, String> {
         let expected = "expected http://HOST:PORT/v1";
         let rest = match url.split_once("://") {
@@ -221,8 +221,8 @@ pub struct EndpointTarget {
     handle: Handle,
     /// Ends the thread of the connections when it is dropped.
     _end: oneshot::Sender<()>,
-    sender: Sender<(u64, Duration, News)>,
-    news: Receiver<(u64, Duration, News)>,
+    sender: Sender<(u64, Duration, RequestUpdate)>,
+    news: Receiver<(u64, Duration, RequestUpdate)>,
     running: BTreeMap<u64, AbortHandle>,
     next: u64,
     start: Instant,
@@ -230,7 +230,7 @@ pub struct EndpointTarget {
 
 /// A model of an endpoint that has answered.
 pub struct Reached {
-    /// What puts a load on it.
+    /// The target that puts a load on it.
     pub target: EndpointTarget,
     /// The endpoint's address, and the model's name.
     pub at: (String, String),
@@ -245,8 +245,8 @@ impl EndpointTarget {
     /// tokens where it does not tell.
     ///
     /// # Errors
-    /// When the address is none, the endpoint does not answer or has no such model, or nobody says how many
-    /// tokens there are.
+    /// When the address is not valid, the endpoint does not answer or has no such model, or nobody says how
+    /// many tokens there are.
     pub fn reach(
         url: &str,
         key: Option<String>,
@@ -288,20 +288,20 @@ impl EndpointTarget {
         })
     }
 
-    fn tell(&mut self, (id, at, news): (u64, Duration, News), on_news: &mut OnNews<'_>) {
-        if !matches!(news, News::Token) {
+    fn tell(&mut self, (id, at, news): (u64, Duration, RequestUpdate), on_news: &mut OnNews<'_>) {
+        if !matches!(news, RequestUpdate::Token) {
             self.running.remove(&id);
         }
         on_news(id, at, news);
     }
 }
 
-impl Target for EndpointTarget {
+impl LoadTarget for EndpointTarget {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    fn submit(&mut self, ask: &Ask<'_>) -> Result<u64, String> {
+    fn submit(&mut self, ask: &LoadRequest<'_>) -> Result<u64, String> {
         let body = json!({
             "model": ask.adapter.unwrap_or(&self.model),
             "prompt": ask.prompt,
@@ -316,14 +316,14 @@ impl Target for EndpointTarget {
         self.next += 1;
         let (endpoint, prompt) = (self.endpoint.clone(), ask.prompt.to_vec());
         let task = self.handle.spawn(async move {
-            // Who gave the request up does not listen.
+            // A caller that gave the request up does not listen.
             let tell = |news| drop(sender.send((id, start.elapsed(), news)));
-            let news = match endpoint.stream(body, || tell(News::Token)).await {
+            let news = match endpoint.stream(body, || tell(RequestUpdate::Token)).await {
                 Ok([answer, cached]) => {
                     let tokens = prompt.iter().cycle().take(answer as usize).copied().collect();
-                    News::Done { tokens, cached }
+                    RequestUpdate::Done { tokens, cached }
                 }
-                Err(why) => News::Failed(why),
+                Err(why) => RequestUpdate::Failed(why),
             };
             tell(news);
         });

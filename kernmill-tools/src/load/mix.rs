@@ -1,7 +1,7 @@
-//! What requests are like: lengths, beginnings in common, turns of conversations, adapters and tenants, drawn
+//! The mix of requests: lengths, beginnings in common, turns of conversations, adapters and tenants, drawn
 //! from a seed.
 
-use super::conversation::{Conversation, Turn};
+use super::conversation::{ConversationRequest, LoadConversation};
 use fastrand::Rng;
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum Length {
     Around(u32),
 }
 
-/// What requests are like.
+/// The mix of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
     /// Tokens of what is new in a turn: of the whole prompt in the first.
@@ -55,7 +55,7 @@ impl Default for Mix {
     }
 }
 
-/// What [`Mix`] is written like.
+/// The notation of a [`Mix`].
 const EXPECTED: &str =
     "expected parts such as prompt=64-192,answer=~32,turns=4,prefix=0.5,think=2,zipf=1,tenants=4,seed=7";
 
@@ -161,7 +161,7 @@ impl Mix {
         vocab: u32,
         longest: u32,
         adapters: &[String],
-    ) -> Vec<Conversation> {
+    ) -> Vec<LoadConversation> {
         let mut random = Rng::with_seed(self.seed);
         let common = ids(&mut random, self.prompt.most().min(longest), vocab);
         let weights: Vec<f64> = (1..=adapters.len()).map(|rank| (rank as f64).powf(-self.zipf)).collect();
@@ -170,7 +170,7 @@ impl Mix {
         while left > 0 {
             let adapter = pick(&mut random, &weights).map(|at| adapters[at].clone());
             let tenant = 1 + u64::from(random.u32(0..self.tenants));
-            let mut turns: Vec<Turn> = Vec::new();
+            let mut turns: Vec<ConversationRequest> = Vec::new();
             let mut room = longest;
             for _ in 0..self.turns.draw(&mut random).min(left) {
                 // The first turn always fits: it is cut.
@@ -185,10 +185,15 @@ impl Mix {
                 let mut new = common[..shared.min(common.len())].to_vec();
                 new.extend(ids(&mut random, length - new.len() as u32, vocab));
                 let pause = if turns.is_empty() { 0.0 } else { exponential(&mut random, self.think) };
-                turns.push(Turn { at: Duration::ZERO, pause: Duration::from_secs_f64(pause), new, answer });
+                turns.push(ConversationRequest {
+                    at: Duration::ZERO,
+                    pause: Duration::from_secs_f64(pause),
+                    new,
+                    answer,
+                });
             }
             left -= turns.len() as u32;
-            conversations.push(Conversation { tenant, adapter, turns });
+            conversations.push(LoadConversation { tenant, adapter, turns });
         }
         conversations
     }
@@ -259,7 +264,7 @@ mod tests {
         let adapters: Vec<String> = (0..4).map(|n| n.to_string()).collect();
         let mix: Mix = "prompt=~40,answer=10-20,prefix=0.5,zipf=1,tenants=3".parse().unwrap();
         let all = mix.conversations(4000, 100, 4096, &adapters);
-        let share = |found: &dyn Fn(&Conversation) -> bool| {
+        let share = |found: &dyn Fn(&LoadConversation) -> bool| {
             all.iter().filter(|one| found(one)).count() as f64 / all.len() as f64
         };
         // 1 + 1/2 + 1/3 + 1/4.
@@ -273,7 +278,9 @@ mod tests {
         for tenant in 1..=3 {
             assert!((share(&|one| one.tenant == tenant) - 1.0 / 3.0).abs() < 0.03, "{tenant}");
         }
-        let mean = |of: &dyn Fn(&Turn) -> f64| all.iter().map(|one| of(&one.turns[0])).sum::<f64>() / 4000.0;
+        let mean = |of: &dyn Fn(&ConversationRequest) -> f64| {
+            all.iter().map(|one| of(&one.turns[0])).sum::<f64>() / 4000.0
+        };
         assert!((mean(&|turn| turn.new.len() as f64) - 40.0).abs() < 3.0);
         assert!((mean(&|turn| f64::from(turn.answer)) - 15.0).abs() < 0.25);
         let shares = all.iter().filter(|one| one.turns[0].new.len() > 8).map(|one| &one.turns[0].new);

@@ -1,8 +1,8 @@
 //! A load before it runs: conversations, and when they come.
 
-use super::conversation::Conversation;
+use super::conversation::LoadConversation;
 use super::mix::{Mix, exponential};
-use super::trace::Trace;
+use super::trace::LoadTrace;
 use fastrand::Rng;
 use kernmill::Result;
 use kernmill_server::lines::open_requests;
@@ -16,22 +16,22 @@ pub enum Arrivals {
     Rate(f64),
     /// So many at once: when one has ended, the next begins.
     Clients(u32),
-    /// When their turns say ([`super::Turn::at`]).
+    /// When their turns say ([`super::ConversationRequest::at`]).
     AsPlanned,
 }
 
 /// Conversations, and when they come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// What comes, in this order.
-    pub conversations: Vec<Conversation>,
+    /// The conversations, in this order.
+    pub conversations: Vec<LoadConversation>,
     /// When it comes.
     pub arrivals: Arrivals,
-    /// What requests are like, in words.
+    /// The requests, in words.
     pub about: String,
 }
 
-/// What a load is to be.
+/// The options of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions<'a> {
     /// Requests per second that come at random times.
@@ -41,7 +41,7 @@ pub struct LoadOptions<'a> {
     pub clients: Option<u32>,
     /// Requests; without it all of a trace, or 64.
     pub requests: Option<u32>,
-    /// What requests are like.
+    /// The mix of requests.
     pub mix: &'a Mix,
     /// File of requests that come instead.
     pub trace: Option<&'a Path>,
@@ -72,7 +72,7 @@ impl Load {
             Some(path) => {
                 let mut input = open_requests(path)?;
                 let most = requests.map_or(usize::MAX, |requests| requests as usize);
-                Load::of_trace(Trace::read(&mut *input, path, vocab, most)?, arrivals)
+                Load::of_trace(LoadTrace::read(&mut *input, path, vocab, most)?, arrivals)
             }
             None => {
                 let requests = requests.unwrap_or(DEFAULT_REQUESTS);
@@ -99,8 +99,8 @@ impl Load {
 
     /// The load of a trace. With [`Arrivals::Rate`] conversations come at random times instead of the trace's
     /// own.
-    pub fn of_trace(trace: Trace, arrivals: Arrivals) -> Load {
-        let Trace { mut conversations, name } = trace;
+    pub fn of_trace(trace: LoadTrace, arrivals: Arrivals) -> Load {
+        let LoadTrace { mut conversations, name } = trace;
         match arrivals {
             Arrivals::Rate(rate) => arrive(&mut conversations, rate, 0),
             Arrivals::Clients(_) => {
@@ -119,12 +119,12 @@ impl Load {
 
     /// Tokens of the longest conversation.
     pub fn longest(&self) -> u32 {
-        self.conversations.iter().map(Conversation::tokens).max().unwrap_or(1)
+        self.conversations.iter().map(LoadConversation::tokens).max().unwrap_or(1)
     }
 }
 
 /// Has conversations come as a Poisson process does, so that there are `rate` requests a second in the mean.
-fn arrive(conversations: &mut [Conversation], rate: f64, seed: u64) {
+fn arrive(conversations: &mut [LoadConversation], rate: f64, seed: u64) {
     let requests: usize = conversations.iter().map(|one| one.turns.len()).sum();
     let between = requests as f64 / conversations.len().max(1) as f64 / rate;
     // Another stream of numbers than that of the contents.

@@ -1,15 +1,15 @@
 //! Figures of a load.
 
-use super::drive::{Limits, Outcome, Served, drive};
+use super::drive::{LatencyLimits, LoadOutcome, Served, drive};
 use super::plan::{Arrivals, Load};
 use super::svg;
-use super::target::{EngineTarget, Target};
+use super::target::{EngineTarget, LoadTarget};
 use crate::stats::{jain, mean, quantile, sorted};
 use kernmill::Loaded;
 use kernmill::Result;
 use kernmill_runtime::measure::peak_resident;
-use kernmill_serve::Config;
 use kernmill_serve::EngineFigures;
+use kernmill_serve::SchedulerConfig;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,10 +19,10 @@ use std::time::Duration;
 pub struct LoadReport {
     /// The load.
     pub load: Load,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// The outcome.
+    pub outcome: LoadOutcome,
     /// When an answer is good.
-    pub limits: Limits,
+    pub limits: LatencyLimits,
     /// Name, preset, instruction-set level and threads of what was measured; of an endpoint, only the name.
     pub model: [String; 4],
     /// The address of the endpoint that was measured, if it was one.
@@ -34,18 +34,18 @@ pub struct LoadReport {
 }
 
 /// Mean, quantiles and the largest of some times.
-struct Times {
+struct TimeStats {
     mean: f64,
     /// Values that 50, 90 and 99 % are below.
     parts: [f64; 3],
     most: f64,
 }
 
-impl Times {
-    fn of(values: &[f64]) -> Times {
+impl TimeStats {
+    fn of(values: &[f64]) -> TimeStats {
         let sorted = sorted(values);
         let parts = [0.5, 0.9, 0.99].map(|part| quantile(&sorted, part));
-        Times { mean: mean(&sorted), parts, most: sorted.last().copied().unwrap_or(0.0) }
+        TimeStats { mean: mean(&sorted), parts, most: sorted.last().copied().unwrap_or(0.0) }
     }
 
     fn json(&self) -> Value {
@@ -69,7 +69,7 @@ impl LoadReport {
     pub fn measure(
         loaded: Loaded,
         load: Load,
-        limits: Limits,
+        limits: LatencyLimits,
         parallel: u32,
         seconds: Option<Duration>,
         on_progress: &mut dyn FnMut(u64) -> bool,
@@ -77,7 +77,7 @@ impl LoadReport {
         let (level, engine) = (loaded.image.program().level.name().to_owned(), &loaded.engine);
         let (name, preset) = (engine.model().name.clone(), engine.model().preset.clone());
         let model = [name, preset, level, engine.threads().to_string()];
-        let config = Config::default().with_sequences(parallel);
+        let config = SchedulerConfig::default().with_sequences(parallel);
         let mut target = EngineTarget::new(loaded.into_serving(config)?)?;
         let outcome = drive(&mut target, &load, seconds, on_progress)?;
         let engine = Some(target.figures()?);
@@ -90,9 +90,9 @@ impl LoadReport {
     /// When the target cannot go on.
     pub fn measure_endpoint(
         (url, name): (String, String),
-        target: &mut dyn Target,
+        target: &mut dyn LoadTarget,
         load: Load,
-        limits: Limits,
+        limits: LatencyLimits,
         seconds: Option<Duration>,
         on_progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<LoadReport> {
@@ -115,7 +115,7 @@ impl LoadReport {
 
     /// Answers that kept the limits.
     fn good(&self) -> usize {
-        let Limits { first, pace } = self.limits;
+        let LatencyLimits { first, pace } = self.limits;
         let is_good = |served: &&Served| served.first <= first && served.pace <= pace;
         self.outcome.served.iter().filter(is_good).count()
     }
@@ -186,8 +186,8 @@ impl LoadReport {
                 "unfinished": outcome.unfinished,
             },
             "reasons": reasons(outcome),
-            "first_token": Times::of(&self.first()).json(),
-            "between_tokens": Times::of(&outcome.gaps).json(),
+            "first_token": TimeStats::of(&self.first()).json(),
+            "between_tokens": TimeStats::of(&outcome.gaps).json(),
             "goodput": {
                 "first_token_limit": self.limits.first,
                 "between_tokens_limit": self.limits.pace,
@@ -280,8 +280,8 @@ impl LoadReport {
             "\n{:15} {:>9} {:>9} {:>9} {:>9} {:>9}",
             "ms", "mean", "p50", "p90", "p99", "most"
         );
-        let _ = writeln!(text, "{:15} {}", "first token", Times::of(&self.first()).line());
-        let _ = writeln!(text, "{:15} {}", "between tokens", Times::of(&outcome.gaps).line());
+        let _ = writeln!(text, "{:15} {}", "first token", TimeStats::of(&self.first()).line());
+        let _ = writeln!(text, "{:15} {}", "between tokens", TimeStats::of(&outcome.gaps).line());
         text
     }
 
@@ -292,14 +292,14 @@ impl LoadReport {
     }
 }
 
-fn reasons(outcome: &Outcome) -> Vec<Value> {
+fn reasons(outcome: &LoadOutcome) -> Vec<Value> {
     let all = outcome.rejected.iter().chain(&outcome.failed);
     all.map(|(why, count)| json!({ "reason": why, "requests": count })).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::Sample;
+    use super::super::drive::LoadSample;
     use super::*;
 
     fn served(tenant: u64, first: f64, pace: f64, took: f64) -> Served {
@@ -310,20 +310,20 @@ mod tests {
     fn figures_are_those_of_the_outcome() {
         let load =
             Load { conversations: Vec::new(), arrivals: Arrivals::Rate(2.5), about: "a < b".to_owned() };
-        let mut outcome = Outcome {
+        let mut outcome = LoadOutcome {
             served: vec![served(1, 0.5, 0.1, 1.0), served(1, 0.5, 0.4, 1.0), served(2, 3.0, 0.1, 5.0)],
             gaps: vec![0.1, 0.2, 0.3],
             rejected: BTreeMap::from([("full".to_owned(), 2)]),
             unfinished: 1,
             seconds: 10.0,
             timeline: vec![
-                Sample { at: 0.0, running: 1, waiting: 3 },
-                Sample { at: 10.0, running: 2, waiting: 0 },
+                LoadSample { at: 0.0, running: 1, waiting: 3 },
+                LoadSample { at: 10.0, running: 2, waiting: 0 },
             ],
-            ..Outcome::default()
+            ..LoadOutcome::default()
         };
         outcome.totals.busy = Duration::from_secs(9);
-        let limits = Limits { first: 2.0, pace: 0.3 };
+        let limits = LatencyLimits { first: 2.0, pace: 0.3 };
         let model = ["m", "p", "l", "2"].map(str::to_owned);
         let report = LoadReport { load, outcome, limits, model, endpoint: None, parallel: 4, engine: None };
         let json = report.json();

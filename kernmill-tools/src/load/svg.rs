@@ -1,6 +1,6 @@
 //! The picture of a load: how long tokens were waited for, and the queue over time.
 
-use super::drive::{Limits, Sample};
+use super::drive::{LatencyLimits, LoadSample};
 use crate::stats::sorted;
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const WAITING: &str = "#e49444";
 const GRID: &str = "#ddd";
 
 /// A field that curves are drawn in, in pixels, and the values at its sides.
-struct Field {
+struct PlotArea {
     left: f64,
     top: f64,
     width: f64,
@@ -24,7 +24,7 @@ struct Field {
     is_log: bool,
 }
 
-impl Field {
+impl PlotArea {
     fn x(&self, value: f64) -> f64 {
         let part = match self.is_log {
             true => (value.max(self.from) / self.from).ln() / (self.to / self.from).ln(),
@@ -102,8 +102,8 @@ pub(super) fn picture(
     title: &str,
     first: &[f64],
     between: &[f64],
-    limits: Limits,
-    timeline: &[Sample],
+    limits: LatencyLimits,
+    timeline: &[LoadSample],
 ) -> String {
     let mut svg = Svg(String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 600\" font-family=\"sans-serif\" font-size=\"11\">\n\
@@ -116,13 +116,13 @@ pub(super) fn picture(
 }
 
 /// Curves of the waits, rising from none to all.
-fn waits(svg: &mut Svg, first: &[f64], between: &[f64], limits: Limits) {
+fn waits(svg: &mut Svg, first: &[f64], between: &[f64], limits: LatencyLimits) {
     let all = || first.iter().chain(between).copied().filter(|seconds| *seconds > 0.0);
     let decade = |value: f64| value.max(1e-6).log10();
     let from = decade(all().fold(1.0, f64::min)).floor();
     let to = decade(all().fold(1e-3, f64::max)).ceil().max(from + 1.0);
     let (left, top, width, height) = (60.0, 60.0, 820.0, 220.0);
-    let field = Field {
+    let field = PlotArea {
         left,
         top,
         width,
@@ -165,11 +165,12 @@ fn waits(svg: &mut Svg, first: &[f64], between: &[f64], limits: Limits) {
 }
 
 /// Steps of the queue.
-fn queue(svg: &mut Svg, timeline: &[Sample]) {
+fn queue(svg: &mut Svg, timeline: &[LoadSample]) {
     let end = timeline.last().map_or(1.0, |last| last.at).max(1e-3);
     let most = timeline.iter().map(|sample| sample.running.max(sample.waiting)).max().unwrap_or(0).max(1);
     let (left, top, width, height) = (60.0, 350.0, 820.0, 210.0);
-    let field = Field { left, top, width, height, from: 0.0, to: end, most: f64::from(most), is_log: false };
+    let field =
+        PlotArea { left, top, width, height, from: 0.0, to: end, most: f64::from(most), is_log: false };
     for quarter in 0..=4 {
         let value = f64::from(most) * f64::from(quarter) / 4.0;
         if value.fract() == 0.0 {
@@ -180,7 +181,7 @@ fn queue(svg: &mut Svg, timeline: &[Sample]) {
     }
     // The most of a stretch of time, so that nothing short is lost.
     let stretch = timeline.len().div_ceil(POINTS).max(1);
-    let mut steps = |of: &dyn Fn(&Sample) -> u32, colour| {
+    let mut steps = |of: &dyn Fn(&LoadSample) -> u32, colour| {
         let mut points = Vec::new();
         let mut before = None;
         for part in timeline.chunks(stretch) {
@@ -213,9 +214,9 @@ mod tests {
 
     #[test]
     fn curves_go_through_what_was_measured() {
-        let limits = Limits { first: 0.5, pace: 0.05 };
-        let timeline: Vec<Sample> =
-            (0..=100).map(|n| Sample { at: f64::from(n) / 10.0, running: 4, waiting: n / 10 }).collect();
+        let limits = LatencyLimits { first: 0.5, pace: 0.05 };
+        let timeline: Vec<LoadSample> =
+            (0..=100).map(|n| LoadSample { at: f64::from(n) / 10.0, running: 4, waiting: n / 10 }).collect();
         let svg = picture("a & b", &[0.1, 0.3, 1.0], &[0.01; 900], limits, &timeline);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("a &amp; b"));
         assert_eq!(svg.matches("stroke-dasharray").count(), 2);
@@ -231,14 +232,14 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_drawn_as_well() {
-        let svg = picture("", &[], &[], Limits { first: 1.0, pace: 1.0 }, &[]);
+        let svg = picture("", &[], &[], LatencyLimits { first: 1.0, pace: 1.0 }, &[]);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         let one = picture(
             "",
             &[0.0],
             &[],
-            Limits { first: 1.0, pace: 1.0 },
-            &[Sample { at: 0.0, running: 0, waiting: 0 }],
+            LatencyLimits { first: 1.0, pace: 1.0 },
+            &[LoadSample { at: 0.0, running: 0, waiting: 0 }],
         );
         assert!(!one.contains("NaN") && !one.contains("inf"), "{one}");
     }

@@ -1,9 +1,9 @@
-//! What a load is put on.
+//! Targets of a load.
 
 use kernmill::{Error, Result};
 use kernmill_runtime::AdapterUse;
 use kernmill_serve::EngineFigures;
-use kernmill_serve::{Event, Listener, Request, Serving, ServingThread, Ticket};
+use kernmill_serve::{Listener, Request, RequestEvent, Serving, ServingThread, Ticket};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A request to a target.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct LoadRequest<'a> {
     /// Token ids of the prompt.
     pub prompt: &'a [u32],
     /// Tokens of the answer.
@@ -22,9 +22,9 @@ pub struct Ask<'a> {
     pub tenant: u64,
 }
 
-/// What a request has come to.
+/// News of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum RequestUpdate {
     /// A token of the answer.
     Token,
     /// The whole answer.
@@ -38,7 +38,7 @@ pub enum News {
     Failed(String),
 }
 
-/// What a target has done since it was made.
+/// Totals of a target since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Steps of the engine.
@@ -50,10 +50,10 @@ pub struct Totals {
 }
 
 /// Receives what becomes of requests: the request's number, the time, and the news.
-pub type OnNews<'a> = dyn FnMut(u64, Duration, News) + 'a;
+pub type OnNews<'a> = dyn FnMut(u64, Duration, RequestUpdate) + 'a;
 
 /// Something that answers requests. Its clock is that of the load.
-pub trait Target {
+pub trait LoadTarget {
     /// Time since the target was made.
     fn now(&self) -> Duration;
 
@@ -61,7 +61,7 @@ pub trait Target {
     ///
     /// # Errors
     /// When the request is refused: why.
-    fn submit(&mut self, ask: &Ask<'_>) -> std::result::Result<u64, String>;
+    fn submit(&mut self, ask: &LoadRequest<'_>) -> std::result::Result<u64, String>;
 
     /// Goes on with the work for a short time, and tells the news. What has no work waits for a short time,
     /// and not longer than to `until`.
@@ -76,12 +76,12 @@ pub trait Target {
     /// Requests that run, and that wait.
     fn queue(&self) -> [u32; 2];
 
-    /// What was done so far.
+    /// The totals so far.
     fn totals(&self) -> Totals;
 }
 
 /// News of a request, and when it came.
-type Dated = (u64, Duration, News);
+type Dated = (u64, Duration, RequestUpdate);
 
 /// The engine of this process as a target.
 pub struct EngineTarget {
@@ -136,7 +136,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn tell(&self, news: News) -> bool {
+    fn tell(&self, news: RequestUpdate) -> bool {
         self.told.send((self.number, self.start.elapsed(), news)).is_ok()
     }
 }
@@ -144,27 +144,27 @@ impl Reporter {
 impl Listener for Reporter {
     fn taken(&mut self, taken: kernmill_serve::Result<()>) {
         if let Err(error) = taken {
-            self.tell(News::Failed(error.to_string()));
+            self.tell(RequestUpdate::Failed(error.to_string()));
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         self.tell(match event {
-            Event::Token(_) => News::Token,
-            Event::Done(answer) => match answer.finish.error() {
-                None => News::Done { tokens: answer.tokens, cached: answer.cached_tokens },
-                Some(error) => News::Failed(error.to_string()),
+            RequestEvent::Token(_) => RequestUpdate::Token,
+            RequestEvent::Done(answer) => match answer.finish.error() {
+                None => RequestUpdate::Done { tokens: answer.tokens, cached: answer.cached_tokens },
+                Some(error) => RequestUpdate::Failed(error.to_string()),
             },
         })
     }
 }
 
-impl Target for EngineTarget {
+impl LoadTarget for EngineTarget {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    fn submit(&mut self, ask: &Ask<'_>) -> std::result::Result<u64, String> {
+    fn submit(&mut self, ask: &LoadRequest<'_>) -> std::result::Result<u64, String> {
         let request = Request {
             adapters: ask.adapter.map(AdapterUse::of).into_iter().collect(),
             tenant: ask.tenant,
@@ -185,7 +185,7 @@ impl Target for EngineTarget {
         let rest = until.map_or(NAP, |until| until.saturating_sub(self.now()).min(NAP));
         let mut next = self.news.1.recv_timeout(rest).ok();
         while let Some((number, time, news)) = next {
-            if news != News::Token {
+            if news != RequestUpdate::Token {
                 self.running.remove(&number);
             }
             on_news(number, time, news);

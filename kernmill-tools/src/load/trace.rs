@@ -1,6 +1,6 @@
 //! Loads from a file: a request on every line, as JSON.
 
-use super::conversation::{Conversation, Turn};
+use super::conversation::{ConversationRequest, LoadConversation};
 use fastrand::Rng;
 use kernmill::{Error, Result};
 use kernmill_server::lines::Lines;
@@ -10,21 +10,21 @@ use std::io::BufRead;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a trace asks for.
+/// The requests of a trace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
+pub struct LoadTrace {
     /// The conversations, in the order of their first turns.
-    pub conversations: Vec<Conversation>,
+    pub conversations: Vec<LoadConversation>,
     /// Name of the file.
     pub name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct TraceLine {
     #[serde(default)]
     at: f64,
-    prompt: Prompt,
+    prompt: TracePrompt,
     answer: u32,
     #[serde(default)]
     session: Option<String>,
@@ -36,7 +36,7 @@ struct Line {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Prompt {
+enum TracePrompt {
     Length(u32),
     Ids(Vec<u32>),
 }
@@ -44,30 +44,30 @@ enum Prompt {
 /// Tokens of a prompt at most, so that a slip in a number is told and not run.
 const MOST_TOKENS: usize = 1 << 24;
 
-impl Trace {
+impl LoadTrace {
     /// Reads the first `most` requests of a trace for a model of `vocab` tokens. Where the trace has
     /// the length of a prompt alone, its ids are random.
     ///
     /// # Errors
     /// When the file cannot be read or is empty, or a line is no request.
-    pub fn read(input: &mut dyn BufRead, name: &Path, vocab: u32, most: usize) -> Result<Trace> {
+    pub fn read(input: &mut dyn BufRead, name: &Path, vocab: u32, most: usize) -> Result<LoadTrace> {
         let mut lines = Lines::new(input, name);
-        let mut conversations: Vec<Conversation> = Vec::new();
+        let mut conversations: Vec<LoadConversation> = Vec::new();
         let (mut sessions, mut tenants) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..most {
             let Some((number, line)) = lines.read()? else { break };
             let wrong = |what: String| Error::input(name, format!("line {number}: {what}"));
-            let line: Line = serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
+            let line: TraceLine = serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
             let at = Duration::try_from_secs_f64(line.at);
             let at = at.map_err(|_| wrong(format!("`at` is {}, expected seconds from 0", line.at)))?;
             let new = match line.prompt {
-                Prompt::Ids(ids) => ids,
-                Prompt::Length(length) if length as usize > MOST_TOKENS => {
+                TracePrompt::Ids(ids) => ids,
+                TracePrompt::Length(length) if length as usize > MOST_TOKENS => {
                     return Err(wrong(format!(
                         "`prompt` is {length}, expected at most {MOST_TOKENS} tokens"
                     )));
                 }
-                Prompt::Length(length) => {
+                TracePrompt::Length(length) => {
                     let mut random = Rng::with_seed(number as u64);
                     (0..length).map(|_| random.u32(0..vocab)).collect()
                 }
@@ -78,7 +78,7 @@ impl Trace {
             if let Some(id) = new.iter().find(|id| **id >= vocab) {
                 return Err(wrong(format!("`prompt` has the id {id}, expected less than {vocab}")));
             }
-            let turn = Turn { at, pause: Duration::ZERO, new, answer: line.answer };
+            let turn = ConversationRequest { at, pause: Duration::ZERO, new, answer: line.answer };
             let others = tenants.len() as u64 + 1;
             let tenant = *tenants.entry(line.tenant.unwrap_or_default()).or_insert(others);
             let next = conversations.len();
@@ -90,14 +90,16 @@ impl Trace {
                     }
                     conversation.turns.push(turn);
                 }
-                None => conversations.push(Conversation { tenant, adapter: line.adapter, turns: vec![turn] }),
+                None => {
+                    conversations.push(LoadConversation { tenant, adapter: line.adapter, turns: vec![turn] })
+                }
             }
         }
         if conversations.is_empty() {
             return Err(Error::input(name, "is empty, expected a request on every line"));
         }
         let file = name.file_name().unwrap_or(name.as_os_str());
-        Ok(Trace { conversations, name: file.to_string_lossy().into_owned() })
+        Ok(LoadTrace { conversations, name: file.to_string_lossy().into_owned() })
     }
 }
 
@@ -105,8 +107,8 @@ impl Trace {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Trace> {
-        Trace::read(&mut text.as_bytes(), Path::new("dir/a.jsonl"), 100, 3)
+    fn read(text: &str) -> Result<LoadTrace> {
+        LoadTrace::read(&mut text.as_bytes(), Path::new("dir/a.jsonl"), 100, 3)
     }
 
     #[test]

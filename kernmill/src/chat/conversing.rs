@@ -1,8 +1,8 @@
 //! A conversation with a model: every turn only computes what is new.
 
-use super::history::History;
-use super::parts::Parts;
-use super::reply::{Begun, Reply};
+use super::history::ConversationItems;
+use super::parts::ReplyItems;
+use super::reply::{BegunTurn, Reply};
 use super::saved::SavedConversation;
 use super::templates::format_of;
 use crate::error::{Error, Result};
@@ -41,10 +41,10 @@ pub struct Chat {
     model: Model,
     format: Format,
     tokenizer: TokenizerHandle,
-    history: History,
+    history: ConversationItems,
     /// How answers are made.
     request: Request,
-    /// What answers must be.
+    /// The form that answers must have.
     form: Option<Rule>,
     /// Answers that the last message had before this one.
     retries: u64,
@@ -73,7 +73,7 @@ impl Chat {
         if let Format::Unusable(why) = format {
             return Err(Error::bad_input(why));
         }
-        let (model, history) = (model.clone(), History::default());
+        let (model, history) = (model.clone(), ConversationItems::default());
         Ok(Chat { model, format, tokenizer, history, request, form: None, retries: 0 })
     }
 
@@ -207,7 +207,7 @@ impl Chat {
         &self.format
     }
 
-    /// What was said.
+    /// The conversation so far.
     pub fn conversation(&self) -> &Conversation {
         &self.history.conversation
     }
@@ -224,7 +224,7 @@ impl Chat {
     /// When the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
         let seed = self.request.sampler.seed.unwrap_or_default();
-        let History { conversation, answers } = self.history.clone();
+        let ConversationItems { conversation, answers } = self.history.clone();
         SavedConversation::new(model_name(&self.model), self.adapters(), seed, conversation, answers)
             .write(path)
     }
@@ -274,16 +274,16 @@ impl Chat {
     }
 
     /// Answers the conversation as it is. `before` comes back where there is no answer.
-    fn answer(&mut self, before: History) -> Result<Reply<'_>> {
+    fn answer(&mut self, before: ConversationItems) -> Result<Reply<'_>> {
         match self.begin() {
             Ok((turn, request)) => {
                 let seed = request.sampler.seed.unwrap_or_default();
-                let parts = Parts::new(&self.history.conversation);
+                let parts = ReplyItems::new(&self.history.conversation);
                 match self.model.thread().text(request) {
                     Ok(text) => {
                         let is_plain = matches!(self.format, Format::Plain { .. });
                         let tokenizer = self.tokenizer.clone();
-                        let begun = Begun { turn, parts, text, seed, tokenizer, is_plain };
+                        let begun = BegunTurn { turn, parts, text, seed, tokenizer, is_plain };
                         Ok(Reply::new(&mut self.history, before, begun))
                     }
                     Err(error) => {
@@ -306,7 +306,7 @@ impl Chat {
             form: self.form.clone(),
             ..TurnOptions::default()
         };
-        let History { conversation, answers } = &self.history;
+        let ConversationItems { conversation, answers } = &self.history;
         let ends = self.model.end_tokens();
         let vocabulary = self.tokenizer.get()?;
         let mut turn = Turn::new(vocabulary, &self.format, conversation, answers, options, ends)?;

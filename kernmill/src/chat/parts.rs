@@ -1,21 +1,21 @@
 //! Items of a conversation, out of the events of an answer.
 
-use kernmill_chat::{Call, Conversation, Event, Item, Output, Part};
+use kernmill_chat::{AnswerPart, Call, Conversation, Event, Item, Output};
 
 /// Items of an answer in the making.
-pub(super) struct Parts {
+pub(super) struct ReplyItems {
     items: Vec<Item>,
-    open: Option<(Part, String)>,
+    open: Option<(AnswerPart, String)>,
     /// Names of the functions that the model may call.
     declared: Vec<String>,
     /// Items of the conversation before the answer.
     before: usize,
 }
 
-impl Parts {
+impl ReplyItems {
     /// An answer to a conversation.
-    pub(super) fn new(conversation: &Conversation) -> Parts {
-        Parts {
+    pub(super) fn new(conversation: &Conversation) -> ReplyItems {
+        ReplyItems {
             items: Vec::new(),
             open: None,
             declared: conversation.tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -55,12 +55,12 @@ impl Parts {
         std::mem::take(&mut self.items)
     }
 
-    fn add(&mut self, part: Part, text: String) {
+    fn add(&mut self, part: AnswerPart, text: String) {
         match part {
-            Part::Reasoning => self.items.push(Item::Reasoning(text)),
-            Part::Preamble => self.items.push(Item::Preamble(text)),
-            Part::Answer => self.items.push(Item::Answer(text)),
-            Part::Call { name, is_builtin } => {
+            AnswerPart::Reasoning => self.items.push(Item::Reasoning(text)),
+            AnswerPart::Preamble => self.items.push(Item::Preamble(text)),
+            AnswerPart::Answer => self.items.push(Item::Answer(text)),
+            AnswerPart::Call { name, is_builtin } => {
                 let id = format!("call-{}", self.before + self.items.len());
                 let is_declared = !is_builtin && self.declared.contains(&name);
                 let call = Call { id: id.clone(), name: name.clone(), arguments: text, is_builtin };
@@ -93,8 +93,8 @@ mod tests {
         let mut conversation =
             Conversation { tools: tools.iter().map(tool).collect(), ..Conversation::default() };
         conversation.items.push(Item::User { name: None, text: "How warm is it?".to_owned() });
-        let mut parts = Parts::new(&conversation);
-        let part = Part::Call { name: name.to_owned(), is_builtin: false };
+        let mut parts = ReplyItems::new(&conversation);
+        let part = AnswerPart::Call { name: name.to_owned(), is_builtin: false };
         for event in [Event::Begin(part), Event::Delta("{}".to_owned()), Event::End { is_complete: true }] {
             parts.push(event);
         }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_text_is_an_empty_one() {
-        let mut parts = Parts::new(&Conversation::default());
-        parts.push(Event::Begin(Part::Reasoning));
+        let mut parts = ReplyItems::new(&Conversation::default());
+        parts.push(Event::Begin(AnswerPart::Reasoning));
         parts.push(Event::End { is_complete: false });
         assert_eq!(parts.take_items(), [Item::Reasoning(String::new()), Item::Answer(String::new())]);
     }

@@ -1,9 +1,9 @@
 //! A reply of a model, as it comes.
 
-use super::history::History;
-use super::parts::Parts;
+use super::history::ConversationItems;
+use super::parts::ReplyItems;
 use crate::error::{Error, Result};
-use kernmill_chat::{Call, Event, Item, Part, Turn};
+use kernmill_chat::{AnswerPart, Call, Event, Item, Turn};
 use kernmill_runtime::TokenizerHandle;
 use kernmill_serve::{Finish, Text};
 use std::collections::VecDeque;
@@ -44,9 +44,9 @@ pub struct Answered {
 }
 
 /// A turn that has begun.
-pub(super) struct Begun {
+pub(super) struct BegunTurn {
     pub(super) turn: Turn,
-    pub(super) parts: Parts,
+    pub(super) parts: ReplyItems,
     pub(super) text: Text,
     /// Seed of the choices.
     pub(super) seed: u64,
@@ -58,11 +58,11 @@ pub(super) struct Begun {
 /// A reply as it comes: an iterator of its pieces. It is made while the caller does something else; dropping
 /// it ends the reply, and what has come stays part of the conversation.
 pub struct Reply<'a> {
-    history: &'a mut History,
-    /// What was said before; it comes back where there is no answer.
-    before: Option<History>,
+    history: &'a mut ConversationItems,
+    /// The items before the reply; they come back when no answer is made.
+    before: Option<ConversationItems>,
     turn: Turn,
-    parts: Parts,
+    parts: ReplyItems,
     /// `None` once it has ended.
     text: Option<Text>,
     seed: u64,
@@ -72,13 +72,17 @@ pub struct Reply<'a> {
     /// Events of the end.
     rest: VecDeque<Event>,
     /// The part that has begun, with its text if it is a call.
-    open: Option<(Part, String)>,
+    open: Option<(AnswerPart, String)>,
     answered: Option<Answered>,
 }
 
 impl<'a> Reply<'a> {
-    pub(super) fn new(history: &'a mut History, before: History, begun: Begun) -> Reply<'a> {
-        let Begun { turn, parts, text, seed, tokenizer, is_plain } = begun;
+    pub(super) fn new(
+        history: &'a mut ConversationItems,
+        before: ConversationItems,
+        begun: BegunTurn,
+    ) -> Reply<'a> {
+        let BegunTurn { turn, parts, text, seed, tokenizer, is_plain } = begun;
         let (before, text) = (Some(before), Some(text));
         let (rest, open, answered) = (VecDeque::new(), None, None);
         Reply {
@@ -170,7 +174,7 @@ impl<'a> Reply<'a> {
         if self.turn.has_ended() {
             answer.finish = Finish::Complete;
         }
-        // What was on its way is not part of the answer.
+        // Tokens in flight are not part of the answer.
         answer.tokens.truncate(self.taken);
         self.gather();
         self.turn.finish(answer.finish.is_complete());
@@ -196,14 +200,14 @@ impl<'a> Reply<'a> {
     /// Makes the answer part of the conversation. Tokens with a stop string at the end do not stay.
     fn keep(&mut self, tokens: &[u32]) {
         let items: Vec<Item> = self.parts.take_items();
-        let History { conversation, answers } = &mut *self.history;
+        let ConversationItems { conversation, answers } = &mut *self.history;
         if self.is_plain && !self.turn.has_ended() {
             answers.insert(conversation.items.len(), tokens.to_vec());
         }
         conversation.items.extend(items);
     }
 
-    /// What an event says, once a whole piece of it is there.
+    /// The piece of an event, once a whole piece of it is there.
     fn said(&mut self, event: Event) -> Option<Said> {
         match event {
             Event::Begin(part) => {
@@ -211,16 +215,16 @@ impl<'a> Reply<'a> {
                 None
             }
             Event::Delta(text) => match self.open.as_mut()? {
-                (Part::Reasoning, _) => Some(Said::Reasoning(text)),
-                (Part::Preamble, _) => Some(Said::Preamble(text)),
-                (Part::Answer, _) => Some(Said::Answer(text)),
-                (Part::Call { .. }, arguments) => {
+                (AnswerPart::Reasoning, _) => Some(Said::Reasoning(text)),
+                (AnswerPart::Preamble, _) => Some(Said::Preamble(text)),
+                (AnswerPart::Answer, _) => Some(Said::Answer(text)),
+                (AnswerPart::Call { .. }, arguments) => {
                     arguments.push_str(&text);
                     None
                 }
             },
             Event::End { .. } => match self.open.take()? {
-                (Part::Call { name, is_builtin }, arguments) => {
+                (AnswerPart::Call { name, is_builtin }, arguments) => {
                     let id = self.parts.last_call().unwrap_or_default().to_owned();
                     Some(Said::Call(Call { id, name, arguments, is_builtin }))
                 }

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What the files call themselves.
+/// The name of the files' schema.
 const SCHEMA: &str = "kernmill.conversation/1";
 
 /// A conversation as a file has it: with all that the next answer depends on, but for the model.

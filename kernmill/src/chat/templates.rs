@@ -9,7 +9,7 @@ use kernmill_runtime::Tokenizer;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What helps where a model's own template is of no use.
+/// Advice where a model's own template is of no use.
 const HELP: &str = "--chat-template gives the model another one";
 
 /// The format of conversations of a model with this tokenizer and the templates of its files. `end_tokens`

@@ -10,7 +10,7 @@ use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::compile;
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_os::output::NewFile;
 use kernmill_plan::target::Level;
 use std::fs::File;
@@ -79,7 +79,7 @@ pub(super) fn write(
     options: &Options,
     file: NewFile,
 ) -> Result<()> {
-    let weights = Weights::new(&model.graph, &model.checkpoint)?;
+    let weights = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
     write_plan(file, writer, &weights, options.threads(), &*options.observer)
 }
 

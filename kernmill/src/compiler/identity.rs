@@ -1,4 +1,4 @@
-//! What tells models apart whose rows lie in a store or a session.
+//! The identity of a model whose rows lie in a store or a session.
 
 use super::source::SourceModel;
 use crate::options::Options;

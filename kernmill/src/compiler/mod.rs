@@ -20,5 +20,5 @@ pub use opened::OpenedSource;
 pub(crate) use opened::{CompiledModel, Found, Made};
 pub use options::CompileOptions;
 pub(crate) use regenerate::generated_image;
-pub use regenerate::{Origin, origin, source};
+pub use regenerate::{PlanOrigin, origin, source};
 pub use source::{SourceModel, SpecSource, choices};

@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::plan::PlanModel;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, compile};
-use kernmill_compiler::weights::Weights;
+use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
@@ -31,13 +31,13 @@ pub struct OpenedSource {
     tokenizer: Option<TokenizerHandle>,
 }
 
-/// What was found in a model's files: a model to compile, or one that was compiled before and kept.
+/// The result of looking into a model's files: a model to compile, or one that was compiled before and kept.
 pub(crate) enum Found {
     Source(Box<OpenedSource>),
     Kept(Box<PlanModel>),
 }
 
-/// What the compiler made: a program in memory, or a plan that was kept.
+/// The compiler's result: a program in memory, or a plan that was kept.
 pub(crate) enum Made {
     Compiled(Box<CompiledModel>),
     Kept(Box<PlanModel>),
@@ -142,7 +142,7 @@ impl CompiledModel {
         let start = Instant::now();
         let CompiledModel { source: OpenedSource { model, tokenizer, .. }, compiled } = self;
         let progress = options.observer.begin("packing weights", Unit::Bytes, compiled.layout.bytes);
-        let weights = Weights::new(&model.graph, &model.checkpoint)?;
+        let weights = CheckpointWeights::new(&model.graph, &model.checkpoint)?;
         let packed = build_weights(&compiled, &weights, threads, &|bytes| progress.advance(bytes));
         drop(progress);
         let packed = packed?;

@@ -86,8 +86,8 @@ impl CompileOptions {
     }
 
     /// The compiler's options for `level`, `chunk` prompt tokens at once, and what preset `fast` has chosen.
-    pub fn at(&self, level: Level, chunk: u32, choices: Option<FormatChoices>) -> pipeline::Options {
-        pipeline::Options {
+    pub fn at(&self, level: Level, chunk: u32, choices: Option<FormatChoices>) -> pipeline::CompilerOptions {
+        pipeline::CompilerOptions {
             preset: self.preset,
             choices,
             kv: Some(self.kv.of(self.preset.kv_formats())),
@@ -99,7 +99,7 @@ impl CompileOptions {
             fuse: self.fuse,
             fused: self.fused.clone(),
             keep_clif: self.keep_clif,
-            ..pipeline::Options::new(level)
+            ..pipeline::CompilerOptions::new(level)
         }
     }
 }

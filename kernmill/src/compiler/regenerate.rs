@@ -7,7 +7,7 @@ use crate::options::Options as OpenOptions;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role, Tensor};
 use kernmill_compiler::pack::merge_lora::merged_graph;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::plan_file::tensors;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
@@ -23,15 +23,15 @@ use std::time::Instant;
 /// Tokens per prefill chunk at most, as of a model that is compiled here.
 const MAX_CHUNK: u32 = 4096;
 
-/// What a plan was compiled from, and with which options.
-pub struct Origin {
+/// The files and options that a plan was compiled from.
+pub struct PlanOrigin {
     /// The model spec and the fused-op specs, which the plan holds as texts.
     pub source: SpecSource,
     /// The graph that the plan computes. Where an adapter is baked in, its matrices are stored in other types
     /// than the spec says.
     pub graph: Graph,
     /// The options that the compiler was given.
-    pub options: Options,
+    pub options: CompilerOptions,
 }
 
 /// An image with code generated anew, if that is asked for; and the seconds that it took since `start`.
@@ -93,12 +93,12 @@ pub fn source(plan: &Plan) -> Result<SpecSource> {
     Ok(SpecSource { name, text, fused: fused_set(plan, plan.metadata())? })
 }
 
-/// What `plan` was compiled from, with the options that compile it again for the level that `level` gives for
-/// the plan's preset.
+/// The files that `plan` was compiled from, with the options that compile it again for the level that `level`
+/// gives for the plan's preset.
 ///
 /// # Errors
 /// When the spec in the plan is wrong, or `level` fails.
-pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Origin> {
+pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<PlanOrigin> {
     let metadata = plan.metadata();
     let source = source(plan)?;
     let graph = source.graph()?;
@@ -119,7 +119,7 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
         .map(|tensor| &*tensor.name)
         .collect();
     let graph = merged_graph(&graph, &|name| merged.contains(name));
-    let options = Options {
+    let options = CompilerOptions {
         preset,
         choices: (preset == Preset::Fast).then(|| choices(&graph, &packed)),
         kv: Some(metadata.model.kv.formats()),
@@ -128,9 +128,9 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
         fuse: metadata.fused,
         tuning: Tuning::native(),
         fused: source.fused.clone(),
-        ..Options::new(level(preset)?)
+        ..CompilerOptions::new(level(preset)?)
     };
-    Ok(Origin { source, graph, options })
+    Ok(PlanOrigin { source, graph, options })
 }
 
 fn in_plan(plan: &Plan, source: FileError) -> Error {
@@ -161,7 +161,7 @@ fn is_merged(tensor: &Tensor, packed: &HashMap<&str, &TensorInfo>) -> bool {
     is_matrix && tensor.stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name()
 }
 
-/// What preset `fast` had made of the weights.
+/// The formats that preset `fast` had chosen for the weights.
 fn choices(graph: &Graph, packed: &HashMap<&str, &TensorInfo>) -> FormatChoices {
     let mut choices = FormatChoices::assumed(graph);
     for choice in &mut choices.list {

@@ -18,7 +18,7 @@ use kernmill_compiler::pack::region::BuildError;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{self, Spec};
-use kernmill_compiler::weights::{Weights, grown};
+use kernmill_compiler::weights::{CheckpointWeights, grown};
 use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_os::output::directory;
 use kernmill_plan::chat::ChatTemplates;
@@ -183,7 +183,7 @@ impl SourceModel {
             }
         };
         let graph = source.graph()?;
-        Weights::new(&graph, &checkpoint)?;
+        CheckpointWeights::new(&graph, &checkpoint)?;
         let embedded = given.weights.is_none();
         let chat_templates = texts.chat_templates();
         Ok(SourceModel { source, graph, checkpoint, texts, chat_templates, embedded })
@@ -234,7 +234,7 @@ impl SourceModel {
         threads: usize,
         observer: &dyn Observer,
     ) -> Result<Option<FormatChoices>> {
-        let weights = Weights::new(&self.graph, &self.checkpoint)?;
+        let weights = CheckpointWeights::new(&self.graph, &self.checkpoint)?;
         choices(&self.graph, &weights, preset, threads, observer)
     }
 

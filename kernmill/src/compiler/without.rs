@@ -21,7 +21,7 @@ pub enum OpenedSource {}
 /// The files of a model that is compiled in this process. This library has no compiler.
 pub enum SourceModel {}
 
-/// What a compiler made of a model. This library has none.
+/// A compiled model, which this library cannot make.
 pub enum Compiled {}
 
 pub(crate) enum CompiledModel {}

@@ -1,7 +1,7 @@
 //! Requests to a hub. Redirects are followed here: the user's token goes to the hub itself, and to no other
 //! host.
 
-use super::place::{Place, origin};
+use super::place::{HubAccess, origin};
 use crate::error::{Error, Result};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -21,32 +21,32 @@ const LIST_BYTES: u64 = 64 << 20;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum HubFault {
     /// The connection, or a server that is out of order: another try may go well.
     Lost(String),
     /// Another try would end the same way.
     Final(Error),
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Error {
+impl From<HubFault> for Error {
+    fn from(fault: HubFault) -> Error {
         match fault {
-            Fault::Lost(what) => Error::failed(what),
-            Fault::Final(error) => error,
+            HubFault::Lost(what) => Error::failed(what),
+            HubFault::Final(error) => error,
         }
     }
 }
 
 /// A hub, as the user's environment names it.
-pub(super) struct Client {
+pub(super) struct HubClient {
     agent: Agent,
-    place: Place,
+    place: HubAccess,
     /// The model that is asked for, as messages name it.
     model: String,
 }
 
 /// The beginning of an answer.
-pub(super) struct Answer {
+pub(super) struct HubResponse {
     /// The status: 200, 206 or 416.
     pub(super) status: u16,
     /// The header Content-Range, if there is one.
@@ -55,8 +55,8 @@ pub(super) struct Answer {
     pub(super) body: BodyReader<'static>,
 }
 
-impl Client {
-    pub(super) fn new(place: Place, model: String) -> Result<Client> {
+impl HubClient {
+    pub(super) fn new(place: HubAccess, model: String) -> Result<HubClient> {
         let mut tls = TlsConfig::builder();
         if let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) {
             let pem = std::fs::read(&path).map_err(Error::read(path.as_ref()))?;
@@ -83,7 +83,7 @@ impl Client {
             .user_agent(concat!("kernmill/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls.build())
             .build();
-        Ok(Client { agent: config.into(), place, model })
+        Ok(HubClient { agent: config.into(), place, model })
     }
 
     /// The hub's description of the model at `main`: commit, files, their sizes and sums.
@@ -102,13 +102,13 @@ impl Client {
         commit: &str,
         path: &str,
         from: u64,
-    ) -> std::result::Result<Answer, Fault> {
+    ) -> std::result::Result<HubResponse, HubFault> {
         let url = format!("{}/{repository}/resolve/{commit}/{}", self.place.endpoint, escaped(path));
         self.get(url, from, true)
     }
 
     /// Asks for `url`. Where it `leaves` the hub, other hosts are asked without the token.
-    fn get(&self, mut url: String, from: u64, leaves: bool) -> std::result::Result<Answer, Fault> {
+    fn get(&self, mut url: String, from: u64, leaves: bool) -> std::result::Result<HubResponse, HubFault> {
         for _ in 0..=REDIRECTS {
             let is_own = origin(&url).is_some_and(|origin| self.place.is_at(origin));
             let mut request = self.agent.get(&url).header("Accept-Encoding", "identity");
@@ -119,23 +119,23 @@ impl Client {
             if let Some(token) = token {
                 request = request.header("Authorization", format!("Bearer {token}"));
             }
-            let lost = |error| Fault::Lost(self.says(format!("{}: {error}", shown(&url))));
+            let lost = |error| HubFault::Lost(self.says(format!("{}: {error}", shown(&url))));
             let response = request.call().map_err(lost)?;
             let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
             match response.status().as_u16() {
                 200 | 206 | 416 => {
                     let range = header("Content-Range").map(str::to_owned);
                     let status = response.status().as_u16();
-                    return Ok(Answer { status, range, body: response.into_body().into_reader() });
+                    return Ok(HubResponse { status, range, body: response.into_body().into_reader() });
                 }
                 301 | 302 | 303 | 307 | 308 => {
                     let to = header("Location").unwrap_or_default();
-                    url = self.follow(&url, to, leaves).map_err(Fault::Final)?;
+                    url = self.follow(&url, to, leaves).map_err(HubFault::Final)?;
                 }
                 _ => return Err(self.refused(&response, &url, is_own, token.is_some())),
             }
         }
-        Err(Fault::Final(Error::failed(self.says(format!("{} redirects again and again", shown(&url))))))
+        Err(HubFault::Final(Error::failed(self.says(format!("{} redirects again and again", shown(&url))))))
     }
 
     /// Where a redirect leads, if that may be followed.
@@ -171,8 +171,8 @@ impl Client {
         Ok(url)
     }
 
-    /// What a status means that is no answer.
-    fn refused(&self, response: &Response<Body>, url: &str, is_own: bool, has_token: bool) -> Fault {
+    /// The error of a status other than success.
+    fn refused(&self, response: &Response<Body>, url: &str, is_own: bool, has_token: bool) -> HubFault {
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let (endpoint, model) = (&self.place.endpoint, &self.model);
         let repository = model.split(':').next().unwrap_or(model);
@@ -209,9 +209,9 @@ impl Client {
             _ => format!("{} answers {status}", shown(url)),
         };
         match status {
-            500.. => Fault::Lost(self.says(what)),
-            401 | 403 | 404 if is_own => Fault::Final(Error::bad_input(self.says(what))),
-            _ => Fault::Final(Error::failed(self.says(what))),
+            500.. => HubFault::Lost(self.says(what)),
+            401 | 403 | 404 if is_own => HubFault::Final(Error::bad_input(self.says(what))),
+            _ => HubFault::Final(Error::failed(self.says(what))),
         }
     }
 

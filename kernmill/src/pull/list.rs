@@ -1,6 +1,6 @@
-//! What a hub has of a model, and which of it a model needs.
+//! The files of a model on a hub, and those that the model needs.
 
-use super::client::Client;
+use super::client::HubClient;
 use super::sum::{Sum, is_hex};
 use crate::error::{Error, Result};
 use crate::hub_name::{HubName, gguf_type, is_gguf_of, is_plain_path};
@@ -26,7 +26,7 @@ const TEMPLATES: &str = "additional_chat_templates/";
 
 /// A model's files at one commit.
 #[derive(Debug)]
-pub(super) struct List {
+pub(super) struct FileList {
     /// The commit.
     pub(super) commit: String,
     files: Vec<HubFile>,
@@ -39,13 +39,13 @@ pub(super) struct HubFile {
     pub(super) path: String,
     /// The number of bytes.
     pub(super) bytes: u64,
-    /// What its contents sum up to.
+    /// The hash of its contents.
     pub(super) sum: Sum,
 }
 
-/// What is fetched of a model.
+/// The files that are fetched of a model.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum WantedFiles {
     /// A checkpoint's files; where there is an index, without the shards that it names.
     Checkpoint(Vec<HubFile>),
     /// A GGUF file, or all parts of it in order.
@@ -78,15 +78,15 @@ struct RawIndex {
     weight_map: BTreeMap<String, String>,
 }
 
-impl List {
+impl FileList {
     /// Asks the hub.
-    pub(super) fn of(client: &Client, name: &HubName) -> Result<List> {
+    pub(super) fn of(client: &HubClient, name: &HubName) -> Result<FileList> {
         let json = client.list(&name.repository())?;
-        List::parse(&json)
+        FileList::parse(&json)
             .map_err(|what| Error::failed(client.says(format!("the hub's list of files: {what}"))))
     }
 
-    fn parse(json: &[u8]) -> std::result::Result<List, String> {
+    fn parse(json: &[u8]) -> std::result::Result<FileList, String> {
         let list: RawList = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         if !is_hex(&list.sha, 40) {
             return Err("its commit is none, expected 40 hexadecimal digits".to_owned());
@@ -98,22 +98,22 @@ impl List {
                     file.rfilename
                 )));
             }
-            // What has neither size nor sum cannot be checked; it may be nothing that is needed.
+            // A file without size and sum cannot be checked; it may not be needed.
             let (bytes, sum) = match file.lfs {
                 Some(lfs) => (lfs.size, Sum::sha256(&lfs.sha256)?),
                 None => (file.size?, Sum::git(&file.blob_id?)?),
             };
             Some(Ok(HubFile { path: file.rfilename, bytes, sum }))
         });
-        Ok(List { commit: list.sha, files: files.collect::<std::result::Result<_, _>>()? })
+        Ok(FileList { commit: list.sha, files: files.collect::<std::result::Result<_, _>>()? })
     }
 
     fn file(&self, path: &str) -> Option<&HubFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// What a model of that name is: the GGUF file that it names, a checkpoint, or the only GGUF file.
-    pub(super) fn wanted(&self, name: &HubName) -> Result<Wanted> {
+    /// The files of the model of that name: the GGUF file that it names, a checkpoint, or the only GGUF file.
+    pub(super) fn wanted(&self, name: &HubName) -> Result<WantedFiles> {
         let types = self.gguf_files();
         let refuse = |what: String| Err(Error::bad_input(format!("{name}: {what}")));
         if let Some(wanted) = &name.file {
@@ -122,7 +122,7 @@ impl List {
                 .filter(|parts| parts.iter().any(|part| is_gguf_of(&part.path, wanted)))
                 .collect();
             return match &named[..] {
-                [parts] => Ok(Wanted::Gguf(parts.to_vec())),
+                [parts] => Ok(WantedFiles::Gguf(parts.to_vec())),
                 [] if types.is_empty() => {
                     refuse("it has no GGUF files: leave out what is behind the colon".to_owned())
                 }
@@ -145,9 +145,9 @@ impl List {
                     template || BESIDE.contains(&file.path.as_str())
                 };
                 let beside = self.files.iter().filter(is_beside);
-                Ok(Wanted::Checkpoint(beside.chain([weights]).cloned().collect()))
+                Ok(WantedFiles::Checkpoint(beside.chain([weights]).cloned().collect()))
             }
-            (None, [parts]) => Ok(Wanted::Gguf(parts.to_vec())),
+            (None, [parts]) => Ok(WantedFiles::Gguf(parts.to_vec())),
             (None, []) => refuse(format!(
                 "it has neither {SINGLE_FILE} nor {INDEX_FILE} nor a GGUF file: kernmill reads no other weights"
             )),
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn list(paths: &[&str]) -> List {
+    fn list(paths: &[&str]) -> FileList {
         let file = |path: &&str| -> Value {
             if path.ends_with(".json") {
                 json!({ "rfilename": path, "size": 7, "blobId": "0".repeat(40) })
@@ -218,12 +218,13 @@ mod tests {
             }
         };
         let siblings: Vec<Value> = paths.iter().map(file).collect();
-        List::parse(json!({ "sha": "a".repeat(40), "siblings": siblings }).to_string().as_bytes()).unwrap()
+        FileList::parse(json!({ "sha": "a".repeat(40), "siblings": siblings }).to_string().as_bytes())
+            .unwrap()
     }
 
     fn wanted(paths: &[&str], name: &str) -> std::result::Result<Vec<String>, String> {
         let wanted = list(paths).wanted(&HubName::of(name).unwrap()).map_err(|error| error.to_string())?;
-        let (Wanted::Checkpoint(files) | Wanted::Gguf(files)) = wanted;
+        let (WantedFiles::Checkpoint(files) | WantedFiles::Gguf(files)) = wanted;
         Ok(files.into_iter().map(|file| file.path).collect())
     }
 
@@ -283,10 +284,10 @@ mod tests {
         for path in ["../x.json", "a/../../x.json", "/etc/x.json", "a\\x.json", "a\n.json", ""] {
             let file = json!({ "rfilename": path, "size": 7, "blobId": "0".repeat(40) });
             let text = json!({ "sha": "a".repeat(40), "siblings": [file] }).to_string();
-            assert!(List::parse(text.as_bytes()).unwrap_err().contains("leads out"), "{path}");
+            assert!(FileList::parse(text.as_bytes()).unwrap_err().contains("leads out"), "{path}");
         }
         for text in ["{}", "[", r#"{"sha": "../..", "siblings": []}"#] {
-            List::parse(text.as_bytes()).unwrap_err();
+            FileList::parse(text.as_bytes()).unwrap_err();
         }
     }
 }

@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::hub::{self, Cache, HubName};
 use crate::memory::check_space;
 use crate::observe::{Observer, Silent, Unit};
-use client::Client;
+use client::HubClient;
 use kernmill_checkpoint::INDEX_FILE;
 use kernmill_os::output::NewFile;
 use kernmill_os::text::size;
-use list::{HubFile, List, Wanted};
-use place::Place;
+use list::{FileList, HubFile, WantedFiles};
+use place::HubAccess;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::symlink;
@@ -26,9 +26,9 @@ use transfer::Transfer;
 /// A model that is in the cache.
 #[derive(Clone, Debug)]
 pub struct Pulled {
-    /// What to give as a model: the directory of a checkpoint, or a GGUF file.
+    /// The path to give as a model: the directory of a checkpoint, or a GGUF file.
     pub path: PathBuf,
-    /// What was done, and what to do next, as one line.
+    /// The work that was done, and the next step, as one line.
     pub closing: String,
 }
 
@@ -44,10 +44,10 @@ pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
         let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or ORG/NAME:TYPE for a GGUF file of that type";
         Error::bad_input(format!("{text}: {what}"))
     })?;
-    let place = Place::of_user()?;
+    let place = HubAccess::of_user()?;
     let endpoint = place.endpoint.clone();
-    let client = Client::new(place, name.to_string())?;
-    let list = List::of(&client, &name)?;
+    let client = HubClient::new(place, name.to_string())?;
+    let list = FileList::of(&client, &name)?;
     let wanted = list.wanted(&name)?;
     let cache = Cache::of_user()?;
     let (repository, locks) = (cache.repository(&name), cache.locks(&name));
@@ -63,8 +63,8 @@ pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
         locks: &locks,
     };
     let (mut files, is_gguf) = match wanted {
-        Wanted::Checkpoint(files) => (files, false),
-        Wanted::Gguf(files) => (files, true),
+        WantedFiles::Checkpoint(files) => (files, false),
+        WantedFiles::Gguf(files) => (files, true),
     };
     let kept: u64 = files.iter().map(|file| transfer.present(file)).sum();
     let mut kept_of_shards = 0;
@@ -121,7 +121,7 @@ pub fn resolve(path: &Path, is_offline: bool, observer: &dyn Observer) -> Result
     if is_offline || place::is_offline() {
         return Ok(path.to_owned());
     }
-    let endpoint = Place::of_user()?.endpoint;
+    let endpoint = HubAccess::of_user()?.endpoint;
     match observer.asks(&format!("{name} is not here. Fetch it from {endpoint}?")) {
         true => Ok(pull(&name.to_string(), observer)?.path),
         false => Ok(path.to_owned()),

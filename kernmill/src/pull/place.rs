@@ -12,16 +12,17 @@ const TOKEN_BYTES: u64 = 4096;
 
 /// A hub and the token for it.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct HubAccess {
     /// Address of the hub, without a slash at the end.
     pub(super) endpoint: String,
     /// The user's token.
     pub(super) token: Option<String>,
 }
 
-impl Place {
-    /// What HF_ENDPOINT and HF_TOKEN say, or the file in which Hugging Face's tools keep a token.
-    pub(super) fn of_user() -> Result<Place> {
+impl HubAccess {
+    /// The hub of HF_ENDPOINT and the token of HF_TOKEN, or of the file in which Hugging Face's tools keep
+    /// one.
+    pub(super) fn of_user() -> Result<HubAccess> {
         if is_offline() {
             return Err(Error::bad_input("HF_HUB_OFFLINE is set: no hub is asked".to_owned()));
         }
@@ -42,7 +43,7 @@ impl Place {
         }
         // Anybody on the way could read it.
         let token = token.filter(|_| own.starts_with("https:") || is_loopback(own));
-        Ok(Place { endpoint, token })
+        Ok(HubAccess { endpoint, token })
     }
 
     /// Whether an address with this origin is the hub's own.
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_hub_is_told_from_other_hosts() {
-        let place = Place { endpoint: "https://hub.example/mirror".to_owned(), token: None };
+        let place = HubAccess { endpoint: "https://hub.example/mirror".to_owned(), token: None };
         for (url, is) in [
             ("https://hub.example/x", true),
             ("https://HUB.example", true),

@@ -4,7 +4,7 @@
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use std::fmt::Write;
 
-/// What a hub's list says of a file's contents, in hexadecimal digits.
+/// The hash of a file's contents in a hub's list, in hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     /// The SHA-256 of the contents.
@@ -30,7 +30,7 @@ impl Sum {
         digits
     }
 
-    /// What it is called.
+    /// The name of the hash.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Sum::Sha256(_) => "SHA-256",
@@ -39,22 +39,22 @@ impl Sum {
     }
 
     /// Begins to sum a file of `bytes` bytes in the same way.
-    pub(super) fn begin(&self, bytes: u64) -> Running {
+    pub(super) fn begin(&self, bytes: u64) -> RunningSum {
         match self {
-            Sum::Sha256(_) => Running(Context::new(&SHA256)),
+            Sum::Sha256(_) => RunningSum(Context::new(&SHA256)),
             Sum::Git(_) => {
                 let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
                 context.update(format!("blob {bytes}\0").as_bytes());
-                Running(context)
+                RunningSum(context)
             }
         }
     }
 }
 
 /// The sum of a file so far.
-pub(super) struct Running(Context);
+pub(super) struct RunningSum(Context);
 
-impl Running {
+impl RunningSum {
     /// Adds the next bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);

@@ -1,8 +1,8 @@
 //! One file from the hub to the cache: it goes on where it was cut, and appears when its sum is right.
 
-use super::client::{Answer, Client, Fault};
+use super::client::{HubClient, HubFault, HubResponse};
 use super::list::HubFile;
-use super::sum::Running;
+use super::sum::RunningSum;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Progress};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -20,7 +20,7 @@ const PIECE: usize = 1 << 18;
 /// Where a file comes from and goes to.
 pub(super) struct Transfer<'a> {
     /// The hub.
-    pub(super) client: &'a Client,
+    pub(super) client: &'a HubClient,
     /// The model's name there.
     pub(super) repository: &'a str,
     /// The commit that the file is of.
@@ -32,10 +32,10 @@ pub(super) struct Transfer<'a> {
 }
 
 /// A file that is on its way.
-struct Part {
+struct PartialFile {
     file: File,
     path: PathBuf,
-    sum: Running,
+    sum: RunningSum,
     /// Bytes that are there.
     at: u64,
 }
@@ -79,14 +79,14 @@ impl Transfer<'_> {
         let mut is_old = part.at > 0;
         loop {
             self.fill(&mut part, file, progress)?;
-            let Part { file: whole, path, sum, .. } = part;
+            let PartialFile { file: whole, path, sum, .. } = part;
             let found = sum.finish();
             if found == file.sum.digits() {
                 whole.sync_all().and_then(|()| fs::rename(&path, &blob)).map_err(Error::write(&path))?;
                 return Ok(());
             }
             fs::remove_file(&path).map_err(Error::write(&path))?;
-            // What lay there may have been of another file, or damaged.
+            // The old part may have been of another file, or damaged.
             if !std::mem::take(&mut is_old) {
                 return Err(Error::failed(self.client.says(format!(
                     "{}: its {} is {found}, expected {}: what came is not the file of the hub's list, and is not kept",
@@ -113,11 +113,15 @@ impl Transfer<'_> {
     }
 
     /// Opens what is there of a file.
-    fn begin(&self, file: &HubFile) -> Result<Part> {
+    fn begin(&self, file: &HubFile) -> Result<PartialFile> {
         let path = self.part(file);
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut part =
-            Part { file: opened.map_err(Error::write(&path))?, path, sum: file.sum.begin(file.bytes), at: 0 };
+        let mut part = PartialFile {
+            file: opened.map_err(Error::write(&path))?,
+            path,
+            sum: file.sum.begin(file.bytes),
+            at: 0,
+        };
         let mut buffer = vec![0; PIECE];
         loop {
             match part.file.read(&mut buffer).map_err(Error::read(&part.path))? {
@@ -133,7 +137,7 @@ impl Transfer<'_> {
     }
 
     /// Begins a file anew.
-    fn empty(&self, part: &mut Part, file: &HubFile) -> Result<()> {
+    fn empty(&self, part: &mut PartialFile, file: &HubFile) -> Result<()> {
         part.file
             .set_len(0)
             .and_then(|()| part.file.seek(SeekFrom::Start(0)))
@@ -143,7 +147,7 @@ impl Transfer<'_> {
     }
 
     /// Fetches what is missing, as often as the connection ends and something has come.
-    fn fill(&self, part: &mut Part, file: &HubFile, progress: &dyn Progress) -> Result<()> {
+    fn fill(&self, part: &mut PartialFile, file: &HubFile, progress: &dyn Progress) -> Result<()> {
         let (mut idle, mut again, mut seen) = (0, 0, part.at);
         while part.at < file.bytes {
             let before = part.at;
@@ -155,8 +159,8 @@ impl Transfer<'_> {
             seen = seen.max(part.at);
             idle = if has_moved { 0 } else { idle + 1 };
             match came {
-                Err(Fault::Final(error)) => return Err(error),
-                Err(Fault::Lost(what)) if idle == TRIES => {
+                Err(HubFault::Final(error)) => return Err(error),
+                Err(HubFault::Lost(what)) if idle == TRIES => {
                     let what = format!(
                         "{what}; {} bytes of {} are kept, and the same command goes on there",
                         part.at, file.path
@@ -179,20 +183,20 @@ impl Transfer<'_> {
     /// Appends what an answer brings.
     fn take(
         &self,
-        part: &mut Part,
+        part: &mut PartialFile,
         file: &HubFile,
-        mut answer: Answer,
+        mut answer: HubResponse,
         again: &mut u32,
-    ) -> std::result::Result<(), Fault> {
+    ) -> std::result::Result<(), HubFault> {
         let goes_on = answer.status == 206
             && answer.range.as_ref().is_some_and(|range| range.starts_with(&format!("bytes {}-", part.at)));
         if !goes_on && (part.at > 0 || answer.status != 200) {
             *again += 1;
             if *again > 2 {
                 let what = format!("{}: the hub does not send it from byte {} on", file.path, part.at);
-                return Err(Fault::Final(Error::failed(self.client.says(what))));
+                return Err(HubFault::Final(Error::failed(self.client.says(what))));
             }
-            self.empty(part, file).map_err(Fault::Final)?;
+            self.empty(part, file).map_err(HubFault::Final)?;
             if answer.status != 200 {
                 return Ok(());
             }
@@ -204,12 +208,14 @@ impl Transfer<'_> {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Fault::Lost(self.client.says(format!("{}: {error}", file.path)))),
+                Err(error) => {
+                    return Err(HubFault::Lost(self.client.says(format!("{}: {error}", file.path))));
+                }
             };
             part.sum.add(&buffer[..bytes]);
             part.file
                 .write_all(&buffer[..bytes])
-                .map_err(|error| Fault::Final(Error::write(&part.path)(error)))?;
+                .map_err(|error| HubFault::Final(Error::write(&part.path)(error)))?;
             part.at += bytes as u64;
         }
     }

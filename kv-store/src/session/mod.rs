@@ -6,7 +6,7 @@ mod write;
 pub use read::SessionFile;
 pub use write::SessionWriter;
 
-use crate::block::{Key, Layout};
+use crate::block::{PayloadLayout, StoreKey};
 use crate::decode::Damage;
 use std::io;
 
@@ -24,9 +24,9 @@ const MAX_STATE_BYTES: usize = 16 << 20;
 pub struct Session {
     /// Name of the session, at most 1024 bytes.
     pub name: String,
-    /// What the rows of its blocks mean. Another plan or KV format has another layout, and must compute them
+    /// The meaning of its blocks' rows. Another plan or KV format has another layout, and must compute them
     /// anew.
-    pub layout: Layout,
+    pub layout: PayloadLayout,
     /// All of its tokens, at most 1,048,576.
     pub tokens: Vec<u32>,
     /// Blocks of the session, by position.
@@ -41,7 +41,7 @@ pub struct BlockRef {
     /// The position of its first token in the session.
     pub position: u32,
     /// Key of the block.
-    pub key: Key,
+    pub key: StoreKey,
 }
 
 /// Why a session cannot be saved or opened.
@@ -62,7 +62,7 @@ pub enum SessionError {
     /// There is more of something than a session may have.
     #[error("{found} {what}, expected at most {most}")]
     TooMany {
-        /// What there is too much of.
+        /// The thing of which there is too much.
         what: &'static str,
         /// How many there are.
         found: usize,

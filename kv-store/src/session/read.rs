@@ -1,8 +1,8 @@
 //! Reading a session file. Nothing in it is believed before it has been checked.
 
 use super::{BlockRef, Session, SessionError, check_sizes};
-use crate::block::{BlockId, Found, Key, Layout};
-use crate::decode::{Damage, Header, array_at, check_page, field, record_header, u32_at, u64_at};
+use crate::block::{BlockId, FoundBlock, PayloadLayout, StoreKey};
+use crate::decode::{Damage, RecordHeader, array_at, check_page, field, record_header, u32_at, u64_at};
 use crate::format::{
     MAX_PAYLOAD_BYTES, PAGE, PAGE_BYTES, SESSION_MAGIC, checksum, session_at, slot_bytes, whole_pages,
 };
@@ -19,7 +19,7 @@ pub struct SessionFile<S = File> {
     source: S,
     session: Session,
     /// Records with the offsets of their payloads, by their blocks.
-    records: BTreeMap<BlockId, (u64, Header)>,
+    records: BTreeMap<BlockId, (u64, RecordHeader)>,
     /// Records that the file should have.
     expected: u32,
 }
@@ -62,7 +62,7 @@ impl<S: Source> SessionFile<S> {
         if checksum(&body) != u64_at(&page, session_at::BODY_CHECKSUM) {
             return Err(SessionError::Damaged(Damage::PayloadChecksum));
         }
-        let layout = Layout(array_at(&page, session_at::LAYOUT));
+        let layout = PayloadLayout(array_at(&page, session_at::LAYOUT));
         let session = session(layout, &body, parts)?;
         let expected = u32_at(&page, session_at::RECORDS);
         let records = records(&source, whole_pages(end), expected).map_err(SessionError::Read)?;
@@ -100,7 +100,7 @@ impl<S: Source> SessionFile<S> {
     ///
     /// # Errors
     /// When the system cannot read the file.
-    pub fn read(&self, id: &BlockId, out: &mut [u8]) -> io::Result<Option<Found>> {
+    pub fn read(&self, id: &BlockId, out: &mut [u8]) -> io::Result<Option<FoundBlock>> {
         let Some((offset, header)) = self.records.get(id) else { return Ok(None) };
         if header.payload_bytes != out.len() {
             return Ok(None);
@@ -122,7 +122,7 @@ fn read(source: &impl Source, offset: u64, out: &mut [u8]) -> Result<(), Session
 }
 
 /// The session that a body holds; `parts` are the bytes of its name, tokens, blocks and state.
-fn session(layout: Layout, body: &[u8], parts: [usize; 4]) -> Result<Session, SessionError> {
+fn session(layout: PayloadLayout, body: &[u8], parts: [usize; 4]) -> Result<Session, SessionError> {
     let mut rest = body;
     let [name, tokens, blocks, state] = parts.map(|bytes| {
         let (part, behind) = rest.split_at(bytes.min(rest.len()));
@@ -133,7 +133,7 @@ fn session(layout: Layout, body: &[u8], parts: [usize; 4]) -> Result<Session, Se
         .map_err(|_| SessionError::Damaged(field("a name that is not UTF-8")))?
         .to_owned();
     let tokens = tokens.chunks_exact(4).map(|bytes| u32_at(bytes, 0)).collect();
-    let block = |bytes: &[u8]| BlockRef { position: u32_at(bytes, 0), key: Key(array_at(bytes, 4)) };
+    let block = |bytes: &[u8]| BlockRef { position: u32_at(bytes, 0), key: StoreKey(array_at(bytes, 4)) };
     let blocks = blocks.chunks_exact(session_at::REF_BYTES).map(block).collect();
     Ok(Session { name, layout, tokens, blocks, state: state.to_vec() })
 }
@@ -149,7 +149,7 @@ fn records(
     source: &impl Source,
     mut offset: u64,
     expected: u32,
-) -> io::Result<BTreeMap<BlockId, (u64, Header)>> {
+) -> io::Result<BTreeMap<BlockId, (u64, RecordHeader)>> {
     let bytes = source.bytes()?;
     let mut records = BTreeMap::new();
     let mut page = [0; PAGE];

@@ -79,7 +79,7 @@ fn damaged_segments_give_what_was_stored_or_nothing() {
         assert!(misses == 0 || is_told || is_plain, "round {round}: {what}: {misses} misses and no event");
         assert!(what != "a bit" || misses <= 7, "round {round}: a bit costs {misses} blocks");
         assert!(events.iter().all(|event| !event.to_string().is_empty()));
-        // What was lost can be stored again.
+        // A lost block can be stored again.
         if let Some(block) = blocks.iter().find(|block| store.payload_bytes(&block.id).is_none()) {
             put(&store, block.clone());
             assert!(holds(&store, block), "round {round}: {what}");

@@ -1,8 +1,8 @@
-//! Who may see a store's files, and which files are its own.
+//! Permissions of a store's files, and which files belong to it.
 
 use super::{Place, SMALL, block, files, holds, open, options, place, put, segments};
 use crate::directory::OpenError;
-use crate::event::Event;
+use crate::event::StoreEvent;
 use crate::format::checksum;
 use crate::store::Store;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -81,7 +81,7 @@ fn foreign_files_are_left_alone() {
     std::fs::create_dir(name(9)).unwrap();
     let store = open(&dir, 300_000);
     let events = store.take_events();
-    let is_foreign = |event: &Event| matches!(event, Event::Foreign { .. });
+    let is_foreign = |event: &StoreEvent| matches!(event, StoreEvent::Foreign { .. });
     assert!(events.len() == 5 && events.iter().all(is_foreign), "{events:?}");
     assert!(
         events[2].to_string().ends_with("it has version 2, expected 1, expected a segment of the KV store")
@@ -113,7 +113,7 @@ fn files_that_were_just_begun_and_damaged_segments_are_removed() {
     damaged[17] ^= 1;
     std::fs::write(name(0), damaged).unwrap();
     let store = open(&dir, 1 << 20);
-    assert!(matches!(&store.take_events()[..], [Event::Removed { file, .. }] if *file == name(0)));
+    assert!(matches!(&store.take_events()[..], [StoreEvent::Removed { file, .. }] if *file == name(0)));
     assert_eq!(segments(&dir), [name(1)]);
     let kept = (0..9).filter(|n| holds(&store, &block(*n, SMALL))).count();
     assert_eq!(kept, 2);

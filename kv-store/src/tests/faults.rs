@@ -2,8 +2,8 @@
 
 use super::{Place, SEGMENT, SMALL, block, files, holds, open, options, place, put};
 use crate::disk::{Disk, SystemDisk};
-use crate::event::Event;
-use crate::state::{Options, Put};
+use crate::event::StoreEvent;
+use crate::state::{Put, StoreOptions};
 use crate::store::Store;
 use fastrand::Rng;
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 struct PoorDisk {
     left: AtomicU64,
-    /// What it says to have; none for the truth.
+    /// The size that it claims; `None` for the true one.
     claims: Option<u64>,
     /// Zero for never.
     every: AtomicU64,
@@ -93,7 +93,7 @@ fn a_disk_that_is_suddenly_full_refuses_blocks_and_loses_none() {
     assert_eq!((stats.written, stats.refused, stats.blocks), (4, 6, 4));
     let events = store.take_events();
     assert_eq!(events.len(), 6);
-    assert!(matches!(events[0], Event::NotWritten { error: ErrorKind::StorageFull, .. }), "{events:?}");
+    assert!(matches!(events[0], StoreEvent::NotWritten { error: ErrorKind::StorageFull, .. }), "{events:?}");
     // Nothing is left of what did not fit.
     assert_eq!(files(&dir).iter().map(|(_, bytes)| bytes).sum::<u64>(), 4096 + 4 * 8192);
     assert!((0..4).all(|n| holds(&store, &block(n, SMALL))));
@@ -109,7 +109,7 @@ fn a_disk_that_is_suddenly_full_refuses_blocks_and_loses_none() {
 fn the_reserve_of_a_disk_is_left_alone() {
     let Place { dir, _base } = place();
     let disk = poor(100_000, None, 0);
-    let options = Options { reserve: 60_000, ..options(1 << 30) };
+    let options = StoreOptions { reserve: 60_000, ..options(1 << 30) };
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options).unwrap();
     (0..20).for_each(|n| put(&store, block(n, SMALL)));
     // Once the files may not grow, blocks give way to others.
@@ -119,7 +119,7 @@ fn the_reserve_of_a_disk_is_left_alone() {
     // For this one there would be no room if everything else went, so nothing goes.
     put(&store, block(100, 50_000));
     assert!((16..20).all(|n| holds(&store, &block(n, SMALL))));
-    assert!(matches!(store.take_events()[..], [Event::NoRoom { .. }]));
+    assert!(matches!(store.take_events()[..], [StoreEvent::NoRoom { .. }]));
     assert_eq!(store.stats().refused, 1);
     put(&store, block(101, 50_000));
     assert_eq!(store.take_events(), [], "it is said once");
@@ -179,15 +179,18 @@ fn files_that_cannot_be_read_are_kept() {
     disk.every.store(1, Ordering::Relaxed);
     assert!((0..9).all(|n| !holds(&store, &block(n, SMALL))));
     let events = store.take_events();
-    assert!(events.len() == 9 && events.iter().all(|event| matches!(event, Event::Unreadable { .. })));
+    assert!(events.len() == 9 && events.iter().all(|event| matches!(event, StoreEvent::Unreadable { .. })));
     assert!(events[0].to_string().ends_with("cannot be read: other error"), "{}", events[0]);
     disk.every.store(0, Ordering::Relaxed);
     assert!((0..9).all(|n| holds(&store, &block(n, SMALL))));
     drop(store);
     disk.every.store(1, Ordering::Relaxed);
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options(1 << 20)).unwrap();
-    assert!(matches!(store.take_events()[..], [Event::Unreadable { .. }, Event::Unreadable { .. }]));
-    // What cannot be read counts all the same.
+    assert!(matches!(
+        store.take_events()[..],
+        [StoreEvent::Unreadable { .. }, StoreEvent::Unreadable { .. }]
+    ));
+    // A file that cannot be read counts all the same.
     let bytes = files(&dir).iter().map(|(_, bytes)| bytes).sum::<u64>();
     assert_eq!((store.stats().blocks, store.stats().bytes), (0, bytes));
     drop(store);
@@ -235,7 +238,9 @@ fn the_systems_limit_of_files_refuses_blocks_and_loses_none() {
         assert!((0..fit).all(|n| holds(&store, &block(n, SMALL))));
         assert_eq!((store.stats().written, store.stats().refused), (fit, 10 - fit));
         let error = ErrorKind::FileTooLarge;
-        assert!(matches!(&store.take_events()[0], Event::NotWritten { error: found, .. } if *found == error));
+        assert!(
+            matches!(&store.take_events()[0], StoreEvent::NotWritten { error: found, .. } if *found == error)
+        );
         return;
     }
     let Place { dir, _base } = place();
@@ -255,7 +260,7 @@ fn a_directory_that_is_removed_costs_its_blocks() {
     put(&store, block(1, SMALL));
     std::fs::remove_dir_all(&dir).unwrap();
     assert!(!holds(&store, &block(1, SMALL)));
-    assert!(matches!(store.take_events()[..], [Event::Missing { .. }]));
+    assert!(matches!(store.take_events()[..], [StoreEvent::Missing { .. }]));
     assert_eq!(store.put(block(2, SMALL)), Put::Queued);
     drop(store);
     assert!(!dir.exists());

@@ -1,7 +1,7 @@
 //! The bytes of files, as docs/dev/kv-store.md has them.
 
 use super::{Place, open, place, put, segments};
-use crate::block::{Block, BlockId, Key, Layout, Part, Tokens};
+use crate::block::{Block, BlockId, BlockTokens, LayerPart, PayloadLayout, StoreKey};
 use crate::format::checksum;
 use crate::segment::Segment;
 use crate::session::{BlockRef, Session, SessionFile, SessionWriter};
@@ -19,9 +19,9 @@ fn page(fields: &[(usize, &[u8])]) -> Vec<u8> {
 
 fn block() -> Block {
     Block {
-        id: BlockId { layout: Layout([3; 32]), key: Key([1; 32]), part: Part::Window },
-        parent: Key([2; 32]),
-        tokens: Tokens::new(&[0x0102_0304, 9]).unwrap(),
+        id: BlockId { layout: PayloadLayout([3; 32]), key: StoreKey([1; 32]), part: LayerPart::Window },
+        parent: StoreKey([2; 32]),
+        tokens: BlockTokens::new(&[0x0102_0304, 9]).unwrap(),
         seconds: 0.5,
         payload: b"payload".to_vec(),
     }
@@ -75,9 +75,9 @@ fn sessions_have_the_documented_bytes() {
     let Place { dir, _base } = place();
     let session = Session {
         name: "ab".to_owned(),
-        layout: Layout([3; 32]),
+        layout: PayloadLayout([3; 32]),
         tokens: vec![5, 6, 7],
-        blocks: vec![BlockRef { position: 16, key: Key([1; 32]) }],
+        blocks: vec![BlockRef { position: 16, key: StoreKey([1; 32]) }],
         state: vec![8, 9],
     };
     let mut writer = SessionWriter::create(&dir, &session).unwrap();

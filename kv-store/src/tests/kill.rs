@@ -2,7 +2,7 @@
 
 use super::{Place, SEGMENT, SLOTS, SMALL, block, holds, open, options, place, put};
 use crate::disk::{Disk, SystemDisk};
-use crate::event::Event;
+use crate::event::StoreEvent;
 use crate::store::Store;
 use fastrand::Rng;
 use std::fs::File;
@@ -114,7 +114,7 @@ fn kill_writers(test: &str, limit: u64, kept: u64) {
         assert_eq!(store.stats().damaged, 0, "kill {kill}");
         // Half a header is damaged, which costs its slot's record: the one at work.
         let events = store.take_events();
-        assert!(matches!(events[..], [] | [Event::Damaged { .. }]), "kill {kill}: {events:?}");
+        assert!(matches!(events[..], [] | [StoreEvent::Damaged { .. }]), "kill {kill}: {events:?}");
         torn += events.len();
         next = end;
     }

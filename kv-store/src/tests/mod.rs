@@ -12,9 +12,9 @@ mod session;
 mod size;
 mod transfer;
 
-use crate::block::{Block, BlockId, Key, Layout, Part, Tokens};
+use crate::block::{Block, BlockId, BlockTokens, LayerPart, PayloadLayout, StoreKey};
 use crate::format::PAGE_BYTES;
-use crate::state::Options;
+use crate::state::StoreOptions;
 use crate::store::Store;
 use fastrand::Rng;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn place() -> Place {
 fn id(n: u64) -> BlockId {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&n.to_le_bytes());
-    BlockId { layout: Layout([7; 32]), key: Key(key), part: Part::ALL[(n % 2) as usize] }
+    BlockId { layout: PayloadLayout([7; 32]), key: StoreKey(key), part: LayerPart::ALL[(n % 2) as usize] }
 }
 
 /// Block `n` with a payload of so many bytes, which follow from both.
@@ -52,13 +52,13 @@ fn block(n: u64, bytes: usize) -> Block {
     let mut payload = vec![0; bytes];
     rng.fill(&mut payload);
     let tokens: Vec<u32> = (0..rng.usize(1..=16)).map(|_| rng.u32(..)).collect();
-    let parent = if n == 0 { Key([0; 32]) } else { id(n - 1).key };
-    Block { id: id(n), parent, tokens: Tokens::new(&tokens).unwrap(), seconds: 0.01, payload }
+    let parent = if n == 0 { StoreKey([0; 32]) } else { id(n - 1).key };
+    Block { id: id(n), parent, tokens: BlockTokens::new(&tokens).unwrap(), seconds: 0.01, payload }
 }
 
 /// Small segments, and no more bytes than `limit`.
-fn options(limit: u64) -> Options {
-    Options { limit, reserve: 0, segment_bytes: 64 << 10, ..Options::default() }
+fn options(limit: u64) -> StoreOptions {
+    StoreOptions { limit, reserve: 0, segment_bytes: 64 << 10, ..StoreOptions::default() }
 }
 
 fn open(dir: &Path, limit: u64) -> Store {

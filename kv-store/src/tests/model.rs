@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 
-/// What is done to a store.
+/// An action on a store.
 #[derive(Clone, Debug)]
 enum Step {
     Put(u64, u8),

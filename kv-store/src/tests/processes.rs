@@ -2,8 +2,8 @@
 
 use super::{Place, SMALL, block, holds, open, options, place, put};
 use crate::disk::{Disk, SystemDisk};
-use crate::event::Event;
-use crate::state::{Options, Put};
+use crate::event::StoreEvent;
+use crate::state::{Put, StoreOptions};
 use crate::store::Store;
 use fastrand::Rng;
 use std::fs::File;
@@ -25,7 +25,7 @@ fn the_second_store_reads_and_the_next_writes_again() {
     (0..5).for_each(|n| put(&first, block(n, SMALL)));
     let second = open(&dir, 1 << 20);
     assert!(!first.is_read_only() && second.is_read_only());
-    assert_eq!(second.take_events(), [Event::InUse { dir: dir.clone() }]);
+    assert_eq!(second.take_events(), [StoreEvent::InUse { dir: dir.clone() }]);
     assert!((0..5).all(|n| holds(&second, &block(n, SMALL))));
     assert_eq!(second.put(block(9, SMALL)), Put::ReadOnly);
     assert_eq!(second.put_waiting(block(9, SMALL)), Put::ReadOnly);
@@ -154,7 +154,7 @@ fn a_block_that_moves_while_it_is_read_is_no_damage() {
 fn reads_and_writes_at_once_are_no_damage() {
     let Place { dir, _base } = place();
     // A short queue, so that most reads are of files.
-    let store = Store::open(&dir, Options { queue_bytes: 20_000, ..options(LIMIT) }).unwrap();
+    let store = Store::open(&dir, StoreOptions { queue_bytes: 20_000, ..options(LIMIT) }).unwrap();
     let blocks: Vec<_> = (0..120).map(|n| block(n, if n % 2 == 0 { SMALL } else { 9000 })).collect();
     let hits = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {

@@ -1,10 +1,10 @@
-//! What waits to be written.
+//! The queue of blocks that wait to be written.
 
 use super::{Place, SMALL, block, holds, options, place};
-use crate::block::{BlockError, Tokens};
+use crate::block::{BlockError, BlockTokens};
 use crate::disk::{Disk, SystemDisk};
 use crate::format::MAX_PAYLOAD_BYTES;
-use crate::state::{Options, Put};
+use crate::state::{Put, StoreOptions};
 use crate::store::Store;
 use std::fs::File;
 use std::io;
@@ -56,7 +56,7 @@ impl Disk for Arc<Gate> {
 
 fn gated(dir: &Path) -> (Store, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let options = Options { queue_bytes: 3 * SMALL as u64, ..options(1 << 30) };
+    let options = StoreOptions { queue_bytes: 3 * SMALL as u64, ..options(1 << 30) };
     (Store::open_on(Box::new(Arc::clone(&gate)), dir, options).unwrap(), gate)
 }
 
@@ -126,7 +126,7 @@ fn blocks_that_no_store_takes_are_refused() {
         assert!(error.to_string().contains(says), "{error}");
     }
     for ids in [&[0; 17][..], &[]] {
-        let error = Tokens::new(ids).unwrap_err();
+        let error = BlockTokens::new(ids).unwrap_err();
         assert_eq!(error, BlockError::Tokens { found: ids.len() });
     }
     // The largest one, which has a segment of its own.

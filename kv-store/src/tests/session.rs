@@ -2,7 +2,7 @@
 
 use super::transfer::{export, import};
 use super::{Place, SMALL, block, files, holds, id, open, place, put};
-use crate::block::{BlockId, Layout, Part};
+use crate::block::{BlockId, LayerPart, PayloadLayout};
 use crate::session::{BlockRef, Session, SessionError, SessionFile, SessionWriter};
 use kernmill_os::source::Source;
 use std::cell::Cell;
@@ -55,7 +55,7 @@ fn a_session_moves_from_store_to_store() {
     assert_eq!(saved.read(&found.id, &mut payload).unwrap().unwrap().tokens, found.tokens);
     assert!(payload == found.payload);
     assert_eq!(saved.read(&found.id, &mut [0; 3]).unwrap(), None);
-    let other = BlockId { layout: Layout([8; 32]), ..found.id };
+    let other = BlockId { layout: PayloadLayout([8; 32]), ..found.id };
     assert_eq!(saved.read(&other, &mut payload).unwrap(), None);
     let store = open(&to.dir, 1 << 20);
     let imported = import(&saved, &store).unwrap();
@@ -183,5 +183,5 @@ fn what_is_no_session_is_refused_with_a_reason() {
 
 #[test]
 fn parts_have_different_numbers() {
-    assert_eq!(Part::ALL.map(Part::number), [0, 1]);
+    assert_eq!(LayerPart::ALL.map(LayerPart::number), [0, 1]);
 }

@@ -1,6 +1,6 @@
 //! Blocks from a store into a session's file, and back.
 
-use crate::block::{Block, BlockId, Part};
+use crate::block::{Block, BlockId, LayerPart};
 use crate::session::{Session, SessionError, SessionFile, SessionWriter};
 use crate::state::Put;
 use crate::store::Store;
@@ -8,7 +8,7 @@ use kernmill_os::source::Source;
 use std::io;
 use std::path::Path;
 
-/// What [`export`] put in a file.
+/// The contents of a file that [`export`] wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Payloads.
@@ -17,7 +17,7 @@ pub struct Exported {
     pub missing: usize,
 }
 
-/// What [`import`] took from a file.
+/// The contents of a file that [`import`] read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Payloads that the store has now.
@@ -37,14 +37,14 @@ pub fn export(store: &Store, session: &Session, path: &Path) -> Result<Exported,
     let mut writer = SessionWriter::create(path, session)?;
     let mut exported = Exported::default();
     for block in &session.blocks {
-        for part in Part::ALL {
+        for part in LayerPart::ALL {
             let id = BlockId { layout: session.layout, key: block.key, part };
             match read_block(store, id) {
                 Some(block) => {
                     writer.add(&block)?;
                     exported.records += 1;
                 }
-                None => exported.missing += usize::from(part == Part::Full),
+                None => exported.missing += usize::from(part == LayerPart::Full),
             }
         }
     }

@@ -62,7 +62,7 @@ pub(super) fn remove_abandoned(path: &Path) {
     let (Some(name), Ok(entries)) = (path.file_name(), std::fs::read_dir(directory(path))) else { return };
     for entry in entries.flatten() {
         if process_of(&entry.file_name(), name).is_some_and(|process| is_abandoned(&entry.path(), process)) {
-            // What cannot be removed is in nobody's way.
+            // A file that cannot be removed is in nobody's way.
             let _ = std::fs::remove_file(entry.path());
         }
     }

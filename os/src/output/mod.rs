@@ -9,14 +9,15 @@ mod tests;
 pub use place::directory;
 
 use crate::files::open_to_append;
-use place::Place;
+use place::OutputPath;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// What is being written, and gets its name when it is finished. Dropped before, it leaves nothing behind.
+/// A file that is being written, and gets its name when it is finished. If it is dropped before, it leaves
+/// nothing behind.
 ///
 /// - A place where nothing is, or a regular file: the file has no name while it is written, and then replaces
 ///   the old one in one step. It takes over the permissions of the old file, and as far as the system allows,
@@ -30,11 +31,11 @@ pub struct NewFile {
     /// Path as it was given.
     path: PathBuf,
     file: File,
-    state: State,
+    state: OutputState,
 }
 
 #[derive(Debug)]
-enum State {
+enum OutputState {
     /// A file without a name, that will be at this path.
     Unnamed(PathBuf),
     /// A file with a temporary name, and the path where it will be.
@@ -65,12 +66,12 @@ impl GoneOnWith {
     /// written through.
     pub fn open(path: &Path) -> io::Result<GoneOnWith> {
         match place::find(path)? {
-            Place::Stream => NewFile::create(path).map(GoneOnWith::Stream),
-            Place::File { path, old: None } => {
+            OutputPath::Stream => NewFile::create(path).map(GoneOnWith::Stream),
+            OutputPath::File { path, old: None } => {
                 NewFile::check(&path)?;
                 Ok(GoneOnWith::Nothing(path))
             }
-            Place::File { path, old: Some(_) } => open_to_append(&path).map(GoneOnWith::File),
+            OutputPath::File { path, old: Some(_) } => open_to_append(&path).map(GoneOnWith::File),
         }
     }
 }
@@ -84,12 +85,12 @@ impl NewFile {
     /// nor written through.
     pub fn create(path: &Path) -> io::Result<NewFile> {
         match place::find(path)? {
-            Place::Stream => {
+            OutputPath::Stream => {
                 // After what is there, where an open file's name in /proc leads to a regular one.
                 let file = OpenOptions::new().append(true).custom_flags(libc::O_NOCTTY).open(path)?;
-                Ok(NewFile { path: path.to_owned(), file, state: State::Stream })
+                Ok(NewFile { path: path.to_owned(), file, state: OutputState::Stream })
             }
-            Place::File { path: target, old } => NewFile::start(path, target, old.as_ref()),
+            OutputPath::File { path: target, old } => NewFile::start(path, target, old.as_ref()),
         }
     }
 
@@ -100,10 +101,10 @@ impl NewFile {
     /// As [`NewFile::create`]; also for pipes and devices.
     pub fn create_file(path: &Path) -> io::Result<NewFile> {
         match place::find(path)? {
-            Place::Stream => Err(place::refused(
+            OutputPath::Stream => Err(place::refused(
                 "it is a pipe or a device, which takes bytes in order only: expected the name of a file",
             )),
-            Place::File { path: target, old } => NewFile::start(path, target, old.as_ref()),
+            OutputPath::File { path: target, old } => NewFile::start(path, target, old.as_ref()),
         }
     }
 
@@ -113,8 +114,8 @@ impl NewFile {
     /// Those of [`NewFile::create`].
     pub fn check(path: &Path) -> io::Result<()> {
         match place::find(path)? {
-            Place::Stream => Ok(()),
-            Place::File { path: target, old } => NewFile::start(path, target, old.as_ref()).map(drop),
+            OutputPath::Stream => Ok(()),
+            OutputPath::File { path: target, old } => NewFile::start(path, target, old.as_ref()).map(drop),
         }
     }
 
@@ -124,7 +125,7 @@ impl NewFile {
     /// When the system has no more file descriptors, or it is closed.
     pub fn through(open: impl AsFd, name: &Path) -> io::Result<NewFile> {
         let file = File::from(open.as_fd().try_clone_to_owned()?);
-        Ok(NewFile { path: name.to_owned(), file, state: State::Stream })
+        Ok(NewFile { path: name.to_owned(), file, state: OutputState::Stream })
     }
 
     fn start(path: &Path, target: PathBuf, old: Option<&Metadata>) -> io::Result<NewFile> {
@@ -138,7 +139,7 @@ impl NewFile {
         // A file that cannot be named later is not begun.
         let unnamed = unnamed.ok().filter(|file| place::can_be_named(file, Path::new("/proc")));
         let (file, state) = match unnamed {
-            Some(file) => (file, State::Unnamed(target)),
+            Some(file) => (file, OutputState::Unnamed(target)),
             None => named(target)?,
         };
         let new = NewFile { path: path.to_owned(), file, state };
@@ -164,8 +165,8 @@ impl NewFile {
     /// When nothing can be written there.
     pub fn directory_of(path: &Path) -> io::Result<Option<PathBuf>> {
         match place::find(path)? {
-            Place::Stream => Ok(None),
-            Place::File { path, .. } => Ok(Some(directory(&path).to_owned())),
+            OutputPath::Stream => Ok(None),
+            OutputPath::File { path, .. } => Ok(Some(directory(&path).to_owned())),
         }
     }
 
@@ -177,8 +178,8 @@ impl NewFile {
     /// Where it will be, links followed.
     fn target(&self) -> Option<&Path> {
         match &self.state {
-            State::Unnamed(path) | State::Named { path, .. } => Some(path),
-            State::Stream | State::Done => None,
+            OutputState::Unnamed(path) | OutputState::Named { path, .. } => Some(path),
+            OutputState::Stream | OutputState::Done => None,
         }
     }
 
@@ -200,7 +201,7 @@ impl NewFile {
     /// # Errors
     /// When the system refuses; nothing is left then.
     pub fn finish(mut self) -> io::Result<()> {
-        if let State::Unnamed(path) = &self.state {
+        if let OutputState::Unnamed(path) = &self.state {
             let path = path.clone();
             match place::link(&self.file, &path) {
                 // A link replaces nothing, a renamed file does.
@@ -208,21 +209,21 @@ impl NewFile {
                     self.state = self.linked_beside(path)?;
                 }
                 Err(_) => self.copy_to_named(path)?,
-                Ok(()) => self.state = State::Done,
+                Ok(()) => self.state = OutputState::Done,
             }
         }
-        if let State::Named { temporary, path } = &self.state {
+        if let OutputState::Named { temporary, path } = &self.state {
             std::fs::rename(temporary, path)?;
-            self.state = State::Done;
+            self.state = OutputState::Done;
         }
         Ok(())
     }
 
     /// Gives an unnamed file a temporary name beside `path`.
-    fn linked_beside(&self, path: PathBuf) -> io::Result<State> {
+    fn linked_beside(&self, path: PathBuf) -> io::Result<OutputState> {
         let _ = self.file.try_lock();
         let temporary = leftover::with_new_name(&path, |temporary| place::link(&self.file, temporary))?;
-        Ok(State::Named { temporary: temporary.0, path })
+        Ok(OutputState::Named { temporary: temporary.0, path })
     }
 
     /// Where the system refuses to name the file after all: its contents move to one with a name.
@@ -238,7 +239,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if let State::Named { temporary, .. } = &self.state {
+        if let OutputState::Named { temporary, .. } = &self.state {
             // Nothing more can be done about a file that cannot be removed.
             let _ = std::fs::remove_file(temporary);
         }
@@ -246,7 +247,7 @@ impl Drop for NewFile {
 }
 
 /// A file with a temporary name, that will be at `path`.
-fn named(path: PathBuf) -> io::Result<(File, State)> {
+fn named(path: PathBuf) -> io::Result<(File, OutputState)> {
     let options = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).to_owned();
     let (temporary, file) = leftover::with_new_name(&path, |temporary| {
         let file = options.open(temporary)?;
@@ -258,7 +259,7 @@ fn named(path: PathBuf) -> io::Result<(File, State)> {
         };
         if locked { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     })?;
-    Ok((file, State::Named { temporary, path }))
+    Ok((file, OutputState::Named { temporary, path }))
 }
 
 /// Permissions, and as far as the system allows owner and group, of the file that is replaced. What others

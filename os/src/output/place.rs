@@ -1,4 +1,4 @@
-//! What is at the place of an output, and giving an open file a name.
+//! The kind of an output's path, and giving an open file a name.
 
 use crate::files::is_same_file;
 use std::ffi::CString;
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 /// Links that are followed at most, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// What an output's path leads to.
+/// The kind of file that an output's path leads to.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum OutputPath {
     /// A place for a file, links followed; and the file that is there.
     File { path: PathBuf, old: Option<Metadata> },
-    /// What can only be written through.
+    /// A pipe or device, which can only be written through.
     Stream,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Place {
 ///
 /// # Errors
 /// When nothing can be written there.
-pub(super) fn find(path: &Path) -> io::Result<Place> {
+pub(super) fn find(path: &Path) -> io::Result<OutputPath> {
     if path.as_os_str().as_bytes().ends_with(b"/") {
         return Err(refused("it is the name of a directory, expected that of a file"));
     }
@@ -43,16 +43,16 @@ pub(super) fn find(path: &Path) -> io::Result<Place> {
         } else if kind.is_block_device() {
             return Err(refused("it is a disk, expected a file to write"));
         } else if !kind.is_file() {
-            return Ok(Place::Stream);
+            return Ok(OutputPath::Stream);
         }
     }
-    let Some(path) = followed(path)? else { return Ok(Place::Stream) };
+    let Some(path) = followed(path)? else { return Ok(OutputPath::Stream) };
     if path.file_name().is_none() {
         return Err(refused("it is not the name of a file"));
     }
-    let Some(old) = old else { return Ok(Place::File { path, old: None }) };
+    let Some(old) = old else { return Ok(OutputPath::File { path, old: None }) };
     replaceable(&path, &old)?;
-    Ok(Place::File { path, old: Some(old) })
+    Ok(OutputPath::File { path, old: Some(old) })
 }
 
 /// In a directory with a sticky bit, such as /tmp, only the owner of a file or of the directory replaces it.

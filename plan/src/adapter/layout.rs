@@ -4,7 +4,7 @@ use super::{LoraTarget, LoraTargetEntry, MAX_RANK, RANK_STEP};
 use crate::format::{Decode, LINE, PackError, PlainDecode, TILE_ROWS, WeightFormat, pack_f32_tile};
 use std::ops::Range;
 
-/// What an adapter decides of its shape at a LoRA target.
+/// The shape of an adapter at a LoRA target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoraTargetShape {
     /// Rank, 1 to [`MAX_RANK`].
@@ -127,7 +127,7 @@ impl LoraTargetLayout {
         self.ranks()
     }
 
-    /// What kernels read of it, when the adapter's first byte, at a multiple of 64, is at `base`.
+    /// The entry that kernels read, when the adapter's first byte, at a multiple of 64, is at `base`.
     pub fn entry(&self, base: *const u8) -> LoraTargetEntry {
         let at = |offset: usize| base.wrapping_add(offset);
         LoraTargetEntry {

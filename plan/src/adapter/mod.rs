@@ -5,9 +5,9 @@
 //! B (scale * (A x))) * factor + b`, with `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a
 //! factor per row. docs/dev/numerics.md has the order of arithmetic.
 //!
-//! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][lora_target]` of
-//! [`LoraTargetEntry`]; an adapter's packed form ([`LoraTargetLayout`]) depends on the program's LoRA targets
-//! and its own ranks only, so that it is packed once and then only pointed to.
+//! Requests choose adapters by *slot*. Slot 0 has no adapter. The runtime keeps a table `[slot][lora_target]`
+//! of [`LoraTargetEntry`]; an adapter's packed form ([`LoraTargetLayout`]) depends on the program's LoRA
+//! targets and its own ranks only, so that it is packed once and then only pointed to.
 
 mod layout;
 mod names;
@@ -25,7 +25,7 @@ pub const MAX_RANK: usize = 256;
 /// Ranks are padded with zeros to a multiple of this: the accumulators of a dot product of f32 activations.
 pub const RANK_STEP: usize = 4;
 
-/// What adapters a program takes.
+/// The adapters that a program takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adapters {
     /// Elements of A and B in memory: `f32` in preset `exact`, else `bf16`.
@@ -83,7 +83,7 @@ pub struct PackedAt {
     pub expert_stride: u64,
 }
 
-/// What a kernel reads of one slot and LoRA target: all zeros where the slot has nothing.
+/// The record that a kernel reads of one slot and LoRA target: all zeros where the slot has nothing.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoraTargetEntry {

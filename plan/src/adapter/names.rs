@@ -1,4 +1,4 @@
-//! What published checkpoints, and so PEFT, call the matrices of a model, whatever kind of file its tensors
+//! Names of a model's matrices in published checkpoints, and so in PEFT, whatever kind of file its tensors
 //! come from.
 
 /// A parameter of a published model, and which of its rows a tensor has: row i of the tensor is row `first +
@@ -13,8 +13,8 @@ pub struct Published {
     pub step: usize,
 }
 
-/// What a tensor of GGUF files is called in a published checkpoint, with the first of its rows there and the
-/// step between them.
+/// The published name of each tensor of GGUF files, with the first of its rows there and the step between
+/// them.
 const GGUF: [(&str, &str, usize, usize); 11] = [
     ("attn_q.weight", "self_attn.q_proj.weight", 0, 1),
     ("attn_k.weight", "self_attn.k_proj.weight", 0, 1),

@@ -19,7 +19,7 @@ mod overlaps;
 mod tests;
 mod wanted;
 
-/// What is wrong with a program, and where.
+/// A problem of a program, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// A model fact is out of range.
@@ -29,7 +29,7 @@ pub enum CheckError {
         what: &'static str,
         /// Value of the fact.
         found: String,
-        /// What is legal.
+        /// The legal values.
         expected: String,
     },
     /// A KV layer's kind and window disagree.
@@ -49,17 +49,17 @@ pub enum CheckError {
     Rope {
         /// Which table.
         table: usize,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
-    /// An operand that should be a LoRA target is none.
+    /// An operand that should be a LoRA target is something else.
     #[error("LoRA target {lora_target} `{name}`: {message}")]
     LoraTarget {
         /// Index.
         lora_target: usize,
         /// Name.
         name: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
     /// A symbol is not where functions may be.
@@ -69,10 +69,10 @@ pub enum CheckError {
         symbol: usize,
         /// Name.
         name: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
-    /// Token classes are not ascending, or there is none.
+    /// Token classes are not ascending, or missing.
     #[error("token class {class}: max_tokens {max_tokens}, expected more than {previous}")]
     Classes {
         /// Index.
@@ -85,7 +85,7 @@ pub enum CheckError {
     /// There is more of something than any model needs: checking it would take longer than running it.
     #[error("{found} {what}, expected at most {limit}")]
     Count {
-        /// What there is too much of.
+        /// The thing of which there is too much.
         what: &'static str,
         /// How many.
         found: usize,
@@ -99,7 +99,7 @@ pub enum CheckError {
         class: u32,
         /// Name.
         buffer: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
     /// Two buffers share bytes while both are live.
@@ -123,7 +123,7 @@ pub enum CheckError {
         class: u32,
         /// Label.
         step: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
     /// The logits slab is not a live buffer.
@@ -133,7 +133,7 @@ pub enum CheckError {
         class: u32,
         /// Arena offset.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
 }

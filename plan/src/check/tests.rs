@@ -31,7 +31,7 @@ const KERNELS: [(&str, bool); 6] =
 
 const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 1, head_dim: 4, formats: KvPair::both(KvFormat::F32) };
 
-/// What each kernel asks for: rows of 8 bytes for each token, of 16 for each wanted row.
+/// The demands of each kernel: rows of 8 bytes for each token, of 16 for each wanted row.
 fn contract(name: &str) -> Contract {
     let rows = |read| Need::Buffer { slots: 1, wanted: false, row_bytes: 8, read, written: !read };
     let wanted = |row_bytes, read| Need::Buffer { slots: 0, wanted: true, row_bytes, read, written: !read };

@@ -43,11 +43,11 @@ pub const MAX_PIECE_BYTES: u64 = 64 << 20;
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
-/// What a section holds. Sections follow each other in this order; program and code alternate, target by
+/// The contents of a section. Sections follow each other in this order; program and code alternate, target by
 /// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Kind {
+pub enum SectionKind {
     /// [`Metadata`].
     Metadata = 1,
     /// The model spec, TOML.
@@ -68,52 +68,52 @@ pub enum Kind {
     Weights = 8,
 }
 
-impl Kind {
+impl SectionKind {
     /// Every kind, in order.
-    pub const ALL: [Kind; 9] = [
-        Kind::Metadata,
-        Kind::Spec,
-        Kind::Tokenizer,
-        Kind::ChatTemplate,
-        Kind::Chat,
-        Kind::Program,
-        Kind::Code,
-        Kind::WeightHashes,
-        Kind::Weights,
+    pub const ALL: [SectionKind; 9] = [
+        SectionKind::Metadata,
+        SectionKind::Spec,
+        SectionKind::Tokenizer,
+        SectionKind::ChatTemplate,
+        SectionKind::Chat,
+        SectionKind::Program,
+        SectionKind::Code,
+        SectionKind::WeightHashes,
+        SectionKind::Weights,
     ];
 
     /// Bytes of such a section at most; of the weights there may be any number.
     pub fn max_bytes(self) -> u64 {
         match self {
-            Kind::Metadata => limit::PLAN_METADATA_BYTES,
-            Kind::Spec => limit::SPEC_BYTES,
-            Kind::Tokenizer => limit::TOKENIZER_BYTES,
-            Kind::ChatTemplate => limit::TEMPLATE_BYTES,
-            Kind::Chat => limit::PLAN_CHAT_BYTES,
-            Kind::Program => MAX_PROGRAM_BYTES,
-            Kind::Code => MAX_CODE_BYTES,
-            Kind::WeightHashes => MAX_HASHES_BYTES,
-            Kind::Weights => u64::MAX,
+            SectionKind::Metadata => limit::PLAN_METADATA_BYTES,
+            SectionKind::Spec => limit::SPEC_BYTES,
+            SectionKind::Tokenizer => limit::TOKENIZER_BYTES,
+            SectionKind::ChatTemplate => limit::TEMPLATE_BYTES,
+            SectionKind::Chat => limit::PLAN_CHAT_BYTES,
+            SectionKind::Program => MAX_PROGRAM_BYTES,
+            SectionKind::Code => MAX_CODE_BYTES,
+            SectionKind::WeightHashes => MAX_HASHES_BYTES,
+            SectionKind::Weights => u64::MAX,
         }
     }
 
     /// Name in listings and messages.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Metadata => "metadata",
-            Kind::Spec => "spec",
-            Kind::Tokenizer => "tokenizer",
-            Kind::ChatTemplate => "chat template",
-            Kind::Chat => "chat",
-            Kind::Program => "program",
-            Kind::Code => "code",
-            Kind::WeightHashes => "weight hashes",
-            Kind::Weights => "weights",
+            SectionKind::Metadata => "metadata",
+            SectionKind::Spec => "spec",
+            SectionKind::Tokenizer => "tokenizer",
+            SectionKind::ChatTemplate => "chat template",
+            SectionKind::Chat => "chat",
+            SectionKind::Program => "program",
+            SectionKind::Code => "code",
+            SectionKind::WeightHashes => "weight hashes",
+            SectionKind::Weights => "weights",
         }
     }
 }
 
-/// What a plan says about itself, serialised with postcard.
+/// The plan's description of itself, serialised with postcard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// Program that wrote the plan, with its version and commit.
@@ -135,13 +135,13 @@ pub struct Metadata {
     /// Tokens by which the tokenizer's texts end, so that it need not be read to know them.
     #[serde(deserialize_with = "bounded::list::<_, _, 4096>")]
     pub end_tokens: Vec<u32>,
-    /// What the code of each target needs.
+    /// The needs of each target's code.
     #[serde(deserialize_with = "bounded::list::<_, _, MAX_SECTIONS>")]
     pub targets: Vec<TargetInfo>,
 }
 
-/// What decides the bits that a model computes: the same for the same spec, weights, preset, formats and
-/// version, whatever the target, chunk and threads.
+/// The inputs that decide the bits of a model: equal for the same spec, weights, preset, formats and version,
+/// whatever the target, chunk and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// Program that generates the code ([`Metadata::producer`]).
@@ -154,7 +154,7 @@ pub struct Identity<'a> {
     pub fused_specs: &'a [FusedSpecText],
     /// Hash of the model spec's text.
     pub spec: Hash,
-    /// Hash of the weight hashes, as section [`Kind::WeightHashes`] has them.
+    /// Hash of the weight hashes, as section [`SectionKind::WeightHashes`] has them.
     pub weights: Hash,
 }
 
@@ -208,7 +208,7 @@ pub struct TensorInfo {
     pub int4_error: Option<f64>,
 }
 
-/// What a target's code needs.
+/// The needs of a target's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInfo {
     /// Level, by [`crate::target::Level::name`].

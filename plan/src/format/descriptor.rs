@@ -1,4 +1,4 @@
-//! What a weight format is, as data: all that packing, kernels and the cost model ask of it.
+//! The description of a weight format, as data, for packing, kernels and the cost model.
 
 use super::error::PackError;
 use super::layout::{BLOCK, Column, LINE, TILE_ROWS, TileLayout};
@@ -16,7 +16,7 @@ pub struct Descriptor {
     pub bits: usize,
     /// How kernels make numbers of a line.
     pub decode: Decode,
-    /// What a block's elements are multiplied by.
+    /// The scale that a block's elements are multiplied by.
     pub scale: Scale,
     /// How f32 weights become elements.
     pub quantise: Quantise,
@@ -131,7 +131,7 @@ impl PlainDecode {
 }
 
 impl BlockDecode {
-    /// What an unsigned byte is above the signed integer.
+    /// The difference of an unsigned byte to the signed integer.
     pub fn bias(self) -> i32 {
         match self {
             BlockDecode::NibbleTable => 12,

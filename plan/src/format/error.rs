@@ -15,11 +15,11 @@ pub struct PackError {
     pub row: usize,
     /// Element along k; for a scale, the first element of its block.
     pub k: usize,
-    /// What is wrong with the weight.
+    /// The weight's problem.
     pub problem: Problem,
 }
 
-/// What is wrong with a weight.
+/// A problem of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum Problem {
     /// NaN or an infinity.

@@ -43,7 +43,7 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
     pack_tile_body(k, rows, tile, |weights, scales| fit::errors(weights, scales, INT4_LEVELS))
 }
 
-/// What int4 makes of weights: sums of squares over all of them.
+/// Errors of int4 for some weights: sums of squares over all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Squares {
     /// Sum of squares of the differences between the weights and what int4 has in their place.

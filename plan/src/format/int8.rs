@@ -8,7 +8,7 @@ use super::error::{PackError, has_fma};
 use super::fit::{self, TRIED};
 use super::grid::{self, INT8_LEVELS, STEP_ELEMENTS};
 use super::layout::{BLOCK, LINE, TILE_ROWS};
-use super::quantise::{Block, quantise};
+use super::quantise::{QuantisedBlock, quantise};
 use super::unpack::{Scaled, unpack_scaled};
 use half::f16;
 
@@ -89,7 +89,7 @@ fn pack_blocks(
     k: usize,
     rows: &[f32],
     tile: &mut [u8],
-    quantise: impl Fn(&[f32; BLOCK], usize, usize) -> Result<Block, PackError>,
+    quantise: impl Fn(&[f32; BLOCK], usize, usize) -> Result<QuantisedBlock, PackError>,
 ) -> Result<(), PackError> {
     let (scales, data) = tile.split_at_mut(FORMAT.tile(k).scale_bytes);
     scales.fill(0);

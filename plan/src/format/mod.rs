@@ -51,7 +51,7 @@ impl WeightFormat {
     pub const ALL: [WeightFormat; 5] =
         [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4, WeightFormat::Bf16, WeightFormat::F32];
 
-    /// What the format is.
+    /// The description of the format.
     pub fn descriptor(self) -> &'static Descriptor {
         match self {
             WeightFormat::Mxfp4 => &mxfp4::FORMAT,

@@ -7,7 +7,7 @@ use crate::numeric::ROUND_MAGIC;
 use half::f16;
 
 /// A quantised block: integers and their scale.
-pub(super) struct Block {
+pub(super) struct QuantisedBlock {
     /// Integers in [-levels, levels].
     pub q: [i32; BLOCK],
     /// The smallest f16 not below amax/levels.
@@ -21,7 +21,7 @@ pub(super) fn quantise(
     weights: &[f32; BLOCK],
     row: usize,
     k: usize,
-) -> Result<Block, PackError> {
+) -> Result<QuantisedBlock, PackError> {
     let amax = f32::from_bits(largest_bits(weights) as u32);
     let scale = round_up(amax / levels);
     if !scale.is_finite() {
@@ -37,10 +37,10 @@ pub(super) fn quantise(
         let rounded = (w / divisor).clamp(-levels, levels) + ROUND_MAGIC;
         *q = (rounded.to_bits() as i32).wrapping_sub(ROUND_MAGIC.to_bits() as i32);
     }
-    Ok(Block { q, scale })
+    Ok(QuantisedBlock { q, scale })
 }
 
-/// The smallest f16 not below `x >= 0`; infinity when there is none, NaN for NaN.
+/// The smallest f16 not below `x >= 0`; infinity when it is too large, NaN for NaN.
 pub(super) fn round_up(x: f32) -> f16 {
     let nearest = f16::from_f32(x);
     if nearest.to_f32() < x { f16::from_bits(nearest.to_bits() + 1) } else { nearest }

@@ -17,7 +17,7 @@ fn f16_not_below(x: f32) -> f16 {
     f16::from_bits(bits[at])
 }
 
-/// What the formula makes of element `[row, index]`: its integer and its scale.
+/// The integer and the scale of element `[row, index]` by the formula.
 fn expected(format: WeightFormat, k: usize, rows: &[f32], row: usize, index: usize) -> Scaled {
     let Some(weights) = rows.get(row * k..(row + 1) * k) else { return Scaled { q: 0, scale: f16::ZERO } };
     let block = &weights[index / BLOCK * BLOCK..][..BLOCK];

@@ -1,4 +1,4 @@
-//! What formats share that turn a whole packed tile back into f32.
+//! Code that formats share to turn a whole packed tile back into f32.
 
 use super::descriptor::Descriptor;
 use super::layout::{BLOCK, Column, LINE, TILE_ROWS};

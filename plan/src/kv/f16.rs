@@ -1,16 +1,16 @@
 //! `f16`: IEEE binary16, rounded to nearest even, overflow to infinity.
 
-use super::descriptor::{Descriptor, Elements, KeyLayout};
+use super::descriptor::{KeyLayout, KvDescriptor, KvElements};
 use half::f16;
 
-pub const FORMAT: Descriptor = Descriptor {
+pub const FORMAT: KvDescriptor = KvDescriptor {
     name: "f16",
     bits: 16,
     scaled: false,
     rotated: false,
     head_multiple: 1,
     keys: KeyLayout::Elements,
-    round: |head| Elements::plain(head.iter().map(|x| f16::from_f32(*x).to_f32()).collect()),
+    round: |head| KvElements::plain(head.iter().map(|x| f16::from_f32(*x).to_f32()).collect()),
     encode: |values, out| values.iter().for_each(|x| out.extend(f16::from_f32(*x).to_le_bytes())),
     decode: |bytes| bytes.chunks_exact(2).map(|e| f16::from_le_bytes([e[0], e[1]]).to_f32()).collect(),
 };

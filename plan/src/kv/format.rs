@@ -1,6 +1,6 @@
 //! Formats of cached keys and values by name.
 
-use super::descriptor::{Descriptor, Elements, KeyLayout, Words};
+use super::descriptor::{KeyLayout, KvDescriptor, KvElements, Words};
 use super::{BLOCK_TOKENS, f16, f32, fp8, int4, int8};
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +25,8 @@ impl KvFormat {
     pub const ALL: [KvFormat; 5] =
         [KvFormat::F16, KvFormat::F32, KvFormat::Int8, KvFormat::Fp8, KvFormat::Int4];
 
-    /// What the format is.
-    pub fn descriptor(self) -> &'static Descriptor {
+    /// The description of the format.
+    pub fn descriptor(self) -> &'static KvDescriptor {
         match self {
             KvFormat::F16 => &f16::FORMAT,
             KvFormat::F32 => &f32::FORMAT,
@@ -60,7 +60,7 @@ impl KvFormat {
     }
 
     /// Rounds one head of f32 to the format.
-    pub fn round(self, head: &[f32]) -> Elements {
+    pub fn round(self, head: &[f32]) -> KvElements {
         (self.descriptor().round)(head)
     }
 

@@ -140,7 +140,7 @@ impl FromStr for KvRequest {
     }
 }
 
-/// What rows of keys or values are rounded to before they enter the cache.
+/// The rounding of rows of keys or values before they enter the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KvRow {
     /// The format.
@@ -176,7 +176,7 @@ impl KvRow {
 }
 
 impl KvRow {
-    /// What [`KvRow`]'s `Display` writes.
+    /// The value whose name [`KvRow`]'s `Display` writes.
     pub fn from_name(name: &str) -> Option<KvRow> {
         let (format, head_dim) = match name.split_once('x') {
             Some((format, head_dim)) => (format, head_dim.parse().ok()?),

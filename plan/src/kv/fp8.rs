@@ -3,17 +3,17 @@
 //!
 //! An element is an f16 whose exponent and mantissa have been cut short, times 2^-8.
 
-use super::descriptor::{Descriptor, Elements, KeyLayout};
+use super::descriptor::{KeyLayout, KvDescriptor, KvElements};
 use half::f16;
 
-pub const FORMAT: Descriptor = Descriptor {
+pub const FORMAT: KvDescriptor = KvDescriptor {
     name: "fp8",
     bits: 8,
     scaled: false,
     rotated: false,
     head_multiple: 1,
     keys: KeyLayout::Elements,
-    round: |head| Elements::plain(head.iter().map(|x| value(code(*x))).collect()),
+    round: |head| KvElements::plain(head.iter().map(|x| value(code(*x))).collect()),
     encode: |values, out| out.extend(values.iter().map(|x| code(*x))),
     decode: |bytes| bytes.iter().map(|code| value(*code)).collect(),
 };

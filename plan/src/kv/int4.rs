@@ -7,13 +7,13 @@
 //! Keys lie in words of eight, 8 added to each: four elements in the low halves of the bytes, the next four
 //! in the high ones. Of 32 neighbours of a value, the low halves of 16 bytes have the first 16.
 
-use super::descriptor::{Descriptor, Elements, KeyLayout, Words};
+use super::descriptor::{KeyLayout, KvDescriptor, KvElements, Words};
 use super::rounding::to_int4;
 
 /// Elements of a value whose bytes lie together.
 const NEIGHBOURS: usize = 32;
 
-pub const FORMAT: Descriptor = Descriptor {
+pub const FORMAT: KvDescriptor = KvDescriptor {
     name: "int4",
     bits: 4,
     scaled: true,
@@ -27,7 +27,7 @@ pub const FORMAT: Descriptor = Descriptor {
     }),
     round: |head| {
         let (integers, scale) = to_int4(head);
-        Elements { values: integers.iter().map(|q| f32::from(*q)).collect(), scale }
+        KvElements { values: integers.iter().map(|q| f32::from(*q)).collect(), scale }
     },
     encode: |values, out| {
         for group in values.chunks(NEIGHBOURS) {

@@ -3,10 +3,10 @@
 //! Keys lie in words of four, the operand of `vpdpbusd`: its first operand is unsigned, so that 128 is added
 //! to each. Values are signed bytes, as `vpmovsxbd` takes them.
 
-use super::descriptor::{Descriptor, Elements, KeyLayout, Words};
+use super::descriptor::{KeyLayout, KvDescriptor, KvElements, Words};
 use super::rounding::to_int8;
 
-pub const FORMAT: Descriptor = Descriptor {
+pub const FORMAT: KvDescriptor = KvDescriptor {
     name: "int8",
     bits: 8,
     scaled: true,
@@ -20,7 +20,7 @@ pub const FORMAT: Descriptor = Descriptor {
     }),
     round: |head| {
         let (integers, scale) = to_int8(head);
-        Elements { values: integers.iter().map(|q| f32::from(*q)).collect(), scale }
+        KvElements { values: integers.iter().map(|q| f32::from(*q)).collect(), scale }
     },
     encode: |values, out| out.extend(values.iter().map(|q| *q as i8 as u8)),
     decode: |bytes| bytes.iter().map(|code| f32::from(*code as i8)).collect(),

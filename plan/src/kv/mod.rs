@@ -20,7 +20,7 @@ mod int8;
 #[cfg(test)]
 mod tests;
 
-pub use descriptor::{Descriptor, Elements, KeyLayout, Words};
+pub use descriptor::{KeyLayout, KvDescriptor, KvElements, Words};
 pub use format::KvFormat;
 pub use formats::{KvFormats, KvPair, KvRequest, KvRow};
 pub use planes::store_plane;

@@ -1,12 +1,12 @@
 //! Planes of a block, written and read element by element: what kernels do many at a time.
 
-use super::{BLOCK_TOKENS, Elements, KeyLayout, KvFormat, KvPlane};
+use super::{BLOCK_TOKENS, KeyLayout, KvElements, KvFormat, KvPlane};
 
 /// The bytes of a plane of one head, of tokens 0, 1, ... at most 16 of them; the others are zeros.
 ///
 /// # Panics
 /// When there are more tokens, or their heads have other than `head_dim` elements.
-pub fn store_plane(format: KvFormat, plane: KvPlane, head_dim: usize, tokens: &[Elements]) -> Vec<u8> {
+pub fn store_plane(format: KvFormat, plane: KvPlane, head_dim: usize, tokens: &[KvElements]) -> Vec<u8> {
     assert!(tokens.len() <= BLOCK_TOKENS && tokens.iter().all(|token| token.values.len() == head_dim));
     let mut bytes = vec![0; format.plane_bytes(head_dim)];
     let (scales, elements) = bytes.split_at_mut(format.scales_bytes());

@@ -16,7 +16,7 @@ fn head(seed: u32, n: usize) -> Vec<f32> {
 fn planes_come_back_as_they_were_stored() {
     for format in KvFormat::ALL {
         for head_dim in [32, 64, 96] {
-            let tokens: Vec<Elements> = (0..16).map(|t| format.round(&head(t, head_dim))).collect();
+            let tokens: Vec<KvElements> = (0..16).map(|t| format.round(&head(t, head_dim))).collect();
             for plane in PLANES {
                 let bytes = store_plane(format, plane, head_dim, &tokens);
                 assert_eq!(bytes.len(), format.plane_bytes(head_dim), "{format:?}");
@@ -145,7 +145,7 @@ fn fp8_rounds_to_the_nearest_of_its_numbers() {
 ///
 /// # Panics
 /// When the plane has another number of bytes.
-fn load_plane(format: KvFormat, plane: KvPlane, head_dim: usize, bytes: &[u8]) -> Vec<Elements> {
+fn load_plane(format: KvFormat, plane: KvPlane, head_dim: usize, bytes: &[u8]) -> Vec<KvElements> {
     assert_eq!(bytes.len(), format.plane_bytes(head_dim));
     let (scales, elements) = bytes.split_at(format.scales_bytes());
     let descriptor = format.descriptor();
@@ -168,7 +168,7 @@ fn load_plane(format: KvFormat, plane: KvPlane, head_dim: usize, bytes: &[u8]) -
         let scale = scales
             .get(4 * t..4 * t + 4)
             .map_or(1.0, |bytes| f32::from_le_bytes(bytes.try_into().expect("four bytes")));
-        Elements { values, scale }
+        KvElements { values, scale }
     };
     (0..BLOCK_TOKENS).map(token).collect()
 }

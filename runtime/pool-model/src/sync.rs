@@ -1,4 +1,4 @@
-//! What the pool's waiting is made of, under loom; `runtime/src/pool/sync.rs` has the real ones.
+//! Primitives of the pool's waiting, under loom; `runtime/src/pool/sync.rs` has the real ones.
 
 pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -27,7 +27,7 @@ pub enum AdapterError {
     Memory {
         /// Bytes that the adapter takes.
         needed: u64,
-        /// What the system and its control groups leave.
+        /// Bytes that the system and its control groups leave.
         available: u64,
     },
     /// Several adapters that cannot be one.
@@ -41,7 +41,7 @@ pub enum AdapterError {
         if *loading { " or being loaded" } else { "" }
     )]
     Budget {
-        /// What there is no room for.
+        /// The thing for which there is no room.
         what: String,
         /// Bytes that are needed.
         needed: u64,
@@ -58,7 +58,7 @@ pub enum AdapterError {
         "{what} would be one more than the {most} adapters that may be in use or being loaded at once; end some of their sequences"
     )]
     Count {
-        /// What there is no room for.
+        /// The thing for which there is no room.
         what: String,
         /// Adapters that there may be.
         most: usize,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The factors of an adapter, by LoRA target of the program.
 pub(super) trait Factors: Send {
-    /// What the adapter has at each LoRA target.
+    /// The adapter's shape at each LoRA target.
     fn shapes(&self) -> Vec<Option<LoraTargetShape>>;
 
     /// `[experts][rank][k]`.
@@ -47,7 +47,7 @@ impl FromPeft {
         FromPeft { adapters, adapter, scale, lora_targets: of_lora_target }
     }
 
-    /// What the directory has for a LoRA target, and which of the target's rows are the LoRA target's: the
+    /// The directory's part for a LoRA target, and which of the target's rows are the LoRA target's: the
     /// first, and the step between them.
     fn part(&self, lora_target: usize) -> (&PeftPart, usize, usize) {
         let (index, n) = self.lora_targets[lora_target].expect("asked for LoRA targets that the adapter has");

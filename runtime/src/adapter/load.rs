@@ -4,7 +4,7 @@ use super::error::AdapterError;
 use super::factors::{Factors, FromPeft, unpack_tiles};
 use super::norms::{TileFactors, quads, row_lengths};
 use super::packed::{Adapter, PackedAdapter};
-use super::room::{Reservation, Room};
+use super::room::{AdapterBudget, Reservation};
 use kernmill_checkpoint::peft::PeftAdapter;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::memory::available_memory;
@@ -25,7 +25,7 @@ pub struct AdapterLoader {
     /// The model's name, for messages.
     model: String,
     /// Room of the store that the adapters are for.
-    room: Option<Arc<Room>>,
+    room: Option<Arc<AdapterBudget>>,
 }
 
 /// An adapter whose files are open and checked, with its place in memory.
@@ -36,7 +36,7 @@ pub struct Loading {
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
     magnitudes: Vec<Option<Vec<f32>>>,
-    /// What a combination is made of, with weights; empty for an adapter from files.
+    /// The adapters of a combination, with weights; empty for an adapter from files.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
     /// Place of the adapter in the store's budget.
@@ -55,7 +55,7 @@ impl AdapterLoader {
     }
 
     /// This loader for adapters of a store, whose room they must find from the first on.
-    pub(super) fn within(self, room: Arc<Room>) -> AdapterLoader {
+    pub(super) fn within(self, room: Arc<AdapterBudget>) -> AdapterLoader {
         AdapterLoader { room: Some(room), ..self }
     }
 

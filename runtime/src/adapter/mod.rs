@@ -18,7 +18,7 @@ mod tests;
 
 pub use error::AdapterError;
 pub use load::{AdapterLoader, Loading};
-pub use packed::{Adapter, AdapterPackError, Fill, PackedAdapter};
+pub use packed::{Adapter, AdapterPackError, PackTarget, PackedAdapter};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 pub use table::AdapterTable;
 pub(crate) use table::LoraTargetSet;

@@ -1,7 +1,7 @@
 //! An adapter in memory, packed once.
 
 use super::error::AdapterError;
-use super::room::{Reservation, Room};
+use super::room::{AdapterBudget, Reservation};
 use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};
 use kernmill_plan::format::PackError;
@@ -28,7 +28,7 @@ pub struct Adapter {
     pub(super) scales: Vec<Vec<f32>>,
     /// By LoRA target, DoRA's magnitudes, rows in the checkpoint's order.
     pub(super) magnitudes: Vec<Option<Vec<f32>>>,
-    /// What a combination was made of, with weights; empty for an adapter from files.
+    /// The adapters of a combination, with weights; empty for an adapter from files.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     pub(super) notes: Vec<String>,
 }
@@ -44,14 +44,14 @@ impl Adapter {
         self.packed.bytes() as u64
     }
 
-    /// What the user should know about the adapter.
+    /// Notes for the user about the adapter.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
 /// Packs one LoRA target of an adapter: its index, its layout, and the whole adapter's bytes.
-pub type Fill<'f, E> = dyn FnMut(usize, &LoraTargetLayout, &mut [u8]) -> Result<(), E> + 'f;
+pub type PackTarget<'f, E> = dyn FnMut(usize, &LoraTargetLayout, &mut [u8]) -> Result<(), E> + 'f;
 
 /// Why an adapter could not be packed.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ impl PackedAdapter {
     pub fn pack<E: From<RegionError>>(
         adapters: &Adapters,
         shapes: &[Option<LoraTargetShape>],
-        fill: &mut Fill<'_, E>,
+        fill: &mut PackTarget<'_, E>,
     ) -> Result<PackedAdapter, E> {
         let (layouts, bytes) = adapters.layout(shapes);
         let mut memory = WeightRegion::anonymous(bytes)?;
@@ -143,7 +143,7 @@ impl PackedAdapter {
     }
 
     /// Error unless `room` has room for it, which may be one of those being loaded.
-    pub(super) fn check_room(&self, room: &Room, what: &str) -> Result<(), AdapterError> {
+    pub(super) fn check_room(&self, room: &AdapterBudget, what: &str) -> Result<(), AdapterError> {
         room.check_reserved(what, self.bytes() as u64, self.room().as_ref())
     }
 }

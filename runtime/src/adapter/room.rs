@@ -1,4 +1,4 @@
-//! What a store has room for, as its loaders see it: they may run on other threads.
+//! The budget of a store, as its loaders see it: they may run on other threads.
 
 use super::error::AdapterError;
 use kernmill_plan::limit;
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The limits of a store, what cannot be given up of it, and what is being loaded for it.
 #[derive(Debug)]
-pub(super) struct Room(Mutex<State>);
+pub(super) struct AdapterBudget(Mutex<BudgetState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     /// Bytes that adapters may take.
     budget: u64,
     /// Bytes and number of those in use.
@@ -21,14 +21,14 @@ struct State {
 /// Room for an adapter that is being loaded, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    room: Arc<Room>,
+    room: Arc<AdapterBudget>,
     bytes: u64,
 }
 
-impl Room {
+impl AdapterBudget {
     /// An empty store's.
-    pub(super) fn new(budget: u64) -> Arc<Room> {
-        Arc::new(Room(Mutex::new(State { budget, ..State::default() })))
+    pub(super) fn new(budget: u64) -> Arc<AdapterBudget> {
+        Arc::new(AdapterBudget(Mutex::new(BudgetState { budget, ..BudgetState::default() })))
     }
 
     /// Notes what the store has become: bytes and number of adapters in use.
@@ -42,8 +42,8 @@ impl Room {
         self.state().check(what, needed, (0, 0))
     }
 
-    /// Error as of [`Room::check`], for something that has a reservation of this room already, if `own` is
-    /// one.
+    /// Error as of [`AdapterBudget::check`], for something that has a reservation of this room already, if
+    /// `own` is one.
     pub(super) fn check_reserved(
         &self,
         what: &str,
@@ -55,7 +55,11 @@ impl Room {
     }
 
     /// Room for an adapter that is to be loaded.
-    pub(super) fn reserve(self: &Arc<Room>, what: &str, bytes: u64) -> Result<Reservation, AdapterError> {
+    pub(super) fn reserve(
+        self: &Arc<AdapterBudget>,
+        what: &str,
+        bytes: u64,
+    ) -> Result<Reservation, AdapterError> {
         let mut state = self.state();
         state.check(what, bytes, (0, 0))?;
         state.loading.0 += bytes;
@@ -63,13 +67,13 @@ impl Room {
         Ok(Reservation { room: Arc::clone(self), bytes })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         // Nothing panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl BudgetState {
     fn check(&self, what: &str, needed: u64, own: (u64, usize)) -> Result<(), AdapterError> {
         let loading = (self.loading.0.saturating_sub(own.0), self.loading.1.saturating_sub(own.1));
         let taken = self.in_use.0.saturating_add(loading.0);

@@ -9,7 +9,7 @@
 use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
 use super::packed::{Adapter, PackedAdapter};
-use super::room::Room;
+use super::room::AdapterBudget;
 use super::table::AdapterTable;
 use super::tally::Tally;
 use kernmill_plan::limit;
@@ -40,31 +40,31 @@ impl AdapterUse {
 pub struct AdapterStore {
     loader: Option<AdapterLoader>,
     /// By slot of the engine's table; slots that the store has not filled have no users.
-    slots: Vec<Slot>,
-    loaded: BTreeMap<Key, Loaded>,
+    slots: Vec<AdapterSlot>,
+    loaded: BTreeMap<AdapterKey, StoredAdapter>,
     /// Keys of `loaded` by their last use.
-    order: BTreeMap<u64, Key>,
+    order: BTreeMap<u64, AdapterKey>,
     /// How many of `loaded` are combinations.
     combinations: usize,
     tally: Tally,
-    /// What its loaders see of it.
-    room: Arc<Room>,
+    /// The budget, which its loaders share.
+    room: Arc<AdapterBudget>,
     budget: u64,
     /// Counts uses, so that the least recent one is known.
     clock: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Slot {
-    /// What the table has there.
+struct AdapterSlot {
+    /// The adapter that the table has there.
     adapter: Option<Arc<PackedAdapter>>,
     /// Sequences, and the one who placed it.
     users: u32,
 }
 
-/// What a loaded adapter is found by.
+/// The key of a loaded adapter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum AdapterKey {
     Name(String),
     /// Several, or one with a weight: names and bits of the weights, in the order in which they were asked
     /// for.
@@ -72,7 +72,7 @@ enum Key {
 }
 
 #[derive(Debug)]
-struct Loaded {
+struct StoredAdapter {
     adapter: Arc<Adapter>,
     /// When it was last used.
     used: u64,
@@ -81,7 +81,7 @@ struct Loaded {
 impl AdapterStore {
     /// An empty store; without a loader the engine's plan takes no adapters.
     pub(crate) fn new(loader: Option<AdapterLoader>) -> AdapterStore {
-        let room = Room::new(DEFAULT_BUDGET);
+        let room = AdapterBudget::new(DEFAULT_BUDGET);
         AdapterStore {
             loader: loader.map(|loader| loader.within(Arc::clone(&room))),
             slots: Vec::new(),
@@ -95,7 +95,7 @@ impl AdapterStore {
         }
     }
 
-    /// What reads adapters for this engine.
+    /// The reader of adapters for this engine.
     ///
     /// # Errors
     /// When its plan takes none.
@@ -106,15 +106,15 @@ impl AdapterStore {
     /// Names of the loaded adapters, ascending.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.loaded.keys().filter_map(|key| match key {
-            Key::Name(name) => Some(name.as_str()),
-            Key::Combination(_) => None,
+            AdapterKey::Name(name) => Some(name.as_str()),
+            AdapterKey::Combination(_) => None,
         })
     }
 
     /// Hash of the contents that a name has now; `None` if no adapter has the name. Equal contents give equal
     /// results.
     pub fn contents(&self, name: &str) -> Option<[u8; 32]> {
-        let loaded = self.loaded.get(&Key::Name(name.to_owned()))?;
+        let loaded = self.loaded.get(&AdapterKey::Name(name.to_owned()))?;
         Some(*loaded.adapter.packed.digest())
     }
 
@@ -160,17 +160,18 @@ impl AdapterStore {
         }
         self.check_adapter(&format!("adapter `{name}`"), &adapter)?;
         self.remove(name);
-        self.keep(Key::Name(name.to_owned()), adapter);
+        self.keep(AdapterKey::Name(name.to_owned()), adapter);
         Ok(())
     }
 
     /// Forgets an adapter, and combinations that it is part of: whether there was one. Sequences that use it
     /// keep it until they end.
     pub fn remove(&mut self, name: &str) -> bool {
-        let named = Key::Name(name.to_owned());
-        let mut gone: Vec<Key> = self.loaded.contains_key(&named).then_some(named).into_iter().collect();
+        let named = AdapterKey::Name(name.to_owned());
+        let mut gone: Vec<AdapterKey> =
+            self.loaded.contains_key(&named).then_some(named).into_iter().collect();
         if self.combinations > 0 {
-            let has = |key: &&Key| matches!(key, Key::Combination(parts) if parts.iter().any(|(part, _)| part == name));
+            let has = |key: &&AdapterKey| matches!(key, AdapterKey::Combination(parts) if parts.iter().any(|(part, _)| part == name));
             gone.extend(self.loaded.keys().filter(has).cloned());
         }
         gone.iter().for_each(|key| self.forget(key));
@@ -179,15 +180,15 @@ impl AdapterStore {
     }
 
     /// The work that is left before sequences can use these adapters together, to be done and given to
-    /// [`AdapterStore::insert_combination`]; `None` when there is none.
+    /// [`AdapterStore::insert_combination`]; `None` when nothing is left to do.
     ///
     /// # Errors
     /// When one is not loaded, or they cannot be combined.
     pub fn prepare(&mut self, uses: &[AdapterUse]) -> Result<Option<Loading>, AdapterError> {
-        let Some(Key::Combination(parts)) = self.key(uses) else {
+        let Some(AdapterKey::Combination(parts)) = self.key(uses) else {
             return uses.iter().try_for_each(|u| self.find(&u.name).map(drop)).map(|()| None);
         };
-        if self.loaded.contains_key(&Key::Combination(parts)) {
+        if self.loaded.contains_key(&AdapterKey::Combination(parts)) {
             return Ok(None);
         }
         let mut adapters = Vec::new();
@@ -220,7 +221,7 @@ impl AdapterStore {
     /// Whether it is one of the adapters that have these names now.
     fn is_combination(&self, uses: &[AdapterUse], adapter: &Adapter) -> bool {
         let same = |(u, (part, weight)): (&AdapterUse, &(Weak<Adapter>, f32))| {
-            let loaded = self.loaded.get(&Key::Name(u.name.clone()));
+            let loaded = self.loaded.get(&AdapterKey::Name(u.name.clone()));
             u.weight.to_bits() == weight.to_bits()
                 && loaded.is_some_and(|loaded| Arc::downgrade(&loaded.adapter).ptr_eq(part))
         };
@@ -267,10 +268,10 @@ impl AdapterStore {
         let index = (1..table.len()).find(|slot| table.get(*slot).is_none()).unwrap_or(table.len());
         table.grow(index + 1);
         table.set(index, Some(Arc::clone(&adapter)));
-        self.slots.resize(table.len(), Slot::default());
+        self.slots.resize(table.len(), AdapterSlot::default());
         self.tally.hold(&adapter);
         self.publish();
-        self.slots[index] = Slot { adapter: Some(adapter), users: 0 };
+        self.slots[index] = AdapterSlot { adapter: Some(adapter), users: 0 };
         index
     }
 
@@ -313,23 +314,25 @@ impl AdapterStore {
         }
     }
 
-    fn key(&self, uses: &[AdapterUse]) -> Option<Key> {
+    fn key(&self, uses: &[AdapterUse]) -> Option<AdapterKey> {
         match uses {
             [] => None,
-            [one] if one.weight == 1.0 => Some(Key::Name(one.name.clone())),
-            _ => Some(Key::Combination(uses.iter().map(|u| (u.name.clone(), u.weight.to_bits())).collect())),
+            [one] if one.weight == 1.0 => Some(AdapterKey::Name(one.name.clone())),
+            _ => Some(AdapterKey::Combination(
+                uses.iter().map(|u| (u.name.clone(), u.weight.to_bits())).collect(),
+            )),
         }
     }
 
     fn find(&mut self, name: &str) -> Result<Arc<Adapter>, AdapterError> {
-        match self.use_now(&Key::Name(name.to_owned())) {
+        match self.use_now(&AdapterKey::Name(name.to_owned())) {
             Some(loaded) => Ok(Arc::clone(&loaded.adapter)),
             None => Err(unknown(name)),
         }
     }
 
-    /// What is loaded under the key, used last from now on.
-    fn use_now(&mut self, key: &Key) -> Option<&Loaded> {
+    /// The adapter that is loaded under the key; it counts as used last from now on.
+    fn use_now(&mut self, key: &AdapterKey) -> Option<&StoredAdapter> {
         let loaded = self.loaded.get_mut(key)?;
         self.clock += 1;
         if let Some(key) = self.order.remove(&loaded.used) {
@@ -339,20 +342,20 @@ impl AdapterStore {
         Some(loaded)
     }
 
-    fn keep(&mut self, key: Key, adapter: Adapter) {
+    fn keep(&mut self, key: AdapterKey, adapter: Adapter) {
         self.forget(&key);
         self.clock += 1;
         self.tally.load(&adapter.packed);
-        self.combinations += usize::from(matches!(key, Key::Combination(_)));
+        self.combinations += usize::from(matches!(key, AdapterKey::Combination(_)));
         self.order.insert(self.clock, key.clone());
-        self.loaded.insert(key, Loaded { adapter: Arc::new(adapter), used: self.clock });
+        self.loaded.insert(key, StoredAdapter { adapter: Arc::new(adapter), used: self.clock });
         self.make_room();
     }
 
-    fn forget(&mut self, key: &Key) {
+    fn forget(&mut self, key: &AdapterKey) {
         let Some(loaded) = self.loaded.remove(key) else { return };
         self.order.remove(&loaded.used);
-        self.combinations -= usize::from(matches!(key, Key::Combination(_)));
+        self.combinations -= usize::from(matches!(key, AdapterKey::Combination(_)));
         self.tally.unload(&loaded.adapter.packed);
     }
 
@@ -372,7 +375,7 @@ impl AdapterStore {
     /// and not too many.
     fn make_room(&mut self) {
         while self.tally.bytes() > self.budget || self.tally.count() > limit::ADAPTERS {
-            let held = |key: &Key| {
+            let held = |key: &AdapterKey| {
                 self.loaded.get(key).is_some_and(|loaded| self.tally.is_held(&loaded.adapter.packed))
             };
             let Some(key) = self.order.values().find(|key| !held(key)).cloned() else { break };
@@ -386,7 +389,7 @@ fn unknown(name: &str) -> AdapterError {
     AdapterError::Unknown { name: name.to_owned() }
 }
 
-impl Slot {
+impl AdapterSlot {
     fn holds(&self, adapter: &Arc<PackedAdapter>) -> bool {
         self.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter))
     }

@@ -36,7 +36,7 @@ impl LoraTargetSet {
     }
 }
 
-/// Adapters by slot, as kernels read them. Slot 0 is none.
+/// Adapters by slot, as kernels read them. Slot 0 has no adapter.
 #[derive(Debug, Default)]
 pub struct AdapterTable {
     /// The program's, `None` when it takes none.

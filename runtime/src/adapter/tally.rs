@@ -1,4 +1,4 @@
-//! What a store's adapters take, kept up to date by every change rather than added up anew.
+//! The memory of a store's adapters, kept up to date by every change rather than added up anew.
 
 use super::packed::PackedAdapter;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// By address: whoever counts an adapter in keeps it, so that the address stays its own.
-    adapters: HashMap<*const PackedAdapter, Kept>,
+    adapters: HashMap<*const PackedAdapter, AdapterUses>,
     /// Bytes and number of those in slots.
     in_use: (u64, usize),
     /// Bytes of all.
@@ -21,7 +21,7 @@ unsafe impl Send for Tally {}
 unsafe impl Sync for Tally {}
 
 #[derive(Debug, Default)]
-struct Kept {
+struct AdapterUses {
     slots: usize,
     loaded: bool,
 }
@@ -67,7 +67,7 @@ impl Tally {
         self.adapters.len()
     }
 
-    fn change(&mut self, adapter: &Arc<PackedAdapter>, change: impl FnOnce(&mut Kept)) {
+    fn change(&mut self, adapter: &Arc<PackedAdapter>, change: impl FnOnce(&mut AdapterUses)) {
         // It counts here from now on, or has long done so.
         drop(adapter.room().take());
         let (address, bytes) = (Arc::as_ptr(adapter), adapter.bytes() as u64);

@@ -9,7 +9,7 @@ pub type Chosen = Result<(u32, Option<Logprobs>), SamplerError>;
 /// A draft while a step computes its logits. Rows may come in any order; each is chosen from as if the
 /// draft's tokens before it had come.
 #[derive(Debug)]
-pub struct Check<'a> {
+pub struct DraftCheck<'a> {
     sampler: &'a mut Sampler,
     draft: &'a Draft,
     allowed: Option<&'a TokenMask>,
@@ -23,7 +23,7 @@ pub struct Check<'a> {
     end: usize,
 }
 
-impl<'a> Check<'a> {
+impl<'a> DraftCheck<'a> {
     /// A check of a draft that follows `position` tokens. The first token is chosen among the `allowed` ones,
     /// those behind the draft's tokens among what the draft says. With `top` each chosen token gets its
     /// logarithm, and so many of the likeliest.
@@ -33,9 +33,9 @@ impl<'a> Check<'a> {
         allowed: Option<&'a TokenMask>,
         position: u64,
         top: Option<u32>,
-    ) -> Check<'a> {
+    ) -> DraftCheck<'a> {
         let end = draft.tokens().len();
-        Check { sampler, draft, allowed, position, top, rows: (0..=end).map(|_| None).collect(), end }
+        DraftCheck { sampler, draft, allowed, position, top, rows: (0..=end).map(|_| None).collect(), end }
     }
 
     /// Takes the logits behind the text's last token (row 0), or behind a token of the draft (row 1 on).

@@ -1,4 +1,4 @@
-//! What steps take, by the number of their tokens.
+//! The times of steps, by the number of their tokens.
 
 /// Widths that are told apart: each measurement counts for the nearest.
 const WIDTHS: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
@@ -7,8 +7,8 @@ const LATEST: f64 = 0.25;
 /// Steps after which a width that was not seen again is not known any more: the memory's speed, the depth of
 /// the texts and the neighbours have changed.
 const FORGOTTEN: u64 = 256;
-/// What a measurement loses with every step after it. A width that looked slow is so tried again, as it may
-/// have met with a page fault or a busy neighbour.
+/// The weight that a measurement keeps with every step after it. A width that looked slow is thus tried
+/// again: it may have met with a page fault or a busy neighbour.
 const AGEING: f64 = 0.995;
 /// How the time of a step grows beyond the widest that was measured, as a power of its tokens. Steps of a
 /// mixture of experts grow by less, so that a wider step is tried where a draft is likely to be right.
@@ -17,14 +17,14 @@ const GROWTH: f64 = 0.7;
 /// Seconds that steps take, by their tokens, as they are measured.
 #[derive(Clone, Debug, Default)]
 pub struct StepCosts {
-    known: [Known; WIDTHS.len()],
+    known: [WidthCost; WIDTHS.len()],
     /// Steps so far.
     steps: u64,
 }
 
-/// What is known of steps of about one width.
+/// The measured cost of steps of about one width.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct WidthCost {
     tokens: f64,
     seconds: f64,
     /// The step in which it was last measured; 0 if in none.
@@ -38,7 +38,7 @@ impl StepCosts {
         let nearest =
             (0..WIDTHS.len()).min_by(|a, b| distance(&WIDTHS[*a]).total_cmp(&distance(&WIDTHS[*b])));
         self.steps += 1;
-        let is_fresh = |known: &Known| known.seen > 0 && self.steps - known.seen < FORGOTTEN;
+        let is_fresh = |known: &WidthCost| known.seen > 0 && self.steps - known.seen < FORGOTTEN;
         let Some(known) = nearest.map(|at| &mut self.known[at]) else { return };
         let latest = if is_fresh(known) { LATEST } else { 1.0 };
         known.tokens += (f64::from(tokens) - known.tokens) * latest;
@@ -52,7 +52,7 @@ impl StepCosts {
         let tokens = f64::from(tokens.max(1));
         let fresh = self.known.iter().filter_map(|known| {
             let age = self.steps.checked_sub(known.seen).filter(|age| known.seen > 0 && *age < FORGOTTEN)?;
-            Some(Known { seconds: known.seconds * AGEING.powi(age as i32), ..*known })
+            Some(WidthCost { seconds: known.seconds * AGEING.powi(age as i32), ..*known })
         });
         let below = fresh.clone().rfind(|known| known.tokens <= tokens);
         let above = fresh.clone().find(|known| known.tokens >= tokens);

@@ -62,7 +62,7 @@ impl Draft {
     }
 }
 
-/// What came of the drafts of a text.
+/// Counts of the drafts of a text: guessed, and right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DraftStats {
     /// Tokens of drafts that steps checked.
@@ -116,7 +116,7 @@ impl Drafting {
         self.stats.accepted += accepted as u64;
     }
 
-    /// What came of the drafts so far.
+    /// Counts of the drafts so far.
     pub fn stats(&self) -> DraftStats {
         self.stats
     }

@@ -8,7 +8,7 @@ const GRAM: usize = 3;
 const CANDIDATES: usize = 8;
 /// Tokens that are compared at most.
 const LONGEST: usize = 64;
-/// What stands between texts. No vocabulary has it.
+/// The separator of texts. No vocabulary has it.
 const BORDER: u32 = u32::MAX;
 /// The end of a chain of occurrences.
 const NONE: u32 = u32::MAX;

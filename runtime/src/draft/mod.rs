@@ -20,7 +20,7 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Check, Chosen};
+pub use check::{Chosen, DraftCheck};
 pub use costs::StepCosts;
 pub use drafting::{Draft, DraftStats, Drafting};
 pub use index::SuffixIndex;
@@ -32,7 +32,7 @@ use std::fmt;
 /// Most tokens of a draft: a step of 64 has one more, the text's last.
 pub const MAX_DRAFT: usize = 63;
 
-/// What guesses how a text goes on. A wrong guess costs time and nothing else.
+/// A drafter guesses how a text goes on. A wrong guess costs time and nothing else.
 ///
 /// ```
 /// use kernmill_runtime::draft::{Drafter, Guess};
@@ -84,7 +84,7 @@ impl Clone for Box<dyn Drafter> {
     }
 }
 
-/// What speaks for a guess.
+/// The evidence for a guess.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guess {
     /// How much speaks for the first token, in the drafter's own measure, such as the length of the match

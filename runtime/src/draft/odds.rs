@@ -2,7 +2,7 @@
 
 /// Ranges of evidence, each twice the one before: 0 and 1, 2 and 3, 4 to 7, and so on.
 const RANGES: usize = 8;
-/// What a count keeps of itself when the next one comes: about the last fifty matter.
+/// The share of a count that remains when the next one comes: about the last fifty matter.
 const KEPT: f64 = 0.98;
 /// Right and wrong guesses that are taken for granted at the start. The longer a match, the surer it is: one
 /// that has held for n tokens is likely to hold for about as many more.

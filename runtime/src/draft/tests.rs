@@ -2,7 +2,7 @@
 
 use super::index::{Occurrence, SuffixIndex};
 use super::odds::Odds;
-use super::{Check, Draft, Drafter, Drafting, Guess, History, StepCosts, SuffixDrafter};
+use super::{Draft, DraftCheck, Drafter, Drafting, Guess, History, StepCosts, SuffixDrafter};
 use crate::sampler::{Sampler, SamplerParams};
 
 /// Tokens that repeat themselves now and then.
@@ -110,7 +110,7 @@ fn checking_a_draft_chooses_what_is_chosen_one_by_one() {
             sampler.resume(&[(5, 2), (6, 1)]);
             sampler
         };
-        // What comes, and the same with one wrong token.
+        // The right continuation, and the same with one wrong token.
         let mut plain = sampler();
         let mut tokens: Vec<u32> = (position..)
             .zip(&rows[..5])
@@ -130,7 +130,7 @@ fn checking_a_draft_chooses_what_is_chosen_one_by_one() {
 
         let draft = Draft::of(tokens);
         let mut sampler = sampler();
-        let mut check = Check::new(&mut sampler, &draft, None, position, None);
+        let mut check = DraftCheck::new(&mut sampler, &draft, None, position, None);
         let mut order: Vec<usize> = (0..6).collect();
         rng.shuffle(&mut order);
         order.iter().for_each(|row| check.take(*row, &rows[*row]));
@@ -187,7 +187,7 @@ fn odds_follow_what_came() {
 
 /// A drafter that is told what comes, and says so for the first `right` tokens of each guess.
 #[derive(Clone, Debug)]
-struct Told {
+struct ForesightDrafter {
     text: Vec<u32>,
     at: usize,
     right: usize,
@@ -195,7 +195,7 @@ struct Told {
     calls: usize,
 }
 
-impl Drafter for Told {
+impl Drafter for ForesightDrafter {
     fn follow(&mut self, tokens: &[u32]) {
         self.at += tokens.len();
     }
@@ -217,7 +217,7 @@ impl Drafter for Told {
 /// drafts.
 fn simulate(right: usize, is_free: bool, cost: impl Fn(u32) -> f64) -> (f64, u64) {
     let text: Vec<u32> = (0..1000).map(|n| n % 50).collect();
-    let told = Told { text: text.clone(), at: 0, right, is_free, calls: 0 };
+    let told = ForesightDrafter { text: text.clone(), at: 0, right, is_free, calls: 0 };
     let mut drafting = Drafting::new(Box::new(told));
     let mut costs = StepCosts::default();
     let (mut at, mut time, mut followed) = (0, 0.0, 0);
@@ -265,7 +265,7 @@ fn a_drafter_that_takes_time_is_asked_where_it_pays() {
 
 #[test]
 fn tokens_past_the_vocabulary_end_a_draft() {
-    let told = Told { text: vec![1, 2, 3, 99, 4], at: 0, right: 5, is_free: true, calls: 0 };
+    let told = ForesightDrafter { text: vec![1, 2, 3, 99, 4], at: 0, right: 5, is_free: true, calls: 0 };
     let mut drafting = Drafting::new(Box::new(told));
     let mut costs = StepCosts::default();
     for tokens in [1, 2, 4, 8] {

@@ -45,8 +45,8 @@ impl Engine {
         Ok(self.store.place(adapter, &mut self.adapters)?)
     }
 
-    /// Tokens that are appended to a sequence from now on use the adapter in that slot; 0 is none. What is
-    /// cached stays as it is: an adapter for a whole sequence is set while it is empty.
+    /// Tokens that are appended to a sequence from now on use the adapter in that slot; 0 is no adapter.
+    /// Cached rows stay as they are: an adapter for a whole sequence is set while it is empty.
     ///
     /// # Errors
     /// When there is no such sequence, or no adapter in the slot.

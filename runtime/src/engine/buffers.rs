@@ -2,7 +2,7 @@
 
 use crate::executor::Batch;
 
-/// What a run is put together in; reused, so that a step allocates nothing.
+/// The buffers in which a run is put together; reused, so that a step allocates nothing.
 pub(super) struct RunBuffers {
     pub batch: Batch,
     /// Batch rows whose logits are wanted, and whose they are: entry and token.

@@ -5,16 +5,16 @@
 //! all that its bits depend on.
 
 use super::Engine;
-use super::shelf::{self, Disk, FromShelf, Shelf, block_id};
+use super::shelf::{self, EngineStore, FromShelf, Shelf, block_id};
 use crate::kv::CacheScope;
-use kernmill_kv_store::{BlockId, Layout, Stats, Store};
+use kernmill_kv_store::{BlockId, PayloadLayout, Store, StoreStats};
 use std::io;
 
 impl Engine {
     /// The name of this engine's blocks in stores and sessions. `identity` stands for the model: its spec,
     /// weights and preset ([`crate::PlanImage::identity`]); formats and shape of the KV cache are added.
     /// Engines with the same layout compute the same rows for the same tokens.
-    pub fn kv_layout(&self, identity: &[u8; 32]) -> Layout {
+    pub fn kv_layout(&self, identity: &[u8; 32]) -> PayloadLayout {
         let kv = &self.model.kv;
         let mut hash = blake3::Hasher::new();
         hash.update(b"kernmill kv layout 1").update(identity);
@@ -28,7 +28,7 @@ impl Engine {
             let window = layer.window.map_or(u64::MAX, u64::from);
             hash.update(&[layer.kind.index() as u8]).update(&window.to_le_bytes());
         }
-        Layout(*hash.finalize().as_bytes())
+        PayloadLayout(*hash.finalize().as_bytes())
     }
 
     /// Puts what makes way in the prefix cache into a store on disk, and takes it from there when a prompt
@@ -37,8 +37,8 @@ impl Engine {
     /// Blocks are read when a sequence begins, by the thread that begins it, and written by a thread of the
     /// store. What has been read has the bits that computing it would give. A block that is damaged or cannot
     /// be read is computed anew. The log has one warning of it, and a line about each further file.
-    pub fn keep_on_disk(&mut self, store: Store, layout: Layout) {
-        self.disk = Some(Disk::new(store, layout, self.model.decode_bytes));
+    pub fn keep_on_disk(&mut self, store: Store, layout: PayloadLayout) {
+        self.disk = Some(EngineStore::new(store, layout, self.model.decode_bytes));
         self.tables.watch_leaving();
     }
 
@@ -63,8 +63,8 @@ impl Engine {
         flushed
     }
 
-    /// What the store on disk holds, and what happened since it was opened; nothing without a store.
-    pub fn disk_stats(&self) -> Option<Stats> {
+    /// The contents of the store on disk, and counts since it was opened; nothing without a store.
+    pub fn disk_stats(&self) -> Option<StoreStats> {
         self.disk.as_ref().map(|disk| disk.store.stats())
     }
 
@@ -96,7 +96,7 @@ impl Engine {
     pub(super) fn restore_from(
         &mut self,
         shelf: &impl Shelf,
-        layout: Layout,
+        layout: PayloadLayout,
         scope: &CacheScope,
         prompt: &[u32],
     ) -> u32 {

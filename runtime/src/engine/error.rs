@@ -77,7 +77,7 @@ pub enum EngineError {
     Entry {
         /// Index of the entry.
         entry: usize,
-        /// What is wrong with it.
+        /// The underlying error.
         source: Box<EngineError>,
     },
     /// The process was forked after the engine was made.

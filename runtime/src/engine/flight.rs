@@ -1,11 +1,11 @@
 //! Steps that are begun and ended apart, so that stages in other processes work at the same time.
 
 use super::buffers::RunBuffers;
-use super::rows::{Entry, RowSink, StepStats};
+use super::rows::{RowSink, SequenceTokens, StepStats};
 use super::step::stats;
 use super::{Engine, EngineError};
 use crate::kv::KvTables;
-use crate::stages::{StageHealth, StageLost, Stages};
+use crate::stages::{StageHealth, StageLost, StagesChange};
 use std::time::Duration;
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
     /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, there are not enough
     /// KV blocks, a sequence is on its way in another step, or as many steps are as may be. Nothing has
     /// changed then. Where there are several entries, [`EngineError::Entry`] says which one is at fault.
-    pub fn begin_step(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
+    pub fn begin_step(&mut self, batch: &[SequenceTokens<'_>]) -> Result<(), EngineError> {
         let is_away = |number: u32| {
             self.flights.iter().any(|flight| flight.sequences.iter().any(|(sequence, _)| *sequence == number))
         };
@@ -58,7 +58,7 @@ impl Engine {
         let Some(flight) = self.flights.pop_front() else { return Err(EngineError::NoFlight) };
         let other = std::mem::replace(&mut self.run, flight);
         let ended = self.execute(rows);
-        // What the step was about stays, to be looked at.
+        // The step's buffers stay, to be looked at.
         self.spare.push(other);
         let stats = stats(&self.run);
         self.note_lost(ended).map(|()| stats)
@@ -68,7 +68,7 @@ impl Engine {
     /// is left, nothing is cached, and no step is on its way: new sequences begin from nothing. A step that
     /// fails with [`EngineError::Stage`] leaves the same behind.
     pub fn take_lost_stage(&mut self) -> Option<StageLost> {
-        let Stages::Lost(lost) = self.upstream.as_mut()?.look() else { return None };
+        let StagesChange::Lost(lost) = self.upstream.as_mut()?.look() else { return None };
         self.forget_all();
         Some(lost)
     }

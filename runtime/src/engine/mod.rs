@@ -15,8 +15,8 @@ mod step;
 mod steps;
 
 pub use error::EngineError;
-pub use prefix::Begun;
-pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
+pub use prefix::BegunSequence;
+pub use rows::{LogitRow, LogitRows, RowSink, SequenceTokens, StepStats};
 pub use session::SavedSession;
 pub use steps::Steps;
 
@@ -32,12 +32,12 @@ use crate::trace::Trace;
 use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
-use shelf::Disk;
+use shelf::EngineStore;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an engine is made with.
+/// The configuration of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineConfig {
     /// Workers and their pinning.
@@ -105,7 +105,7 @@ pub struct Engine {
     upstream: Option<Upstream>,
     eviction: Eviction,
     /// Where blocks go that make way.
-    disk: Option<Disk>,
+    disk: Option<EngineStore>,
 }
 
 /// Number of the next engine of this process.
@@ -313,7 +313,8 @@ impl Engine {
         self.number_of(id).map(|number| self.tables.length(number))
     }
 
-    /// What appending `tokens` tokens to a sequence takes from the free KV blocks, and gives back to them.
+    /// The KV blocks that appending `tokens` tokens to a sequence takes from the free ones, and gives back to
+    /// them.
     ///
     /// # Errors
     /// When there is no such sequence, or it would be longer than the context.

@@ -6,7 +6,7 @@ use crate::kv::{CacheScope, PrefixStats, Tenant};
 
 /// A sequence that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct BegunSequence {
     /// The sequence.
     pub sequence: SeqId,
     /// Tokens of the prompt that it has already. The rest is to be run.
@@ -35,11 +35,11 @@ impl Engine {
     ///
     /// ```no_run
     /// # fn show(engine: &mut kernmill_runtime::Engine) -> Result<(), kernmill_runtime::EngineError> {
-    /// use kernmill_runtime::{Entry, Steps};
+    /// use kernmill_runtime::{SequenceTokens, Steps};
     /// let prompt = [1, 2, 3, 4, 5];
     /// let begun = engine.begin(&prompt, &[], [0; 32])?;
     /// let rest = &prompt[begun.cached_tokens as usize..];
-    /// engine.step(&[Entry::last(begun.sequence, rest)], &())?;
+    /// engine.step(&[SequenceTokens::last(begun.sequence, rest)], &())?;
     /// // The next prompt that begins with these five tokens finds them.
     /// engine.checkpoint(begun.sequence)?;
     /// engine.drop_sequence(begun.sequence);
@@ -51,7 +51,7 @@ impl Engine {
         prompt: &[u32],
         adapters: &[AdapterUse],
         tenant: impl Into<Tenant>,
-    ) -> Result<Begun, EngineError> {
+    ) -> Result<BegunSequence, EngineError> {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
         let scope = CacheScope { adapters: self.store.digest(adapter), tenant: tenant.into() };
@@ -61,7 +61,7 @@ impl Engine {
                 self.tables.count_lookup(prompt, cached_tokens);
                 let sequence = self.name(number);
                 self.sequence_adapters[number as usize] = adapter;
-                Ok(Begun { sequence, cached_tokens, disk_tokens })
+                Ok(BegunSequence { sequence, cached_tokens, disk_tokens })
             }
             Err(error) => {
                 self.store.release(adapter, &mut self.adapters);
@@ -100,7 +100,7 @@ impl Engine {
         Ok(self.tables.checkpoint(number, self.tables.length(number))?)
     }
 
-    /// What the prefix cache has done since the engine was made.
+    /// Counts of the prefix cache since the engine was made.
     pub fn prefix_stats(&self) -> PrefixStats {
         self.tables.prefix_stats()
     }

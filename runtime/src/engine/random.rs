@@ -4,7 +4,7 @@ use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
 use crate::kv::BlockChange;
 use fastrand::Rng;
-use kernmill_plan::kv::{BLOCK_TOKENS, Elements, KvGeometry, KvPlane, LayerKind, store_plane};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElements, KvGeometry, KvPlane, LayerKind, store_plane};
 
 /// Different blocks; they are written over and over.
 const BLOCKS: usize = 8;
@@ -66,7 +66,7 @@ fn random_block(geometry: &KvGeometry, rng: &mut Rng) -> Vec<u8> {
                 let elements: Vec<f32> = (0..geometry.head_dim).map(|_| rng.f32() * 2.0 - 1.0).collect();
                 format.round(&elements)
             };
-            let tokens: Vec<Elements> = (0..BLOCK_TOKENS).map(|_| token()).collect();
+            let tokens: Vec<KvElements> = (0..BLOCK_TOKENS).map(|_| token()).collect();
             let bytes = store_plane(format, plane, geometry.head_dim, &tokens);
             block[geometry.offset(plane, head)..][..bytes.len()].copy_from_slice(&bytes);
         }

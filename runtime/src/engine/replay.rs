@@ -2,7 +2,7 @@
 
 use super::{Engine, EngineError};
 use crate::executor::{Replay, Replayed};
-use crate::measure::Reader;
+use crate::measure::MemoryReader;
 
 impl Engine {
     /// By layer with experts, those that the last step chose, ascending.
@@ -19,7 +19,7 @@ impl Engine {
     pub fn replay(
         &mut self,
         replay: &Replay,
-        reader: &Reader,
+        reader: &MemoryReader,
         experts: &[Vec<u32>],
     ) -> Result<u64, EngineError> {
         if !self.executor.is_here() {
@@ -42,7 +42,7 @@ impl Engine {
     pub fn read_weights(
         &mut self,
         replay: &Replay,
-        reader: &Reader,
+        reader: &MemoryReader,
         from: u64,
         bytes: u64,
     ) -> Result<(), EngineError> {

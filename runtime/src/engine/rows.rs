@@ -1,10 +1,10 @@
-//! What a step is given, and the rows of logits that it hands out.
+//! The tokens that a step is given, and the rows of logits that it hands out.
 
 use super::SeqId;
 
 /// Tokens that a step appends to one sequence.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct SequenceTokens<'a> {
     /// The sequence.
     pub sequence: SeqId,
     /// Ids of the tokens, at least one.
@@ -13,20 +13,20 @@ pub struct Entry<'a> {
     pub logits: LogitRows,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> SequenceTokens<'a> {
     /// Tokens of which the last one's logits are wanted, as decoding does.
-    pub fn last(sequence: SeqId, tokens: &'a [u32]) -> Entry<'a> {
-        Entry { sequence, tokens, logits: LogitRows::Last }
+    pub fn last(sequence: SeqId, tokens: &'a [u32]) -> SequenceTokens<'a> {
+        SequenceTokens { sequence, tokens, logits: LogitRows::Last }
     }
 
     /// Tokens of which all logits are wanted.
-    pub fn all(sequence: SeqId, tokens: &'a [u32]) -> Entry<'a> {
-        Entry { sequence, tokens, logits: LogitRows::All }
+    pub fn all(sequence: SeqId, tokens: &'a [u32]) -> SequenceTokens<'a> {
+        SequenceTokens { sequence, tokens, logits: LogitRows::All }
     }
 
     /// Tokens of which no logits are wanted, as all but the last part of a prompt.
-    pub fn silent(sequence: SeqId, tokens: &'a [u32]) -> Entry<'a> {
-        Entry { sequence, tokens, logits: LogitRows::None }
+    pub fn silent(sequence: SeqId, tokens: &'a [u32]) -> SequenceTokens<'a> {
+        SequenceTokens { sequence, tokens, logits: LogitRows::None }
     }
 }
 
@@ -103,7 +103,7 @@ impl<F: Fn(usize, LogitRow<'_>) + Sync> RowSink for F {
     }
 }
 
-/// What a step did.
+/// Counts of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepStats {
     /// Tokens that were run.

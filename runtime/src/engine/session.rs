@@ -4,10 +4,12 @@ use super::shelf::stored_block;
 use super::{Engine, EngineError};
 use crate::adapter::AdapterUse;
 use crate::kv::{CacheScope, Tenant};
-use kernmill_kv_store::{BlockRef, Key, Layout, Session, SessionError, SessionFile, SessionWriter, Source};
+use kernmill_kv_store::{
+    BlockRef, PayloadLayout, Session, SessionError, SessionFile, SessionWriter, Source, StoreKey,
+};
 use std::path::Path;
 
-/// What a saved session has.
+/// The contents of a saved session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SavedSession {
     /// Tokens whose rows are in the file. The others are run when the session goes on.
@@ -30,7 +32,7 @@ impl Engine {
         &mut self,
         file: &SessionFile<S>,
         prompt: &[u32],
-        layout: Layout,
+        layout: PayloadLayout,
         adapters: &[AdapterUse],
         tenant: impl Into<Tenant>,
     ) -> Result<u32, EngineError> {
@@ -83,7 +85,7 @@ impl Engine {
             if n > 0 && blocks[n - 1].key == block.key {
                 continue;
             }
-            session.blocks.push(BlockRef { position, key: Key(block.key) });
+            session.blocks.push(BlockRef { position, key: StoreKey(block.key) });
             position += block.len;
         }
         let mut writer = SessionWriter::create(path, &session)?;

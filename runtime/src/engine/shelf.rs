@@ -3,7 +3,8 @@
 use crate::executor::Executor;
 use crate::kv::{BlockChange, BlockSource, CachedBlock};
 use kernmill_kv_store::{
-    Block, BlockId, Event, Found, Key, Layout, Part, SessionFile, Source, Store, Tokens,
+    Block, BlockId, BlockTokens, FoundBlock, LayerPart, PayloadLayout, SessionFile, Source, Store,
+    StoreEvent, StoreKey,
 };
 use kernmill_plan::kv::LayerKind;
 use std::collections::HashSet;
@@ -13,9 +14,9 @@ use std::path::PathBuf;
 const WEIGHT_BYTES_PER_SECOND: f64 = 2.5e11;
 
 /// A store and how blocks of this engine are named in it.
-pub(super) struct Disk {
+pub(super) struct EngineStore {
     pub store: Store,
-    pub layout: Layout,
+    pub layout: PayloadLayout,
     /// Seconds that running a token takes, roughly: what it costs to lose its rows.
     token_seconds: f64,
     /// Files that the log has a line about.
@@ -24,12 +25,12 @@ pub(super) struct Disk {
     pub has_warned: bool,
 }
 
-/// What rows are read from.
+/// A place that rows are read from.
 pub(super) trait Shelf {
     /// The bytes of a block's rows, if they are there.
     fn payload_bytes(&self, id: &BlockId) -> Option<usize>;
     /// Reads a block's rows.
-    fn read(&self, id: &BlockId, rows: &mut [u8]) -> Option<Found>;
+    fn read(&self, id: &BlockId, rows: &mut [u8]) -> Option<FoundBlock>;
 }
 
 impl Shelf for Store {
@@ -37,7 +38,7 @@ impl Shelf for Store {
         Store::payload_bytes(self, id)
     }
 
-    fn read(&self, id: &BlockId, rows: &mut [u8]) -> Option<Found> {
+    fn read(&self, id: &BlockId, rows: &mut [u8]) -> Option<FoundBlock> {
         Store::read(self, id, rows)
     }
 }
@@ -47,46 +48,46 @@ impl<S: Source> Shelf for SessionFile<S> {
         SessionFile::payload_bytes(self, id)
     }
 
-    fn read(&self, id: &BlockId, rows: &mut [u8]) -> Option<Found> {
+    fn read(&self, id: &BlockId, rows: &mut [u8]) -> Option<FoundBlock> {
         // A file that cannot be read costs what a damaged one does.
         SessionFile::read(self, id, rows).ok().flatten()
     }
 }
 
 /// The name under which a block's rows are stored.
-pub(super) fn block_id(layout: Layout, kind: LayerKind, key: &[u8; 32]) -> BlockId {
+pub(super) fn block_id(layout: PayloadLayout, kind: LayerKind, key: &[u8; 32]) -> BlockId {
     let part = match kind {
-        LayerKind::Full => Part::Full,
-        LayerKind::Sliding => Part::Window,
+        LayerKind::Full => LayerPart::Full,
+        LayerKind::Sliding => LayerPart::Window,
     };
-    BlockId { layout, key: Key(*key), part }
+    BlockId { layout, key: StoreKey(*key), part }
 }
 
 /// A cached block with its rows, as it is stored.
 pub(super) fn stored_block(
     executor: &Executor,
     of: &CachedBlock,
-    layout: Layout,
+    layout: PayloadLayout,
     token_seconds: f64,
 ) -> Option<Block> {
     let mut payload = Vec::new();
     executor.block_rows(of.kind, of.block, of.len, &mut payload);
-    let tokens = Tokens::new(of.tokens()).ok()?;
+    let tokens = BlockTokens::new(of.tokens()).ok()?;
     let id = block_id(layout, of.kind, &of.key);
-    Some(Block { id, parent: Key(of.parent), tokens, seconds: of.cost * token_seconds, payload })
+    Some(Block { id, parent: StoreKey(of.parent), tokens, seconds: of.cost * token_seconds, payload })
 }
 
-impl Disk {
+impl EngineStore {
     /// A store for a model whose tokens read so many bytes of weights.
-    pub(super) fn new(store: Store, layout: Layout, weight_bytes: u64) -> Disk {
+    pub(super) fn new(store: Store, layout: PayloadLayout, weight_bytes: u64) -> EngineStore {
         let token_seconds = weight_bytes as f64 / WEIGHT_BYTES_PER_SECOND;
-        let mut disk = Disk { store, layout, token_seconds, told: HashSet::new(), has_warned: false };
+        let mut disk = EngineStore { store, layout, token_seconds, told: HashSet::new(), has_warned: false };
         disk.tell();
         disk
     }
 
     /// Gives the store a block whose rows are in memory, unless it has them. Waits for room in its queue if
-    /// `waits`; or else drops the block when there is none.
+    /// `waits`; or else drops the block when the queue is full.
     pub(super) fn put(&self, executor: &Executor, of: &CachedBlock, waits: bool) {
         let id = block_id(self.layout, of.kind, &of.key);
         if self.store.is_read_only() {
@@ -106,7 +107,9 @@ impl Disk {
         for event in self.store.take_events() {
             let is_new = self.told.insert(event.path().to_owned());
             match event {
-                Event::InUse { .. } | Event::ReadOnly { .. } => tracing::warn!("KV cache on disk: {event}"),
+                StoreEvent::InUse { .. } | StoreEvent::ReadOnly { .. } => {
+                    tracing::warn!("KV cache on disk: {event}")
+                }
                 _ if !std::mem::replace(&mut self.has_warned, true) => {
                     tracing::warn!("KV cache on disk: {event} (what is missing is computed anew)");
                 }
@@ -118,7 +121,7 @@ impl Disk {
 }
 
 /// Does with the bytes of blocks what a change of the tables asks for.
-pub(super) fn apply(change: BlockChange<'_>, executor: &mut Executor, disk: Option<&mut Disk>) {
+pub(super) fn apply(change: BlockChange<'_>, executor: &mut Executor, disk: Option<&mut EngineStore>) {
     match (change, disk) {
         (BlockChange::Copy { kind, from, to }, _) => executor.copy_block(kind, from, to),
         (BlockChange::Leaves(block), Some(disk)) => disk.put(executor, block, false),
@@ -129,9 +132,9 @@ pub(super) fn apply(change: BlockChange<'_>, executor: &mut Executor, disk: Opti
 /// Rows that come back from a shelf, while others go to the disk.
 pub(super) struct FromShelf<'a, S> {
     pub shelf: &'a S,
-    pub layout: Layout,
+    pub layout: PayloadLayout,
     pub executor: &'a mut Executor,
-    pub disk: Option<&'a Disk>,
+    pub disk: Option<&'a EngineStore>,
     /// Bytes of a block's rows, by kind.
     pub bytes: [u64; 2],
     /// The rows at hand.
@@ -141,7 +144,7 @@ pub(super) struct FromShelf<'a, S> {
 /// Whether a shelf has the rows of a block, which have so many bytes, by kind.
 pub(super) fn has(
     shelf: &impl Shelf,
-    layout: Layout,
+    layout: PayloadLayout,
     bytes: [u64; 2],
     kind: LayerKind,
     key: &[u8; 32],
@@ -158,8 +161,9 @@ impl<S: Shelf> BlockSource for FromShelf<'_, S> {
     fn read(&mut self, block: &CachedBlock) -> bool {
         self.rows.resize(self.bytes[block.kind.index()] as usize, 0);
         let found = self.shelf.read(&block_id(self.layout, block.kind, &block.key), &mut self.rows);
-        let is_it =
-            |found: &Found| found.tokens.as_slice() == block.tokens() && found.parent == Key(block.parent);
+        let is_it = |found: &FoundBlock| {
+            found.tokens.as_slice() == block.tokens() && found.parent == StoreKey(block.parent)
+        };
         let is_read = found.as_ref().is_some_and(is_it);
         if is_read {
             self.executor.set_block_rows(block.kind, block.block, &self.rows);

@@ -1,7 +1,7 @@
 //! One step: exactly one run of the program over a batch of tokens.
 
 use super::buffers::RunBuffers;
-use super::rows::{Entry, LogitRow, RowSink, StepStats};
+use super::rows::{LogitRow, RowSink, SequenceTokens, StepStats};
 use super::shelf::apply;
 use super::{Engine, EngineError};
 use crate::executor::{Portion, RowsIn, RowsOut};
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 impl Engine {
     /// Checks a batch that is to be one run, and makes a part of each entry.
-    pub(super) fn one_run(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
+    pub(super) fn one_run(&mut self, batch: &[SequenceTokens<'_>]) -> Result<(), EngineError> {
         self.check_batch(batch)?;
         let given = batch.iter().map(|entry| entry.tokens.len()).sum();
         if given > self.shape.chunk as usize {
@@ -23,7 +23,7 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) fn check_batch(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
+    pub(super) fn check_batch(&mut self, batch: &[SequenceTokens<'_>]) -> Result<(), EngineError> {
         if !self.executor.is_here() {
             return Err(EngineError::Forked);
         }
@@ -37,7 +37,7 @@ impl Engine {
         Ok(())
     }
 
-    fn check_entry(&mut self, entry: &Entry<'_>) -> Result<(), EngineError> {
+    fn check_entry(&mut self, entry: &SequenceTokens<'_>) -> Result<(), EngineError> {
         let sequence = self.number_of(entry.sequence)?;
         let seen = std::mem::replace(&mut self.run.last_seen[sequence as usize], self.run.number);
         if seen == self.run.number {
@@ -67,10 +67,10 @@ impl Engine {
     }
 
     /// Makes room for a checked batch, and puts the run together.
-    pub(super) fn prepare(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
+    pub(super) fn prepare(&mut self, batch: &[SequenceTokens<'_>]) -> Result<(), EngineError> {
         let run = &mut self.run;
         run.sequences.clear();
-        let of = |entry: &Entry<'_>| (entry.sequence.number, entry.tokens.len() as u32);
+        let of = |entry: &SequenceTokens<'_>| (entry.sequence.number, entry.tokens.len() as u32);
         run.sequences.extend(batch.iter().map(of));
         let (executor, disk, upstream) = (&mut self.executor, &mut self.disk, &mut self.upstream);
         let on_change = &mut |change: BlockChange<'_>| {
@@ -104,12 +104,12 @@ impl Engine {
     }
 
     /// Fills the batch.
-    fn gather(&mut self, batch: &[Entry<'_>]) {
+    fn gather(&mut self, batch: &[SequenceTokens<'_>]) {
         let run = &mut self.run;
         run.batch.clear();
         run.wanted.clear();
         run.origins.clear();
-        for (entry, Entry { sequence, tokens, logits }) in batch.iter().enumerate() {
+        for (entry, SequenceTokens { sequence, tokens, logits }) in batch.iter().enumerate() {
             let start = self.tables.length(sequence.number);
             let adapter = self.sequence_adapters[sequence.number as usize];
             for (position, (at, token)) in (start..).zip(tokens.iter().enumerate()) {
@@ -132,7 +132,7 @@ impl Engine {
             _ => (Portion::default(), RowsIn::Batch),
         };
         let panicked = Panicked::default();
-        let _told = vtune::Step::begin(self.run.batch.len());
+        let _told = vtune::VtuneStep::begin(self.run.batch.len());
         let RunBuffers { batch, wanted, origins, sequences, .. } = &mut self.run;
         let (tables, adapters) = (self.tables.view(), &self.adapters);
         let take = |worker: usize, at: usize, logits: &[f32]| {
@@ -151,7 +151,7 @@ impl Engine {
     }
 }
 
-/// What a run is about.
+/// The counts of a run: rows, logits and sequences.
 pub(super) fn stats(run: &RunBuffers) -> StepStats {
     StepStats { tokens: run.batch.len() as u32, rows: run.wanted.len() as u32 }
 }

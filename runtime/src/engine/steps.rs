@@ -1,6 +1,6 @@
 //! Steps one after another, for those who do nothing else meanwhile: small models, checks, tools, tests.
 
-use super::rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
+use super::rows::{LogitRow, LogitRows, RowSink, SequenceTokens, StepStats};
 use super::step::of_entry;
 use super::{Engine, EngineError, SeqId};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub trait Steps {
     ///
     /// # Panics
     /// When `rows` does. The step is done then.
-    fn step(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError>;
+    fn step(&mut self, batch: &[SequenceTokens<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError>;
 
     /// Appends any count of tokens to sequences, by as many steps as it takes.
     ///
@@ -24,7 +24,7 @@ pub trait Steps {
     ///
     /// # Panics
     /// When `rows` does. The step that made the row is done then, and none after it.
-    fn extend(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError>;
+    fn extend(&mut self, batch: &[SequenceTokens<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError>;
 
     /// Does as [`Steps::extend`], but copies of the rows go to the calling thread, in the order of the
     /// entries and their tokens.
@@ -33,7 +33,7 @@ pub trait Steps {
     /// As those of [`Steps::extend`].
     fn extend_in_order(
         &mut self,
-        batch: &[Entry<'_>],
+        batch: &[SequenceTokens<'_>],
         rows: &mut dyn FnMut(LogitRow<'_>),
     ) -> Result<StepStats, EngineError>;
 
@@ -46,15 +46,16 @@ pub trait Steps {
 }
 
 /// Runs one step, and takes its rows.
-type RunsStep<'a> = dyn FnMut(&mut Engine, &[Entry<'_>], &Origins) -> Result<StepStats, EngineError> + 'a;
+type RunsStep<'a> =
+    dyn FnMut(&mut Engine, &[SequenceTokens<'_>], &Origins) -> Result<StepStats, EngineError> + 'a;
 
 /// Entries of a step: by each, the entry of the whole batch and its first token there.
 type Origins = Vec<(usize, usize)>;
 
 /// Entries as steps of at most `chunk` tokens take them.
-fn steps<'a>(batch: &[Entry<'a>], chunk: usize) -> Vec<(Vec<Entry<'a>>, Origins)> {
-    let (mut steps, mut room) = (Vec::<(Vec<Entry<'a>>, Origins)>::new(), 0);
-    for (at, Entry { sequence, tokens, logits }) in batch.iter().enumerate() {
+fn steps<'a>(batch: &[SequenceTokens<'a>], chunk: usize) -> Vec<(Vec<SequenceTokens<'a>>, Origins)> {
+    let (mut steps, mut room) = (Vec::<(Vec<SequenceTokens<'a>>, Origins)>::new(), 0);
+    for (at, SequenceTokens { sequence, tokens, logits }) in batch.iter().enumerate() {
         let mut from = 0;
         while from < tokens.len() {
             if room == 0 {
@@ -63,7 +64,7 @@ fn steps<'a>(batch: &[Entry<'a>], chunk: usize) -> Vec<(Vec<Entry<'a>>, Origins)
             }
             let to = tokens.len().min(from + room);
             let wanted = (from..to).filter(|token| logits.wants(*token, tokens.len())).count();
-            let entry = Entry {
+            let entry = SequenceTokens {
                 sequence: *sequence,
                 tokens: &tokens[from..to],
                 logits: LogitRows::LastN(wanted as u32),
@@ -80,7 +81,11 @@ fn steps<'a>(batch: &[Entry<'a>], chunk: usize) -> Vec<(Vec<Entry<'a>>, Origins)
 }
 
 impl Engine {
-    fn each_step(&mut self, batch: &[Entry<'_>], take: &mut RunsStep<'_>) -> Result<StepStats, EngineError> {
+    fn each_step(
+        &mut self,
+        batch: &[SequenceTokens<'_>],
+        take: &mut RunsStep<'_>,
+    ) -> Result<StepStats, EngineError> {
         self.check_batch(batch)?;
         let mut done = StepStats::default();
         for (entries, origins) in steps(batch, self.chunk() as usize) {
@@ -103,7 +108,7 @@ fn whole<'a>(row: LogitRow<'a>, origins: &Origins) -> LogitRow<'a> {
 }
 
 impl Steps for Engine {
-    fn step(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
+    fn step(&mut self, batch: &[SequenceTokens<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
         if self.in_flight() > 0 {
             return Err(EngineError::InFlight);
         }
@@ -111,7 +116,7 @@ impl Steps for Engine {
         self.end_step(rows)
     }
 
-    fn extend(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
+    fn extend(&mut self, batch: &[SequenceTokens<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
         self.each_step(batch, &mut |engine, entries, origins| {
             let take = |worker: usize, row: LogitRow<'_>| rows.row(worker, whole(row, origins));
             engine.step(entries, &take)
@@ -120,7 +125,7 @@ impl Steps for Engine {
 
     fn extend_in_order(
         &mut self,
-        batch: &[Entry<'_>],
+        batch: &[SequenceTokens<'_>],
         rows: &mut dyn FnMut(LogitRow<'_>),
     ) -> Result<StepStats, EngineError> {
         self.each_step(batch, &mut |engine, entries, origins| {
@@ -140,7 +145,7 @@ impl Steps for Engine {
     }
 
     fn append(&mut self, id: SeqId, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), EngineError> {
-        self.extend_in_order(&[Entry::last(id, tokens)], &mut |row| {
+        self.extend_in_order(&[SequenceTokens::last(id, tokens)], &mut |row| {
             logits.clear();
             logits.extend_from_slice(row.logits);
         })?;

@@ -19,26 +19,26 @@ const HALF_LIFE: Duration = Duration::from_millis(50);
 
 /// Batches of one size, and how long they took.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct BatchPace {
     batches: f64,
     seconds: f64,
 }
 
-impl Pace {
+impl BatchPace {
     fn add(&mut self, took: Duration) {
         self.batches += 1.0;
         self.seconds += took.as_secs_f64();
     }
 
     fn halve(&mut self) {
-        *self = Pace { batches: self.batches / 2.0, seconds: self.seconds / 2.0 };
+        *self = BatchPace { batches: self.batches / 2.0, seconds: self.seconds / 2.0 };
     }
 
     fn is_known(self) -> bool {
         self.batches > 0.0
     }
 
-    fn is_slower_than(self, other: Pace) -> bool {
+    fn is_slower_than(self, other: BatchPace) -> bool {
         self.seconds * other.batches > other.seconds * self.batches
     }
 }
@@ -54,9 +54,9 @@ pub(super) struct Alone {
     since: Duration,
     /// Tokens of the batches below: others take other times.
     tokens: usize,
-    together: Pace,
+    together: BatchPace,
     /// In the last stretch alone.
-    alone: Pace,
+    alone: BatchPace,
 }
 
 impl Alone {
@@ -66,8 +66,8 @@ impl Alone {
             stretch: Duration::ZERO,
             since: Duration::ZERO,
             tokens: 0,
-            together: Pace::default(),
-            alone: Pace::default(),
+            together: BatchPace::default(),
+            alone: BatchPace::default(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Alone {
         if self.alone.is_known() {
             if self.since > LONGEST {
                 // The machine may be another by now.
-                self.alone = Pace::default();
+                self.alone = BatchPace::default();
             } else if self.since >= self.stretch / TRIAL && self.together.is_slower_than(self.alone) {
                 self.begin(self.stretch * 2);
             }
@@ -120,13 +120,13 @@ impl Alone {
         self.stretch = stretch.min(LONGEST);
         self.left = self.stretch;
         self.since = Duration::ZERO;
-        (self.together, self.alone) = (Pace::default(), Pace::default());
+        (self.together, self.alone) = (BatchPace::default(), BatchPace::default());
     }
 
-    /// What is known of batches of other sizes is forgotten.
+    /// Forgets the times of batches of other sizes.
     fn only_of(&mut self, tokens: usize) {
         if self.tokens != tokens {
-            (self.tokens, self.together, self.alone) = (tokens, Pace::default(), Pace::default());
+            (self.tokens, self.together, self.alone) = (tokens, BatchPace::default(), BatchPace::default());
         }
     }
 }

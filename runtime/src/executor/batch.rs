@@ -11,7 +11,7 @@ pub(crate) struct Batch {
     pub positions: Vec<u32>,
     /// Slot of each token's sequence.
     pub sequences: Vec<u32>,
-    /// Adapter slot, 0 is none.
+    /// Adapter slot, 0 is no adapter.
     pub adapters: Vec<u32>,
     /// How many tokens from each on have its adapter.
     pub adapter_runs: Vec<u32>,
@@ -133,7 +133,7 @@ impl Batch {
     }
 
     /// Checks everything that kernels trust.
-    pub(super) fn check(&self, limits: &Limits<'_>, wanted: &[u32]) -> Result<(), BatchError> {
+    pub(super) fn check(&self, limits: &BatchLimits<'_>, wanted: &[u32]) -> Result<(), BatchError> {
         let tokens = self.len();
         if tokens == 0 || tokens > limits.max_tokens as usize {
             return Err(BatchError::Tokens { found: tokens, max: limits.max_tokens });
@@ -196,8 +196,8 @@ pub(super) fn first_key(position: u32, window: Option<u32>) -> u32 {
     window.map_or(0, |window| (position + 1).saturating_sub(window))
 }
 
-/// What a batch's entries must stay below.
-pub(super) struct Limits<'a> {
+/// The limits of a batch's entries.
+pub(super) struct BatchLimits<'a> {
     pub max_tokens: u32,
     pub vocab: u32,
     pub context: u32,

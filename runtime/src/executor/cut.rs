@@ -112,7 +112,7 @@ impl Cuts {
         }
         let cuts_of = |class: &TokenClass| {
             let behind = bounds[1..].iter().map(|layer| {
-                let Place { step, live } = place(class, *layer, layers)?;
+                let CutPoint { step, live } = place(class, *layer, layers)?;
                 let rows = live.iter().map(|index| {
                     let bytes =
                         token_bytes(program, class, *index).ok_or(CutError::Mixed { layer: *layer })?;
@@ -177,13 +177,13 @@ impl Cuts {
 }
 
 /// A place in a class's steps, and the buffers that live across it.
-struct Place {
+struct CutPoint {
     step: usize,
     live: Vec<usize>,
 }
 
 /// The best place between attention layer `layer - 1` and the next one: where the fewest bytes live on.
-fn place(class: &TokenClass, layer: u32, layers: u32) -> Result<Place, CutError> {
+fn place(class: &TokenClass, layer: u32, layers: u32) -> Result<CutPoint, CutError> {
     let touches = |step: &Step, of: u32| {
         step.operands.iter().any(|operand| matches!(operand, Operand::Kv { layer, .. } if *layer == of))
     };
@@ -196,7 +196,7 @@ fn place(class: &TokenClass, layer: u32, layers: u32) -> Result<Place, CutError>
         .rev()
         .min_by_key(|step| live(class, *step).map(|index| class.buffers[index].bytes).sum::<u64>());
     let step = best.ok_or(CutError::Mixed { layer })?;
-    Ok(Place { step, live: live(class, step).collect() })
+    Ok(CutPoint { step, live: live(class, step).collect() })
 }
 
 /// Buffers that steps before `step` write, and others from there on read.

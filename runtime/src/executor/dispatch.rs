@@ -1,14 +1,14 @@
 //! Running steps on all workers.
 
 use super::alone::Alone;
-use super::memory::Memory;
-use super::meter::{Clock, ExpertCounts};
+use super::memory::ExecutorMemory;
+use super::meter::{ExpertCounts, StepClock};
 use super::prefetch::Fetch;
 use super::record::Lane;
 use super::resolve::{RoutingAt, StepCall, WantedOnlyAt};
 use super::rows::{Slab, WorkersTake};
 use crate::adapter::LoraTargetSet;
-use crate::pool::{Pool, Turn};
+use crate::pool::{Pool, PoolTurn};
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -24,14 +24,14 @@ pub(super) struct TimedRun<'a> {
     /// Number of the run.
     pub run: u64,
     /// Clocks of the class's steps; none when they are not timed.
-    pub clocks: &'a [Clock],
+    pub clocks: &'a [StepClock],
     /// By worker, where its calls are recorded; none when they are not.
     pub lanes: &'a [Lane],
 }
 
-/// What is done in a turn of a dispatch.
+/// The work of a turn of a dispatch.
 #[derive(Clone, Copy)]
-enum Part {
+enum TurnWork {
     /// Moving a stage's wanted rows together.
     Gather(usize),
     /// A stage's step.
@@ -40,10 +40,10 @@ enum Part {
     Rows,
 }
 
-/// What a dispatch needs from one to the next: memory, so that it allocates none.
+/// Buffers that dispatches reuse, so that none allocates.
 pub(super) struct DispatchState {
     /// The turns of the present one.
-    parts: Vec<Part>,
+    parts: Vec<TurnWork>,
     /// By worker, a part that is done, until the turn has ended.
     timings: Box<[Mutex<Option<Timing>>]>,
     alone: Alone,
@@ -70,7 +70,7 @@ struct Timing {
     done: Instant,
 }
 
-/// What is timed: a part, by its step's number in the class.
+/// The thing that is timed: a part, by its step's number in the class.
 #[derive(Clone, Copy)]
 enum Timed {
     Gather,
@@ -132,7 +132,7 @@ impl TimedRun<'_> {
 }
 
 /// Steps that run over the same rows.
-pub(super) struct Stage<'a> {
+pub(super) struct DispatchStage<'a> {
     pub steps: &'a [StepCall],
     /// Number of the first among the class's.
     pub first: usize,
@@ -141,16 +141,16 @@ pub(super) struct Stage<'a> {
     pub gather: Option<(&'a WantedOnlyAt, &'a [u32])>,
 }
 
-/// What workers share for one dispatch.
-struct Shared<'a> {
-    stages: &'a [Stage<'a>],
+/// The state that workers share for one dispatch.
+struct DispatchShared<'a> {
+    stages: &'a [DispatchStage<'a>],
     /// By stage, its arguments without adapters.
     plain: &'a [Args],
     scratch: *mut u8,
     stride: usize,
     /// Workers that take part.
     count: u32,
-    parts: &'a [Part],
+    parts: &'a [TurnWork],
     lora_targets: &'a LoraTargetSet,
     counting: &'a TimedRun<'a>,
     timings: &'a [Mutex<Option<Timing>>],
@@ -159,7 +159,7 @@ struct Shared<'a> {
 
 // SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only
 // behind an atomic counter.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for DispatchShared<'_> {}
 
 /// Runs stages one after the other on all workers, and hands out rows of logits, if any are asked for. Every
 /// step ends on all workers before the next begins. Steps for adapters at none of `lora_targets` are left
@@ -167,9 +167,9 @@ unsafe impl Sync for Shared<'_> {}
 /// token's entry to find nothing.
 pub(super) fn dispatch(
     pool: &mut Pool<Fetch<'static>>,
-    memory: &mut Memory,
+    memory: &mut ExecutorMemory,
     state: &mut DispatchState,
-    stages: &[Stage<'_>],
+    stages: &[DispatchStage<'_>],
     lora_targets: &LoraTargetSet,
     counting: &TimedRun<'_>,
     rows: Option<(Slab, &WorkersTake<'_>)>,
@@ -186,7 +186,7 @@ pub(super) fn dispatch(
     let workers = pool.count();
     // All workers make the same calls where these are timed.
     let alone = workers > 1 && state.alone.is_next() && !counting.is_on();
-    let shared = Shared {
+    let shared = DispatchShared {
         stages,
         plain: &plain,
         scratch: memory.scratch.as_mut_ptr(),
@@ -203,7 +203,7 @@ pub(super) fn dispatch(
         pool.run_alone(|| (0..turns).for_each(|turn| shared.part(turn, 0)));
         None
     } else {
-        Some(pool.run_turns(turns, &|turn: Turn<'_>| {
+        Some(pool.run_turns(turns, &|turn: PoolTurn<'_>| {
             shared.part(turn.number, turn.seat);
             shared.fetch(turn.number + 1, turn.seat)
         }))
@@ -216,25 +216,30 @@ pub(super) fn dispatch(
     }
 }
 
-/// What the turns of a dispatch are.
-fn list_parts(parts: &mut Vec<Part>, stages: &[Stage<'_>], lora_targets: &LoraTargetSet, rows: bool) {
+/// The turns of a dispatch.
+fn list_parts(
+    parts: &mut Vec<TurnWork>,
+    stages: &[DispatchStage<'_>],
+    lora_targets: &LoraTargetSet,
+    rows: bool,
+) {
     parts.clear();
     for (at, stage) in stages.iter().enumerate() {
         let wanted = stage.steps.iter().enumerate().filter(|(_, step)| lora_targets.want(&step.lora_targets));
         for (n, _) in wanted {
-            let is_first = !matches!(parts.last(), Some(Part::Step(last, _)) if *last == at);
+            let is_first = !matches!(parts.last(), Some(TurnWork::Step(last, _)) if *last == at);
             if is_first && stage.gather.is_some() {
-                parts.push(Part::Gather(at));
+                parts.push(TurnWork::Gather(at));
             }
-            parts.push(Part::Step(at, n));
+            parts.push(TurnWork::Step(at, n));
         }
     }
     if rows {
-        parts.push(Part::Rows);
+        parts.push(TurnWork::Rows);
     }
 }
 
-impl Shared<'_> {
+impl DispatchShared<'_> {
     /// A worker's part of a turn.
     fn part(&self, turn: usize, seat: u32) {
         if seat == 0 {
@@ -243,7 +248,7 @@ impl Shared<'_> {
         let last = &self.timings[seat as usize];
         let start = self.counting.begin(seat, last);
         let what = match self.parts[turn] {
-            Part::Gather(at) => {
+            TurnWork::Gather(at) => {
                 if let Some((from, wanted)) = self.stages[at].gather.filter(|_| seat == 0) {
                     // SAFETY: the last turn has ended on all workers, and the next one begins after this; the
                     // executor holds the arena, and has checked the batch.
@@ -251,7 +256,7 @@ impl Shared<'_> {
                 }
                 Timed::Gather
             }
-            Part::Step(at, n) => {
+            TurnWork::Step(at, n) => {
                 let (stage, step) = (&self.stages[at], &self.stages[at].steps[n]);
                 let worker = Worker {
                     index: seat,
@@ -266,7 +271,7 @@ impl Shared<'_> {
                 call(step.kernel, args, &worker);
                 Timed::Step(stage.first + n)
             }
-            Part::Rows => {
+            TurnWork::Rows => {
                 if let Some((slab, to)) = self.rows {
                     // SAFETY: the last step has ended on all workers, and no other one runs before all have
                     // ended this.
@@ -280,15 +285,15 @@ impl Shared<'_> {
 
     /// Worker 0, when the turn before this one has ended.
     fn behind(&self, turn: usize) {
-        if let Some(Part::Step(at, n)) = turn.checked_sub(1).map(|last| self.parts[last]) {
+        if let Some(TurnWork::Step(at, n)) = turn.checked_sub(1).map(|last| self.parts[last]) {
             let stage = &self.stages[at];
             self.counting.after(stage.first + n, stage.args.tokens as usize);
         }
     }
 
-    /// What a worker is to fetch while it waits for a turn's beginning.
+    /// The bytes that a worker is to fetch while it waits for a turn's beginning.
     fn fetch(&self, turn: usize, seat: u32) -> Option<Fetch<'static>> {
-        let Some(Part::Step(at, n)) = self.parts.get(turn).copied() else { return None };
+        let Some(TurnWork::Step(at, n)) = self.parts.get(turn).copied() else { return None };
         let stage = &self.stages[at];
         let fetch = stage.steps[n].heads.fetch(seat, stage.args.tokens as usize);
         // SAFETY: the steps, and the arena that their routes are read from, are the executor's, which ends

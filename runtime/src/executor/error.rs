@@ -44,7 +44,7 @@ pub enum LoadError {
         needed: u64,
         /// The KV cache's part.
         kv: u64,
-        /// What the system and its control groups leave.
+        /// Bytes that the system and its control groups leave.
         available: u64,
     },
 }

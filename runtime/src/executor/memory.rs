@@ -9,8 +9,8 @@ use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use std::ops::Range;
 
-/// What an executor owns besides weights and code.
-pub(super) struct Memory {
+/// The memory that an executor owns besides weights and code.
+pub(super) struct ExecutorMemory {
     pub arena: RegionMut,
     pub scratch: RegionMut,
     pub scratch_stride: usize,
@@ -20,14 +20,14 @@ pub(super) struct Memory {
     pub kv_offsets: Vec<Option<usize>>,
 }
 
-impl Memory {
+impl ExecutorMemory {
     /// Takes it all, for the attention layers `own`, and says where each rotary table is.
     pub fn new(
         image: &PlanImage,
         shape: KvShape,
         threads: usize,
         own: &Range<usize>,
-    ) -> Result<(Memory, Vec<u64>), LoadError> {
+    ) -> Result<(ExecutorMemory, Vec<u64>), LoadError> {
         let program = image.program();
         let need = MemoryNeed::of_layers(program, shape, threads, own.clone());
         match kernmill_os::memory::available_memory() {
@@ -62,7 +62,7 @@ impl Memory {
             end = bytes.and_then(|bytes| end.checked_add(bytes)).unwrap_or(usize::MAX);
         }
         let stride = scratch_stride(program.scratch_bytes) as usize;
-        let memory = Memory {
+        let memory = ExecutorMemory {
             arena: WeightRegion::anonymous(program.arena_bytes as usize)?,
             scratch: WeightRegion::anonymous(stride.saturating_mul(threads))?,
             scratch_stride: stride,

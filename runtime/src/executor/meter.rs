@@ -1,9 +1,9 @@
 //! Metering of runs: what the steps read and multiply, and how long they take. Off unless asked for.
 
 use super::batch::Batch;
-use super::resolve::Class;
+use super::resolve::ResolvedClass;
 use crate::adapter::LoraTargetSet;
-use crate::profile::{self, Detail, Profile, StepProfile, Work};
+use crate::profile::{self, Detail, Profile, StepProfile, WorkDone};
 use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::StepWork;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,16 +55,16 @@ impl ExpertCounts {
 }
 
 /// Nanoseconds of one step of one class.
-pub(super) struct Clock {
+pub(super) struct StepClock {
     /// On worker 0, from the step's start to the end of the barrier behind it.
     wall: AtomicU64,
     /// By worker, in the kernel.
     busy: Box<[AtomicU64]>,
 }
 
-impl Clock {
-    fn new(workers: usize) -> Clock {
-        Clock { wall: AtomicU64::new(0), busy: (0..workers).map(|_| AtomicU64::new(0)).collect() }
+impl StepClock {
+    fn new(workers: usize) -> StepClock {
+        StepClock { wall: AtomicU64::new(0), busy: (0..workers).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// A worker's kernel call has taken so long.
@@ -78,24 +78,24 @@ impl Clock {
     }
 }
 
-/// What has been metered so far.
-pub(super) struct Meter {
+/// The measurements so far.
+pub(super) struct StepMeter {
     runs: u64,
     tokens: u64,
-    total: Work,
+    total: WorkDone,
     classes: Vec<ClassMeter>,
 }
 
 /// Steps, then logit steps.
 struct ClassMeter {
-    clocks: Vec<Clock>,
+    clocks: Vec<StepClock>,
     done: Vec<StepDone>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct StepDone {
     calls: u64,
-    work: Work,
+    work: WorkDone,
 }
 
 /// A run that has been.
@@ -115,7 +115,7 @@ pub(super) struct StepSample<'a> {
 impl StepSample<'_> {
     /// Calls `each` with the number of every step that was run, in order, and what it has read and
     /// multiplied.
-    pub(super) fn each_step(&self, class: &Class, mut each: impl FnMut(usize, Work)) {
+    pub(super) fn each_step(&self, class: &ResolvedClass, mut each: impl FnMut(usize, WorkDone)) {
         let all = class.steps.iter().enumerate();
         for (n, step) in all.filter(|(_, step)| self.lora_targets.want(&step.lora_targets)) {
             let batch = match self.narrowed {
@@ -134,26 +134,31 @@ impl StepSample<'_> {
     }
 }
 
-impl Meter {
-    pub(super) fn new(detail: Detail, classes: &[Class], workers: usize) -> Meter {
-        let class = |class: &Class| {
+impl StepMeter {
+    pub(super) fn new(detail: Detail, classes: &[ResolvedClass], workers: usize) -> StepMeter {
+        let class = |class: &ResolvedClass| {
             let steps = class.steps.len() + class.logit_steps.len();
             let clocks = if detail == Detail::Steps { steps } else { 0 };
             ClassMeter {
-                clocks: (0..clocks).map(|_| Clock::new(workers)).collect(),
+                clocks: (0..clocks).map(|_| StepClock::new(workers)).collect(),
                 done: vec![StepDone::default(); steps],
             }
         };
-        Meter { runs: 0, tokens: 0, total: Work::default(), classes: classes.iter().map(class).collect() }
+        StepMeter {
+            runs: 0,
+            tokens: 0,
+            total: WorkDone::default(),
+            classes: classes.iter().map(class).collect(),
+        }
     }
 
     /// Clocks of a class's steps; none unless steps are timed.
-    pub(super) fn clocks(&self, class: usize) -> &[Clock] {
+    pub(super) fn clocks(&self, class: usize) -> &[StepClock] {
         &self.classes[class].clocks
     }
 
     /// Adds a run's work.
-    pub(super) fn add(&mut self, ran: &StepSample<'_>, class: &Class) {
+    pub(super) fn add(&mut self, ran: &StepSample<'_>, class: &ResolvedClass) {
         self.runs += 1;
         self.tokens += ran.batch.len() as u64;
         let done = &mut self.classes[ran.class].done;
@@ -161,7 +166,7 @@ impl Meter {
     }
 
     /// By kind of step and by layer, in order of first appearance.
-    pub(super) fn profile(&self, classes: &[Class]) -> Profile {
+    pub(super) fn profile(&self, classes: &[ResolvedClass]) -> Profile {
         let (mut steps, mut layers) = (Vec::new(), Vec::new());
         for (class, meter) in classes.iter().zip(&self.classes) {
             let calls = class.steps.iter().chain(&class.logit_steps);
@@ -177,14 +182,14 @@ impl Meter {
 }
 
 impl StepDone {
-    fn add(&mut self, work: Work) -> Work {
+    fn add(&mut self, work: WorkDone) -> WorkDone {
         self.calls += 1;
         self.work += work;
         work
     }
 }
 
-fn add_step(steps: &mut Vec<StepProfile>, name: &str, done: StepDone, clock: &Clock) {
+fn add_step(steps: &mut Vec<StepProfile>, name: &str, done: StepDone, clock: &StepClock) {
     let seconds = |nanoseconds: &AtomicU64| nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
     let at = steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
         steps.push(StepProfile::new(name, clock.busy.len()));
@@ -197,9 +202,15 @@ fn add_step(steps: &mut Vec<StepProfile>, name: &str, done: StepDone, clock: &Cl
     step.busy.iter_mut().zip(&clock.busy).for_each(|(sum, busy)| *sum += seconds(busy));
 }
 
-/// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may
-/// overflow.
-fn step_work(step: &StepWork, batch: &Batch, rows: usize, class: &Class, ran: &StepSample<'_>) -> Work {
+/// The reads and multiply-adds of a step over `rows` rows. The plan's figures are not checked: nothing here
+/// may overflow.
+fn step_work(
+    step: &StepWork,
+    batch: &Batch,
+    rows: usize,
+    class: &ResolvedClass,
+    ran: &StepSample<'_>,
+) -> WorkDone {
     let rows = rows as u64;
     let routing =
         step.routing.and_then(|at| Some((class.routings.get(at as usize)?, ran.chosen.get(at as usize)?)));
@@ -210,7 +221,7 @@ fn step_work(step: &StepWork, batch: &Batch, rows: usize, class: &Class, ran: &S
     let keys = layer.map_or(0, |layer| batch.keys_in_view(layer.window));
     let product = u64::saturating_mul;
     let sum = |terms: [u64; 3]| terms.into_iter().fold(0, u64::saturating_add);
-    Work {
+    WorkDone {
         weight_bytes: sum([
             step.shared_bytes,
             product(step.row_bytes, rows),

@@ -44,20 +44,20 @@ use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::abi::Args;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
-use memory::{Memory, pools};
-use meter::{ExpertCounts, Meter};
+use memory::{ExecutorMemory, pools};
+use meter::{ExpertCounts, StepMeter};
 use narrowed::Narrowed;
 use prefetch::Fetch;
 use record::Recorder;
-use resolve::{Bases, Class};
+use resolve::{Bases, ResolvedClass};
 use std::sync::Arc;
 
 /// A loaded program with its memory.
 pub(crate) struct Executor {
     // The first to be given up: a worker that is late may still fetch what the classes name.
     pool: Pool<Fetch<'static>>,
-    classes: Vec<Class>,
-    memory: Memory,
+    classes: Vec<ResolvedClass>,
+    memory: ExecutorMemory,
     limits: OwnLimits,
     dispatching: DispatchState,
     /// By layer that routes, how often each expert was chosen.
@@ -71,7 +71,7 @@ pub(crate) struct Executor {
     /// Whether all rows are computed up to the last step.
     all_rows: bool,
     /// While runs are metered.
-    meter: Option<Meter>,
+    meter: Option<StepMeter>,
     /// While what workers do is recorded.
     recorder: Option<Recorder>,
     /// Where the program is cut, if only a stage of it runs here.
@@ -117,7 +117,7 @@ impl Executor {
         let code = ExecutableCode::load(&program.code.bytes, &hash)?;
         let all = 0..program.model.kv.layers.len();
         let own = stage.as_ref().map_or(all, |(cuts, number)| cuts.layers(*number));
-        let (mut memory, ropes) = Memory::new(image, shape, pool.count(), &own)?;
+        let (mut memory, ropes) = ExecutorMemory::new(image, shape, pool.count(), &own)?;
         let arena = memory.arena.as_mut_ptr();
         let kv = memory.kv.as_mut_ptr();
         let bases = Bases {
@@ -130,8 +130,8 @@ impl Executor {
         };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let chosen = routings.iter().map(|routing| ExpertCounts::new(routing.experts)).collect();
-        let resolve = |class| Class::resolve(class, program, &code, &bases);
-        let classes: Vec<Class> = program.classes.iter().map(resolve).collect();
+        let resolve = |class| ResolvedClass::resolve(class, program, &code, &bases);
+        let classes: Vec<ResolvedClass> = program.classes.iter().map(resolve).collect();
         let steps = classes.iter().map(|class| class.steps.len() + class.logit_steps.len()).max();
         Ok(Executor {
             dispatching: DispatchState::new(steps.unwrap_or(0), pool.count()),
@@ -179,7 +179,7 @@ impl Executor {
 
     /// Meters runs from now on, from zero.
     pub(crate) fn start_meter(&mut self, detail: Detail) {
-        self.meter = Some(Meter::new(detail, &self.classes, self.pool.count()));
+        self.meter = Some(StepMeter::new(detail, &self.classes, self.pool.count()));
     }
 
     /// Ends the metering; what was metered.

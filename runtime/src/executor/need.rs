@@ -31,12 +31,12 @@ impl MemoryNeed {
             .fold(0, u64::saturating_add)
     }
 
-    /// What a program needs with this shape and this many workers.
+    /// The memory that a program needs with this shape and this many workers.
     pub fn of(program: &Program, shape: KvShape, threads: usize) -> MemoryNeed {
         MemoryNeed::of_layers(program, shape, threads, 0..program.model.kv.layers.len())
     }
 
-    /// What a program needs where only some of its attention layers run, by their numbers.
+    /// The memory that a program needs where only some of its attention layers run, by their numbers.
     pub fn of_layers(program: &Program, shape: KvShape, threads: usize, layers: Range<usize>) -> MemoryNeed {
         let model = &program.model;
         let blocks = shape.blocks(&model.kv);

@@ -1,8 +1,8 @@
 //! Running a batch: the whole program, or the steps between two cuts of it.
 
-use super::batch::Limits;
+use super::batch::BatchLimits;
 use super::cut::Cut;
-use super::dispatch::{Stage, TimedRun, dispatch};
+use super::dispatch::{DispatchStage, TimedRun, dispatch};
 use super::meter::StepSample;
 use super::record::Recorder;
 use super::rows::Slab;
@@ -20,7 +20,7 @@ pub(crate) struct Portion {
     pub to: Option<u32>,
 }
 
-/// What a portion takes up where it begins.
+/// The rows that a portion begins with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowsIn<'a> {
     /// The batch alone: the portion is the program's first.
@@ -113,15 +113,20 @@ impl Executor {
         let behind = if rows.is_empty() { &[][..] } else { &class.steps[split..to] };
         let logits = if rows.is_empty() || !has_logits { &[][..] } else { &class.logit_steps[..] };
         let stages = [
-            Stage { steps: &class.steps[from..split], first: from, args: &whole, gather: None },
-            Stage { steps: behind, first: split, args: &tail, gather: gather.map(|only| (only, wanted)) },
-            Stage { steps: logits, first: class.steps.len(), args: &tail, gather: None },
+            DispatchStage { steps: &class.steps[from..split], first: from, args: &whole, gather: None },
+            DispatchStage {
+                steps: behind,
+                first: split,
+                args: &tail,
+                gather: gather.map(|only| (only, wanted)),
+            },
+            DispatchStage { steps: logits, first: class.steps.len(), args: &tail, gather: None },
         ];
         let lora_targets = &self.lora_targets_in_use;
         let vocab = self.limits.vocab as usize;
         let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
         let (pool, memory, state) = (&mut self.pool, &mut self.memory, &mut self.dispatching);
-        let mut hand_out = |stages: &[Stage<'_>], slab: Slab, out: &RowsOut<'_>| {
+        let mut hand_out = |stages: &[DispatchStage<'_>], slab: Slab, out: &RowsOut<'_>| {
             let to_workers = match out {
                 RowsOut::Logits(to) => Some((slab, *to)),
                 _ => None,
@@ -135,7 +140,7 @@ impl Executor {
         for (slab, rows) in rows.chunks(slab_rows).enumerate().skip(1).filter(|_| has_logits) {
             let args = Args { logit_rows: rows.len() as u32, logit_index: rows.as_ptr(), ..tail };
             let (steps, first) = (&class.logit_steps[..], class.steps.len());
-            let stages = [Stage { steps, first, args: &args, gather: None }];
+            let stages = [DispatchStage { steps, first, args: &args, gather: None }];
             let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
             hand_out(&stages, slab, &out);
         }
@@ -169,8 +174,8 @@ impl Executor {
         Ok(())
     }
 
-    fn limits<'a>(&'a self, tables: BlockTables<'a>, adapters: &AdapterTable) -> Limits<'a> {
-        Limits {
+    fn limits<'a>(&'a self, tables: BlockTables<'a>, adapters: &AdapterTable) -> BatchLimits<'a> {
+        BatchLimits {
             max_tokens: self.classes.last().map_or(0, |class| class.max_tokens),
             vocab: self.limits.vocab,
             context: self.limits.shape.context,

@@ -2,8 +2,8 @@
 //!
 //! A prefetch reads nothing that can be seen and never faults, whatever its address.
 
-use crate::pool::Ahead;
-use kernmill_plan::abi::Route;
+use crate::pool::IdleWork;
+use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::format::LINE;
 use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -20,23 +20,23 @@ const FEW_ROUTES: usize = 64;
 /// Where a step's workers begin to read, as addresses.
 #[derive(Default)]
 pub(super) struct NextStepPrefetch {
-    /// What every worker reads whole.
+    /// The bytes that every worker reads whole.
     whole: Box<[(u64, u64)]>,
     /// By worker, what it streams from there on.
-    streams: Box<[Stream]>,
+    streams: Box<[WeightStream]>,
     /// Routes that tell which experts are read.
     routes: Option<Routes>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Stream {
+struct WeightStream {
     start: u64,
     bytes: u64,
     expert_stride: u64,
 }
 
 struct Routes {
-    /// Address of the first [`Route`].
+    /// Address of the first [`ChosenExpert`].
     address: u64,
     top_k: usize,
 }
@@ -72,9 +72,9 @@ impl NextStepPrefetch {
                     .saturating_mul(first.stride);
                 let start = addresses[first.operand as usize].wrapping_add(skipped);
                 let bytes = bytes(first.operand).saturating_sub(skipped);
-                return Stream { start, bytes, expert_stride: first.expert_stride };
+                return WeightStream { start, bytes, expert_stride: first.expert_stride };
             }
-            Stream::default()
+            WeightStream::default()
         };
         NextStepPrefetch {
             whole: whole.iter().map(|o| (addresses[*o as usize], bytes(*o))).collect(),
@@ -87,7 +87,7 @@ impl NextStepPrefetch {
         }
     }
 
-    /// What `worker` is to fetch for a batch of `tokens` tokens.
+    /// The bytes that `worker` is to fetch for a batch of `tokens` tokens.
     pub(super) fn fetch(&self, worker: u32, tokens: usize) -> Fetch<'_> {
         let stream = self.streams.get(worker as usize).copied().unwrap_or_default();
         Fetch {
@@ -102,7 +102,7 @@ impl NextStepPrefetch {
         }
     }
 
-    /// What `worker` is to fetch where `expert` is the lowest that is chosen.
+    /// The bytes that `worker` is to fetch where `expert` is the lowest that is chosen.
     pub(super) fn fetch_of(&self, worker: u32, expert: u64) -> Fetch<'_> {
         Fetch { expert: Some(expert), ..self.fetch(worker, 1) }
     }
@@ -115,7 +115,7 @@ impl Routes {
         if count > FEW_ROUTES {
             return None;
         }
-        let first = self.address as *const Route;
+        let first = self.address as *const ChosenExpert;
         let expert = |i: usize| {
             // SAFETY: the checker has found room for the class's `max_tokens * top_k` routes in the buffer,
             // whose memory the executor holds. Another worker may be writing: whole words, and a stale one
@@ -134,7 +134,7 @@ pub(crate) struct Fetch<'a> {
     /// The lowest expert chosen, if it need not be looked up.
     expert: Option<u64>,
     /// The worker's stream, once the whole operands are through.
-    stream: Option<Stream>,
+    stream: Option<WeightStream>,
     /// Next of the whole operands.
     next: usize,
     /// Lines from here to `end` are next.
@@ -155,7 +155,7 @@ impl Fetch<'_> {
     }
 }
 
-impl Ahead for Fetch<'static> {
+impl IdleWork for Fetch<'static> {
     fn some(&mut self) -> bool {
         Fetch::some(self)
     }
@@ -215,8 +215,8 @@ mod tests {
         (ends, fetch.left)
     }
 
-    fn stream(start: u64, bytes: u64, expert_stride: u64) -> Stream {
-        Stream { start, bytes, expert_stride }
+    fn stream(start: u64, bytes: u64, expert_stride: u64) -> WeightStream {
+        WeightStream { start, bytes, expert_stride }
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_lowest_expert_comes_first_while_the_choice_is_short() {
-        let routes = [9, 5, 7, 6].map(|expert| Route { expert, weight: 0.0 });
+        let routes = [9, 5, 7, 6].map(|expert| ChosenExpert { expert, weight: 0.0 });
         let heads = NextStepPrefetch {
             streams: [stream(1 << 30, 128, 1 << 20)].into(),
             routes: Some(Routes { address: routes.as_ptr() as u64, top_k: 2 }),

@@ -1,7 +1,7 @@
 //! Recording of what each worker does and when. Off unless asked for; all memory is taken beforehand.
 
 use super::meter::StepSample;
-use super::resolve::Class;
+use super::resolve::ResolvedClass;
 use crate::trace::{Activity, Trace, TracedBatch, TracedCall, TracedStep};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 const GATHER: u64 = u64::MAX;
 const ROWS: u64 = u64::MAX - 1;
 
-/// What is recorded of one worker, who alone adds to it. It has its cache lines to itself.
+/// The record of one worker, who alone adds to it. It has its cache lines to itself.
 #[repr(align(64))]
 pub(super) struct Lane {
     began: Instant,
@@ -59,7 +59,7 @@ impl Lane {
     }
 }
 
-/// What has been recorded so far.
+/// The records so far.
 pub(super) struct Recorder {
     began: Instant,
     lanes: Box<[Lane]>,
@@ -76,7 +76,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// With room for `most` batches of one slab of logits each.
-    pub(super) fn new(most: usize, classes: &[Class], workers: usize) -> Recorder {
+    pub(super) fn new(most: usize, classes: &[ResolvedClass], workers: usize) -> Recorder {
         let calls = most.saturating_mul(classes.iter().map(|class| calls(class, 1)).max().unwrap_or(0));
         let began = Instant::now();
         let lane = |_| Lane {
@@ -98,7 +98,7 @@ impl Recorder {
 
     /// A batch of class `at` begins, with so many slabs of logits: it is recorded if there is room for all of
     /// it.
-    pub(super) fn begin(&mut self, at: usize, class: &Class, tokens: u32, slabs: usize) {
+    pub(super) fn begin(&mut self, at: usize, class: &ResolvedClass, tokens: u32, slabs: usize) {
         let room = self.lanes.iter().map(|lane| lane.calls.len() - lane.used()).min().unwrap_or(0);
         self.is_on = self.batches.len() < self.most && calls(class, slabs) <= room;
         if !self.is_on {
@@ -115,7 +115,7 @@ impl Recorder {
     }
 
     /// The batch has ended on all workers.
-    pub(super) fn end(&mut self, ran: &StepSample<'_>, class: &Class) {
+    pub(super) fn end(&mut self, ran: &StepSample<'_>, class: &ResolvedClass) {
         if let Some(batch) = self.batches.last_mut().filter(|_| self.is_on) {
             batch.end = nanoseconds(self.began, Instant::now());
             ran.each_step(class, |step, work| self.steps.push(TracedStep { step, work }));
@@ -156,7 +156,7 @@ impl Recorder {
 
 /// Calls of a batch on every worker at most: its steps, moving the wanted rows together, and for every slab
 /// the steps of the logits and handing out their rows.
-fn calls(class: &Class, slabs: usize) -> usize {
+fn calls(class: &ResolvedClass, slabs: usize) -> usize {
     class.steps.len() + 1 + slabs * (class.logit_steps.len() + 1)
 }
 

@@ -5,7 +5,7 @@ use super::Executor;
 use super::batch::{Batch, first_key};
 use crate::image::PlanImage;
 use crate::kv::KvTables;
-use crate::measure::Reader;
+use crate::measure::MemoryReader;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::{LOGIT_SLAB, TAIL_SHIFT};
 use kernmill_plan::format::LINE;
@@ -21,7 +21,7 @@ const SEGMENT_BLOCKS: u64 = 64;
 /// Blocks that are fetched ahead, as attention does.
 const BLOCKS_AHEAD: usize = 8;
 
-/// What the steps of a program read of its weights.
+/// The weights that the steps of a program read.
 pub struct Replay {
     /// By token class.
     classes: Vec<ClassReads>,
@@ -43,7 +43,7 @@ struct StepReads {
     own_items: bool,
     /// Layer whose keys and values are read.
     cache: Option<usize>,
-    /// What is left of the items.
+    /// The counter of the items that are left.
     counter: Counter,
 }
 
@@ -59,7 +59,7 @@ struct PartReads {
     operands: Vec<PieceReads>,
 }
 
-/// What items read of an operand.
+/// The reads of items, of one operand.
 struct PieceReads {
     /// Address of the first item.
     start: u64,
@@ -98,7 +98,7 @@ impl Replay {
     }
 
     /// Reads what lies in `range`, as far as it is of the weights; how many bytes that are.
-    fn read(&self, reader: &Reader, range: Range<u64>) -> u64 {
+    fn read(&self, reader: &MemoryReader, range: Range<u64>) -> u64 {
         let base = self.weights.as_ptr() as u64;
         let (start, end) = (range.start.max(base), range.end.min(base + self.bytes()));
         let bytes = end.saturating_sub(start);
@@ -148,7 +148,7 @@ impl StepReads {
 
     /// Reads a worker's share of the weights; how many bytes that are. What every worker reads is counted on
     /// worker 0.
-    fn weights(&self, replay: &Replay, reader: &Reader, worker: Share, experts: &[u32]) -> u64 {
+    fn weights(&self, replay: &Replay, reader: &MemoryReader, worker: WorkerShare, experts: &[u32]) -> u64 {
         let mut bytes = 0;
         for whole in &self.whole {
             let read = replay.read(reader, whole.clone());
@@ -178,7 +178,7 @@ impl StepReads {
     }
 
     /// Reads runs of items, one expert after the other.
-    fn runs_of(&self, replay: &Replay, reader: &Reader, range: Range<u64>, experts: &[u32]) -> u64 {
+    fn runs_of(&self, replay: &Replay, reader: &MemoryReader, range: Range<u64>, experts: &[u32]) -> u64 {
         let mut bytes = 0;
         for expert in experts.iter().copied().map(u64::from) {
             let mut before = 0;
@@ -209,12 +209,12 @@ impl StepReads {
 
 /// A worker and the number of them.
 #[derive(Clone, Copy)]
-struct Share {
+struct WorkerShare {
     index: u64,
     workers: u64,
 }
 
-impl Share {
+impl WorkerShare {
     /// Hands out `total` items, `shared` of them in equal shares, the rest from the counter in shrinking
     /// parts, as the kernels do.
     fn hand_out(self, shared: u64, total: u64, counter: &Counter, mut take: impl FnMut(Range<u64>)) {
@@ -222,7 +222,7 @@ impl Share {
         if total == 0 {
             return;
         }
-        let Share { index, workers } = self;
+        let WorkerShare { index, workers } = self;
         let own = shared * index / workers..shared * (index + 1) / workers;
         if !own.is_empty() {
             take(own);
@@ -287,7 +287,7 @@ impl<'a> CacheReads<'a> {
     }
 
     /// Reads a worker's share, whose items are a head's blocks of one segment; how many bytes that are.
-    fn read(&self, reader: &Reader, worker: Share, counter: &Counter) -> u64 {
+    fn read(&self, reader: &MemoryReader, worker: WorkerShare, counter: &Counter) -> u64 {
         let mut bytes = 0;
         let heads = self.geometry.kv_heads as u64;
         worker.hand_out(0, self.views.len() as u64 * self.segments * heads, counter, |items| {
@@ -329,7 +329,7 @@ impl Executor {
     pub(crate) fn replay(
         &mut self,
         replay: &Replay,
-        reader: &Reader,
+        reader: &MemoryReader,
         run: &Replayed<'_>,
         tables: &KvTables,
     ) -> u64 {
@@ -354,7 +354,7 @@ impl Executor {
         let (sum, workers) = (AtomicU64::new(0), self.pool.count() as u64);
         steps.iter().for_each(|(_, reads, _)| reads.counter.0.store(0, Ordering::Relaxed));
         self.pool.run(&|index, barrier| {
-            let worker = Share { index: index.into(), workers };
+            let worker = WorkerShare { index: index.into(), workers };
             let mut bytes = 0;
             for (n, (_, reads, cache)) in steps.iter().enumerate() {
                 bytes += reads.weights(replay, reader, worker, experts(reads));
@@ -372,7 +372,7 @@ impl Executor {
 
     /// Reads `bytes` bytes of the weights from `from` on, and on from their start behind their end, every
     /// worker one stretch.
-    pub(crate) fn read_weights(&mut self, replay: &Replay, reader: &Reader, from: u64, bytes: u64) {
+    pub(crate) fn read_weights(&mut self, replay: &Replay, reader: &MemoryReader, from: u64, bytes: u64) {
         let workers = self.pool.count() as u64;
         let (all, base) = (replay.bytes(), replay.weights.as_ptr() as u64);
         if all == 0 {

@@ -2,7 +2,7 @@
 
 use super::prefetch::NextStepPrefetch;
 use crate::code::ExecutableCode;
-use kernmill_plan::abi::{COUNTERS, KernelFn, Route};
+use kernmill_plan::abi::{COUNTERS, ChosenExpert, KernelFn};
 use kernmill_plan::adapter::LoraTargetEntry;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
@@ -20,7 +20,7 @@ pub(super) struct Bases {
 }
 
 /// A token class, ready to run.
-pub(super) struct Class {
+pub(super) struct ResolvedClass {
     pub max_tokens: u32,
     pub steps: Vec<StepCall>,
     pub logit_steps: Vec<StepCall>,
@@ -67,7 +67,7 @@ impl WantedOnlyAt {
 pub(super) struct RoutingAt {
     pub step: usize,
     /// `[tokens][top_k]`.
-    pub routes: *const Route,
+    pub routes: *const ChosenExpert,
     pub top_k: usize,
 }
 
@@ -76,36 +76,36 @@ pub(super) struct StepCall {
     pub kernel: KernelFn,
     pub operands: Box<[u64]>,
     /// Counters of its workers.
-    pub counters: Counters,
+    pub counters: StepCounters,
     /// Name, for profiles.
     pub label: Box<str>,
     /// LoRA targets of adapters without which it is left out; none when it always runs.
     pub lora_targets: Box<[u32]>,
     /// LoRA targets whose entries it looks at.
     pub looks_at: Box<[u32]>,
-    /// What it reads and multiplies, for profiles.
+    /// Reads and multiply-adds of the step, for profiles.
     pub work: StepWork,
-    /// What its workers read first.
+    /// The bytes that its workers read first.
     pub heads: NextStepPrefetch,
 }
 
 /// A step's counters, on a line of their own.
 #[repr(align(64))]
 #[derive(Default)]
-pub(super) struct Counters(pub [AtomicU32; COUNTERS]);
+pub(super) struct StepCounters(pub [AtomicU32; COUNTERS]);
 
-impl Class {
+impl ResolvedClass {
     /// Resolves a class of a program that has passed the checker.
     pub(super) fn resolve(
         class: &TokenClass,
         program: &Program,
         code: &ExecutableCode,
         bases: &Bases,
-    ) -> Class {
+    ) -> ResolvedClass {
         let resolve = |steps: &[Step]| {
             steps.iter().map(|step| StepCall::resolve(step, class, program, code, bases)).collect()
         };
-        Class {
+        ResolvedClass {
             max_tokens: class.max_tokens,
             steps: resolve(&class.steps),
             logit_steps: resolve(&class.logit_steps),
@@ -135,7 +135,7 @@ impl RoutingAt {
         let address = bases.arena + class.buffers[routing.buffer as usize].offset;
         RoutingAt {
             step: routing.step as usize,
-            routes: address as *const Route,
+            routes: address as *const ChosenExpert,
             top_k: routing.top_k as usize,
         }
     }
@@ -180,7 +180,7 @@ impl StepCall {
         StepCall {
             kernel,
             operands,
-            counters: Counters::default(),
+            counters: StepCounters::default(),
             label: step.label.as_str().into(),
             lora_targets: step.lora_targets.as_slice().into(),
             looks_at: step.operands.iter().filter_map(lora_target).collect(),

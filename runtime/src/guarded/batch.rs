@@ -1,18 +1,18 @@
 //! A batch of tokens, and the buffers of its class, each in memory of its own.
 
 use super::config::{GuardedConfig, PATTERN};
-use super::fence::{Access, Fenced};
+use super::fence::{Fenced, PageAccess};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::program::TokenClass;
 
 /// Buffers of a token class.
-pub(super) struct Class {
+pub(super) struct ClassBuffers {
     /// In the class's order.
     pub buffers: Vec<Fenced>,
 }
 
 /// A batch of tokens as kernels read it.
-pub(super) struct Batch {
+pub(super) struct GuardedBatch {
     pub(super) tokens: u32,
     pub(super) ids: Fenced,
     pub(super) positions: Fenced,
@@ -22,15 +22,17 @@ pub(super) struct Batch {
     pub(super) config: GuardedConfig,
 }
 
-impl Class {
-    pub fn new(class: &TokenClass, config: &GuardedConfig) -> Class {
-        Class { buffers: class.buffers.iter().map(|buffer| config.filled(buffer.bytes as usize)).collect() }
+impl ClassBuffers {
+    pub fn new(class: &TokenClass, config: &GuardedConfig) -> ClassBuffers {
+        ClassBuffers {
+            buffers: class.buffers.iter().map(|buffer| config.filled(buffer.bytes as usize)).collect(),
+        }
     }
 
     /// Forgets what the buffers hold: the pattern is in them again.
     pub fn forget(&mut self) {
         for buffer in &mut self.buffers {
-            buffer.allow(Access::Write);
+            buffer.allow(PageAccess::Write);
             buffer.fill(PATTERN);
         }
     }
@@ -41,7 +43,7 @@ impl Class {
         let of_slab = |id: &&u32| class.buffers[**id as usize].offset == class.logits;
         let id = *last.into_iter().find(of_slab).expect("the last step writes the logits");
         let buffer = &mut self.buffers[id as usize];
-        buffer.allow(Access::Read);
+        buffer.allow(PageAccess::Read);
         for row in 0..rows {
             let row = &buffer.bytes()[row * f32_row_stride(vocab)..][..vocab * 4];
             out.extend(row.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])));
@@ -49,15 +51,15 @@ impl Class {
     }
 }
 
-impl Batch {
+impl GuardedBatch {
     /// Rows are a token, its position and its sequence each.
-    pub fn new(rows: &[(u32, u32, u32)], adapted: bool, config: &GuardedConfig) -> Batch {
+    pub fn new(rows: &[(u32, u32, u32)], adapted: bool, config: &GuardedConfig) -> GuardedBatch {
         let array = |values: Vec<u32>| {
             let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
             config.holding(&bytes, 4)
         };
         let tokens = rows.len() as u32;
-        Batch {
+        GuardedBatch {
             tokens,
             ids: array(rows.iter().map(|row| row.0).collect()),
             positions: array(rows.iter().map(|row| row.1).collect()),

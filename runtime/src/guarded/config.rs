@@ -18,7 +18,7 @@ pub struct GuardedConfig {
     pub flush: Flush,
 }
 
-/// What is in memory that nobody has written: as floats NaNs, as indices absurd.
+/// The bytes of memory that nobody has written: as floats NaNs, as indices absurd.
 pub(super) const PATTERN: u8 = 0xff;
 
 impl GuardedConfig {

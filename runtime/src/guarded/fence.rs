@@ -11,9 +11,9 @@ pub enum Flush {
     End,
 }
 
-/// What may be done with the memory.
+/// The permitted access to the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum PageAccess {
     /// No access: reads and writes fault.
     Nothing,
     /// Reading: a write faults.
@@ -29,7 +29,7 @@ pub struct Fenced {
     map_bytes: usize,
     start: *mut u8,
     bytes: usize,
-    access: Access,
+    access: PageAccess,
 }
 
 // SAFETY: the mapping is plain memory that this value alone owns.
@@ -72,8 +72,8 @@ impl Fenced {
         };
         let offset = if flush == Flush::Start { page } else { page + inner - bytes.next_multiple_of(align) };
         let start = map.wrapping_add(offset);
-        let mut fenced = Fenced { map, map_bytes, start, bytes, access: Access::Nothing };
-        fenced.allow(Access::Write);
+        let mut fenced = Fenced { map, map_bytes, start, bytes, access: PageAccess::Nothing };
+        fenced.allow(PageAccess::Write);
         fenced
     }
 
@@ -87,7 +87,7 @@ impl Fenced {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether the memory has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -97,7 +97,7 @@ impl Fenced {
     /// # Panics
     /// When they cannot be read.
     pub fn bytes(&self) -> &[u8] {
-        assert_ne!(self.access, Access::Nothing);
+        assert_ne!(self.access, PageAccess::Nothing);
         // SAFETY: these pages are open, and the code that writes to them has returned.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
@@ -107,7 +107,7 @@ impl Fenced {
     /// # Panics
     /// When they cannot be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        assert_eq!(self.access, Access::Write);
+        assert_eq!(self.access, PageAccess::Write);
         // SAFETY: as above, and borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
@@ -117,7 +117,7 @@ impl Fenced {
     /// # Panics
     /// When they cannot be read.
     pub fn slack(&self) -> [&[u8]; 2] {
-        assert_ne!(self.access, Access::Nothing);
+        assert_ne!(self.access, PageAccess::Nothing);
         let (first, last) = (self.map.wrapping_add(page()), self.map.wrapping_add(self.map_bytes - page()));
         let end = self.start.wrapping_add(self.bytes);
         // SAFETY: both are parts of the open pages; nobody else refers to them.
@@ -134,30 +134,30 @@ impl Fenced {
     /// # Panics
     /// When it cannot be written.
     pub fn fill(&mut self, byte: u8) {
-        assert_eq!(self.access, Access::Write);
+        assert_eq!(self.access, PageAccess::Write);
         // SAFETY: the open pages of the mapping, borrowed mutably.
         unsafe { ptr::write_bytes(self.map.add(page()), byte, self.map_bytes - 2 * page()) };
     }
 
     /// From now on a write faults.
     pub fn read_only(&mut self) {
-        self.allow(Access::Read);
+        self.allow(PageAccess::Read);
     }
 
     /// From now on this may be done with the memory.
     ///
     /// # Panics
     /// When the system refuses.
-    pub fn allow(&mut self, access: Access) {
+    pub fn allow(&mut self, access: PageAccess) {
         let inner = self.map_bytes - 2 * page();
         if access == self.access {
             return;
         }
         self.access = access;
         let protection = match access {
-            Access::Nothing => libc::PROT_NONE,
-            Access::Read => libc::PROT_READ,
-            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+            PageAccess::Nothing => libc::PROT_NONE,
+            PageAccess::Read => libc::PROT_READ,
+            PageAccess::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
         // SAFETY: the inner pages of the mapping, of which no slice lives.
         let done = unsafe { libc::mprotect(self.map.add(page()).cast(), inner, protection) };

@@ -15,10 +15,10 @@ mod fence;
 mod step;
 
 pub use config::GuardedConfig;
-pub use fence::{Access, Fenced, Flush};
+pub use fence::{Fenced, Flush, PageAccess};
 
 use crate::code::ExecutableCode;
-use batch::{Batch, Class};
+use batch::{ClassBuffers, GuardedBatch};
 use kernmill_os::tiles;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::adapter::{LoraTargetEntry, LoraTargetLayout};
@@ -33,7 +33,7 @@ pub struct Guarded<'p> {
     program: &'p Program,
     config: GuardedConfig,
     code: ExecutableCode,
-    classes: Vec<Class>,
+    classes: Vec<ClassBuffers>,
     /// By offset. Two matrices whose tiles alternate are in one memory.
     weights: BTreeMap<u64, Fenced>,
     ropes: Vec<Fenced>,
@@ -45,11 +45,11 @@ pub struct Guarded<'p> {
     tables: [Fenced; 2],
     /// Tokens of each sequence.
     lengths: Vec<u32>,
-    adapter: Option<Adapter>,
+    adapter: Option<GuardedAdapter>,
 }
 
 /// The adapter of slot 1.
-struct Adapter {
+struct GuardedAdapter {
     /// `[slot][lora_target]`.
     table: Fenced,
     /// Tiles of 16 ranks of the largest rank.
@@ -94,7 +94,7 @@ impl<'p> Guarded<'p> {
         let scratch = |_| config.filled(program.scratch_bytes as usize);
         Ok(Guarded {
             code,
-            classes: program.classes.iter().map(|class| Class::new(class, &config)).collect(),
+            classes: program.classes.iter().map(|class| ClassBuffers::new(class, &config)).collect(),
             weights: config.weights(program, weights)?,
             ropes: program.model.ropes.iter().map(|table| config.rope(table)).collect(),
             pools: layers.layers.iter().map(pool).collect(),
@@ -139,7 +139,7 @@ impl<'p> Guarded<'p> {
         let with = |(lora_target, layout): (usize, &Option<LoraTargetLayout>)| {
             layout.as_ref().map(|_| lora_target as u32)
         };
-        self.adapter = Some(Adapter {
+        self.adapter = Some(GuardedAdapter {
             table,
             tiles: ranks.div_ceil(16) as u32,
             lora_targets: layouts.iter().enumerate().filter_map(with).collect(),
@@ -172,7 +172,7 @@ impl<'p> Guarded<'p> {
         let count = rows.len();
         let at = self.program.classes.iter().position(|class| class.max_tokens as usize >= count);
         let at = at.filter(|_| count > 0).expect("the batch has 1 to `chunk` tokens");
-        let batch = Batch::new(&rows, self.adapter.is_some(), &self.config);
+        let batch = GuardedBatch::new(&rows, self.adapter.is_some(), &self.config);
         let program = self.program;
         let class = &program.classes[at];
         self.classes[at].forget();

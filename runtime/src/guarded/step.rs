@@ -1,9 +1,9 @@
 //! One step at a time: who may touch what, and what is left behind.
 
 use super::Guarded;
-use super::batch::Batch;
+use super::batch::GuardedBatch;
 use super::config::PATTERN;
-use super::fence::{Access, Fenced};
+use super::fence::{Fenced, PageAccess};
 use kernmill_plan::abi::{Args, COUNTERS, KernelFn, Worker};
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU32;
 /// A step's counters, on a line of their own.
 #[repr(align(64))]
 #[derive(Default)]
-struct Counters([AtomicU32; COUNTERS]);
+struct GuardedCounters([AtomicU32; COUNTERS]);
 
 impl Guarded<'_> {
     /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the
@@ -23,7 +23,7 @@ impl Guarded<'_> {
         &mut self,
         at: usize,
         steps: Range<usize>,
-        batch: &Batch,
+        batch: &GuardedBatch,
         wanted: &[u32],
     ) -> Result<(), String> {
         let program = self.program;
@@ -62,21 +62,21 @@ impl Guarded<'_> {
         for (id, buffer) in self.classes[at].buffers.iter_mut().enumerate() {
             let id = id as u32;
             buffer.allow(if step.writes.contains(&id) {
-                Access::Write
+                PageAccess::Write
             } else if step.reads.contains(&id) {
-                Access::Read
+                PageAccess::Read
             } else {
-                Access::Nothing
+                PageAccess::Nothing
             });
         }
     }
 
-    /// What is not needed any more is gone.
+    /// Drops the values that no later step reads.
     fn drop_dead(&mut self, at: usize, step: u32) {
         let class = &self.program.classes[at];
         for (buffer, memory) in class.buffers.iter().zip(&mut self.classes[at].buffers) {
             if buffer.last == step {
-                memory.allow(Access::Write);
+                memory.allow(PageAccess::Write);
                 memory.fill(PATTERN);
             }
         }
@@ -89,7 +89,7 @@ impl Guarded<'_> {
         let operands = self.config.holding(&operands, 8);
         let symbol = &self.program.code.symbols[step.kernel as usize];
         let address = self.code.address(symbol.offset as usize);
-        let counters = Counters::default();
+        let counters = GuardedCounters::default();
         let first_scratch = self.scratch[0].address() as *mut u8;
         for (index, scratch) in self.scratch.iter().enumerate() {
             let worker = Worker {
@@ -109,7 +109,7 @@ impl Guarded<'_> {
         }
     }
 
-    fn arguments(&self, batch: &Batch, logit_rows: u32, wanted: &Fenced, adapted: bool) -> Args {
+    fn arguments(&self, batch: &GuardedBatch, logit_rows: u32, wanted: &Fenced, adapted: bool) -> Args {
         let stride = self.config.context / BLOCK_TOKENS as u32;
         let adapter = self.adapter.as_ref();
         let at = |memory: &Fenced| memory.address() as *const u32;
@@ -135,7 +135,7 @@ impl Guarded<'_> {
         }
     }
 
-    /// What is on the pages of the memory that the step could write, and is not its own, is as it was.
+    /// Bytes beside the step's own, on the pages of the memory that it could write, are as they were.
     fn untouched(&self, at: usize, step: &Step) -> Result<(), String> {
         let class = &self.program.classes[at];
         let buffers = step.writes.iter().map(|id| {

@@ -1,7 +1,7 @@
 //! Sequences that take part in the prefix cache.
 
-use super::kind::Kind;
-use super::prefix::{CacheScope, Found};
+use super::kind::KindTables;
+use super::prefix::{CacheScope, PrefixMatch};
 use super::sequence::{Cached, Sequence};
 use super::tables::KvTables;
 use super::{BLOCK, KvError, UNMAPPED};
@@ -22,7 +22,7 @@ impl KvTables {
     pub fn begin(&mut self, scope: &CacheScope, prompt: &[u32]) -> Result<(u32, u32), KvError> {
         let number = self.create()?;
         let asked = &prompt[..prompt.len().saturating_sub(1).min(self.context as usize)];
-        let Found { length, tail } = self.prefixes.find(scope, asked);
+        let PrefixMatch { length, tail } = self.prefixes.find(scope, asked);
         // Blocks that it uses cannot make way for its root.
         let mut first_block = [0; 2];
         for kind in self.kinds.iter_mut().filter(|kind| kind.used) {
@@ -112,7 +112,7 @@ impl KvTables {
         }
         let (mut node, _) = self.prefixes.up_to(cached.tail, cached.blocks, at / BLOCK);
         let rest = &cached.tokens[(at / BLOCK * BLOCK) as usize..at as usize];
-        let block = |kind: &Kind, index: u32| kind.tables[kind.entry(number, index)];
+        let block = |kind: &KindTables, index: u32| kind.tables[kind.entry(number, index)];
         if !rest.is_empty() {
             let own = if self.kinds[0].used { block(&self.kinds[0], at / BLOCK) } else { UNMAPPED };
             let there = Some(own).filter(|own| *own != UNMAPPED).and_then(|own| self.pools[0].node(own));

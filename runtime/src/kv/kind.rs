@@ -7,7 +7,7 @@ use kernmill_plan::kv::LayerKind;
 use std::ops::Range;
 
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct KindTables {
     pub kind: LayerKind,
     /// Whether the model has such layers; the other kind's tables stay empty.
     pub used: bool,
@@ -37,7 +37,7 @@ impl Span {
     }
 }
 
-impl Kind {
+impl KindTables {
     pub(super) fn entry(&self, sequence: u32, index: u32) -> usize {
         sequence as usize * self.stride + index as usize
     }

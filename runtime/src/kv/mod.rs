@@ -30,7 +30,7 @@ use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
 
 /// Table entry without a block.
 pub const UNMAPPED: u32 = u32::MAX;
-/// What must be done with the bytes of blocks when tables change, in this order.
+/// An operation on the bytes of blocks that a change of tables asks for. They are done in order.
 #[derive(Clone, Copy, Debug)]
 pub enum BlockChange<'a> {
     /// A shared block gets a copy.

@@ -2,7 +2,7 @@
 
 use super::UNMAPPED;
 use super::blocks::BlockPool;
-use super::prefix::{CacheScope, CachedBlock, Place, PrefixCache};
+use super::prefix::{CacheScope, CachedBlock, PrefixCache, PromptBlock};
 use super::tables::KvTables;
 use kernmill_plan::kv::LayerKind;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ pub trait BlockSource {
 }
 
 /// Why not all of a prefix came back.
-enum Stopped {
+enum RestoreStopped {
     /// A block could not be read.
     Lost(LayerKind, [u8; 32]),
     /// Memory has no room for more than so many blocks of full layers.
@@ -56,7 +56,7 @@ impl KvTables {
         }
         let prompt = &prompt[..prompt.len().min(self.context as usize)];
         let blocks = if self.kinds[0].used { self.pools[0].count() } else { usize::MAX };
-        // What has just left the cache is kept elsewhere before anything is looked for.
+        // Blocks that have just left the cache are kept elsewhere before anything is looked for.
         let is_elsewhere =
             &mut |kind, key: &[u8; 32]| self.prefixes.is_leaving(kind, key) || is_elsewhere(kind, key);
         cached.max(self.prefixes.places(scope, prompt, (most, blocks), is_elsewhere).1)
@@ -85,9 +85,9 @@ impl KvTables {
             }
             match self.bring(scope, &places, end, source) {
                 Ok(()) => break,
-                Err(Stopped::Lost(kind, key)) => drop(lost.insert((kind, key))),
-                Err(Stopped::NoRoom(room)) if room < places.len() => blocks = room,
-                Err(Stopped::NoRoom(_)) => break,
+                Err(RestoreStopped::Lost(kind, key)) => drop(lost.insert((kind, key))),
+                Err(RestoreStopped::NoRoom(room)) if room < places.len() => blocks = room,
+                Err(RestoreStopped::NoRoom(_)) => break,
             }
         }
         let restored = self.cached(scope, prompt).saturating_sub(before);
@@ -99,13 +99,13 @@ impl KvTables {
     fn bring(
         &mut self,
         scope: &CacheScope,
-        places: &[Place],
+        places: &[PromptBlock],
         end: u32,
         source: &mut dyn BlockSource,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), RestoreStopped> {
         let KvTables { prefixes, pools, .. } = self;
         let held = prefixes.hold_known(scope, places, pools);
-        let Some((mut tail, known)) = held else { return Err(Stopped::NoRoom(0)) };
+        let Some((mut tail, known)) = held else { return Err(RestoreStopped::NoRoom(0)) };
         let mut outcome = Ok(());
         for (index, place) in places.iter().enumerate().skip(known) {
             let block = match prefixes.has_full() {
@@ -117,7 +117,7 @@ impl KvTables {
                 if block != UNMAPPED {
                     pools[0].give_back(block);
                 }
-                added.map(|(node, _)| node).ok_or(Stopped::NoRoom(0))
+                added.map(|(node, _)| node).ok_or(RestoreStopped::NoRoom(0))
             });
             match added {
                 Ok(node) => {
@@ -126,7 +126,7 @@ impl KvTables {
                 }
                 Err(stopped) => {
                     outcome = Err(match stopped {
-                        Stopped::NoRoom(_) => Stopped::NoRoom(index),
+                        RestoreStopped::NoRoom(_) => RestoreStopped::NoRoom(index),
                         lost => lost,
                     });
                     break;
@@ -156,17 +156,18 @@ impl KvTables {
 fn bring_window(
     prefixes: &mut PrefixCache,
     pools: &mut [BlockPool; 2],
-    places: &[Place],
+    places: &[PromptBlock],
     (tail, end): (u32, u32),
     source: &mut dyn BlockSource,
-) -> Result<(), Stopped> {
+) -> Result<(), RestoreStopped> {
     let window = prefixes.window_before(end);
     if window.is_empty() {
         return Ok(());
     }
     let needed = &places[window.start as usize..window.end as usize];
-    // What is in memory must not make way for the rest.
-    let in_memory = |place: &Place| prefixes.node_of(&place.of.key).and_then(|id| prefixes.sliding_block(id));
+    // Blocks in memory must not make way for the rest.
+    let in_memory =
+        |place: &PromptBlock| prefixes.node_of(&place.of.key).and_then(|id| prefixes.sliding_block(id));
     let mut blocks: Vec<Option<u32>> = needed.iter().map(in_memory).collect();
     blocks.iter().flatten().for_each(|block| pools[1].share(*block));
     let mut outcome = Ok(());
@@ -196,16 +197,16 @@ fn read_block(
     of: CachedBlock,
     kind: LayerKind,
     source: &mut dyn BlockSource,
-) -> Result<u32, Stopped> {
+) -> Result<u32, RestoreStopped> {
     let n = kind.index();
     if pools[n].free() == 0 && !prefixes.evict(n, pools) {
-        return Err(Stopped::NoRoom(usize::MAX));
+        return Err(RestoreStopped::NoRoom(usize::MAX));
     }
     prefixes.hand_over(&mut |block| source.keep(block));
-    let Some(block) = pools[n].take() else { return Err(Stopped::NoRoom(usize::MAX)) };
+    let Some(block) = pools[n].take() else { return Err(RestoreStopped::NoRoom(usize::MAX)) };
     if source.read(&CachedBlock { kind, block, ..of }) {
         return Ok(block);
     }
     pools[n].give_back(block);
-    Err(Stopped::Lost(kind, of.key))
+    Err(RestoreStopped::Lost(kind, of.key))
 }

@@ -1,4 +1,4 @@
-//! What the books know of one sequence.
+//! The books of one sequence.
 
 use super::prefix::CacheScope;
 
@@ -8,7 +8,7 @@ pub(super) struct Sequence {
     pub length: u32,
     /// By kind: blocks before this index have been given back.
     pub first_block: [u32; 2],
-    /// What the prefix cache knows of it, if it takes part.
+    /// The prefix cache's view of it, if it takes part.
     pub cached: Option<Cached>,
 }
 

@@ -1,7 +1,7 @@
 //! Block tables of all sequences.
 
 use super::blocks::BlockPool;
-use super::kind::{Kind, Span};
+use super::kind::{KindTables, Span};
 use super::prefix::{Eviction, PrefixCache, PrefixStats};
 use super::sequence::{Cached, Sequence};
 use super::shape::{CHECKPOINT_TOKENS, KvShape, block_bytes, window};
@@ -37,7 +37,7 @@ pub struct KvDemand {
 pub struct KvTables {
     pub(super) context: u32,
     block_bytes: [u64; 2],
-    pub(super) kinds: [Kind; 2],
+    pub(super) kinds: [KindTables; 2],
     pub(super) pools: [BlockPool; 2],
     pub(super) prefixes: PrefixCache,
     /// By number of the sequence.
@@ -57,7 +57,7 @@ impl KvTables {
     pub fn new(layers: &KvLayers, shape: KvShape, eviction: Eviction) -> KvTables {
         let blocks = shape.blocks(layers);
         let stride = shape.context.div_ceil(BLOCK) as usize;
-        let kinds = KINDS.map(|kind| Kind {
+        let kinds = KINDS.map(|kind| KindTables {
             kind,
             used: blocks[kind.index()] > 0,
             window: window(layers, kind),
@@ -152,7 +152,7 @@ impl KvTables {
         let Some(state) = &mut self.sequences[sequence as usize] else { return Ok(()) };
         state.length = length;
         for first in &mut state.first_block {
-            // What follows may be mapped again from here on.
+            // Later blocks may be mapped again from here on.
             *first = (*first).min(length / BLOCK);
         }
         if let Some(cached) = &mut state.cached {
@@ -181,7 +181,8 @@ impl KvTables {
         Ok(())
     }
 
-    /// What appending `tokens` tokens to a sequence takes from the free blocks, and gives back to them.
+    /// The blocks that appending `tokens` tokens to a sequence takes from the free ones, and gives back to
+    /// them.
     ///
     /// # Errors
     /// [`KvError::Context`] when the sequence would be longer than the context.
@@ -196,7 +197,7 @@ impl KvTables {
             let written = kind.blocks(sequence, span.written());
             for id in written.filter(|id| *id == UNMAPPED || pool.is_shared(*id)) {
                 demand.takes[n] += 1;
-                // What is copied may be had by others then, if the cache alone has it besides.
+                // Others may then have the copied block, if the cache alone has it besides.
                 demand.frees[n] += usize::from(id != UNMAPPED && pool.has_one_sequence(id));
             }
         }
@@ -302,7 +303,7 @@ impl KvTables {
         }
     }
 
-    /// What the prefix cache has done.
+    /// Counts of the prefix cache.
     pub fn prefix_stats(&self) -> PrefixStats {
         self.prefixes.stats()
     }

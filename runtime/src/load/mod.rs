@@ -46,7 +46,7 @@ pub enum PlanError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: FileError,
     },
     /// The plan's machine code is not to be trusted.
@@ -66,7 +66,7 @@ pub enum PlanError {
     NoTarget {
         /// The file.
         path: PathBuf,
-        /// What each target would need.
+        /// The needs of each target.
         reason: String,
     },
     /// The weights cannot be mapped.
@@ -118,7 +118,7 @@ impl Plan {
         &self.file
     }
 
-    /// What the plan says about itself.
+    /// The plan's metadata.
     pub fn metadata(&self) -> &Metadata {
         self.file.metadata()
     }
@@ -141,7 +141,7 @@ impl Plan {
     /// Index of the target to run: that of level `wanted`, or else the best one that this CPU supports.
     ///
     /// # Errors
-    /// When there is none; the message says what each would need.
+    /// When no target fits; the message lists what each would need.
     pub fn choose(&self, wanted: Option<Level>) -> Result<usize, PlanError> {
         target::choose(&self.targets(), wanted)
             .map_err(|reason| PlanError::NoTarget { path: self.path.clone(), reason })
@@ -173,7 +173,7 @@ impl Plan {
 
     /// Whether the plan has a tokenizer.
     pub fn has_tokenizer(&self) -> bool {
-        self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::Kind::Tokenizer)
+        self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::SectionKind::Tokenizer)
     }
 
     /// Tokenizer of the plan, which a thread of its own begins to read now.

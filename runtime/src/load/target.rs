@@ -56,7 +56,7 @@ fn fit(info: &TargetInfo) -> TargetSupport {
     if info.abi != ABI_VERSION {
         return TargetSupport::Abi(info.abi);
     }
-    // What the plan says it uses, and what this version says the level uses: neither is believed alone.
+    // The features that the plan states, and those of the level in this version: neither is believed alone.
     let stated = info.features.iter().map(String::as_str).filter(|feature| !host_has(feature));
     let mut lacking: Vec<String> = stated.chain(level.missing()).map(str::to_owned).collect();
     lacking.sort_unstable();

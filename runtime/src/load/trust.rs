@@ -70,9 +70,9 @@ const PERMISSIONS: u32 = 0o7777;
 /// `/proc/sys/kernel/overflowuid`, unless it was changed.
 const OVERFLOW: u32 = 65534;
 
-/// What speaks for and against a file.
+/// The facts that speak for and against a file.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct FileOwnership {
     owner: u32,
     /// User id of this process.
     user: u32,
@@ -83,10 +83,10 @@ struct Facts {
     no_exec: bool,
 }
 
-/// What speaks against the code of an open file.
+/// The reason to distrust the code of an open file.
 pub(super) fn distrust(file: &File, status: &Metadata) -> Option<UntrustedReason> {
     let owner = status.uid();
-    rule(Facts {
+    rule(FileOwnership {
         owner,
         // SAFETY: geteuid has no preconditions and cannot fail.
         user: unsafe { libc::geteuid() },
@@ -96,8 +96,8 @@ pub(super) fn distrust(file: &File, status: &Metadata) -> Option<UntrustedReason
     })
 }
 
-fn rule(facts: Facts) -> Option<UntrustedReason> {
-    let Facts { owner, user, mode, is_anybody, no_exec } = facts;
+fn rule(facts: FileOwnership) -> Option<UntrustedReason> {
+    let FileOwnership { owner, user, mode, is_anybody, no_exec } = facts;
     if owner != user && owner != ROOT {
         Some(UntrustedReason::Owner { owner, user })
     } else if is_anybody {
@@ -119,12 +119,12 @@ fn is_anybody(owner: u32, overflow: &str, map: &str) -> bool {
     owner == overflow.trim().parse().unwrap_or(OVERFLOW) && !knows_all
 }
 
-/// The text of a file of /proc; nothing where there is none.
+/// The text of a file of /proc; empty where it is missing.
 fn text(name: &str) -> String {
     proc::text(name).unwrap_or_default()
 }
 
-/// What cannot be asked is not held against the file.
+/// An unanswered question is not held against the file.
 fn is_no_exec(file: &File) -> bool {
     // SAFETY: statvfs is plain data, for which all zeros is a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -137,8 +137,8 @@ fn is_no_exec(file: &File) -> bool {
 mod tests {
     use super::*;
 
-    fn of(owner: u32, user: u32, mode: u32) -> Facts {
-        Facts { owner, user, mode, is_anybody: false, no_exec: false }
+    fn of(owner: u32, user: u32, mode: u32) -> FileOwnership {
+        FileOwnership { owner, user, mode, is_anybody: false, no_exec: false }
     }
 
     #[test]
@@ -157,11 +157,11 @@ mod tests {
     fn files_where_nothing_is_executed_are_not_trusted() {
         for (owner, user) in [(1000, 1000), (0, 1000), (0, 0)] {
             assert_eq!(
-                rule(Facts { no_exec: true, ..of(owner, user, 0o644) }),
+                rule(FileOwnership { no_exec: true, ..of(owner, user, 0o644) }),
                 Some(UntrustedReason::NoExec)
             );
         }
-        // What the system says of each file system that has a file to ask about.
+        // The system's answers for each file system that has a file to ask about.
         for path in ["/proc/self/stat", "/proc/version", "/sys/kernel/notes", "/etc/passwd", "/bin/sh"] {
             let Ok(file) = File::open(path) else { continue };
             let mounts = text("self/mounts");
@@ -181,7 +181,7 @@ mod tests {
             (65534, "65534\n", "         0     100000      65536\n", true),
             (65534, "", "", true),
             (1000, "", "", false),
-            // What makes no sense is taken for what is not there.
+            // A value that makes no sense counts as missing.
             (65534, "nobody\n", "0 0 many", true),
             (65534, "-2", "0 0 4294967295 1000 0 1", true),
             (1000, "\u{fffd}", "\u{fffd}", false),
@@ -191,7 +191,7 @@ mod tests {
         ] {
             assert_eq!(is_anybody(owner, overflow, map), anybody, "{owner} {overflow:?} {map:?}");
         }
-        let facts = Facts { is_anybody: true, ..of(65534, 65534, 0o600) };
+        let facts = FileOwnership { is_anybody: true, ..of(65534, 65534, 0o600) };
         assert_eq!(rule(facts), Some(UntrustedReason::Unmapped { owner: 65534 }));
     }
 }

@@ -1,10 +1,10 @@
-//! What the machine can do and what it did: memory bandwidth, integer peak, page faults, huge pages.
+//! Measurements of the machine: memory bandwidth, integer peak, page faults, huge pages.
 
 mod reader;
 mod system;
 mod tiles;
 
-pub use reader::{Reader, readers};
+pub use reader::{MemoryReader, readers};
 pub use system::{HugePages, huge_pages, major_faults, peak_resident, stolen_seconds};
 pub use tiles::tile_shares;
 
@@ -37,7 +37,7 @@ pub enum MeasureError {
 }
 
 /// Reads or multiplies on a number of threads.
-pub struct Limits {
+pub struct MachineProbe {
     pool: Pool,
     /// The function that reads, and bytes that a step of it reads.
     read: (ReadFn, usize),
@@ -62,7 +62,7 @@ const WAY_BYTES: usize = 512 << 20;
 const BARRIERS: u32 = 1000;
 const MULTIPLY_TIME: Duration = Duration::from_millis(20);
 
-impl Limits {
+impl MachineProbe {
     /// Loads the probes and starts `threads` workers, the calling thread included.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Limits {
     ///     let _ = Limits::new(probe, 1);
     /// }
     /// ```
-    pub unsafe fn new(probe: &Probe, threads: usize) -> Result<Limits, MeasureError> {
+    pub unsafe fn new(probe: &Probe, threads: usize) -> Result<MachineProbe, MeasureError> {
         let missing = probe.level.missing();
         if !missing.is_empty() {
             return Err(MeasureError::Cpu(LoadError::Cpu { level: probe.level.name(), missing }));
@@ -99,7 +99,7 @@ impl Limits {
         let others = probe.reads.iter().map(|way| reading(&way.symbol, way.step));
         // SAFETY: as above.
         let multiply = unsafe { std::mem::transmute::<*const u8, extern "C" fn(u64)>(multiply) };
-        Ok(Limits {
+        Ok(MachineProbe {
             pool: Pool::new(PoolConfig { threads: Some(threads), ..PoolConfig::default() })?,
             read,
             ways: others.chain([Ok(read)]).collect::<Result<_, _>>()?,
@@ -248,7 +248,7 @@ mod tests {
     fn rates_are_finite_for_any_sizes() {
         for threads in [1, 3] {
             // SAFETY: the probe's functions, above, touch no memory.
-            let mut limits = unsafe { Limits::new(&probe(), threads) }.unwrap();
+            let mut limits = unsafe { MachineProbe::new(&probe(), threads) }.unwrap();
             let memory = memory_to_read(100_000).unwrap();
             for bytes in [1, 100_000, 1_000_001] {
                 let rate = limits.read(memory.as_slice(), bytes);
@@ -278,7 +278,7 @@ mod tests {
         let memory = memory_to_read(256 << 10).unwrap();
         let chosen = |probe: &Probe| {
             // SAFETY: the functions touch no memory.
-            let mut limits = unsafe { Limits::new(probe, 2) }.unwrap();
+            let mut limits = unsafe { MachineProbe::new(probe, 2) }.unwrap();
             limits.choose_read(memory.as_slice());
             limits.read.1
         };
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(chosen(&ways), 256, "the other one is fast");
         ways.reads = vec![way("missing")];
         // SAFETY: as above.
-        assert!(matches!(unsafe { Limits::new(&ways, 1) }, Err(MeasureError::Symbol(READ))));
+        assert!(matches!(unsafe { MachineProbe::new(&ways, 1) }, Err(MeasureError::Symbol(READ))));
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         let mut broken = probe();
         broken.code.symbols.pop();
         // SAFETY: as above, of the function that is left.
-        let refused = unsafe { Limits::new(&broken, 1) };
+        let refused = unsafe { MachineProbe::new(&broken, 1) };
         assert!(matches!(refused, Err(MeasureError::Symbol(MULTIPLY))));
     }
 }

@@ -8,7 +8,7 @@ use kernmill_plan::probe::{Probe, ReadWay};
 use std::sync::Arc;
 
 /// One way to read memory.
-pub struct Reader {
+pub struct MemoryReader {
     way: ReadWay,
     read: extern "C" fn(*const u8, u64),
     // The function's home.
@@ -22,7 +22,7 @@ pub struct Reader {
 ///
 /// # Safety
 /// The probe is what kernmill's generator made (`kernmill_kernels_gen::peak::probe`): its code is called.
-pub unsafe fn readers(probe: &Probe) -> Result<Vec<Reader>, MeasureError> {
+pub unsafe fn readers(probe: &Probe) -> Result<Vec<MemoryReader>, MeasureError> {
     let missing = probe.level.missing();
     if !missing.is_empty() {
         return Err(MeasureError::Cpu(LoadError::Cpu { level: probe.level.name(), missing }));
@@ -36,13 +36,13 @@ pub unsafe fn readers(probe: &Probe) -> Result<Vec<Reader>, MeasureError> {
         // the code lives as long as the reader.
         let read =
             unsafe { std::mem::transmute::<*const u8, extern "C" fn(*const u8, u64)>(code.address(offset)) };
-        Some(Reader { way: way.clone(), read, _code: Arc::clone(&code) })
+        Some(MemoryReader { way: way.clone(), read, _code: Arc::clone(&code) })
     };
-    let all: Option<Vec<Reader>> = probe.reads.iter().map(reader).collect();
+    let all: Option<Vec<MemoryReader>> = probe.reads.iter().map(reader).collect();
     all.ok_or(MeasureError::Symbol("read"))
 }
 
-impl Reader {
+impl MemoryReader {
     /// How it reads.
     pub fn way(&self) -> &ReadWay {
         &self.way

@@ -1,4 +1,4 @@
-//! What the system tells about this process.
+//! The system's figures for this process.
 
 use kernmill_os::proc;
 

@@ -23,7 +23,7 @@ const GAP: u64 = 64;
 
 type Configure = unsafe extern "C" fn();
 type Tiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, *mut u8);
-type Vectors = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+type VectorProbe = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
 /// Seconds that tiles take for products of weights and rows in cache, as a share of what vectors take for the
 /// same: one number for each of the probe's elements. One thread measures them.
@@ -59,7 +59,7 @@ pub unsafe fn tile_shares(probe: &TileProbe) -> Result<Vec<f64>, MeasureError> {
             let on = std::mem::transmute::<*const u8, Configure>(at(element.on));
             let off = std::mem::transmute::<*const u8, Configure>(at(element.off));
             let multiply_tiles = std::mem::transmute::<*const u8, Tiles>(at(element.tiles));
-            let multiply_vectors = std::mem::transmute::<*const u8, Vectors>(at(element.vectors));
+            let multiply_vectors = std::mem::transmute::<*const u8, VectorProbe>(at(element.vectors));
             on();
             let in_tiles = fastest(|| multiply_tiles(weights, panel, sums, element.tiles_blocks, products));
             off();

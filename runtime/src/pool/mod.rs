@@ -28,7 +28,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use barrier::Barrier;
-pub(crate) use rounds::{Ahead, Job, Turn};
+pub(crate) use rounds::{IdleWork, PoolTurn, SeatJob};
 
 /// How many workers, and where.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +99,7 @@ pub fn default_threads_on(cpus: &CpuSet) -> Result<usize, PoolError> {
     Ok(usable_on(Some(cpus))?.own_cores().min(MAX_THREADS))
 }
 
-/// What workers may use, on these CPUs if some are named.
+/// The CPUs that workers may use, of these if some are named.
 fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
     let usable = usable();
     let Some(cpus) = cpus else { return Ok(usable) };
@@ -112,7 +112,7 @@ fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
 }
 
 /// Where a worker stays.
-struct Place {
+struct WorkerCpus {
     cpus: CpuSet,
     /// Whether there is no pool if it cannot be kept there.
     must: bool,
@@ -128,7 +128,7 @@ fn cores_of_workers(usable: &Usable, count: usize) -> Vec<CpuSet> {
 }
 
 /// Persistent workers. `A` is what they do while they wait for a turn to end.
-pub(crate) struct Pool<A: Ahead = ()> {
+pub(crate) struct Pool<A: IdleWork = ()> {
     rounds: Arc<Rounds<A>>,
     threads: Vec<JoinHandle<()>>,
     /// Where the calling thread is kept while it works.
@@ -137,7 +137,7 @@ pub(crate) struct Pool<A: Ahead = ()> {
     process: u32,
 }
 
-impl<A: Ahead> Pool<A> {
+impl<A: IdleWork> Pool<A> {
     /// Starts the workers.
     ///
     /// # Errors
@@ -165,7 +165,8 @@ impl<A: Ahead> Pool<A> {
         };
         for worker in 1..count {
             let own = cores.get(worker).copied().filter(|_| !config.pin);
-            let place = own.or(cpus_of(worker)).map(|cpus| Place { cpus, must: cpus_of(worker).is_some() });
+            let place =
+                own.or(cpus_of(worker)).map(|cpus| WorkerCpus { cpus, must: cpus_of(worker).is_some() });
             pool.threads.push(spawn(worker, place, &pool.rounds)?);
         }
         if let Some(cpus) = &pool.own_cpus {
@@ -190,7 +191,7 @@ impl<A: Ahead> Pool<A> {
     /// A panic in the job aborts the process: the other workers would wait for ever. So would workers that do
     /// not all wait at the barrier equally often.
     pub(crate) fn run(&mut self, job: &(dyn Fn(u32, &Barrier) + Sync)) {
-        self.rounds_of(1, true, &|turn: Turn<'_>| {
+        self.rounds_of(1, true, &|turn: PoolTurn<'_>| {
             job(turn.seat, turn.barrier);
             None
         });
@@ -200,7 +201,7 @@ impl<A: Ahead> Pool<A> {
     /// number of the turn, in the standard floating-point environment. A worker that is through with its own
     /// part also does those that nobody has begun. Returns how long the calling thread waited for others.
     /// Allocates nothing. A panic in the job aborts the process.
-    pub(crate) fn run_turns(&mut self, turns: usize, job: &Job<'_, A>) -> Duration {
+    pub(crate) fn run_turns(&mut self, turns: usize, job: &SeatJob<'_, A>) -> Duration {
         self.rounds_of(turns, false, job)
     }
 
@@ -211,7 +212,7 @@ impl<A: Ahead> Pool<A> {
         work();
     }
 
-    fn rounds_of(&mut self, turns: usize, own_seats: bool, job: &Job<'_, A>) -> Duration {
+    fn rounds_of(&mut self, turns: usize, own_seats: bool, job: &SeatJob<'_, A>) -> Duration {
         let _env = FloatEnv::standard();
         // `new` has found that it can be pinned; should it not be possible any more, it works where it is.
         let _pinned = self.own_cpus.and_then(|cpus| Pinned::to(&cpus).ok());
@@ -221,7 +222,7 @@ impl<A: Ahead> Pool<A> {
     }
 }
 
-impl<A: Ahead> Drop for Pool<A> {
+impl<A: IdleWork> Drop for Pool<A> {
     fn drop(&mut self) {
         let is_here = self.is_here();
         self.rounds.stop();
@@ -235,9 +236,9 @@ impl<A: Ahead> Drop for Pool<A> {
     }
 }
 
-fn spawn<A: Ahead>(
+fn spawn<A: IdleWork>(
     worker: usize,
-    place: Option<Place>,
+    place: Option<WorkerCpus>,
     rounds: &Arc<Rounds<A>>,
 ) -> Result<JoinHandle<()>, PoolError> {
     let rounds = Arc::clone(rounds);

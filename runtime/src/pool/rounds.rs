@@ -11,12 +11,12 @@ use super::wait::{Signal, Wait};
 use std::time::Duration;
 
 /// Something useful to do while waiting.
-pub(crate) trait Ahead: 'static {
+pub(crate) trait IdleWork: 'static {
     /// Does a little; false when there is nothing left to do.
     fn some(&mut self) -> bool;
 }
 
-impl Ahead for () {
+impl IdleWork for () {
     fn some(&mut self) -> bool {
         false
     }
@@ -24,7 +24,7 @@ impl Ahead for () {
 
 /// A worker's part of a round.
 #[derive(Clone, Copy)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct PoolTurn<'a> {
     /// Number of the turn in its round.
     pub number: usize,
     /// Number of the seat: whose part it is.
@@ -33,12 +33,12 @@ pub(crate) struct Turn<'a> {
     pub barrier: &'a Barrier,
 }
 
-/// What is done in every seat of every turn; returns what the thread may do while it waits for the next turn.
-pub(crate) type Job<'a, A> = dyn Fn(Turn<'_>) -> Option<A> + Sync + 'a;
+/// The work in every seat of every turn; returns what the thread may do while it waits for the next turn.
+pub(crate) type SeatJob<'a, A> = dyn Fn(PoolTurn<'_>) -> Option<A> + Sync + 'a;
 
 /// A round that lasts.
 struct Round<A: 'static> {
-    job: *const Job<'static, A>,
+    job: *const SeatJob<'static, A>,
     first: u64,
     last: u64,
 }
@@ -58,8 +58,8 @@ unsafe impl<A> Send for Round<A> {}
 #[repr(align(64))]
 struct CacheLine<T>(T);
 
-/// What the signal says: the number of a turn, whether it has begun, and whether every worker keeps to
-/// its seat.
+/// The value of the signal: the number of a turn, whether it has begun, and whether every worker keeps to its
+/// seat.
 #[derive(Clone, Copy)]
 struct Note(u64);
 
@@ -81,8 +81,8 @@ impl Note {
     }
 }
 
-/// What a pool's threads share.
-pub(super) struct Rounds<A: Ahead> {
+/// The state that a pool's threads share.
+pub(super) struct Rounds<A: IdleWork> {
     /// Changes when a turn begins, when a round ends, and when the workers are to stop.
     signal: Signal,
     stop: AtomicBool,
@@ -95,7 +95,7 @@ pub(super) struct Rounds<A: Ahead> {
     barrier: Barrier,
 }
 
-impl<A: Ahead> Rounds<A> {
+impl<A: IdleWork> Rounds<A> {
     /// Rounds of `count` workers, the one who calls [`Rounds::run`] included.
     pub(super) fn new(count: u32, may_spin: bool) -> Rounds<A> {
         Rounds {
@@ -115,7 +115,7 @@ impl<A: Ahead> Rounds<A> {
     /// # Safety
     /// One thread at a time calls this or [`Rounds::stop`]. With `own_seats`, every other worker is in
     /// [`Rounds::work`] or on its way there.
-    pub(super) unsafe fn run(&self, turns: usize, own_seats: bool, job: &Job<'_, A>) -> Duration {
+    pub(super) unsafe fn run(&self, turns: usize, own_seats: bool, job: &SeatJob<'_, A>) -> Duration {
         let mut waited = Duration::ZERO;
         if turns == 0 {
             return waited;
@@ -123,10 +123,10 @@ impl<A: Ahead> Rounds<A> {
         let guard = AbortOnPanic;
         let first = self.note().turn();
         let last = first + turns as u64 - 1;
-        let job: *const Job<'_, A> = job;
+        let job: *const SeatJob<'_, A> = job;
         // SAFETY: only the lifetime changes: the job is used by those alone who hold a seat, and this
         // function does not return before the last turn has ended.
-        let job = unsafe { std::mem::transmute::<*const Job<'_, A>, *const Job<'static, A>>(job) };
+        let job = unsafe { std::mem::transmute::<*const SeatJob<'_, A>, *const SeatJob<'static, A>>(job) };
         // SAFETY: no turn is open, so that nobody holds a seat; who takes one has seen the note below.
         unsafe { self.round.set(Some(Round { job, first, last })) };
         self.signal.change_to(Note::new(first, true, own_seats).0);
@@ -163,7 +163,7 @@ impl<A: Ahead> Rounds<A> {
         }
         let turn = note.turn();
         let mut ahead = self.take(worker, turn).then(|| self.serve(worker, turn)).flatten();
-        let mut some = || ahead.as_mut().is_some_and(Ahead::some);
+        let mut some = || ahead.as_mut().is_some_and(IdleWork::some);
         if self.signal.changes_soon(note.0, &mut some) || (!note.own_seats() && self.stand_in(worker, turn)) {
             return Duration::ZERO;
         }
@@ -197,7 +197,7 @@ impl<A: Ahead> Rounds<A> {
         // SAFETY: `run` set the round before it opened the turn, and sets another only when the turn has
         // ended, which it does not before this thread has left the seat.
         let round = unsafe { self.round.get() }?;
-        let part = Turn { number: (turn - round.first) as usize, seat, barrier: &self.barrier };
+        let part = PoolTurn { number: (turn - round.first) as usize, seat, barrier: &self.barrier };
         // SAFETY: `run` keeps the job alive until the round's last turn has ended.
         let ahead = unsafe { (*round.job)(part) };
         std::mem::forget(guard);

@@ -1,5 +1,5 @@
-//! What the pool's waiting is made of. `runtime/pool-model` has the same names over loom, whose scheduler
-//! tries every interleaving.
+//! Primitives of the pool's waiting. `runtime/pool-model` has the same names over loom, whose scheduler tries
+//! every interleaving.
 
 pub(super) use std::process::abort;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -43,7 +43,7 @@ fn counts_are_checked_and_pinning_works() {
     assert_eq!(ran.into_inner() as usize, pool.count());
 }
 
-/// What oversubscription costs is measured in `benches/engines.rs`; here every worker of every pool gets
+/// The cost of oversubscription is measured in `benches/engines.rs`; here every worker of every pool gets
 /// through.
 #[test]
 fn four_pools_of_four_workers_all_finish() {
@@ -151,7 +151,7 @@ fn with_waits(waits: &'static [u32]) -> Arc<AtomicU32> {
     }
     let end = Arc::clone(&returned);
     std::thread::spawn(move || {
-        let job = |turn: Turn<'_>| {
+        let job = |turn: PoolTurn<'_>| {
             (0..waits[turn.seat as usize]).for_each(|_| turn.barrier.wait());
             None
         };
@@ -219,7 +219,7 @@ impl Done {
         Done((0..turns * seats).map(|_| AtomicU32::new(0)).collect(), seats)
     }
 
-    fn add(&self, turn: Turn<'_>) {
+    fn add(&self, turn: PoolTurn<'_>) {
         self.0[turn.number * self.1 + turn.seat as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -262,7 +262,7 @@ fn turns_end_without_workers_who_do_not_come() {
     let rounds = Arc::new(Rounds::<()>::new(3, false));
     for _ in 0..2 {
         let done = Done::new(50, 3);
-        let job = |turn: Turn<'_>| {
+        let job = |turn: PoolTurn<'_>| {
             done.add(turn);
             None
         };
@@ -276,7 +276,7 @@ fn turns_end_without_workers_who_do_not_come() {
         std::thread::spawn(move || rounds.work(worker))
     });
     let seen = AtomicU32::new(0);
-    let job = |turn: Turn<'_>| {
+    let job = |turn: PoolTurn<'_>| {
         seen.fetch_or(1 << turn.seat, Ordering::Relaxed);
         turn.barrier.wait();
         None

@@ -12,7 +12,7 @@ pub(super) const MAX_SPIN: Duration = Duration::from_micros(1000);
 /// A spin shrinks to no less.
 pub(super) const MIN_SPIN: Duration = Duration::from_nanos(500);
 
-/// What a thread waits for. Each kind has a spin of its own: one tells nothing of the other.
+/// The event that a thread waits for. Each kind has a separate spin: one tells nothing of the other.
 #[derive(Clone, Copy)]
 pub(super) enum Wait {
     /// Others end what they do now.

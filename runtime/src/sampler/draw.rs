@@ -5,8 +5,8 @@
 //! and the likeliest token is always kept. The result has the same distribution as a draw from the list.
 
 use super::row::{BLOCK, Row};
-use super::simd::{Place, Wanted, Weights, weigh, weigh_before};
-use super::{SamplerError, SamplerParams, Scratch};
+use super::simd::{TokenRank, TokenWeights, WantedWeights, weigh, weigh_before};
+use super::{SamplerError, SamplerParams, SamplerScratch};
 
 /// The number in [0, 1) that draw `attempt` at a position takes. The mixing is SplitMix64's (Steele, Lea,
 /// Flood 2014).
@@ -26,13 +26,13 @@ fn mix(mut bits: u64) -> u64 {
 /// Draws a token of a row that has one.
 pub(super) fn draw(
     row: &Row<'_>,
-    weights: Weights,
+    weights: TokenWeights,
     params: &SamplerParams,
     at: (u64, u64),
-    scratch: &mut Scratch,
+    scratch: &mut SamplerScratch,
 ) -> Result<u32, SamplerError> {
-    let Scratch { maxima, weights: list, sums, narrowed, .. } = scratch;
-    let wanted = Wanted { least: params.min_p, all: params.top_p < 1.0 };
+    let SamplerScratch { maxima, weights: list, sums, narrowed, .. } = scratch;
+    let wanted = WantedWeights { least: params.min_p, all: params.top_p < 1.0 };
     let total = weigh(row, weights, wanted, maxima, list, sums);
     let (mut kept, target) = (total.kept, f64::from(params.top_p) * total.all);
     // Tokens that are likelier than this one may be drawn.
@@ -56,12 +56,12 @@ pub(super) fn draw(
 /// The token at which the weights of those that may be drawn, added up by token id, pass `target`.
 fn find(
     row: &Row<'_>,
-    weights: Weights,
+    weights: TokenWeights,
     least: f32,
-    below: Option<Place>,
+    below: Option<TokenRank>,
     target: f64,
     sums: &[f32],
-) -> Option<Place> {
+) -> Option<TokenRank> {
     let mut left = target;
     let mut last = None;
     for (block, sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0.0) {
@@ -77,7 +77,7 @@ fn find(
     let values = row.block(block, &mut buffer);
     let mut found = None;
     for (i, logit) in values.iter().enumerate() {
-        let place = Place { token: (block * BLOCK + i) as u32, logit: *logit };
+        let place = TokenRank { token: (block * BLOCK + i) as u32, logit: *logit };
         let weight = weights.of(*logit);
         let may = weight > 0.0 && weight >= least && below.is_none_or(|below| is_before(place, below));
         if may {
@@ -91,6 +91,6 @@ fn find(
     found
 }
 
-fn is_before(a: Place, b: Place) -> bool {
+fn is_before(a: TokenRank, b: TokenRank) -> bool {
     a.logit > b.logit || a.logit == b.logit && a.token < b.token
 }

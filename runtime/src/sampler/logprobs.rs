@@ -1,8 +1,8 @@
 //! Logarithms of probabilities, for callers that score or show them.
 
 use super::row::Row;
-use super::simd::{Wanted, Weights, scan, weigh};
-use super::{SamplerError, Scratch, top_k};
+use super::simd::{TokenWeights, WantedWeights, scan, weigh};
+use super::{SamplerError, SamplerScratch, top_k};
 
 /// Logarithms of the probabilities that a model gives to tokens, to the base e.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,15 +19,15 @@ pub(super) fn of(
     logits: &[f32],
     token: u32,
     most: usize,
-    scratch: &mut Scratch,
+    scratch: &mut SamplerScratch,
 ) -> Result<Logprobs, SamplerError> {
     let row = Row::new(logits, &[], None);
     let largest = scan(&row, &mut scratch.maxima).map_err(|token| SamplerError::Nan { token })?;
     if largest == f32::NEG_INFINITY {
         return Err(SamplerError::NoneLeft);
     }
-    let weights = Weights::new(largest, 1.0);
-    let wanted = Wanted { least: 0.0, all: true };
+    let weights = TokenWeights::new(largest, 1.0);
+    let wanted = WantedWeights { least: 0.0, all: true };
     let total = weigh(&row, weights, wanted, &scratch.maxima, &mut [], &mut scratch.sums).all;
     let largest = largest.min(f32::MAX);
     let log = |logit: f32| (f64::from(logit.min(f32::MAX)) - f64::from(largest) - libm::log(total)) as f32;

@@ -32,12 +32,12 @@ pub struct Sampler {
     seen: BTreeMap<u32, u32>,
     /// Tokens whose logits are not the row's, ascending.
     changed: Vec<(u32, f32)>,
-    scratch: Scratch,
+    scratch: SamplerScratch,
 }
 
 /// Memory of the passes over a row, reused from token to token.
 #[derive(Debug, Default)]
-struct Scratch {
+struct SamplerScratch {
     /// Largest logit of every block.
     maxima: Vec<f32>,
     /// Weights of all tokens, by blocks, where top-p asks for them; none otherwise.
@@ -49,7 +49,7 @@ struct Scratch {
     /// Block maxima to choose among.
     ordered: Vec<f32>,
     /// Tokens that top-k keeps.
-    candidates: Vec<top_k::Candidate>,
+    candidates: Vec<top_k::TokenCandidate>,
 }
 
 impl Sampler {
@@ -61,7 +61,7 @@ impl Sampler {
         params.check(vocab)?;
         let seed = params.seed.unwrap_or_else(|| fastrand::u64(..));
         let blocks = vocab.div_ceil(row::BLOCK);
-        let scratch = Scratch {
+        let scratch = SamplerScratch {
             maxima: Vec::with_capacity(blocks),
             weights: if params.top_p < 1.0 { vec![[0.0; row::BLOCK]; blocks] } else { Vec::new() },
             sums: Vec::with_capacity(blocks),
@@ -121,7 +121,7 @@ impl Sampler {
         if self.params.temperature == 0.0 {
             return Ok(row.first_of(largest, &self.scratch.maxima));
         }
-        let weights = simd::Weights::new(largest, self.params.temperature);
+        let weights = simd::TokenWeights::new(largest, self.params.temperature);
         match self.params.top_k.filter(|k| *k < logits.len()) {
             Some(k) => top_k::draw(&row, k, weights, &self.params, (self.seed, position), &mut self.scratch),
             None => draw::draw(&row, weights, &self.params, (self.seed, position), &mut self.scratch),

@@ -11,12 +11,12 @@ pub struct SamplerParams {
     pub top_p: f32,
     /// Drops tokens less likely than this times the likeliest; in [0, 1], 0 keeps all.
     pub min_p: f32,
-    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; above 0, 1 is
-    /// none.
+    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; above 0, 1 is no
+    /// penalty.
     pub repetition_penalty: f32,
-    /// What is subtracted once from logits of tokens seen in the output.
+    /// Amount that is subtracted once from logits of tokens seen in the output.
     pub presence_penalty: f32,
-    /// What is subtracted per occurrence from logits of tokens seen in the output.
+    /// Amount that is subtracted per occurrence from logits of tokens seen in the output.
     pub frequency_penalty: f32,
     /// Tokens, each with what is added to its logit; minus infinity bans one.
     pub logit_bias: Vec<(u32, f32)>,
@@ -51,7 +51,7 @@ pub enum SamplerError {
         name: &'static str,
         /// Value of the parameter.
         found: String,
-        /// What is legal.
+        /// The legal values.
         expected: &'static str,
     },
     /// A biased token is not in the vocabulary.

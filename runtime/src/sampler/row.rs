@@ -36,7 +36,7 @@ impl TokenMask {
     }
 }
 
-/// What is sampled from.
+/// The row that is sampled from.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     logits: &'a [f32],

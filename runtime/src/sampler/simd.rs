@@ -10,7 +10,7 @@ const LANES: usize = 16;
 
 /// Weights of tokens: `exp((logit - largest) * (1 / temperature))`, so 1 for the likeliest.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weights {
+pub(super) struct TokenWeights {
     largest: f32,
     /// 1 / temperature, or the largest finite number.
     scale: f32,
@@ -18,14 +18,14 @@ pub(super) struct Weights {
 
 /// A token's place in the order of likelihood: by its logit, the lower token id first among equals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct TokenRank {
     pub(super) token: u32,
     pub(super) logit: f32,
 }
 
-impl Weights {
-    pub(super) fn new(largest: f32, temperature: f32) -> Weights {
-        Weights { largest: largest.min(f32::MAX), scale: (1.0 / temperature).min(f32::MAX) }
+impl TokenWeights {
+    pub(super) fn new(largest: f32, temperature: f32) -> TokenWeights {
+        TokenWeights { largest: largest.min(f32::MAX), scale: (1.0 / temperature).min(f32::MAX) }
     }
 
     /// The weight of a logit that is at most the largest.
@@ -41,7 +41,7 @@ impl Weights {
 
     /// Whether nothing of a block is wanted that has this largest logit.
     #[inline(always)]
-    fn is_light(self, largest: f32, wanted: Wanted) -> bool {
+    fn is_light(self, largest: f32, wanted: WantedWeights) -> bool {
         let exponent = self.exponent(largest);
         // Below the limit the weight is 0, and above it never.
         exponent < EXP_MIN || !wanted.all && wanted.least > 0.0 && exp(exponent) < wanted.least
@@ -165,7 +165,7 @@ fn first_nan(row: &Row<'_>) -> u32 {
     (0..row.blocks()).find_map(place).unwrap_or(0)
 }
 
-/// What a pass adds up.
+/// The sums of a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     /// Weights that may be drawn.
@@ -176,7 +176,7 @@ pub(super) struct Sums {
 
 /// Which weights may be drawn, and whether the others are asked for too.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedWeights {
     /// Least weight that may be drawn.
     pub(super) least: f32,
     /// Whether [`Sums::all`] is needed.
@@ -186,7 +186,7 @@ pub(super) struct Wanted {
 impl Sums {
     /// Adds a block's weights; the sum of those that may be drawn.
     #[inline(always)]
-    fn add(&mut self, wanted: Wanted, weight: impl Fn(usize) -> f32) -> f32 {
+    fn add(&mut self, wanted: WantedWeights, weight: impl Fn(usize) -> f32) -> f32 {
         if wanted.least <= 0.0 {
             let all = sum(weight);
             self.kept += f64::from(all);
@@ -205,18 +205,18 @@ impl Sums {
 
 pass! {
     /// Fills in the sum of those weights of every block that may be drawn, and adds up all blocks. Where
-    /// [`Wanted::all`] is asked for, the weights are kept in `list` for [`weigh_before`], but for blocks in
-    /// which all of them are 0.
+    /// [`WantedWeights::all`] is asked for, the weights are kept in `list` for [`weigh_before`], but for
+    /// blocks in which all of them are 0.
     weigh = weigh_body(
-        row: &Row<'_>, weights: Weights, wanted: Wanted, maxima: &[f32], list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
+        row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, maxima: &[f32], list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
     ) -> Sums
 }
 
 #[inline(always)]
 fn weigh_body(
     row: &Row<'_>,
-    weights: Weights,
-    wanted: Wanted,
+    weights: TokenWeights,
+    wanted: WantedWeights,
     maxima: &[f32],
     list: &mut [[f32; BLOCK]],
     sums: &mut Vec<f32>,
@@ -243,7 +243,7 @@ pass! {
     /// Adds up weights as [`weigh`] does, those of the tokens that come before `place` in the order of
     /// likelihood. `list` has the weights.
     weigh_before = weigh_before_body(
-        row: &Row<'_>, weights: Weights, wanted: Wanted, place: Place, maxima: &[f32], list: &[[f32; BLOCK]],
+        row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, place: TokenRank, maxima: &[f32], list: &[[f32; BLOCK]],
         sums: &mut Vec<f32>
     ) -> Sums
 }
@@ -251,9 +251,9 @@ pass! {
 #[inline(always)]
 fn weigh_before_body(
     row: &Row<'_>,
-    weights: Weights,
-    wanted: Wanted,
-    place: Place,
+    weights: TokenWeights,
+    wanted: WantedWeights,
+    place: TokenRank,
     maxima: &[f32],
     list: &[[f32; BLOCK]],
     sums: &mut Vec<f32>,

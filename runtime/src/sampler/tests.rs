@@ -246,8 +246,8 @@ fn sums_of_weights_have_one_order() {
     let row = Row::new(&logits, &[], None);
     let (mut maxima, mut sums) = (Vec::new(), Vec::new());
     let largest = simd::scan(&row, &mut maxima).unwrap();
-    let weights = simd::Weights::new(largest, 0.7);
-    let wanted = simd::Wanted { least: 0.0, all: true };
+    let weights = simd::TokenWeights::new(largest, 0.7);
+    let wanted = simd::WantedWeights { least: 0.0, all: true };
     let total = simd::weigh(&row, weights, wanted, &maxima, &mut [], &mut sums).all;
     let mut expected = 0.0;
     for (block, sum) in logits.chunks(64).zip(&sums) {

@@ -2,13 +2,13 @@
 
 use super::draw::uniform;
 use super::row::{BLOCK, Row};
-use super::simd::Weights;
-use super::{SamplerError, SamplerParams, Scratch};
+use super::simd::TokenWeights;
+use super::{SamplerError, SamplerParams, SamplerScratch};
 use std::cmp::Ordering;
 
 /// A token that is still in the running.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(super) struct TokenCandidate {
     pub(super) token: u32,
     pub(super) logit: f32,
     weight: f32,
@@ -16,8 +16,8 @@ pub(super) struct Candidate {
 
 /// Leaves the k likeliest tokens of a row in `scratch.candidates`, the likeliest first. `scratch.maxima` has
 /// been filled in.
-pub(super) fn select(row: &Row<'_>, k: usize, scratch: &mut Scratch) {
-    let Scratch { maxima, ordered, candidates, .. } = scratch;
+pub(super) fn select(row: &Row<'_>, k: usize, scratch: &mut SamplerScratch) {
+    let SamplerScratch { maxima, ordered, candidates, .. } = scratch;
     // As many blocks have a token of at least this logit, so k tokens have.
     let least = match k < maxima.len() {
         true => {
@@ -32,7 +32,7 @@ pub(super) fn select(row: &Row<'_>, k: usize, scratch: &mut Scratch) {
         let values = row.block(block, &mut buffer);
         for (i, &logit) in values.iter().enumerate() {
             if logit >= least && logit > f32::NEG_INFINITY {
-                candidates.push(Candidate { token: (block * BLOCK + i) as u32, logit, weight: 0.0 });
+                candidates.push(TokenCandidate { token: (block * BLOCK + i) as u32, logit, weight: 0.0 });
             }
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn select(row: &Row<'_>, k: usize, scratch: &mut Scratch) {
     candidates.sort_unstable_by(likelier);
 }
 
-fn likelier(a: &Candidate, b: &Candidate) -> Ordering {
+fn likelier(a: &TokenCandidate, b: &TokenCandidate) -> Ordering {
     b.logit.total_cmp(&a.logit).then(a.token.cmp(&b.token))
 }
 
@@ -51,10 +51,10 @@ fn likelier(a: &Candidate, b: &Candidate) -> Ordering {
 pub(super) fn draw(
     row: &Row<'_>,
     k: usize,
-    weights: Weights,
+    weights: TokenWeights,
     params: &SamplerParams,
     at: (u64, u64),
-    scratch: &mut Scratch,
+    scratch: &mut SamplerScratch,
 ) -> Result<u32, SamplerError> {
     select(row, k, scratch);
     let candidates = &mut scratch.candidates;

@@ -6,7 +6,7 @@
 //! a seal. Numbers are drawn anew for every connection, so that nothing can be played back.
 
 use super::key::StageKey;
-use super::wire::Numbers;
+use super::wire::NumberReader;
 use crate::kv::{KvBudget, KvShape};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,7 +20,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a wish, or of a reason, at most.
 const MOST: usize = 1 << 16;
 
-/// What the caller wants of a stage.
+/// The caller's wishes for a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     /// The model, as [`crate::PlanImage::identity`] names it.
@@ -51,7 +51,7 @@ impl Wish {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Option<Wish> {
-        let mut rest = Numbers(bytes);
+        let mut rest = NumberReader(bytes);
         let identity = rest.bytes()?;
         let [stage, context, sequences, chunk, is_bytes, count] = rest.fixed()?;
         let bounds = rest.list(count as usize)?;

@@ -26,7 +26,7 @@ pub enum KeyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The file has no usable text.
@@ -73,7 +73,7 @@ impl StageKey {
         self.is_secret
     }
 
-    /// What shows that the other side's `parts` were seen by somebody who knows the key.
+    /// The proof that the other side's `parts` were seen by somebody who knows the key.
     pub(super) fn seal(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         for part in parts {

@@ -23,13 +23,13 @@ pub struct StageLost {
     pub stage: u32,
     /// Address of the stage.
     pub peer: String,
-    /// What happened.
+    /// The reason of the loss.
     pub why: String,
 }
 
 /// Tells whether the next stage is there, from any thread.
 #[derive(Clone)]
-pub struct StageHealth(Arc<Shared>);
+pub struct StageHealth(Arc<LinkShared>);
 
 impl StageHealth {
     /// Why the next stage cannot be used now; `None` while it can.
@@ -39,15 +39,15 @@ impl StageHealth {
     }
 }
 
-struct Shared {
+struct LinkShared {
     stage: u32,
     peer: String,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     /// The state is another one.
     changed: Condvar,
 }
 
-struct State {
+struct LinkState {
     /// Number of the present connection, or of the last one.
     epoch: u64,
     /// To write to, while there is a connection.
@@ -58,8 +58,8 @@ struct State {
     has_ended: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LinkShared {
+    fn lock(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +70,7 @@ impl Shared {
 
 /// The connection. A thread makes it, reads from it, and makes it again.
 pub(super) struct Link {
-    shared: Arc<Shared>,
+    shared: Arc<LinkShared>,
 }
 
 impl Link {
@@ -79,20 +79,20 @@ impl Link {
     /// # Errors
     /// When the thread cannot be made.
     pub(super) fn start(peer: &str, key: StageKey, wish: Wish, most: usize) -> io::Result<Link> {
-        let state = State {
+        let state = LinkState {
             epoch: 0,
             up: None,
             why: "it has not been reached yet".to_owned(),
             rows: VecDeque::new(),
             has_ended: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LinkShared {
             stage: wish.stage,
             peer: peer.to_owned(),
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let caller = Caller { shared: shared.clone(), key, wish, most };
+        let caller = LinkThread { shared: shared.clone(), key, wish, most };
         Builder::new().name("kernmill-stage".to_owned()).spawn(move || caller.run())?;
         Ok(Link { shared })
     }
@@ -105,13 +105,13 @@ impl Link {
     /// The number of the present connection.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no connection.
     pub(super) fn epoch(&self) -> Result<u64, StageLost> {
         let state = self.shared.lock();
         if state.up.is_some() { Ok(state.epoch) } else { Err(self.shared.lost(&state.why)) }
     }
 
-    /// What is said of a stage that was lost and is there again, with nothing in its cache.
+    /// The error for a stage that was lost and is there again, with nothing in its cache.
     pub(super) fn renewed(&self) -> StageLost {
         self.shared.lost("it was lost, and has begun anew")
     }
@@ -119,7 +119,7 @@ impl Link {
     /// Waits until there is a connection, or `patience` is over.
     pub(super) fn wait(&self, patience: Duration) -> Result<u64, StageLost> {
         let state = self.shared.lock();
-        let waits = |state: &mut State| state.up.is_none();
+        let waits = |state: &mut LinkState| state.up.is_none();
         let waited = self.shared.changed.wait_timeout_while(state, patience, waits);
         drop(waited);
         self.epoch()
@@ -173,15 +173,15 @@ impl Drop for Link {
     }
 }
 
-/// What the thread has.
-struct Caller {
-    shared: Arc<Shared>,
+/// The state of the thread.
+struct LinkThread {
+    shared: Arc<LinkShared>,
     key: StageKey,
     wish: Wish,
     most: usize,
 }
 
-impl Caller {
+impl LinkThread {
     fn run(self) {
         let mut wait = WAITS[0];
         loop {

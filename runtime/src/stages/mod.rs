@@ -21,7 +21,7 @@ mod tests;
 pub use key::{KeyError, StageKey};
 pub use link::{StageHealth, StageLost};
 pub use server::{StageError, StageServer, StageServerConfig};
-pub(crate) use upstream::{Stages, Upstream};
+pub(crate) use upstream::{StagesChange, Upstream};
 
 use crate::executor::{CutError, Cuts, MemoryNeed};
 use crate::kv::KvShape;
@@ -34,11 +34,11 @@ pub struct StagesConfig {
     pub stages: u32,
     /// Address of the next stage, `HOST:PORT`.
     pub peer: String,
-    /// What both sides must know.
+    /// The key that both sides must know.
     pub key: StageKey,
 }
 
-/// What a stage of a program holds.
+/// The part of a program that a stage holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageShare {
     /// The first of its attention layers, and the one behind the last, counted from 0.
@@ -48,7 +48,7 @@ pub struct StageShare {
 }
 
 impl StageShare {
-    /// What stage `number` of `stages` holds, counted from 1, where the program is cut evenly.
+    /// The part that stage `number` of `stages` holds, counted from 1, where the program is cut evenly.
     ///
     /// # Errors
     /// When the program cannot be cut so.

@@ -5,7 +5,7 @@ use super::hello::{Agreeing, PATIENCE, Wish, answer, prepare, word};
 use super::key::StageKey;
 use super::link::Link;
 use super::tables::TablesCopy;
-use super::wire::{Frames, LOST, Order, PULSE, ROWS, STEP, attend, send};
+use super::wire::{BatchHeader, Frames, LOST, PULSE, ROWS, STEP, attend, send};
 use crate::adapter::AdapterTable;
 use crate::executor::{Batch, CutError, Cuts, Executor, Portion, RowsIn, RowsOut};
 use crate::image::PlanImage;
@@ -32,7 +32,7 @@ const NEXT: Duration = Duration::from_secs(2);
 /// Why a stage cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// The number is none of a stage that waits for another.
+    /// The number is not that of a stage that waits for another.
     #[error("stage {number} of {stages}: expected 2 to {stages}")]
     Number {
         /// The number.
@@ -60,7 +60,7 @@ pub struct StageServerConfig {
     pub stages: u32,
     /// Address of the next stage, `HOST:PORT`, for all but the last one.
     pub peer: Option<String>,
-    /// What all stages must know.
+    /// The key that all stages must know.
     pub key: StageKey,
     /// Threads that run the layers.
     pub pool: PoolConfig,
@@ -73,10 +73,10 @@ pub struct StageServer {
 }
 
 /// The next stage, and the number of the connection to it.
-type Next = (Arc<Link>, u64);
+type NextStage = (Arc<Link>, u64);
 
-/// What happens, in order.
-enum Event {
+/// An event, in order.
+enum StageEvent {
     /// Somebody who knows the key wants this stage.
     Caller(TcpStream, Agreeing, Wish),
     /// A frame of the caller of that number.
@@ -86,16 +86,16 @@ enum Event {
 }
 
 /// The stage before this one, while it is connected.
-struct Caller {
+struct PreviousStage {
     number: u64,
     writer: Arc<Mutex<TcpStream>>,
     /// Where rows go on, if there is a stage behind this one.
-    next: Option<Next>,
-    at_work: Work,
+    next: Option<NextStage>,
+    at_work: StageWork,
 }
 
-/// What runs a caller's batches.
-struct Work {
+/// The engine that runs a caller's batches.
+struct StageWork {
     executor: Executor,
     tables: TablesCopy,
     adapters: AdapterTable,
@@ -150,11 +150,11 @@ impl StageServer {
 
     fn serve(
         &self,
-        events: &SyncSender<Event>,
-        inbox: &Receiver<Event>,
+        events: &SyncSender<StageEvent>,
+        inbox: &Receiver<StageEvent>,
         has_ended: &AtomicBool,
     ) -> Result<(), StageError> {
-        let mut caller: Option<Caller> = None;
+        let mut caller: Option<PreviousStage> = None;
         let mut callers = 0;
         while !has_ended.load(Ordering::Relaxed) {
             let event = match inbox.recv_timeout(Duration::from_millis(100)) {
@@ -163,7 +163,7 @@ impl StageServer {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             match event {
-                Event::Caller(mut stream, agreeing, wish) => {
+                StageEvent::Caller(mut stream, agreeing, wish) => {
                     if let Some(before) = caller.take() {
                         before.end("another stage has called");
                     }
@@ -185,7 +185,7 @@ impl StageServer {
                         (_, Err(error)) => tracing::warn!("a caller has gone: {error}"),
                     }
                 }
-                Event::Frame(number, kind, contents) => {
+                StageEvent::Frame(number, kind, contents) => {
                     let Some(own) = caller.as_mut().filter(|caller| caller.number == number) else {
                         continue;
                     };
@@ -200,7 +200,7 @@ impl StageServer {
                         caller = None;
                     }
                 }
-                Event::Gone(number, why) => {
+                StageEvent::Gone(number, why) => {
                     if caller.as_ref().is_some_and(|caller| caller.number == number) {
                         tracing::warn!("the stage before has gone: {why}");
                         caller = None;
@@ -214,8 +214,8 @@ impl StageServer {
         Ok(())
     }
 
-    /// What a caller's wish takes, or why it is not granted.
-    fn ready(&self, wish: Wish) -> Result<(Work, Option<Next>), String> {
+    /// The work that a caller's wish asks for, or the reason why it is not granted.
+    fn ready(&self, wish: Wish) -> Result<(StageWork, Option<NextStage>), String> {
         if Some(wish.identity) != self.image.identity() {
             return Err("it has another model, preset or version of kernmill".to_owned());
         }
@@ -243,7 +243,7 @@ impl StageServer {
     }
 
     /// Takes the memory for a wish.
-    fn work(&self, wish: &Wish) -> Result<Work, String> {
+    fn work(&self, wish: &Wish) -> Result<StageWork, String> {
         let program = self.image.program();
         let shape = wish.shape;
         let longest = program.model.max_context;
@@ -263,7 +263,7 @@ impl StageServer {
         }
         let pool = Pool::new(self.config.pool).map_err(|error| error.to_string())?;
         let executor = Executor::new(&self.image, shape, pool, Some((cuts, self.config.number)));
-        Ok(Work {
+        Ok(StageWork {
             executor: executor.map_err(|error| error.to_string())?,
             tables: TablesCopy::new(&program.model.kv, shape),
             adapters: AdapterTable::new(program.model.adapters.as_ref(), 1),
@@ -276,7 +276,7 @@ impl StageServer {
         })
     }
 
-    /// What the stage holds when the first one cuts evenly.
+    /// The part that the stage holds when the first one cuts evenly.
     ///
     /// # Errors
     /// When the program cannot be cut so.
@@ -288,11 +288,11 @@ impl StageServer {
 /// Bytes of a frame for, or from, the stage behind cut `stage`.
 fn most_bytes(tables: &TablesCopy, wish: &Wish, stage: u32) -> usize {
     let token_bytes = wish.token_bytes.get(stage as usize - 1).copied().unwrap_or(0) as usize;
-    Order::most_bytes(wish.shape.chunk as usize, tables.entries(), token_bytes)
+    BatchHeader::most_bytes(wish.shape.chunk as usize, tables.entries(), token_bytes)
 }
 
 /// Takes calls, and finds out who calls.
-fn take_calls(listener: &TcpListener, key: &StageKey, events: &SyncSender<Event>, ended: &AtomicBool) {
+fn take_calls(listener: &TcpListener, key: &StageKey, events: &SyncSender<StageEvent>, ended: &AtomicBool) {
     let open = Arc::new(());
     while !ended.load(Ordering::Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
@@ -301,7 +301,7 @@ fn take_calls(listener: &TcpListener, key: &StageKey, events: &SyncSender<Event>
             continue;
         };
         if Arc::strong_count(&open) > CALLERS {
-            // Who is dropped tries again.
+            // A dropped caller tries again.
             continue;
         }
         let (key, events, open) = (key.clone(), events.clone(), open.clone());
@@ -311,7 +311,7 @@ fn take_calls(listener: &TcpListener, key: &StageKey, events: &SyncSender<Event>
             let told = prepare(&stream).and_then(|()| answer(&mut stream, &key));
             match told {
                 // Where nobody takes it, the stage has ended.
-                Ok((agreeing, wish)) => drop(events.send(Event::Caller(stream, agreeing, wish))),
+                Ok((agreeing, wish)) => drop(events.send(StageEvent::Caller(stream, agreeing, wish))),
                 Err(error) => tracing::warn!("a caller was refused: {error}"),
             }
         };
@@ -324,10 +324,10 @@ fn take_calls(listener: &TcpListener, key: &StageKey, events: &SyncSender<Event>
 fn begin(
     stream: TcpStream,
     number: u64,
-    at_work: Work,
-    next: Option<Next>,
-    events: &SyncSender<Event>,
-) -> io::Result<Caller> {
+    at_work: StageWork,
+    next: Option<NextStage>,
+    events: &SyncSender<StageEvent>,
+) -> io::Result<PreviousStage> {
     stream.set_read_timeout(Some(PULSE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let writer = Arc::new(Mutex::new(stream.try_clone()?));
@@ -336,13 +336,13 @@ fn begin(
     Builder::new().name("kernmill-before".to_owned()).spawn(move || {
         let why = listen(stream, most, number, &own, &events).unwrap_or_else(|error| error.to_string());
         // Where nobody takes it, the stage has ended.
-        let _ = events.send(Event::Gone(number, why));
+        let _ = events.send(StageEvent::Gone(number, why));
     })?;
     if let Some((link, epoch)) = next.clone() {
         let back = writer.clone();
         Builder::new().name("kernmill-behind".to_owned()).spawn(move || pass_back(&link, epoch, &back))?;
     }
-    Ok(Caller { number, writer, next, at_work })
+    Ok(PreviousStage { number, writer, next, at_work })
 }
 
 /// Reads what a caller sends, until nothing more comes; why.
@@ -351,10 +351,10 @@ fn listen(
     most: usize,
     number: u64,
     writer: &Mutex<TcpStream>,
-    events: &SyncSender<Event>,
+    events: &SyncSender<StageEvent>,
 ) -> io::Result<String> {
     attend(&mut Frames::new(stream, most), writer, |kind, contents| {
-        let sent = events.send(Event::Frame(number, kind, contents));
+        let sent = events.send(StageEvent::Frame(number, kind, contents));
         sent.is_err().then(|| "the stage has ended".to_owned())
     })
 }
@@ -376,7 +376,7 @@ fn pass_back(link: &Link, epoch: u64, back: &Mutex<TcpStream>) {
     }
 }
 
-impl Caller {
+impl PreviousStage {
     /// Tells the caller why nothing more comes.
     fn end(&self, why: &str) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -388,7 +388,7 @@ impl Caller {
     /// Runs a batch, and sends on what comes of it.
     fn step(&mut self, number: u32, stages: u32, contents: &[u8]) -> Result<(), String> {
         self.at_work.run(number, stages, contents)?;
-        let Work { header, rows, .. } = &self.at_work;
+        let StageWork { header, rows, .. } = &self.at_work;
         match &self.next {
             Some((link, epoch)) => link.send(*epoch, STEP, &[header, rows]).map_err(|lost| lost.to_string()),
             None => {
@@ -400,10 +400,10 @@ impl Caller {
     }
 }
 
-impl Work {
+impl StageWork {
     /// Runs a batch over this stage's layers. Nothing of the order is trusted.
     fn run(&mut self, number: u32, stages: u32, contents: &[u8]) -> Result<(), String> {
-        let (order, rows) = Order::read(contents).ok_or("a damaged batch came")?;
+        let (order, rows) = BatchHeader::read(contents).ok_or("a damaged batch came")?;
         self.header.clear();
         self.header.extend_from_slice(&contents[..contents.len() - rows.len()]);
         for [kind, from, to] in &order.copies {
@@ -443,7 +443,7 @@ impl Work {
 
     /// Checks what the executor takes for granted of its own engine's batches: rows ascend, and every
     /// sequence has one run of tokens.
-    fn check(&mut self, order: &Order) -> Result<(), String> {
+    fn check(&mut self, order: &BatchHeader) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("a damaged batch came: {what}"));
         if order.wanted.windows(2).any(|pair| pair[0] >= pair[1]) {
             return wrong("wanted rows do not ascend");

@@ -2,9 +2,9 @@
 //! its way, and whatever happens to a stage.
 
 use super::hello::{Wish, call, prepare};
-use super::wire::{ALIVE, Order, ROWS, STEP, Update, send};
+use super::wire::{ALIVE, BatchHeader, ROWS, STEP, Update, send};
 use super::*;
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, Steps};
+use crate::engine::{Engine, EngineConfig, EngineError, LogitRow, SequenceTokens, Steps};
 use crate::image::PlanImage;
 use crate::kv::KvBudget;
 use crate::pool::PoolConfig;
@@ -101,13 +101,13 @@ fn two_stages_give_the_logits_of_one_process() {
         }
         let tokens: Vec<Vec<u32>> =
             chosen.iter().map(|_| (0..rng.usize(1..7)).map(|_| rng.u32(0..VOCAB)).collect()).collect();
-        let entries: Vec<Entry<'_>> = chosen
+        let entries: Vec<SequenceTokens<'_>> = chosen
             .iter()
             .zip(&tokens)
             .map(|(n, tokens)| match rng.u8(0..4) {
-                0 => Entry::silent(sequences[*n].0, tokens),
-                1 => Entry::all(sequences[*n].0, tokens),
-                _ => Entry::last(sequences[*n].0, tokens),
+                0 => SequenceTokens::silent(sequences[*n].0, tokens),
+                1 => SequenceTokens::all(sequences[*n].0, tokens),
+                _ => SequenceTokens::last(sequences[*n].0, tokens),
             })
             .collect();
         let got = Mutex::new(Vec::new());
@@ -144,12 +144,12 @@ fn two_batches_are_on_their_way_at_once() {
     let mut engine = ready(&second);
     assert_eq!(engine.most_in_flight(), 2);
     let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
-    engine.begin_step(&[Entry::last(a, &[1, 2, 3])]).unwrap();
-    assert!(matches!(engine.begin_step(&[Entry::last(a, &[4])]), Err(EngineError::InFlight)));
-    engine.begin_step(&[Entry::last(b, &[9, 8])]).unwrap();
+    engine.begin_step(&[SequenceTokens::last(a, &[1, 2, 3])]).unwrap();
+    assert!(matches!(engine.begin_step(&[SequenceTokens::last(a, &[4])]), Err(EngineError::InFlight)));
+    engine.begin_step(&[SequenceTokens::last(b, &[9, 8])]).unwrap();
     let c = engine.create().unwrap();
-    assert!(matches!(engine.begin_step(&[Entry::last(c, &[4])]), Err(EngineError::InFlight)));
-    assert!(matches!(engine.step(&[Entry::last(c, &[4])], &()), Err(EngineError::InFlight)));
+    assert!(matches!(engine.begin_step(&[SequenceTokens::last(c, &[4])]), Err(EngineError::InFlight)));
+    assert!(matches!(engine.step(&[SequenceTokens::last(c, &[4])], &()), Err(EngineError::InFlight)));
     for text in [&[1, 2, 3][..], &[9, 8]] {
         let rows = Rows::default();
         engine.end_step(&rows).unwrap();
@@ -164,14 +164,14 @@ fn a_lost_stage_takes_the_sequences_along_and_is_joined_again() {
     let second = Second::any();
     let mut engine = ready(&second);
     let a = engine.create().unwrap();
-    engine.step(&[Entry::last(a, &[1, 2])], &()).unwrap();
-    engine.begin_step(&[Entry::last(a, &[3])]).unwrap();
+    engine.step(&[SequenceTokens::last(a, &[1, 2])], &()).unwrap();
+    engine.begin_step(&[SequenceTokens::last(a, &[3])]).unwrap();
     let address = second.address;
     drop(second);
     // The answer may have been on its way; what follows finds nobody.
     let mut outcome = engine.end_step(&());
     while outcome.is_ok() {
-        outcome = engine.step(&[Entry::last(a, &[4])], &());
+        outcome = engine.step(&[SequenceTokens::last(a, &[4])], &());
     }
     let Err(EngineError::Stage(lost)) = outcome else { panic!("{outcome:?}") };
     let text = lost.to_string();
@@ -194,7 +194,7 @@ fn a_stage_that_began_anew_between_two_looks_is_noticed() {
     let second = Second::any();
     let mut engine = ready(&second);
     let a = engine.create().unwrap();
-    engine.step(&[Entry::last(a, &[1, 2])], &()).unwrap();
+    engine.step(&[SequenceTokens::last(a, &[1, 2])], &()).unwrap();
     let address = second.address;
     drop(second);
     let _second = Second::start(TcpListener::bind(address).unwrap(), named(), StageKey::none());
@@ -255,7 +255,7 @@ fn stages_that_cannot_be_are_refused() {
     );
 }
 
-fn order() -> impl Strategy<Value = Order> {
+fn order() -> impl Strategy<Value = BatchHeader> {
     let numbers = |most| prop::collection::vec(0..400u32, 0..most);
     let update = (0..3u32, 0..60u32, numbers(4)).prop_map(|(kind, at, ids)| Update { kind, at, ids });
     let copies = prop::collection::vec(prop::array::uniform3(0..60u32), 0..3);
@@ -263,7 +263,7 @@ fn order() -> impl Strategy<Value = Order> {
         |(copies, updates, positions, mut sequences, wanted)| {
             sequences.resize(positions.len(), 0);
             let tokens = sequences.clone();
-            Order { copies, updates, tokens, positions, sequences, wanted }
+            BatchHeader { copies, updates, tokens, positions, sequences, wanted }
         },
     )
 }
@@ -274,12 +274,12 @@ proptest! {
         let mut bytes = Vec::new();
         order.write(&mut bytes);
         bytes.extend_from_slice(&rows);
-        prop_assert_eq!(Order::read(&bytes), Some((order, &rows[..])));
+        prop_assert_eq!(BatchHeader::read(&bytes), Some((order, &rows[..])));
     }
 
     #[test]
     fn damaged_bytes_are_no_orders_or_others(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Some((order, rows)) = Order::read(&bytes) {
+        if let Some((order, rows)) = BatchHeader::read(&bytes) {
             let mut again = Vec::new();
             order.write(&mut again);
             again.extend_from_slice(rows);
@@ -321,7 +321,7 @@ fn row_of(second: &Second, positions: std::ops::Range<u32>) -> Vec<u8> {
     prepare(&stream).unwrap();
     call(&mut stream, &StageKey::none(), &wish()).unwrap();
     let count = positions.len();
-    let order = Order {
+    let order = BatchHeader {
         copies: Vec::new(),
         updates: [0, 1].map(|kind| Update { kind, at: 0, ids: vec![0] }).to_vec(),
         tokens: vec![3; count],
@@ -372,7 +372,7 @@ fn nonsense_from_a_caller_ends_its_connection_alone() {
             if rng.u8(0..4) == 0 { rng.u32(..) } else { rng.u32(0..most) }
         };
         let tokens = rng.usize(0..10);
-        let order = Order {
+        let order = BatchHeader {
             copies: (0..rng.usize(0..2)).map(|_| [n(&mut rng, 3), n(&mut rng, 9), n(&mut rng, 9)]).collect(),
             updates: (0..rng.usize(0..4))
                 .map(|_| Update {

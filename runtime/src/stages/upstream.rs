@@ -3,7 +3,7 @@
 use super::hello::Wish;
 use super::link::{Link, StageHealth, StageLost};
 use super::tables::TablesCopy;
-use super::wire::{Order, STEP};
+use super::wire::{BatchHeader, STEP};
 use super::{StageShare, StagesConfig};
 use crate::executor::{Batch, CutError, Cuts};
 use crate::kv::{BlockTables, KvShape};
@@ -15,20 +15,20 @@ use std::time::Duration;
 /// The next stage, and what it knows of the block tables.
 pub(crate) struct Upstream {
     stages: u32,
-    /// What the first stage itself holds.
+    /// The part that the first stage itself holds.
     share: StageShare,
     link: Link,
     /// Number of the connection whose stages hold the KV cache's other layers.
     epoch: Option<u64>,
     known: TablesCopy,
-    order: Order,
+    order: BatchHeader,
     bytes: Vec<u8>,
     /// Rows of the batch at the first cut.
     pub rows: Vec<u8>,
 }
 
-/// What has become of the other stages since the last look.
-pub(crate) enum Stages {
+/// The state of the other stages since the last look.
+pub(crate) enum StagesChange {
     /// No stage has changed.
     Same,
     /// Some stage has lost what it held, or cannot be reached.
@@ -56,7 +56,7 @@ impl Upstream {
             link: Link::start(&config.peer, config.key.clone(), wish, most.max(1 << 16))?,
             epoch: None,
             known: TablesCopy::new(&program.model.kv, shape),
-            order: Order::default(),
+            order: BatchHeader::default(),
             bytes: Vec::new(),
             rows: Vec::new(),
         })
@@ -75,7 +75,7 @@ impl Upstream {
         self.stages
     }
 
-    /// What this process holds.
+    /// The part that this process holds.
     pub(crate) fn first_share(&self) -> &StageShare {
         &self.share
     }
@@ -95,21 +95,21 @@ impl Upstream {
 
     /// Looks what has become of the stages. What they held is gone where they are not the same; the caller
     /// must forget it too.
-    pub(crate) fn look(&mut self) -> Stages {
+    pub(crate) fn look(&mut self) -> StagesChange {
         match (self.link.epoch(), self.epoch) {
-            (Ok(epoch), Some(own)) if epoch == own => Stages::Same,
+            (Ok(epoch), Some(own)) if epoch == own => StagesChange::Same,
             (Ok(epoch), None) => {
                 self.epoch = Some(epoch);
-                Stages::Same
+                StagesChange::Same
             }
-            (Err(_), None) => Stages::Same,
+            (Err(_), None) => StagesChange::Same,
             (Ok(_), Some(_)) => {
                 self.forget();
-                Stages::Lost(self.link.renewed())
+                StagesChange::Lost(self.link.renewed())
             }
             (Err(lost), Some(_)) => {
                 self.forget();
-                Stages::Lost(lost)
+                StagesChange::Lost(lost)
             }
         }
     }
@@ -118,7 +118,7 @@ impl Upstream {
     pub(crate) fn forget(&mut self) {
         self.epoch = None;
         self.known.clear();
-        self.order = Order::default();
+        self.order = BatchHeader::default();
     }
 
     /// Notes that a block is copied before the next batch.

@@ -1,5 +1,5 @@
-//! What goes over a connection once both sides have agreed: frames of a length, a kind and contents. All
-//! numbers are little-endian.
+//! Messages of a connection once both sides have agreed: frames of a length, a kind and contents. All numbers
+//! are little-endian.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) const ALIVE: u8 = 0;
 /// A batch for the next stage.
 pub(super) const STEP: u8 = 1;
-/// What has become of a batch.
+/// The outcome of a batch.
 pub(super) const ROWS: u8 = 2;
 /// Why there is nothing more to come.
 pub(super) const LOST: u8 = 3;
@@ -81,7 +81,7 @@ pub(super) fn attend(
     let (mut heard, mut said) = (Instant::now(), Instant::now());
     loop {
         if said.elapsed() >= PULSE {
-            // Who holds it is sending something.
+            // The holder of the lock is sending something.
             if let Ok(mut writer) = writer.try_lock() {
                 send(&mut writer, ALIVE, &[])?;
             }
@@ -130,7 +130,7 @@ pub(super) struct Update {
 
 /// A batch on its way, without its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct BatchHeader {
     /// Blocks that are copied before: kind of layers, from, to.
     pub copies: Vec<[u32; 3]>,
     pub updates: Vec<Update>,
@@ -144,7 +144,7 @@ pub(super) struct Order {
     pub wanted: Vec<u32>,
 }
 
-impl Order {
+impl BatchHeader {
     /// Bytes of the largest one for so many tokens, table entries and bytes of rows.
     pub(super) fn most_bytes(tokens: usize, entries: usize, token_bytes: usize) -> usize {
         // A token wants at most one copy, and entries come in runs of one at worst.
@@ -170,11 +170,11 @@ impl Order {
     }
 
     /// Reads an order; the bytes behind it, which are the rows.
-    pub(super) fn read(bytes: &[u8]) -> Option<(Order, &[u8])> {
-        let mut rest = Numbers(bytes);
+    pub(super) fn read(bytes: &[u8]) -> Option<(BatchHeader, &[u8])> {
+        let mut rest = NumberReader(bytes);
         let [tokens, wanted, copies, updates] = rest.fixed()?.map(|n| n as usize);
-        // What a count promises must be there before memory is taken for it.
-        let mut order = Order::default();
+        // The bytes that a count promises must be there before memory is taken for it.
+        let mut order = BatchHeader::default();
         for _ in 0..copies {
             order.copies.push(rest.fixed()?);
         }
@@ -191,9 +191,9 @@ impl Order {
 }
 
 /// Numbers that are taken off the front of some bytes.
-pub(super) struct Numbers<'a>(pub &'a [u8]);
+pub(super) struct NumberReader<'a>(pub &'a [u8]);
 
-impl<'a> Numbers<'a> {
+impl<'a> NumberReader<'a> {
     pub(super) fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;

@@ -4,7 +4,7 @@
 //! The library builds whatever a file lists. A few kilobytes that double a text forty times, or a thousand
 //! regular expressions, would take all memory, so the lists are counted before anything is built.
 
-use super::parts::{Part, parts};
+use super::parts::{TopLevelKey, parts};
 use fancy_regex::Expr;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
@@ -61,18 +61,18 @@ const DECODERS: [&str; 8] =
     ["BPEDecoder", "ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace", "Strip", "WordPiece"];
 
 /// A key of the file that lists components.
-struct List {
+struct ComponentList {
     key: &'static str,
     /// Key of the list in a `Sequence`.
     list: &'static str,
     kinds: &'static [&'static str],
 }
 
-const LISTS: [List; 4] = [
-    List { key: "normalizer", list: "normalizers", kinds: &NORMALIZERS },
-    List { key: "pre_tokenizer", list: "pretokenizers", kinds: &PRE_TOKENIZERS },
-    List { key: "post_processor", list: "processors", kinds: &POST_PROCESSORS },
-    List { key: "decoder", list: "decoders", kinds: &DECODERS },
+const LISTS: [ComponentList; 4] = [
+    ComponentList { key: "normalizer", list: "normalizers", kinds: &NORMALIZERS },
+    ComponentList { key: "pre_tokenizer", list: "pretokenizers", kinds: &PRE_TOKENIZERS },
+    ComponentList { key: "post_processor", list: "processors", kinds: &POST_PROCESSORS },
+    ComponentList { key: "decoder", list: "decoders", kinds: &DECODERS },
 ];
 
 /// Key of the object that gives ids the text of another id. No tokenizer of the library has it; GGUF files
@@ -83,7 +83,7 @@ const SAME_TEXT: &str = "same_text";
 const UNKNOWN: &str = "unk_id";
 
 /// A `tokenizer.json` whose components are accepted.
-pub(super) struct Accepted<'a> {
+pub(super) struct AcceptedTokenizer<'a> {
     /// The `tokenizer.json` as the library reads it.
     pub(super) json: Cow<'a, [u8]>,
     /// Texts of ids whose text another id has as well.
@@ -97,8 +97,9 @@ pub(super) struct Accepted<'a> {
 ///
 /// # Errors
 /// What is not accepted, and what would be.
-pub(super) fn accept(json: &[u8]) -> Result<Accepted<'_>, String> {
-    let mut accepted = Accepted { json: Cow::Borrowed(json), same_text: HashMap::new(), unknown: None };
+pub(super) fn accept(json: &[u8]) -> Result<AcceptedTokenizer<'_>, String> {
+    let mut accepted =
+        AcceptedTokenizer { json: Cow::Borrowed(json), same_text: HashMap::new(), unknown: None };
     let Some(parts) = parts(json) else { return Ok(accepted) };
     for list in &LISTS {
         if let Some(part) = find(&parts, list.key)? {
@@ -119,7 +120,7 @@ pub(super) fn accept(json: &[u8]) -> Result<Accepted<'_>, String> {
 }
 
 /// A key, if it is there.
-fn find<'a>(parts: &'a [Part], key: &str) -> Result<Option<&'a Part>, String> {
+fn find<'a>(parts: &'a [TopLevelKey], key: &str) -> Result<Option<&'a TopLevelKey>, String> {
     let mut found = parts.iter().filter(|part| part.key == key);
     match (found.next(), found.next()) {
         (_, Some(_)) => Err(format!("`{key}` is there twice")),
@@ -127,7 +128,7 @@ fn find<'a>(parts: &'a [Part], key: &str) -> Result<Option<&'a Part>, String> {
     }
 }
 
-impl List {
+impl ComponentList {
     fn check(&self, json: &[u8]) -> Result<(), String> {
         let (bytes, most) = (json.len() as u64, limit::TOKENIZER_PART_BYTES);
         if bytes > most {

@@ -1,7 +1,7 @@
 //! Bytes of a text that arrive piece by piece, and the alphabet that stands for bytes in byte-level
 //! vocabularies.
 
-/// What stands in a text for bytes that are no character.
+/// The character that stands for bytes that are no character.
 pub(super) const REPLACEMENT: char = '\u{fffd}';
 
 /// Characters of the byte-level alphabet end below this.
@@ -96,7 +96,7 @@ impl Utf8 {
         self.foreign = self.unfinished.len();
     }
 
-    /// What is whole, or certain to be no character.
+    /// The part that is whole, or certain to be no character.
     pub(super) fn take(&mut self) -> String {
         let mut text = String::new();
         let mut at = 0;

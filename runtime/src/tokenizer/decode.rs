@@ -13,7 +13,7 @@ use tokenizers::{Decoder, DecoderWrapper};
 
 /// A decoder's step, with what it remembers of the pieces before.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum DecodeStep {
     /// Tokens are bytes in the byte-level alphabet.
     ByteLevel(Utf8),
     /// Tokens such as `<0x0A>` are bytes.
@@ -39,20 +39,20 @@ pub(super) enum Step {
 /// # Errors
 /// When it has a decoder that texts of language models are not made by, or one that needs the whole text at
 /// once.
-pub(super) fn steps(decoder: Option<&DecoderWrapper>) -> Result<Vec<Step>, String> {
+pub(super) fn steps(decoder: Option<&DecoderWrapper>) -> Result<Vec<DecodeStep>, String> {
     let mut steps = Vec::new();
     match decoder {
         Some(decoder) => {
             let mut fused = false;
             add(decoder, &mut steps, &mut fused)?;
         }
-        None => steps.push(Step::Words { first: true }),
+        None => steps.push(DecodeStep::Words { first: true }),
     }
     Ok(steps)
 }
 
 /// Adds the steps of a decoder; `fused` says whether the pieces are those of one text.
-fn add(decoder: &DecoderWrapper, steps: &mut Vec<Step>, fused: &mut bool) -> Result<(), String> {
+fn add(decoder: &DecoderWrapper, steps: &mut Vec<DecodeStep>, fused: &mut bool) -> Result<(), String> {
     let step = match decoder {
         DecoderWrapper::Sequence(sequence) => {
             return sequence.get_decoders().iter().try_for_each(|decoder| add(decoder, steps, fused));
@@ -64,8 +64,8 @@ fn add(decoder: &DecoderWrapper, steps: &mut Vec<Step>, fused: &mut bool) -> Res
         DecoderWrapper::Strip(strip) => {
             let (content, start, stop) = (strip.content, strip.start, strip.stop);
             steps.push(match *fused {
-                true => Step::StripText { content, start, stop, held: 0 },
-                false => Step::StripToken { content, start, stop },
+                true => DecodeStep::StripText { content, start, stop, held: 0 },
+                false => DecodeStep::StripToken { content, start, stop },
             });
             return Ok(());
         }
@@ -74,22 +74,24 @@ fn add(decoder: &DecoderWrapper, steps: &mut Vec<Step>, fused: &mut bool) -> Res
         }
         DecoderWrapper::ByteLevel(_) => {
             *fused = true;
-            Step::ByteLevel(Utf8::new(Replace::Run))
+            DecodeStep::ByteLevel(Utf8::new(Replace::Run))
         }
-        DecoderWrapper::ByteFallback(_) => Step::ByteFallback(Utf8::new(Replace::Byte)),
-        DecoderWrapper::Replace(replace) => Step::Replace(replace.clone()),
-        DecoderWrapper::Metaspace(metaspace) => Step::Metaspace {
+        DecoderWrapper::ByteFallback(_) => DecodeStep::ByteFallback(Utf8::new(Replace::Byte)),
+        DecoderWrapper::Replace(replace) => DecodeStep::Replace(replace.clone()),
+        DecoderWrapper::Metaspace(metaspace) => DecodeStep::Metaspace {
             space: metaspace.get_replacement(),
             prepended: metaspace.prepend_scheme != PrependScheme::Never,
             first: true,
         },
         DecoderWrapper::WordPiece(pieces) => {
-            Step::WordPiece { prefix: pieces.prefix.clone(), cleanup: pieces.cleanup, first: true }
+            DecodeStep::WordPiece { prefix: pieces.prefix.clone(), cleanup: pieces.cleanup, first: true }
         }
         DecoderWrapper::BPE(bpe) if bpe.suffix.is_empty() => {
             return Err("the suffix of decoder BPEDecoder is empty".to_owned());
         }
-        DecoderWrapper::BPE(bpe) => Step::Suffix { suffix: bpe.suffix.clone(), held: None, foreign: false },
+        DecoderWrapper::BPE(bpe) => {
+            DecodeStep::Suffix { suffix: bpe.suffix.clone(), held: None, foreign: false }
+        }
         DecoderWrapper::CTC(_) => return Err("decoder CTC is not supported: it is one of speech".to_owned()),
     };
     steps.push(step);
@@ -100,26 +102,26 @@ fn add(decoder: &DecoderWrapper, steps: &mut Vec<Step>, fused: &mut bool) -> Res
 ///
 /// # Errors
 /// When the library fails.
-pub(super) fn push(steps: &mut [Step], token: String) -> Result<String, String> {
+pub(super) fn push(steps: &mut [DecodeStep], token: String) -> Result<String, String> {
     run(steps, vec![token], false)
 }
 
 /// Tells the steps that the tokens so far are a prompt's, whose text is not wanted.
-pub(super) fn begin(steps: &mut [Step]) {
+pub(super) fn begin(steps: &mut [DecodeStep]) {
     // Bytes of a character that has begun come to the later steps with what follows them; to these, the text
     // has begun.
     let mut begun = false;
     for step in steps {
         match step {
-            Step::ByteLevel(text) | Step::ByteFallback(text) => {
+            DecodeStep::ByteLevel(text) | DecodeStep::ByteFallback(text) => {
                 text.begin();
                 begun |= !text.is_empty();
             }
-            Step::Suffix { held, foreign, .. } => *foreign = held.is_some(),
-            Step::Metaspace { first, .. } | Step::WordPiece { first, .. } | Step::Words { first } => {
-                *first &= !begun
-            }
-            Step::StripText { start, .. } if begun => *start = 0,
+            DecodeStep::Suffix { held, foreign, .. } => *foreign = held.is_some(),
+            DecodeStep::Metaspace { first, .. }
+            | DecodeStep::WordPiece { first, .. }
+            | DecodeStep::Words { first } => *first &= !begun,
+            DecodeStep::StripText { start, .. } if begun => *start = 0,
             _ => {}
         }
     }
@@ -129,11 +131,11 @@ pub(super) fn begin(steps: &mut [Step]) {
 ///
 /// # Errors
 /// When the library fails.
-pub(super) fn finish(steps: &mut [Step]) -> Result<String, String> {
+pub(super) fn finish(steps: &mut [DecodeStep]) -> Result<String, String> {
     run(steps, Vec::new(), true)
 }
 
-fn run(steps: &mut [Step], mut pieces: Vec<String>, ends: bool) -> Result<String, String> {
+fn run(steps: &mut [DecodeStep], mut pieces: Vec<String>, ends: bool) -> Result<String, String> {
     for step in steps {
         let mut next = Vec::with_capacity(pieces.len());
         for piece in pieces {
@@ -150,14 +152,14 @@ fn run(steps: &mut [Step], mut pieces: Vec<String>, ends: bool) -> Result<String
     }
 }
 
-impl Step {
+impl DecodeStep {
     fn push(&mut self, piece: String, out: &mut Vec<String>) -> Result<(), String> {
         let given = match self {
-            Step::ByteLevel(text) => {
+            DecodeStep::ByteLevel(text) => {
                 push_byte_level(&piece, text.bytes());
                 text.take()
             }
-            Step::ByteFallback(text) => match fallback_byte(&piece) {
+            DecodeStep::ByteFallback(text) => match fallback_byte(&piece) {
                 Some(byte) => {
                     text.bytes().push(byte);
                     match text.take() {
@@ -172,10 +174,10 @@ impl Step {
                     piece
                 }
             },
-            Step::Replace(replace) => {
+            DecodeStep::Replace(replace) => {
                 replace.decode_chain(vec![piece]).map_err(|error| error.to_string())?.concat()
             }
-            Step::Metaspace { space, prepended, first } => {
+            DecodeStep::Metaspace { space, prepended, first } => {
                 let dropped = std::mem::take(first) && *prepended;
                 let spaces = |c: char| match c == *space {
                     true => (!dropped).then_some(' '),
@@ -183,7 +185,7 @@ impl Step {
                 };
                 piece.chars().filter_map(spaces).collect()
             }
-            Step::WordPiece { prefix, cleanup: cleans, first } => {
+            DecodeStep::WordPiece { prefix, cleanup: cleans, first } => {
                 let joined = match (std::mem::take(first), piece.strip_prefix(prefix.as_str())) {
                     (true, _) => piece,
                     (false, Some(rest)) => rest.to_owned(),
@@ -191,7 +193,7 @@ impl Step {
                 };
                 if *cleans { cleanup(&joined) } else { joined }
             }
-            Step::Suffix { suffix, held, foreign } => match held.replace(piece) {
+            DecodeStep::Suffix { suffix, held, foreign } => match held.replace(piece) {
                 // Of a prompt's last token, what it would not have had at the end.
                 Some(before) if std::mem::take(foreign) => {
                     let shown = before.replace(suffix.as_str(), "");
@@ -201,8 +203,10 @@ impl Step {
                 Some(before) => before.replace(suffix.as_str(), " "),
                 None => return Ok(()),
             },
-            Step::StripToken { content, start, stop } => strip(&piece, *content, *start, *stop).to_owned(),
-            Step::StripText { content, start, stop, held } => {
+            DecodeStep::StripToken { content, start, stop } => {
+                strip(&piece, *content, *start, *stop).to_owned()
+            }
+            DecodeStep::StripText { content, start, stop, held } => {
                 let rest = without_start(&piece, *content, start);
                 if !rest.is_empty() {
                     *start = 0;
@@ -221,7 +225,7 @@ impl Step {
                 *held = count;
                 shown
             }
-            Step::Words { first } => match std::mem::take(first) {
+            DecodeStep::Words { first } => match std::mem::take(first) {
                 true => piece,
                 false => format!(" {piece}"),
             },
@@ -232,8 +236,8 @@ impl Step {
 
     fn end(&mut self, out: &mut Vec<String>) {
         match self {
-            Step::ByteLevel(text) | Step::ByteFallback(text) => out.push(text.finish()),
-            Step::Suffix { suffix, held, foreign } => {
+            DecodeStep::ByteLevel(text) | DecodeStep::ByteFallback(text) => out.push(text.finish()),
+            DecodeStep::Suffix { suffix, held, foreign } => {
                 let last = held.take().filter(|_| !std::mem::take(foreign));
                 out.extend(last.map(|last| last.replace(suffix.as_str(), "")));
             }

@@ -14,7 +14,7 @@ mod vocabulary;
 pub use kernmill_text::AddedToken;
 pub use stream::TextStream;
 
-use decode::Step;
+use decode::DecodeStep;
 use kernmill_checkpoint::end_tokens;
 use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
 use kernmill_os::files::failed_by_system;
@@ -43,7 +43,7 @@ pub struct Tokenizer {
     /// Id of the token for the unknown, where the tokenizer has an id for it and no text.
     unknown: Option<u32>,
     /// The decoder, before the first token.
-    steps: Vec<Step>,
+    steps: Vec<DecodeStep>,
     /// The added tokens, of which the special ones are not looked for in texts.
     ordinary: OnceLock<AddedVocabulary>,
     /// Bytes of the longest token.
@@ -56,7 +56,7 @@ pub enum TokenizerError {
     /// `tokenizer.json` is not one, or has what is not accepted.
     #[error("tokenizer.json: {message}")]
     Parse {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
     /// The tokenizer's file cannot be read.
@@ -85,19 +85,19 @@ pub enum TokenizerError {
     TooLong {
         /// Bytes of the text.
         bytes: usize,
-        /// What would be accepted.
+        /// The components that would be accepted.
         expected: String,
     },
     /// Text could not be encoded.
     #[error("encoding text: {message}")]
     Encode {
-        /// What the library says.
+        /// The library's message.
         message: String,
     },
     /// Ids could not be decoded.
     #[error("decoding tokens: {message}")]
     Decode {
-        /// What the library says.
+        /// The library's message.
         message: String,
     },
 }
@@ -278,7 +278,7 @@ impl Tokenizer {
     /// Whether every byte of a text is in one of its tokens, as with byte-level vocabularies that are not
     /// normalised.
     fn covers_bytes(&self) -> bool {
-        let byte_level = |step: &Step| matches!(step, Step::ByteLevel(_));
+        let byte_level = |step: &DecodeStep| matches!(step, DecodeStep::ByteLevel(_));
         let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
         self.inner.get_normalizer().is_none()
             && self.steps.iter().any(byte_level)

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A key of the outermost object.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct TopLevelKey {
     pub(super) key: String,
     /// Where the key begins.
     start: usize,
@@ -13,7 +13,7 @@ pub(super) struct Part {
 }
 
 /// The keys of the outermost object; `None` if the text is no such object.
-pub(super) fn parts(json: &[u8]) -> Option<Vec<Part>> {
+pub(super) fn parts(json: &[u8]) -> Option<Vec<TopLevelKey>> {
     let mut at = spaces(json, 0);
     let mut parts = Vec::new();
     if *json.get(at)? != b'{' {
@@ -30,7 +30,7 @@ pub(super) fn parts(json: &[u8]) -> Option<Vec<Part>> {
         }
         at = spaces(json, at + 1);
         let end = value(json, at)?;
-        parts.push(Part { key, start, value: at..end });
+        parts.push(TopLevelKey { key, start, value: at..end });
         at = spaces(json, end);
         match *json.get(at)? {
             b',' => at = spaces(json, at + 1),
@@ -41,7 +41,7 @@ pub(super) fn parts(json: &[u8]) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-impl Part {
+impl TopLevelKey {
     /// The text without this key, its value, and the comma of one of its sides.
     pub(super) fn without(&self, json: &[u8]) -> Vec<u8> {
         let before = json[..self.start].iter().rposition(|byte| !is_space(*byte)).unwrap_or(0);

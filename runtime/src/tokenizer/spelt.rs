@@ -2,7 +2,7 @@
 
 use super::Tokenizer;
 use super::bytes::{fallback_byte, push_byte_level};
-use super::decode::Step;
+use super::decode::DecodeStep;
 use kernmill_text::AddedToken;
 use tokenizers::Decoder;
 
@@ -35,24 +35,24 @@ impl Tokenizer {
         let mut bytes = Vec::new();
         for step in &self.steps {
             match step {
-                Step::ByteLevel(_) => {
+                DecodeStep::ByteLevel(_) => {
                     push_byte_level(&text, &mut bytes);
                     return Some(bytes);
                 }
-                Step::ByteFallback(_) => {
+                DecodeStep::ByteFallback(_) => {
                     if let Some(byte) = fallback_byte(&text) {
                         return Some(vec![byte]);
                     }
                 }
-                Step::Replace(replace) => text = replace.decode_chain(vec![text]).ok()?.concat(),
-                Step::Metaspace { space, .. } => text = text.replace(*space, " "),
-                Step::WordPiece { prefix, .. } => {
+                DecodeStep::Replace(replace) => text = replace.decode_chain(vec![text]).ok()?.concat(),
+                DecodeStep::Metaspace { space, .. } => text = text.replace(*space, " "),
+                DecodeStep::WordPiece { prefix, .. } => {
                     text =
                         text.strip_prefix(prefix.as_str()).map_or_else(|| format!(" {text}"), str::to_owned);
                 }
-                Step::Suffix { suffix, .. } => text = text.replace(suffix.as_str(), " "),
-                Step::Words { .. } => text.insert(0, ' '),
-                Step::StripToken { .. } | Step::StripText { .. } => {}
+                DecodeStep::Suffix { suffix, .. } => text = text.replace(suffix.as_str(), " "),
+                DecodeStep::Words { .. } => text.insert(0, ' '),
+                DecodeStep::StripToken { .. } | DecodeStep::StripText { .. } => {}
             }
         }
         Some(text.into_bytes())

@@ -1,6 +1,6 @@
 //! Text of tokens as they come.
 
-use super::decode::{self, Step};
+use super::decode::{self, DecodeStep};
 use super::{Tokenizer, TokenizerError};
 
 /// Turns a stream of tokens into pieces of text that are whole characters. The pieces together are the text
@@ -11,7 +11,7 @@ use super::{Tokenizer, TokenizerError};
 #[derive(Clone, Debug, Default)]
 pub struct TextStream {
     /// The decoder's steps, from the first token on.
-    steps: Option<Vec<Step>>,
+    steps: Option<Vec<DecodeStep>>,
     shows_special: bool,
 }
 
@@ -49,7 +49,7 @@ impl TextStream {
         decode::push(steps, token).map_err(|message| TokenizerError::Decode { message })
     }
 
-    /// What is left at the end, unfinished characters replaced.
+    /// The rest at the end, unfinished characters replaced.
     ///
     /// # Errors
     /// When the library fails.

@@ -2,9 +2,9 @@
 
 use super::prefixes::{Running, change, engine, step, text, worst_case};
 use super::{VOCAB, expected};
-use crate::engine::{Engine, Entry};
+use crate::engine::{Engine, SequenceTokens};
 use crate::kv::{Eviction, KvBudget};
-use kernmill_kv_store::{Layout, Options, Session, SessionFile, Store};
+use kernmill_kv_store::{PayloadLayout, Session, SessionFile, Store, StoreOptions};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Limits that small tests stay in, also on a disk that is nearly full.
-fn options() -> Options {
-    Options { reserve: 0, segment_bytes: 1 << 16, limit: 64 << 20, ..Options::default() }
+fn options() -> StoreOptions {
+    StoreOptions { reserve: 0, segment_bytes: 1 << 16, limit: 64 << 20, ..StoreOptions::default() }
 }
 
 /// An engine with a store in `dir`.
@@ -32,7 +32,7 @@ fn run(engine: &mut Engine, prompt: &[u32], tenant: u8) -> (u32, u32) {
     let mut at = begun.cached_tokens as usize;
     while at < prompt.len() {
         let to = prompt.len().min(at + 20);
-        let rows = step(engine, &[Entry::last(begun.sequence, &prompt[at..to])]).unwrap();
+        let rows = step(engine, &[SequenceTokens::last(begun.sequence, &prompt[at..to])]).unwrap();
         assert_eq!(rows[0], expected(&prompt[..to]), "after {to} tokens, {begun:?}");
         at = to;
     }
@@ -75,7 +75,7 @@ fn every_cut_comes_back_from_disk() {
             assert!(n == 3 || cached == in_memory, "{kept} tokens were kept, prompt {n}: {cached}");
             left_inside += usize::from(n == 3 && cached > 0);
             assert_eq!(second.prefix_stats().disk_tokens, u64::from(from_disk));
-            // What was brought is cached now.
+            // The blocks that were brought are cached now.
             assert_eq!(second.begin(prompt, &[], [1; 32]).unwrap().disk_tokens, 0);
         }
     }
@@ -95,7 +95,7 @@ fn others_find_nothing() {
         let mut engine = on_disk(&store, KvBudget::WorstCase, identity);
         assert_eq!(run(&mut engine, &all, tenant), (cached, cached), "{identity} {tenant}");
     }
-    // What belongs to everybody is found by all.
+    // Blocks that belong to everybody are found by all.
     let mut first = on_disk(&store, KvBudget::WorstCase, 3);
     run(&mut first, &all, 0);
     first.save_cache().unwrap();
@@ -149,7 +149,7 @@ fn random_schedules_on_disk_give_what_fresh_runs_give() {
                 }
                 let count = one.waiting.len().min(20).min(200 - one.history.len());
                 let is_done = count == 0
-                    || match step(&mut engine, &[Entry::last(one.id, &one.waiting[..count])]) {
+                    || match step(&mut engine, &[SequenceTokens::last(one.id, &one.waiting[..count])]) {
                         Ok(rows) => {
                             one.history.extend(one.waiting.drain(..count));
                             assert_eq!(rows[0], expected(&one.history));
@@ -222,7 +222,8 @@ fn a_store_without_room_is_done_without() {
     let store = dir.path().join("store");
     let mut engine = engine(KvBudget::Bytes(worst_case() / 3), Eviction::default());
     let layout = engine.kv_layout(&[1; 32]);
-    engine.keep_on_disk(Store::open(&store, Options { reserve: u64::MAX, ..options() }).unwrap(), layout);
+    engine
+        .keep_on_disk(Store::open(&store, StoreOptions { reserve: u64::MAX, ..options() }).unwrap(), layout);
     let warnings = Warnings::default();
     tracing::subscriber::with_default(warnings.clone(), || {
         for n in 0..12 {
@@ -259,7 +260,7 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-/// What happens to a store under an engine that runs.
+/// A disturbance of a store under an engine that runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
@@ -312,7 +313,7 @@ fn a_disk_that_fails_costs_recomputation_only() {
             assert_eq!(all(&mut engine), 0);
             let before = all(&mut engine);
             assert!(before > 800, "{before} tokens came from the disk");
-            // What is queued is written first.
+            // Queued blocks are written first.
             engine.save_cache().unwrap();
             fault.strike(&store);
             let after = all(&mut engine);
@@ -327,7 +328,7 @@ fn a_disk_that_fails_costs_recomputation_only() {
     }
 }
 
-fn session(layout: Layout, tokens: &[u32]) -> Session {
+fn session(layout: PayloadLayout, tokens: &[u32]) -> Session {
     let (name, tokens) = ("toy".to_owned(), tokens.to_vec());
     Session { name, layout, tokens, blocks: Vec::new(), state: vec![1, 2, 3] }
 }

@@ -102,7 +102,7 @@ fn code() -> CodeBlob {
     blob
 }
 
-/// What the kernel of that name asks for, if it is one. Its weights say which kind of layer it is for.
+/// The contract of the kernel of that name, if it is one. Its weights say which kind of layer it is for.
 fn contract(name: &str) -> Option<Contract> {
     let geometry = geometry();
     let kv = |view| Need::Kv { geometry, kind: None, view };

@@ -2,7 +2,7 @@
 
 use super::tests::allocations;
 use super::{VOCAB, expected, image};
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId, Steps};
+use crate::engine::{Engine, EngineConfig, EngineError, LogitRow, SeqId, SequenceTokens, Steps};
 use crate::kv::{Eviction, KvBudget, KvError, PrefixStats};
 use crate::pool::PoolConfig;
 use std::sync::Mutex;
@@ -37,8 +37,8 @@ pub(super) fn text(most: usize) -> Vec<u32> {
     (0..fastrand::usize(1..=most)).map(|_| token()).collect()
 }
 
-/// What a step gives after the last token of each entry.
-pub(super) fn step(engine: &mut Engine, batch: &[Entry<'_>]) -> Result<Vec<Vec<f32>>, EngineError> {
+/// The rows of a step after the last token of each entry.
+pub(super) fn step(engine: &mut Engine, batch: &[SequenceTokens<'_>]) -> Result<Vec<Vec<f32>>, EngineError> {
     let rows = Mutex::new(vec![Vec::new(); batch.len()]);
     engine
         .step(batch, &|_: usize, row: LogitRow<'_>| rows.lock().unwrap()[row.entry] = row.logits.to_vec())?;
@@ -128,8 +128,8 @@ fn random_schedules(eviction: Eviction, budget: u64, steps: usize) -> (PrefixSta
             engine.drop_sequence(running.remove(0).id);
             continue;
         }
-        let entries: Vec<Entry<'_>> =
-            batch.iter().map(|(one, count)| Entry::last(one.id, &one.waiting[..*count])).collect();
+        let entries: Vec<SequenceTokens<'_>> =
+            batch.iter().map(|(one, count)| SequenceTokens::last(one.id, &one.waiting[..*count])).collect();
         let before = engine.kv();
         match step(&mut engine, &entries) {
             Ok(rows) => {
@@ -164,7 +164,7 @@ fn random_schedules_give_what_fresh_runs_give() {
     let mut checkpoints = 0;
     for (seed, eviction) in policies.into_iter().enumerate() {
         fastrand::seed(27 + seed as u64);
-        // What the sequences want at once does not fit.
+        // The sequences want more at once than fits.
         let (stats, refused) = random_schedules(eviction, worst_case() * 2 / 5, STEPS);
         assert!(stats.evicted_blocks > 100 && refused > 20, "{stats:?} {refused}");
         // There is room for some of what has ended.
@@ -189,20 +189,23 @@ fn a_turn_runs_only_what_is_new() {
         let mut at = expect;
         while at < history.len() {
             let to = history.len().min(at + 20);
-            let rows = step(&mut engine, &[Entry::last(begun.sequence, &history[at..to])]).unwrap();
+            let rows = step(&mut engine, &[SequenceTokens::last(begun.sequence, &history[at..to])]).unwrap();
             assert_eq!(rows[0], expected(&history[..to]));
             at = to;
         }
         engine.checkpoint(begun.sequence).unwrap();
         for token in text(6) {
-            step(&mut engine, &[Entry::last(begun.sequence, &[token])]).unwrap();
+            step(&mut engine, &[SequenceTokens::last(begun.sequence, &[token])]).unwrap();
             history.push(token);
         }
         engine.checkpoint(begun.sequence).unwrap();
         engine.drop_sequence(begun.sequence);
         let begun = engine.begin(history, &[], [1; 32]).unwrap();
         let rest = &history[begun.cached_tokens as usize..];
-        assert_eq!(step(&mut engine, &[Entry::last(begun.sequence, rest)]).unwrap()[0], expected(history));
+        assert_eq!(
+            step(&mut engine, &[SequenceTokens::last(begun.sequence, rest)]).unwrap()[0],
+            expected(history)
+        );
         engine.drop_sequence(begun.sequence);
     };
     for _ in 0..12 {
@@ -222,7 +225,7 @@ fn tenants_find_their_own_and_what_belongs_to_all() {
     let mut found = |tenant: u8| {
         let begun = engine.begin(&prompt, &[], [tenant; 32]).unwrap();
         let rest = &prompt[begun.cached_tokens as usize..];
-        engine.extend(&[Entry::silent(begun.sequence, rest)], &()).unwrap();
+        engine.extend(&[SequenceTokens::silent(begun.sequence, rest)], &()).unwrap();
         engine.checkpoint(begun.sequence).unwrap();
         engine.drop_sequence(begun.sequence);
         begun.cached_tokens
@@ -287,7 +290,7 @@ fn a_fork_that_is_kept_first_costs_nothing() {
 fn step_all(engine: &mut Engine, id: SeqId, tokens: &[u32]) -> Vec<f32> {
     let mut row = Vec::new();
     for part in tokens.chunks(20) {
-        row = step(engine, &[Entry::last(id, part)]).unwrap().remove(0);
+        row = step(engine, &[SequenceTokens::last(id, part)]).unwrap().remove(0);
     }
     row
 }
@@ -299,11 +302,11 @@ fn what_is_not_a_function_of_its_tokens_is_not_cached() {
     let prompt: Vec<u32> = (0..40).collect();
     let begun = engine.begin(&prompt, &[], [0; 32]).unwrap();
     engine.use_adapter(begun.sequence, 0).unwrap();
-    engine.extend(&[Entry::silent(begun.sequence, &prompt)], &()).unwrap();
+    engine.extend(&[SequenceTokens::silent(begun.sequence, &prompt)], &()).unwrap();
     engine.checkpoint(begun.sequence).unwrap();
     assert_eq!(engine.begin(&prompt, &[], [0; 32]).unwrap().cached_tokens, 0);
     let plain = engine.create().unwrap();
-    engine.extend(&[Entry::silent(plain, &prompt)], &()).unwrap();
+    engine.extend(&[SequenceTokens::silent(plain, &prompt)], &()).unwrap();
     engine.checkpoint(plain).unwrap();
     assert_eq!(engine.begin(&prompt, &[], [0; 32]).unwrap().cached_tokens, 0);
     assert_eq!(engine.kv().cached, [0, 0]);
@@ -318,7 +321,7 @@ fn steps_that_fill_the_cache_allocate_nothing() {
         let begun = engine.begin(&prompt, &[], [0; 32]).unwrap();
         for part in prompt[begun.cached_tokens as usize..].chunks(20) {
             let before = allocations();
-            engine.step(&[Entry::last(begun.sequence, part)], &()).unwrap();
+            engine.step(&[SequenceTokens::last(begun.sequence, part)], &()).unwrap();
             assert_eq!(allocations(), before);
         }
         let before = allocations();

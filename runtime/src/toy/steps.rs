@@ -2,7 +2,7 @@
 
 use super::{VOCAB, expected, image};
 use crate::ErrorKind;
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, SeqId, Steps};
+use crate::engine::{Engine, EngineConfig, EngineError, LogitRow, LogitRows, SeqId, SequenceTokens, Steps};
 use crate::kv::{KvBudget, KvError};
 use crate::pool::PoolConfig;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,8 +22,8 @@ fn engine(threads: usize, kv: KvBudget) -> Engine {
 /// Rows by entry and token.
 type Rows = Vec<(usize, usize, Vec<f32>)>;
 
-/// What a step hands out, in order.
-fn step(engine: &mut Engine, batch: &[Entry<'_>]) -> Result<Rows, EngineError> {
+/// The rows that a step hands out, in order.
+fn step(engine: &mut Engine, batch: &[SequenceTokens<'_>]) -> Result<Rows, EngineError> {
     let rows = Mutex::new(Vec::new());
     let take = |_: usize, row: LogitRow<'_>| {
         rows.lock().unwrap().push((row.entry, row.token, row.logits.to_vec()));
@@ -45,7 +45,7 @@ fn step(engine: &mut Engine, batch: &[Entry<'_>]) -> Result<Rows, EngineError> {
 }
 
 /// The rows that an entry wants after a history, by definition.
-fn rows_of(at: usize, history: &[u32], entry: &Entry<'_>) -> Rows {
+fn rows_of(at: usize, history: &[u32], entry: &SequenceTokens<'_>) -> Rows {
     let count = entry.tokens.len();
     let wanted = match entry.logits {
         LogitRows::None => 0,
@@ -82,8 +82,8 @@ fn entries_with_other_rows_do_not_disturb_each_other() {
         for _ in 0..40 {
             let tokens: Vec<Vec<u32>> = [9, 1, 4, 6].map(any_tokens).into();
             let logits = [LogitRows::None, LogitRows::Last, LogitRows::LastN(4), any_rows()];
-            let entry = |n: usize| Entry { sequence: ids[n], tokens: &tokens[n], logits: logits[n] };
-            let batch: Vec<Entry<'_>> = (0..4).map(entry).collect();
+            let entry = |n: usize| SequenceTokens { sequence: ids[n], tokens: &tokens[n], logits: logits[n] };
+            let batch: Vec<SequenceTokens<'_>> = (0..4).map(entry).collect();
             if histories.iter().zip(&tokens).any(|(history, more)| history.len() + more.len() > 200) {
                 break;
             }
@@ -176,9 +176,9 @@ fn a_failed_step_leaves_no_trace() {
             1 => tokens[victim].clear(),
             _ => {}
         }
-        let mut batch: Vec<Entry<'_>> = Vec::new();
+        let mut batch: Vec<SequenceTokens<'_>> = Vec::new();
         for (both, tokens) in sequences.iter().zip(&tokens) {
-            batch.push(Entry { sequence: both.tried, tokens, logits: any_rows() });
+            batch.push(SequenceTokens { sequence: both.tried, tokens, logits: any_rows() });
         }
         if harm == 2 {
             batch.push(batch[victim]);
@@ -215,7 +215,7 @@ fn the_demand_for_blocks_is_what_a_step_takes() {
     while engine.length(id).unwrap() < 180 {
         let tokens = any_tokens(20);
         let (before, demand) = (engine.kv(), engine.blocks_for(id, tokens.len() as u32).unwrap());
-        engine.step(&[Entry::silent(id, &tokens)], &()).unwrap();
+        engine.step(&[SequenceTokens::silent(id, &tokens)], &()).unwrap();
         let after = engine.kv();
         for kind in 0..2 {
             assert_eq!(after.free[kind] + demand.takes[kind], before.free[kind] + demand.frees[kind]);
@@ -239,11 +239,12 @@ fn a_panic_of_what_takes_rows_reaches_the_caller_and_harms_nobody() {
         let id = engine.create().unwrap();
         let take = |_: usize, row: LogitRow<'_>| assert!(row.token != 2, "the second row");
         let tokens = [5, 6, 7, 8];
-        let caught = catch_unwind(AssertUnwindSafe(|| engine.step(&[Entry::all(id, &tokens)], &take)));
+        let caught =
+            catch_unwind(AssertUnwindSafe(|| engine.step(&[SequenceTokens::all(id, &tokens)], &take)));
         assert_eq!(*caught.unwrap_err().downcast::<&str>().unwrap(), "the second row");
         // The tokens were run, and the engine goes on.
         assert_eq!(engine.length(id).unwrap(), 4);
-        let rows = step(&mut engine, &[Entry::last(id, &[9])]).unwrap();
+        let rows = step(&mut engine, &[SequenceTokens::last(id, &[9])]).unwrap();
         assert_eq!(rows, [(0, 0, expected(&[5, 6, 7, 8, 9]))]);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image, wide_image};
 use crate::ErrorKind;
-use crate::engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId, Steps};
+use crate::engine::{Engine, EngineConfig, EngineError, LogitRow, SeqId, SequenceTokens, Steps};
 use crate::executor::LoadError;
 use crate::kv::KvError;
 use crate::pool::PoolConfig;
-use crate::profile::{Detail, Profile, Work};
+use crate::profile::{Detail, Profile, WorkDone};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,7 +62,7 @@ fn check_all(engine: &mut Engine, id: SeqId, history: &mut Vec<u32>, more: &[u32
     history.extend_from_slice(more);
     let mut rows = 0;
     engine
-        .extend_in_order(&[Entry::all(id, more)], &mut |row| {
+        .extend_in_order(&[SequenceTokens::all(id, more)], &mut |row| {
             assert_eq!((row.entry, row.token), (0, rows));
             assert_eq!(row.logits, expected(&history[..=before + rows]), "position {}", before + rows);
             rows += 1;
@@ -100,8 +100,8 @@ fn sequences_in_one_batch_do_not_disturb_each_other() {
     let mut done = [0; 3];
     for lengths in [[33, 0, 1], [1, 1, 1], [0, 50, 19], [2, 30, 9], [54, 9, 60]] {
         let there: Vec<usize> = (0..3).filter(|s| lengths[*s] > 0).collect();
-        let entry = |s: &usize| Entry::last(ids[*s], &texts[*s][done[*s]..done[*s] + lengths[*s]]);
-        let work: Vec<Entry<'_>> = there.iter().map(entry).collect();
+        let entry = |s: &usize| SequenceTokens::last(ids[*s], &texts[*s][done[*s]..done[*s] + lengths[*s]]);
+        let work: Vec<SequenceTokens<'_>> = there.iter().map(entry).collect();
         let mut seen = Vec::new();
         engine
             .extend_in_order(&work, &mut |row| {
@@ -143,7 +143,7 @@ fn a_step_allocates_nothing() {
     let text = tokens(60, 0);
     let sum = AtomicU64::new(0);
     CALLER.set(true);
-    // What the pool's own thread had allocated at its first row and at its last. A worker's number does not
+    // The allocations of the pool's own thread at its first row and at its last. A worker's number does not
     // tell its thread: the caller plays worker 1 when that comes late.
     let (first, last, rows) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let take = |_: usize, row: LogitRow<'_>| {
@@ -158,11 +158,14 @@ fn a_step_allocates_nothing() {
     // On a busy machine the other thread can sleep through a hundred steps: they go on until it took rows.
     while rows.load(Ordering::Relaxed) < 20 {
         let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
-        engine.extend(&[Entry::all(a, &text[..10])], &take).unwrap();
-        engine.extend(&[Entry::all(a, &text), Entry::all(b, &text[..5])], &take).unwrap();
+        engine.extend(&[SequenceTokens::all(a, &text[..10])], &take).unwrap();
+        engine.extend(&[SequenceTokens::all(a, &text), SequenceTokens::all(b, &text[..5])], &take).unwrap();
         let before = ALLOCATIONS.get();
         for n in 0..100 {
-            let work = [Entry::last(a, &text[n % 50..][..1]), Entry::last(b, &text[n % 40..][..1])];
+            let work = [
+                SequenceTokens::last(a, &text[n % 50..][..1]),
+                SequenceTokens::last(b, &text[n % 40..][..1]),
+            ];
             engine.step(&work, &take).unwrap();
         }
         assert_eq!(ALLOCATIONS.get(), before);
@@ -178,18 +181,21 @@ fn a_meter_counts_what_steps_read_and_multiply() {
     let mut engine = engine(2, 3, None);
     let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
     assert_eq!(engine.stop_meter(), Profile::default());
-    engine.extend(&[Entry::silent(a, &tokens(30, 0))], &()).unwrap();
+    engine.extend(&[SequenceTokens::silent(a, &tokens(30, 0))], &()).unwrap();
     engine.start_meter(Detail::Steps);
     // Batches of 20 tokens and of two sequences, each with a slab of logits.
-    engine.extend(&[Entry::all(b, &tokens(20, 1))], &()).unwrap();
-    engine.step(&[Entry::last(a, &[5]), Entry::last(b, &[6])], &()).unwrap();
+    engine.extend(&[SequenceTokens::all(b, &tokens(20, 1))], &()).unwrap();
+    engine.step(&[SequenceTokens::last(a, &[5]), SequenceTokens::last(b, &[6])], &()).unwrap();
     let profile = engine.stop_meter();
     // A key and value have 16 bytes in a layer: 20 keys in view; then 31 and 21, at most the window of the
     // sliding layer.
     let window = u64::from(WINDOW);
     let cache_bytes = 16 * (2 * 20 + 31 + 21 + window + 21);
-    let work =
-        |calls: u64, rows: u64, cache_bytes| Work { weight_bytes: 16 * calls, cache_bytes, macs: 3 * rows };
+    let work = |calls: u64, rows: u64, cache_bytes| WorkDone {
+        weight_bytes: 16 * calls,
+        cache_bytes,
+        macs: 3 * rows,
+    };
     assert_eq!((profile.runs, profile.tokens), (2, 22));
     assert_eq!(profile.total, work(8 + 2, 4 * 22 + 22, cache_bytes));
     let steps =
@@ -200,7 +206,7 @@ fn a_meter_counts_what_steps_read_and_multiply() {
     assert!(profile.steps.iter().all(|step| step.seconds > 0.0 && step.busy.len() == 2), "{profile:?}");
 
     engine.start_meter(Detail::Totals);
-    engine.extend(&[Entry::silent(a, &[7])], &()).unwrap();
+    engine.extend(&[SequenceTokens::silent(a, &[7])], &()).unwrap();
     let totals = engine.stop_meter();
     assert_eq!((totals.total, totals.steps.len()), (work(4, 4, 16 * (32 + window)), 0));
 }
@@ -212,7 +218,7 @@ fn rows_of_two_slabs_are_those_of_one_and_read_its_weights_twice() {
     engine.start_meter(Detail::Totals);
     let mut rows = 0;
     engine
-        .extend_in_order(&[Entry::all(id, &text)], &mut |row| {
+        .extend_in_order(&[SequenceTokens::all(id, &text)], &mut |row| {
             assert_eq!(row.logits, expected(&text[..=rows]), "row {rows}");
             rows += 1;
         })
@@ -228,7 +234,8 @@ fn bad_requests_are_refused_before_anything_runs() {
     let id = engine.create().unwrap();
     assert!(matches!(engine.create(), Err(EngineError::Kv(KvError::NoFreeSequence { limit: 1 }))));
     let mut refused = |work: &[(SeqId, &[u32])]| {
-        let work: Vec<Entry<'_>> = work.iter().map(|(id, tokens)| Entry::last(*id, tokens)).collect();
+        let work: Vec<SequenceTokens<'_>> =
+            work.iter().map(|(id, tokens)| SequenceTokens::last(*id, tokens)).collect();
         let error = engine.step(&work, &nothing_runs).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BadInput);
         error.to_string()
@@ -242,7 +249,7 @@ fn bad_requests_are_refused_before_anything_runs() {
     let twice = "entry 1 of the step: a sequence occurs twice in one step";
     assert_eq!(refused(&[(id, &[1]), (id, &[2])]), twice);
     engine.drop_sequence(id);
-    assert!(matches!(engine.extend(&[Entry::silent(id, &[1])], &()), Err(EngineError::NoSequence)));
+    assert!(matches!(engine.extend(&[SequenceTokens::silent(id, &[1])], &()), Err(EngineError::NoSequence)));
     assert!(engine.create().is_ok(), "a refused request keeps no sequence");
 }
 
@@ -253,7 +260,7 @@ fn the_entry_of_a_step_that_is_at_fault_is_named() {
     let long = tokens(201, 0);
     for at in 0..3 {
         for wrong in [&[VOCAB][..], &long] {
-            let mut work = ids.map(|id| Entry::last(id, &[1][..]));
+            let mut work = ids.map(|id| SequenceTokens::last(id, &[1][..]));
             work[at].tokens = wrong;
             let error = engine.step(&work, &nothing_runs).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::BadInput);
@@ -268,16 +275,16 @@ fn sequences_of_another_engine_are_unknown() {
     let (mut first, mut second) = (engine(1, 2, None), engine(1, 2, None));
     let (a, b) = (first.create().unwrap(), second.create().unwrap());
     assert_ne!(a, b);
-    second.extend(&[Entry::silent(b, &[1, 2])], &()).unwrap();
+    second.extend(&[SequenceTokens::silent(b, &[1, 2])], &()).unwrap();
     assert!(matches!(second.length(a), Err(EngineError::NoSequence)));
-    assert!(matches!(second.extend(&[Entry::silent(a, &[1])], &()), Err(EngineError::NoSequence)));
+    assert!(matches!(second.extend(&[SequenceTokens::silent(a, &[1])], &()), Err(EngineError::NoSequence)));
     assert!(matches!(second.fork(a, 0), Err(EngineError::NoSequence)));
     assert!(matches!(second.truncate(a, 0), Err(EngineError::NoSequence)));
     assert!(matches!(second.use_adapter(a, 0), Err(EngineError::NoSequence)));
     second.drop_sequence(a);
     assert_eq!(second.length(b).unwrap(), 2);
     // Beside one's own, in any order; nothing of the step runs.
-    let (own, foreign) = (Entry::last(b, &[3]), Entry::last(a, &[4]));
+    let (own, foreign) = (SequenceTokens::last(b, &[3]), SequenceTokens::last(a, &[4]));
     for (work, at) in [([own, foreign], 1), ([foreign, own], 0)] {
         let error = second.step(&work, &nothing_runs).unwrap_err();
         assert!(
@@ -344,7 +351,7 @@ fn panics_of_who_takes_the_logits_harm_no_other_sequence() {
             let a = engine.create().unwrap();
             let rows = AtomicUsize::new(0);
             let caught = catch_unwind(AssertUnwindSafe(|| {
-                engine.extend(&[Entry::all(a, &tokens(40, 2))], &|_, _: LogitRow<'_>| {
+                engine.extend(&[SequenceTokens::all(a, &tokens(40, 2))], &|_, _: LogitRow<'_>| {
                     assert!(rows.fetch_add(1, Ordering::Relaxed) < at, "the caller's");
                 })
             }));
@@ -381,7 +388,7 @@ fn forked(child: impl FnOnce() -> i32) -> i32 {
 fn a_fork_is_told_that_it_has_no_workers() {
     let run = |engine: &mut Engine| {
         let id = engine.create().unwrap();
-        match engine.extend(&[Entry::silent(id, &[1, 2])], &()) {
+        match engine.extend(&[SequenceTokens::silent(id, &[1, 2])], &()) {
             Ok(_) => 0,
             Err(EngineError::Forked) => 7,
             Err(_) => 1,

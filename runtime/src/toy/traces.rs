@@ -2,7 +2,7 @@
 
 use super::tests::{allocations, config, engine, tokens};
 use super::{image, wide_image};
-use crate::engine::{Engine, Entry, Steps};
+use crate::engine::{Engine, SequenceTokens, Steps};
 use crate::profile::{Detail, kind};
 use crate::trace::{Activity, Trace};
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ fn every_worker_has_every_step_in_order_and_none_overlap() {
     assert!(engine.stop_trace().is_none());
     engine.start_meter(Detail::Steps);
     engine.start_trace(4);
-    engine.extend(&[Entry::last(b, &tokens(20, 1))], &()).unwrap();
-    engine.step(&[Entry::last(a, &[5]), Entry::last(b, &[6])], &()).unwrap();
-    engine.step(&[Entry::silent(a, &[7])], &()).unwrap();
+    engine.extend(&[SequenceTokens::last(b, &tokens(20, 1))], &()).unwrap();
+    engine.step(&[SequenceTokens::last(a, &[5]), SequenceTokens::last(b, &[6])], &()).unwrap();
+    engine.step(&[SequenceTokens::silent(a, &[7])], &()).unwrap();
     let (trace, profile) = (engine.stop_trace().unwrap(), engine.stop_meter());
     let sizes: Vec<(usize, u32)> = trace.batches.iter().map(|batch| (batch.class, batch.tokens)).collect();
     assert_eq!((sizes, trace.left_out), (vec![(2, 20), (1, 2), (0, 1)], 0));
@@ -72,11 +72,11 @@ fn every_worker_has_every_step_in_order_and_none_overlap() {
 fn a_recording_takes_its_memory_before_and_leaves_out_what_has_no_room() {
     let mut engine = engine(1, 1, None);
     let a = engine.create().unwrap();
-    engine.extend(&[Entry::all(a, &tokens(60, 0))], &()).unwrap();
+    engine.extend(&[SequenceTokens::all(a, &tokens(60, 0))], &()).unwrap();
     engine.start_trace(3);
     let before = allocations();
     for n in 0..5 {
-        engine.step(&[Entry::last(a, &[n])], &()).unwrap();
+        engine.step(&[SequenceTokens::last(a, &[n])], &()).unwrap();
     }
     assert_eq!(allocations(), before);
     let trace = engine.stop_trace().unwrap();
@@ -86,7 +86,7 @@ fn a_recording_takes_its_memory_before_and_leaves_out_what_has_no_room() {
     let mut engine = Engine::new(&wide_image(), config(1, 1, None)).unwrap();
     let a = engine.create().unwrap();
     engine.start_trace(1);
-    engine.step(&[Entry::all(a, &tokens(70, 1))], &()).unwrap();
+    engine.step(&[SequenceTokens::all(a, &tokens(70, 1))], &()).unwrap();
     let trace = engine.stop_trace().unwrap();
     assert_eq!((trace.batches.len(), trace.workers[0].len(), trace.left_out), (0, 0, 1));
 }

@@ -1,4 +1,4 @@
-//! What Intel's VTune is told by its ITT and JIT interfaces: the names of kernels, and a task for each step.
+//! Reports to Intel's VTune by its ITT and JIT interfaces: the names of kernels, and a task for each step.
 //! VTune puts collectors into the environment of the processes that it starts. Without one nothing happens.
 
 #[cfg(test)]
@@ -43,20 +43,20 @@ thread_local! {
 }
 
 /// A step that runs, until this is dropped.
-pub struct Step {
+pub struct VtuneStep {
     /// Tells of the end when it is dropped.
     _task: Option<Task<'static>>,
 }
 
-impl Step {
+impl VtuneStep {
     /// Tells that a step of so many tokens begins on this thread. Steps of up to the next power of two have
     /// one name.
-    pub fn begin(tokens: usize) -> Step {
+    pub fn begin(tokens: usize) -> VtuneStep {
         let domain = DOMAIN.with(|domain| **domain);
         let name = |tokens: usize| match tokens.next_power_of_two() {
             1 => StringHandle::new("step of 1 token"),
             most => StringHandle::new(&format!("step of up to {most} tokens")),
         };
-        Step { _task: domain.map(|domain| Task::begin(domain, name(tokens))) }
+        VtuneStep { _task: domain.map(|domain| Task::begin(domain, name(tokens))) }
     }
 }

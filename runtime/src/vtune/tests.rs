@@ -1,7 +1,8 @@
-//! What a collector is told. It is a library in C, which the interfaces' loaders find as they find VTune's.
+//! Tests of the reports to a collector. It is a library in C, which the interfaces' loaders find as they find
+//! VTune's.
 
 use super::announce;
-use crate::engine::{Engine, EngineConfig, Entry, Steps};
+use crate::engine::{Engine, EngineConfig, SequenceTokens, Steps};
 use crate::toy::image;
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +29,9 @@ fn run(log: &Path) {
     announce(engine.code_address(), &image.program().code.symbols);
     let sequence = engine.create().unwrap();
     for tokens in [&[1][..], &[2], &[3, 4, 5]] {
-        engine.extend(&[Entry::last(sequence, tokens)], &|_: usize, _: crate::LogitRow<'_>| ()).unwrap();
+        engine
+            .extend(&[SequenceTokens::last(sequence, tokens)], &|_: usize, _: crate::LogitRow<'_>| ())
+            .unwrap();
     }
     std::fs::write(log.with_extension("base"), engine.code_address().to_string()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What a build without the feature `vtune` has in its place: nothing is told.
+//! The stand-in for a build without the feature `vtune`: nothing is reported.
 
 use kernmill_plan::program::Symbol;
 
@@ -6,11 +6,11 @@ use kernmill_plan::program::Symbol;
 pub fn announce(_: usize, _: &[Symbol]) {}
 
 /// A step that runs.
-pub struct Step;
+pub struct VtuneStep;
 
-impl Step {
+impl VtuneStep {
     /// Tells nobody.
-    pub fn begin(_: usize) -> Step {
-        Step
+    pub fn begin(_: usize) -> VtuneStep {
+        VtuneStep
     }
 }

@@ -1,14 +1,14 @@
 //! Which answers grow in the step.
 
 use super::sheet::Sheet;
-use crate::costs::Load;
+use crate::costs::StepLoad;
 use crate::facts::{Class, seconds};
 use crate::memory::minus;
-use crate::state::State;
+use crate::state::SchedulerState;
 use crate::step::{EndReason, HoldReason, PreemptReason};
 
 /// Adds an entry for every answer that grows.
-pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
+pub fn place(state: &mut SchedulerState, sheet: &mut Sheet<'_>) {
     let decoders = choose(state, sheet);
     // Tokens that are known already may take several steps, so that every answer gets one.
     let room = state.config.max_batch_tokens / (decoders.len() as u32).max(1);
@@ -20,12 +20,12 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
 }
 
 /// Answers that may grow: all interactive ones, and others as long as these keep their floor.
-fn choose(state: &mut State, sheet: &mut Sheet<'_>) -> Vec<u64> {
+fn choose(state: &mut SchedulerState, sheet: &mut Sheet<'_>) -> Vec<u64> {
     let is_busy = state.is_busy();
     let is_decoding = |number: &&u64| state.requests[*number].is_decoding(state.config.max_forced);
     let answers = sheet.runners.iter().chain(&sheet.flying).filter(is_decoding).count();
     let most = answers.div_ceil(state.config.steps_in_flight as usize);
-    let (mut load, mut chosen, mut held) = (Load::default(), Vec::new(), Vec::new());
+    let (mut load, mut chosen, mut held) = (StepLoad::default(), Vec::new(), Vec::new());
     let (mut interactive, mut batch) = (0, 0);
     for number in &sheet.runners {
         let request = &state.requests[number];
@@ -60,7 +60,7 @@ fn choose(state: &mut State, sheet: &mut Sheet<'_>) -> Vec<u64> {
 }
 
 /// Adds the entry of one answer; those with the weakest claims make room for it.
-fn place_one(state: &mut State, sheet: &mut Sheet<'_>, number: u64, most: u32) {
+fn place_one(state: &mut SchedulerState, sheet: &mut Sheet<'_>, number: u64, most: u32) {
     while let Some(request) = state.requests.get(&number).filter(|request| request.is_running) {
         let tokens = request.pending().min(most);
         let demand = sheet.memory.to_append(request.id, tokens);
@@ -78,7 +78,7 @@ fn place_one(state: &mut State, sheet: &mut Sheet<'_>, number: u64, most: u32) {
 }
 
 /// Adds the drafts on offer, as long as the step stays short and everyone keeps the floor.
-fn place_drafts(state: &State, sheet: &mut Sheet<'_>) {
+fn place_drafts(state: &SchedulerState, sheet: &mut Sheet<'_>) {
     for at in 0..sheet.placed.len() {
         let planned = sheet.placed[at].planned;
         let (number, entry) = (planned.number, planned.entry);
@@ -86,7 +86,7 @@ fn place_drafts(state: &State, sheet: &mut Sheet<'_>) {
         if drafts == 0 || !entry.samples {
             continue;
         }
-        let with = sheet.load.and(Load::piece(drafts, entry.to));
+        let with = sheet.load.and(StepLoad::piece(drafts, entry.to));
         let took = state.costs.step(with);
         let is_short = took <= seconds(state.config.max_stall);
         let others = sheet.placed.iter().filter(|other| other.planned.number != number);

@@ -1,15 +1,15 @@
 //! Requests that end before anything else is decided.
 
 use super::sheet::Sheet;
-use crate::request::Request;
-use crate::state::State;
+use crate::request::ScheduledRequest;
+use crate::state::SchedulerState;
 use crate::step::{EndReason, PreemptReason};
 
 /// The part of a predicted prefill that is believed when a deadline is said to be out of reach.
 pub const BELIEVED: f64 = 0.8;
 
 /// Why a request ends now, if it does.
-fn reason(state: &State, request: &Request, now: f64) -> Option<EndReason> {
+fn reason(state: &SchedulerState, request: &ScheduledRequest, now: f64) -> Option<EndReason> {
     let is_drained = state.drain.is_some_and(|until| until <= now || !has_begun(request));
     let left = request.deadline.map(|deadline| deadline - now);
     if request.is_cancelled {
@@ -29,17 +29,17 @@ fn reason(state: &State, request: &Request, now: f64) -> Option<EndReason> {
     }
 }
 
-fn has_begun(request: &Request) -> bool {
+fn has_begun(request: &ScheduledRequest) -> bool {
     request.is_running || request.produced > 0
 }
 
 /// Whether a first token cannot come within `left` seconds, even if the machine does nothing else.
-pub fn is_out_of_reach(state: &State, request: &Request, left: f64) -> bool {
+pub fn is_out_of_reach(state: &SchedulerState, request: &ScheduledRequest, left: f64) -> bool {
     state.costs.are_known() && request.rest(&state.costs) * BELIEVED > left
 }
 
 /// Ends what is over, and preempts a sequence if the last step ran out of memory.
-pub fn collect(state: &mut State, sheet: &mut Sheet<'_>) {
+pub fn collect(state: &mut SchedulerState, sheet: &mut Sheet<'_>) {
     let over: Vec<(u64, EndReason)> = state
         .requests
         .iter()
@@ -59,7 +59,7 @@ pub fn collect(state: &mut State, sheet: &mut Sheet<'_>) {
 }
 
 /// When the next request ends by time alone.
-pub fn next(state: &State) -> Option<f64> {
+pub fn next(state: &SchedulerState) -> Option<f64> {
     let ends = state.requests.values().filter_map(|request| {
         let is_counted = request.produced == 0 && state.costs.are_known();
         let prefill = if is_counted { request.rest(&state.costs) * BELIEVED } else { 0.0 };

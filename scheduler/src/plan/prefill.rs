@@ -1,10 +1,10 @@
 //! Which prompts go on in the step, and which requests start.
 
 use super::sheet::Sheet;
-use super::start::{Refused, start};
-use crate::costs::Load;
+use super::start::{StartRefusal, start};
+use crate::costs::StepLoad;
 use crate::facts::{Class, seconds};
-use crate::state::{SLACK, State};
+use crate::state::{SLACK, SchedulerState};
 use crate::step::HoldReason;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ const LEAST: u32 = 16;
 
 /// How strongly a request claims the next piece.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct PrefillClaim {
     /// Order of its class.
     rank: u8,
     is_front: bool,
@@ -24,30 +24,30 @@ struct Claim {
     number: u64,
 }
 
-impl Ord for Claim {
-    fn cmp(&self, other: &Claim) -> Ordering {
-        let key = |claim: &Claim| (claim.rank, claim.is_front, claim.deficit);
+impl Ord for PrefillClaim {
+    fn cmp(&self, other: &PrefillClaim) -> Ordering {
+        let key = |claim: &PrefillClaim| (claim.rank, claim.is_front, claim.deficit);
         let equal = key(self).cmp(&key(other)).then(self.claim.total_cmp(&other.claim));
         equal.then(Reverse(self.number).cmp(&Reverse(other.number)))
     }
 }
 
-impl PartialOrd for Claim {
-    fn partial_cmp(&self, other: &Claim) -> Option<Ordering> {
+impl PartialOrd for PrefillClaim {
+    fn partial_cmp(&self, other: &PrefillClaim) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Claim {
-    fn eq(&self, other: &Claim) -> bool {
+impl PartialEq for PrefillClaim {
+    fn eq(&self, other: &PrefillClaim) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Claim {}
+impl Eq for PrefillClaim {}
 
 /// Adds pieces of prompts, those with the strongest claims first, and starts requests for it.
-pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
+pub fn place(state: &mut SchedulerState, sheet: &mut Sheet<'_>) {
     let mut claims = claims(state, sheet);
     let Some(first) = claims.peek() else {
         state.starved_since = None;
@@ -61,7 +61,7 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
     let (mut told, mut blocked) = ([false; 3], None::<Class>);
     let mut has_placed = false;
     while budget > 0
-        && let Some(Claim { number, .. }) = claims.pop()
+        && let Some(PrefillClaim { number, .. }) = claims.pop()
     {
         let request = &state.requests[&number];
         let (class, is_running) = (request.class, request.is_running);
@@ -69,15 +69,15 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
             continue;
         }
         let result = if sheet.has_lost(number) {
-            Err(Refused::Held(HoldReason::Preempted))
+            Err(StartRefusal::Held(HoldReason::Preempted))
         } else if is_running {
-            go_on(state, sheet, number, budget).ok_or(Refused::Held(HoldReason::Memory))
+            go_on(state, sheet, number, budget).ok_or(StartRefusal::Held(HoldReason::Memory))
         } else if blocked.is_some_and(|blocked| class <= blocked) {
-            Err(Refused::Held(HoldReason::Behind))
+            Err(StartRefusal::Held(HoldReason::Behind))
         } else if let Some(tokens) = help(state, sheet, number, budget) {
             budget -= tokens;
             has_placed |= tokens > 0;
-            Err(Refused::Held(HoldReason::Prefix))
+            Err(StartRefusal::Held(HoldReason::Prefix))
         } else {
             start(state, sheet, number, budget)
         };
@@ -86,11 +86,12 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
                 budget -= tokens;
                 has_placed = true;
             }
-            Err(Refused::Ended(reason)) => sheet.end(state, number, reason),
-            Err(Refused::Held(reason)) => {
+            Err(StartRefusal::Ended(reason)) => sheet.end(state, number, reason),
+            Err(StartRefusal::Held(reason)) => {
                 let is_told = is_running || !std::mem::replace(&mut told[class.index()], true);
                 sheet.hold(state, number, reason, is_told);
-                // Who waits for memory or a place would wait forever if others took what becomes free.
+                // A request that waits for memory or a place would wait forever if others took what becomes
+                // free.
                 let is_for_all = matches!(reason, HoldReason::Memory | HoldReason::Sequences);
                 if !is_running && reason != HoldReason::Prefix {
                     blocked = blocked.max(Some(if is_for_all { Class::Interactive } else { class }));
@@ -98,7 +99,7 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
             }
         }
     }
-    for Claim { number, .. } in claims {
+    for PrefillClaim { number, .. } in claims {
         let is_running = state.requests[&number].is_running;
         sheet.hold(state, number, reason, is_running);
     }
@@ -106,7 +107,7 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
 }
 
 /// Requests that want a piece. Those that cannot have one are held.
-fn claims(state: &mut State, sheet: &mut Sheet<'_>) -> BinaryHeap<Claim> {
+fn claims(state: &mut SchedulerState, sheet: &mut Sheet<'_>) -> BinaryHeap<PrefillClaim> {
     let is_busy = state.is_busy();
     let (mut claims, mut held, mut told) = (Vec::new(), Vec::new(), [false; 3]);
     for (number, request) in &state.requests {
@@ -127,7 +128,7 @@ fn claims(state: &mut State, sheet: &mut Sheet<'_>) -> BinaryHeap<Claim> {
         }
         let deficit = state.tenants[request.class.index()].deficit(request.tenant);
         let is_front = request.is_front;
-        claims.push(Claim {
+        claims.push(PrefillClaim {
             rank: state.rank(request.class),
             is_front,
             deficit: if is_front { 0 } else { (deficit / SLACK).floor() as i64 },
@@ -142,7 +143,7 @@ fn claims(state: &mut State, sheet: &mut Sheet<'_>) -> BinaryHeap<Claim> {
 }
 
 /// Tokens of prompts that the step has room for; 0 if answers must get theirs first.
-fn budget(state: &State, sheet: &Sheet<'_>, wanted: u32, depth: u32) -> u32 {
+fn budget(state: &SchedulerState, sheet: &Sheet<'_>, wanted: u32, depth: u32) -> u32 {
     let room = state.config.max_batch_tokens.saturating_sub(sheet.load.tokens);
     let requests = sheet.placed.iter().map(|placed| &state.requests[&placed.planned.number]);
     let answers: Vec<_> = requests.filter(|request| request.class == Class::Interactive).collect();
@@ -152,7 +153,7 @@ fn budget(state: &State, sheet: &Sheet<'_>, wanted: u32, depth: u32) -> u32 {
     let in_time = state.costs.room(sheet.load, depth, seconds(state.config.max_stall));
     let tokens = in_time.max(LEAST).min(room).min(wanted);
     // The step may take longer than it should, and usually does by so much.
-    let took = state.costs.step(sheet.load.and(Load::piece(tokens, depth)));
+    let took = state.costs.step(sheet.load.and(StepLoad::piece(tokens, depth)));
     let end = sheet.now + took * (1.0 + state.costs.deviation());
     let window = seconds(state.config.floor_window);
     // Where the machine cannot give everyone the floor, prompts still get their part of the time.
@@ -166,7 +167,7 @@ fn budget(state: &State, sheet: &Sheet<'_>, wanted: u32, depth: u32) -> u32 {
 }
 
 /// Adds a piece of a request that runs: as much as there is room for.
-fn go_on(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
+fn go_on(state: &SchedulerState, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
     let request = &state.requests[&number];
     let mut piece = request.pending().min(budget);
     while piece > 0 {
@@ -183,7 +184,7 @@ fn go_on(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Opti
 /// If another request that runs is to compute what this one would compute too: gives that one a piece, unless
 /// it has one, and returns the tokens of the piece. It inherits the claim, so that nobody waits for a weaker
 /// one.
-fn help(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
+fn help(state: &SchedulerState, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
     let request = &state.requests[&number];
     let is_same = |other: &u64| {
         let other = &state.requests[other];

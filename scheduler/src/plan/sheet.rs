@@ -1,57 +1,60 @@
 //! A plan in the making.
 
-use crate::costs::Load;
+use crate::costs::StepLoad;
 use crate::facts::{Class, RequestId};
-use crate::memory::{Blocks, Demand, Memory, fits, least, minus, plus};
-use crate::request::Request;
-use crate::state::{Planned, State};
-use crate::step::{EndReason, Ended, Entry, Held, HoldReason, PreemptReason, Preempted, Started, Step};
+use crate::memory::{BlockCounts, Demand, Memory, fits, least, minus, plus};
+use crate::request::ScheduledRequest;
+use crate::state::{PlannedEntry, SchedulerState};
+use crate::step::{
+    EndReason, EndedRequest, HeldRequest, HoldReason, PlannedStep, PreemptReason, Preempted, Started,
+    StepEntry,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An entry, and the blocks that it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    pub planned: Planned,
-    pub blocks: Blocks,
+    pub planned: PlannedEntry,
+    pub blocks: BlockCounts,
     /// Blocks that the entry gives back and takes again: `blocks` are those besides.
-    reused: Blocks,
+    reused: BlockCounts,
 }
 
-/// What has been decided so far.
+/// The decisions so far.
 pub struct Sheet<'m> {
     pub memory: &'m dyn Memory,
     pub now: f64,
-    pub step: Step,
+    pub step: PlannedStep,
     /// Requests that run, those with the strongest claim to their places first.
     pub runners: Vec<u64>,
     /// Requests that run and are on their way in a step: nothing is decided about them.
     pub flying: Vec<u64>,
     pub placed: Vec<Placed>,
     /// All entries together.
-    pub load: Load,
+    pub load: StepLoad,
     /// Blocks that are free or evictable before anything is dropped.
-    before: Blocks,
+    before: BlockCounts,
     /// Blocks that become so because sequences are dropped.
-    dropped: Blocks,
+    dropped: BlockCounts,
     /// Blocks that the entries take.
-    taken: Blocks,
+    taken: BlockCounts,
     /// Blocks of running requests that starting requests share. They do not become free when a running one
     /// gives them back.
-    shared: Blocks,
+    shared: BlockCounts,
     /// Requests that lost their places in this plan: they do not start again in it.
     lost: BTreeSet<u64>,
     /// Blocks that requests may still take up to what they were promised, once somebody has asked.
-    promises: Option<BTreeMap<u64, Blocks>>,
+    promises: Option<BTreeMap<u64, BlockCounts>>,
 }
 
-/// Who has the strongest claim to a place: the least first.
-fn place_order(request: &Request) -> (Reverse<Class>, Reverse<i32>, u64) {
+/// The order of claims to a place: the weakest first.
+fn place_order(request: &ScheduledRequest) -> (Reverse<Class>, Reverse<i32>, u64) {
     (Reverse(request.class), Reverse(request.priority), request.start)
 }
 
 impl<'m> Sheet<'m> {
-    pub fn new(state: &State, now: f64, memory: &'m dyn Memory) -> Sheet<'m> {
+    pub fn new(state: &SchedulerState, now: f64, memory: &'m dyn Memory) -> Sheet<'m> {
         let running = state.requests.iter().filter(|(_, request)| request.is_running);
         let (flying, mut runners): (Vec<u64>, Vec<u64>) =
             running.map(|(number, _)| *number).partition(|number| state.is_away(*number));
@@ -59,11 +62,11 @@ impl<'m> Sheet<'m> {
         Sheet {
             memory,
             now,
-            step: Step::default(),
+            step: PlannedStep::default(),
             runners,
             flying,
             placed: Vec::new(),
-            load: Load::default(),
+            load: StepLoad::default(),
             before: plus(memory.free(), memory.evictable()),
             dropped: [0; 2],
             taken: [0; 2],
@@ -74,7 +77,7 @@ impl<'m> Sheet<'m> {
     }
 
     /// Whether blocks are there besides those that the entries take.
-    pub fn fits(&self, blocks: Blocks) -> bool {
+    pub fn fits(&self, blocks: BlockCounts) -> bool {
         fits(plus(self.taken, blocks), self.there_with(self.dropped, self.shared))
     }
 
@@ -94,7 +97,7 @@ impl<'m> Sheet<'m> {
     }
 
     /// Blocks that the entries take, those of some requests left out.
-    pub fn taken_without(&self, left_out: &[u64]) -> Blocks {
+    pub fn taken_without(&self, left_out: &[u64]) -> BlockCounts {
         let left = self.placed.iter().filter(|placed| !left_out.contains(&placed.planned.number));
         left.fold([0; 2], |sum, placed| plus(sum, placed.blocks))
     }
@@ -105,18 +108,18 @@ impl<'m> Sheet<'m> {
     }
 
     /// Ends a request.
-    pub fn end(&mut self, state: &mut State, number: u64, reason: EndReason) {
+    pub fn end(&mut self, state: &mut SchedulerState, number: u64, reason: EndReason) {
         if let Some(request) = state.remove(number) {
             if request.is_running {
                 self.leave(number, &request);
             }
             let was_running = request.is_running;
-            self.step.ended.push(Ended { id: request.id, reason, was_running });
+            self.step.ended.push(EndedRequest { id: request.id, reason, was_running });
         }
     }
 
     /// Takes a request's place away.
-    pub fn preempt(&mut self, state: &mut State, number: u64, reason: PreemptReason) {
+    pub fn preempt(&mut self, state: &mut SchedulerState, number: u64, reason: PreemptReason) {
         let Some(request) = state.requests.get_mut(&number) else { return };
         self.leave(number, request);
         request.lose_place(reason);
@@ -126,12 +129,13 @@ impl<'m> Sheet<'m> {
     }
 
     /// A sequence is dropped.
-    fn leave(&mut self, number: u64, request: &Request) {
+    fn leave(&mut self, number: u64, request: &ScheduledRequest) {
         self.runners.retain(|other| *other != number);
         if let Some(at) = self.placed.iter().position(|placed| placed.planned.number == number) {
             let placed = self.placed.remove(at);
             self.taken = minus(self.taken, placed.blocks);
-            self.load = self.placed.iter().fold(Load::default(), |load, placed| load.and(load_of(placed)));
+            self.load =
+                self.placed.iter().fold(StepLoad::default(), |load, placed| load.and(load_of(placed)));
         }
         self.dropped = plus(self.dropped, self.memory.held(request.id));
         if let Some(promises) = &mut self.promises {
@@ -141,7 +145,13 @@ impl<'m> Sheet<'m> {
 
     /// Gives a request a sequence, for which `promise` is promised, and which shares some blocks of requests
     /// that run.
-    pub fn start(&mut self, state: &mut State, number: u64, promise: Blocks, shares: Blocks) {
+    pub fn start(
+        &mut self,
+        state: &mut SchedulerState,
+        number: u64,
+        promise: BlockCounts,
+        shares: BlockCounts,
+    ) {
         let start = state.starts;
         state.starts += 1;
         let Some(request) = state.requests.get_mut(&number) else { return };
@@ -155,10 +165,10 @@ impl<'m> Sheet<'m> {
     }
 
     /// Adds an entry of a request that runs: its next `tokens` known tokens.
-    pub fn place(&mut self, state: &State, number: u64, tokens: u32, demand: Demand) {
+    pub fn place(&mut self, state: &SchedulerState, number: u64, tokens: u32, demand: Demand) {
         let request = &state.requests[&number];
         let to = request.computed + tokens;
-        let entry = Entry {
+        let entry = StepEntry {
             id: request.id,
             adapter: request.adapter,
             from: request.computed,
@@ -167,7 +177,7 @@ impl<'m> Sheet<'m> {
             samples: to == request.known,
         };
         let is_prefill = !request.is_decoding(state.config.max_forced);
-        let planned = Planned { number, is_prefill, entry };
+        let planned = PlannedEntry { number, is_prefill, entry };
         let placed = Placed { planned, blocks: demand.net(), reused: demand.reused() };
         self.taken = plus(self.taken, placed.blocks);
         self.load = self.load.and(load_of(&placed));
@@ -181,21 +191,21 @@ impl<'m> Sheet<'m> {
         (placed.blocks, placed.reused) = (demand.net(), demand.reused());
         placed.planned.entry.drafts = drafts;
         let (tokens, depth) = (drafts, placed.planned.entry.to);
-        self.load = self.load.and(Load::piece(tokens, depth));
+        self.load = self.load.and(StepLoad::piece(tokens, depth));
     }
 
     /// Notes why a request is not in the step.
-    pub fn hold(&mut self, state: &mut State, number: u64, reason: HoldReason, is_told: bool) {
+    pub fn hold(&mut self, state: &mut SchedulerState, number: u64, reason: HoldReason, is_told: bool) {
         if let Some(request) = state.requests.get_mut(&number) {
             request.hold = Some(reason);
             if is_told {
-                self.step.held.push(Held { id: request.id, reason });
+                self.step.held.push(HeldRequest { id: request.id, reason });
             }
         }
     }
 
     /// Blocks that must be left for what was promised to those that run, some of them left out.
-    pub fn promised(&mut self, state: &State, left_out: &[u64]) -> Blocks {
+    pub fn promised(&mut self, state: &SchedulerState, left_out: &[u64]) -> BlockCounts {
         let promises = self.promises(state);
         let counted = promises.iter().filter(|(number, _)| !left_out.contains(number));
         counted.fold([0; 2], |sum, (_, blocks)| plus(sum, *blocks))
@@ -203,19 +213,19 @@ impl<'m> Sheet<'m> {
 
     /// Free and evictable blocks, if some of those that run lost their places too, and if one more request
     /// started that shares blocks with those that run.
-    pub fn there(&self, state: &State, without: &[u64], shares: Blocks) -> Blocks {
+    pub fn there(&self, state: &SchedulerState, without: &[u64], shares: BlockCounts) -> BlockCounts {
         let ids = without.iter().filter_map(|number| state.requests.get(number)).map(|request| request.id);
         let dropped = ids.fold(self.dropped, |dropped, id| plus(dropped, self.memory.held(id)));
         self.there_with(dropped, plus(self.shared, shares))
     }
 
     /// Free and evictable blocks with those that are given back, less those that are shared.
-    fn there_with(&self, dropped: Blocks, shared: Blocks) -> Blocks {
+    fn there_with(&self, dropped: BlockCounts, shared: BlockCounts) -> BlockCounts {
         let given_back = self.placed.iter().fold(dropped, |sum, placed| plus(sum, placed.reused));
         minus(plus(self.before, dropped), least(shared, given_back))
     }
 
-    fn promises(&mut self, state: &State) -> &mut BTreeMap<u64, Blocks> {
+    fn promises(&mut self, state: &SchedulerState) -> &mut BTreeMap<u64, BlockCounts> {
         let (runners, memory) = (self.runners.iter().chain(&self.flying), self.memory);
         let started: BTreeSet<_> = self.step.started.iter().map(|started| started.id).collect();
         self.promises.get_or_insert_with(|| {
@@ -232,7 +242,7 @@ impl<'m> Sheet<'m> {
     }
 }
 
-/// What an entry adds to a step.
-pub fn load_of(placed: &Placed) -> Load {
-    Load::piece(placed.planned.entry.tokens(), placed.planned.entry.from)
+/// The load that an entry adds to a step.
+pub fn load_of(placed: &Placed) -> StepLoad {
+    StepLoad::piece(placed.planned.entry.tokens(), placed.planned.entry.from)
 }

@@ -1,14 +1,14 @@
 //! Whether a request that waits gets a sequence, and who loses one for it.
 
 use super::sheet::Sheet;
-use crate::costs::Load;
+use crate::costs::StepLoad;
 use crate::facts::{Class, seconds};
-use crate::memory::{Blocks, Demand, fits, plus};
-use crate::state::State;
+use crate::memory::{BlockCounts, Demand, fits, plus};
+use crate::state::SchedulerState;
 use crate::step::{EndReason, HoldReason, PreemptReason};
 
 /// Why a request does not start.
-pub enum Refused {
+pub enum StartRefusal {
     /// The request waits on.
     Held(HoldReason),
     /// The request can never start.
@@ -16,7 +16,12 @@ pub enum Refused {
 }
 
 /// Starts a request with a first piece of at most `budget` tokens; the tokens of the piece.
-pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Result<u32, Refused> {
+pub fn start(
+    state: &mut SchedulerState,
+    sheet: &mut Sheet<'_>,
+    number: u64,
+    budget: u32,
+) -> Result<u32, StartRefusal> {
     let mut victims: Vec<u64> = Vec::new();
     let mut has_share_victim = false;
     let promise = loop {
@@ -24,10 +29,10 @@ pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32)
             Ok(promise) => break promise,
             Err(shortage) => shortage,
         };
-        if let Refused::Ended(_) = shortage {
+        if let StartRefusal::Ended(_) = shortage {
             return Err(shortage);
         }
-        let is_width = matches!(shortage, Refused::Held(HoldReason::Width));
+        let is_width = matches!(shortage, StartRefusal::Held(HoldReason::Width));
         // Those of lower classes do not count for the width.
         let lower = if is_width { None } else { lower_victim(state, sheet, number, &victims) };
         let victim = lower.or_else(|| {
@@ -51,7 +56,7 @@ pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32)
             break demand;
         }
         if piece <= 1 {
-            return Err(Refused::Held(HoldReason::Memory));
+            return Err(StartRefusal::Held(HoldReason::Memory));
         }
         piece /= 2;
     };
@@ -66,33 +71,38 @@ pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32)
     Ok(piece)
 }
 
-/// What is missing if `victims` lose their places; if nothing is, the blocks to promise.
-fn shortage(state: &State, sheet: &mut Sheet<'_>, number: u64, victims: &[u64]) -> Result<Blocks, Refused> {
+/// The shortage that remains when `victims` are preempted; without one, the blocks to promise.
+fn shortage(
+    state: &SchedulerState,
+    sheet: &mut Sheet<'_>,
+    number: u64,
+    victims: &[u64],
+) -> Result<BlockCounts, StartRefusal> {
     let request = &state.requests[&number];
     let runners = sheet.runners.iter().chain(&sheet.flying).copied();
     let stay: Vec<u64> = runners.filter(|other| !victims.contains(other)).collect();
     if stay.len() >= state.config.max_sequences as usize {
-        return Err(Refused::Held(HoldReason::Sequences));
+        return Err(StartRefusal::Held(HoldReason::Sequences));
     }
-    // Who takes the place of one like it makes nothing slower.
+    // A request that takes the place of one like it makes nothing slower.
     let is_swap = victims.iter().any(|victim| state.requests[victim].class == request.class);
     if !is_swap && !is_narrow(state, number, &stay) {
-        return Err(Refused::Held(HoldReason::Width));
+        return Err(StartRefusal::Held(HoldReason::Width));
     }
-    // Who is alone has all there is: it may run until nothing is left.
+    // A lone request has the whole budget: it may run until nothing is left.
     let is_alone = stay.is_empty();
     let tokens = if is_alone { request.known + 1 } else { request.promised(state.config.growth) };
     let promise = sheet.memory.to_start(request.id, tokens);
     let there = sheet.there(state, victims, promise.shares);
     match fits(plus(sheet.promised(state, victims), promise.takes), there) {
         true => Ok(promise.takes),
-        false if is_alone => Err(Refused::Ended(EndReason::TooLarge)),
-        false => Err(Refused::Held(HoldReason::Memory)),
+        false if is_alone => Err(StartRefusal::Ended(EndReason::TooLarge)),
+        false => Err(StartRefusal::Held(HoldReason::Memory)),
     }
 }
 
 /// Whether the interactive answers keep their floor if a request joins those that stay.
-fn is_narrow(state: &State, number: u64, stay: &[u64]) -> bool {
+fn is_narrow(state: &SchedulerState, number: u64, stay: &[u64]) -> bool {
     let request = &state.requests[&number];
     let others = stay.iter().map(|other| &state.requests[other]);
     let counted: Vec<_> = match request.class {
@@ -106,12 +116,12 @@ fn is_narrow(state: &State, number: u64, stay: &[u64]) -> bool {
     if !has_interactive || (request.class == Class::Batch && is_first_batch && state.is_batch_due()) {
         return true;
     }
-    let load = |depth: u32| Load::piece(1, depth);
+    let load = |depth: u32| StepLoad::piece(1, depth);
     state.allows_width(counted.iter().fold(load(request.known), |sum, other| sum.and(load(other.known))))
 }
 
 /// The newest request of the lowest class, if that is lower than the class of `number`.
-fn lower_victim(state: &State, sheet: &Sheet<'_>, number: u64, victims: &[u64]) -> Option<u64> {
+fn lower_victim(state: &SchedulerState, sheet: &Sheet<'_>, number: u64, victims: &[u64]) -> Option<u64> {
     let class = state.requests[&number].class;
     let last = sheet.runners.iter().rev().copied().find(|other| !victims.contains(other))?;
     let lowest = &state.requests[&last];
@@ -120,8 +130,9 @@ fn lower_victim(state: &State, sheet: &Sheet<'_>, number: u64, victims: &[u64]) 
 }
 
 /// The newest request of the tenant that is most ahead of its share, if that is far enough ahead of the
-/// tenant of `number`: see [`Request::lag`](crate::request::Request::lag). A plan takes one place so.
-fn share_victim(state: &State, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
+/// tenant of `number`: see [`lag`](crate::request::ScheduledRequest::lag). A plan takes one place
+/// so.
+fn share_victim(state: &SchedulerState, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
     let request = &state.requests[&number];
     if request.is_front || sheet.step.preempted.iter().any(|one| one.reason == PreemptReason::Share) {
         return None;

@@ -2,12 +2,12 @@
 
 use crate::world::{Event, How, Job, PLENTY, Truth, World, secs};
 use kernmill_scheduler::{
-    AdapterId, Blocks, Class, Config, Demand, EndReason, HoldReason, Memory, Outcome, RefusalReason, Report,
-    RequestId, Scheduler, StartDemand, Step, Unlimited,
+    AdapterId, BlockCounts, Class, Demand, EndReason, EntryOutcome, HoldReason, Memory, PlannedStep,
+    RefusalReason, RequestId, Scheduler, SchedulerConfig, StartDemand, StepReport, Unlimited,
 };
 use std::time::Duration;
 
-fn world(config: Config) -> World {
+fn world(config: SchedulerConfig) -> World {
     World::new(config, PLENTY, Truth::QUIET, 0)
 }
 
@@ -21,7 +21,7 @@ fn a_drain_finishes_what_has_begun() {
     jobs.push(Job::chat(4, 0.0, 100, 3000));
     jobs.push(Job::chat(5, 0.0, 4000, 3000));
     jobs.push(Job::chat(6, 8.5, 10, 1));
-    let config = Config { max_sequences: 5, ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 5, ..SchedulerConfig::default() };
     let mut world = world(config);
     world.run(&jobs, &[(8.0, Event::Drain(60.0))]);
     assert!((0..4).all(|id| world.is_complete(id)));
@@ -33,7 +33,7 @@ fn a_drain_finishes_what_has_begun() {
 
 #[test]
 fn a_drain_ends_what_waits_at_once() {
-    let config = Config { max_sequences: 1, max_wait: [None; 3], ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 1, max_wait: [None; 3], ..SchedulerConfig::default() };
     let mut world = world(config);
     world.run(&[Job::chat(0, 0.0, 20, 50), Job::chat(1, 0.0, 400, 50)], &[(2.0, Event::Drain(500.0))]);
     assert!(world.is_complete(0));
@@ -52,7 +52,7 @@ fn deadlines_that_cannot_be_met_cost_nothing() {
     jobs[5].arrival.deadline = Some(secs(9.0));
     // Enough for the prompt, not for the answer.
     jobs[0].arrival.deadline = Some(secs(15.0));
-    let mut world = world(Config::default());
+    let mut world = world(SchedulerConfig::default());
     world.run(&jobs, &[]);
     assert!(matches!(end(&world, 4), How::Refused(refusal) if refusal.reason == RefusalReason::Unreachable));
     assert_eq!(end(&world, 5), How::Ended(EndReason::Unreachable));
@@ -65,7 +65,7 @@ fn deadlines_that_cannot_be_met_cost_nothing() {
 
 #[test]
 fn priorities_go_first_and_do_not_starve_others() {
-    let config = Config { max_sequences: 1, max_wait: [None; 3], ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 1, max_wait: [None; 3], ..SchedulerConfig::default() };
     let mut jobs: Vec<Job> = (0..30).map(|id| Job::chat(id, 0.01 * id as f64, 100, 20)).collect();
     jobs[20].arrival.priority = 3;
     let mut world = world(config);
@@ -77,7 +77,7 @@ fn priorities_go_first_and_do_not_starve_others() {
 
 #[test]
 fn a_full_queue_has_room_for_tenants_that_use_little_of_it() {
-    let config = Config { max_queue: 20, max_wait: [None; 3], ..Config::default() };
+    let config = SchedulerConfig { max_queue: 20, max_wait: [None; 3], ..SchedulerConfig::default() };
     let mut scheduler = Scheduler::new(config).unwrap();
     let mut arrive = |id: u64, tenant: u64| {
         let job = Job::chat(id, 0.0, 10, 10).of(tenant, Class::Interactive);
@@ -92,12 +92,13 @@ fn a_full_queue_has_room_for_tenants_that_use_little_of_it() {
 
 /// A scheduler that has measured some steps, which took as long as it had expected.
 fn measured() -> Scheduler {
-    let mut scheduler = Scheduler::new(Config::default()).unwrap();
+    let mut scheduler = Scheduler::new(SchedulerConfig::default()).unwrap();
     scheduler.arrive(Duration::ZERO, &Job::chat(1000, 0.0, 1, 5).arrival).unwrap();
     for _ in 0..5 {
         let step = scheduler.plan(Duration::ZERO, &Unlimited);
-        let outcome = Outcome { id: step.entries[0].id, tokens: 1, accepted: 0, drafts: 0, ended: false };
-        let report = Report { took: step.predicted, outcomes: vec![outcome], fault: None };
+        let outcome =
+            EntryOutcome { id: step.entries[0].id, tokens: 1, accepted: 0, drafts: 0, ended: false };
+        let report = StepReport { took: step.predicted, outcomes: vec![outcome], fault: None };
         scheduler.report(Duration::ZERO, &report);
     }
     assert!(scheduler.plan(Duration::ZERO, &Unlimited).is_idle());
@@ -129,7 +130,7 @@ fn nothing_is_refused_by_a_guess() {
         let arrive = |job: &Job| scheduler.arrive(Duration::ZERO, &job.arrival);
         jobs.iter().map(arrive).filter_map(|admitted| Some(admitted.err()?.reason)).collect()
     };
-    let mut new = Scheduler::new(Config::default()).unwrap();
+    let mut new = Scheduler::new(SchedulerConfig::default()).unwrap();
     assert_eq!(refusals(&mut new), [], "the machine may be a fast one");
     assert!(new.plan(Duration::ZERO, &Unlimited).ended.is_empty());
     let expected = [RefusalReason::TooLongWait, RefusalReason::TooLongWait, RefusalReason::Unreachable];
@@ -155,7 +156,7 @@ fn a_request_waits_for_its_adapter_alone() {
     let adapter = Some(AdapterId(4));
     let mut jobs = vec![Job::chat(0, 0.0, 50, 20), Job::chat(1, 0.0, 50, 20), Job::chat(2, 0.0, 50, 20)];
     jobs[0].arrival.adapter = adapter;
-    let mut scheduler = Scheduler::new(Config::default()).unwrap();
+    let mut scheduler = Scheduler::new(SchedulerConfig::default()).unwrap();
     for job in &jobs {
         scheduler.arrive(Duration::ZERO, &job.arrival).unwrap();
     }
@@ -175,7 +176,7 @@ fn a_request_waits_for_its_adapter_alone() {
 #[test]
 fn a_prompt_that_no_memory_holds_ends_and_others_go_on() {
     let jobs = [Job::chat(0, 0.0, 3000, 10), Job::chat(1, 0.1, 100, 10), Job::chat(2, 0.2, 600, 2000)];
-    let mut world = World::new(Config::default(), [60, 80], Truth::QUIET, 0);
+    let mut world = World::new(SchedulerConfig::default(), [60, 80], Truth::QUIET, 0);
     world.run(&jobs, &[]);
     assert_eq!(end(&world, 0), How::Ended(EndReason::TooLarge));
     assert!(world.is_complete(1));
@@ -186,7 +187,7 @@ fn a_prompt_that_no_memory_holds_ends_and_others_go_on() {
 
 #[test]
 fn a_lone_prompt_takes_the_largest_steps() {
-    let mut world = world(Config::default());
+    let mut world = world(SchedulerConfig::default());
     world.steps = Some(Vec::new());
     world.run(&[Job::chat(0, 0.0, 5000, 1)], &[]);
     let tokens: Vec<u32> = world.steps.unwrap().iter().map(|step| step.tokens()).filter(|n| *n > 0).collect();
@@ -194,14 +195,14 @@ fn a_lone_prompt_takes_the_largest_steps() {
     assert!(tokens[..9].iter().all(|tokens| *tokens == 512), "{tokens:?}");
 }
 
-/// What a sequence that is dropped shares with one that starts is not free for a third.
+/// Blocks that a dropped sequence shares with one that starts are not free for a third.
 #[test]
 fn shared_blocks_of_a_dropped_sequence_count_once() {
     let mut jobs = [Job::chat(0, 0.0, 64, 100), Job::chat(1, 0.1, 60, 1), Job::chat(2, 0.2, 44, 1)];
     jobs[0].family = Some((0, 32));
     jobs[1].family = Some((0, 32));
     jobs[0].cancel_at = Some(1.0);
-    let mut world = World::new(Config::default(), [6, 60], Truth::QUIET, 0);
+    let mut world = World::new(SchedulerConfig::default(), [6, 60], Truth::QUIET, 0);
     world.steps = Some(Vec::new());
     world.run(&jobs, &[]);
     let steps = world.steps.as_ref().expect("they are kept");
@@ -216,7 +217,7 @@ fn a_prefix_that_many_share_is_computed_once() {
     let mut jobs: Vec<Job> = (0..6).map(|id| Job::chat(id, 0.0, 640 + id as u32, 20)).collect();
     jobs.iter_mut().for_each(|job| job.family = Some((0, 608)));
     jobs.push(Job::chat(6, 0.0, 50, 20));
-    let mut world = world(Config { max_sequences: 8, ..Config::default() });
+    let mut world = world(SchedulerConfig { max_sequences: 8, ..SchedulerConfig::default() });
     world.steps = Some(Vec::new());
     world.run(&jobs, &[]);
     assert!((0..7).all(|id| world.is_complete(id)));
@@ -226,7 +227,7 @@ fn a_prefix_that_many_share_is_computed_once() {
     assert!(tokens <= 608 + (32..38).sum::<u32>() + 50, "{tokens} tokens of prompts were run");
     // The one with another prompt did not wait for it.
     assert!(world.first_token(6) <= world.first_token(1));
-    let has_waited = |step: &Step| step.held.iter().any(|held| held.reason == HoldReason::Prefix);
+    let has_waited = |step: &PlannedStep| step.held.iter().any(|held| held.reason == HoldReason::Prefix);
     assert!(steps.iter().any(has_waited));
 }
 
@@ -234,15 +235,15 @@ fn a_prefix_that_many_share_is_computed_once() {
 struct Promises;
 
 impl Memory for Promises {
-    fn free(&self) -> Blocks {
+    fn free(&self) -> BlockCounts {
         Unlimited.free()
     }
 
-    fn evictable(&self) -> Blocks {
+    fn evictable(&self) -> BlockCounts {
         [0; 2]
     }
 
-    fn held(&self, _: RequestId) -> Blocks {
+    fn held(&self, _: RequestId) -> BlockCounts {
         [0; 2]
     }
 
@@ -258,28 +259,28 @@ impl Memory for Promises {
         Demand::default()
     }
 
-    fn to_grow(&self, _: RequestId, _: u32) -> Blocks {
+    fn to_grow(&self, _: RequestId, _: u32) -> BlockCounts {
         [0; 2]
     }
 }
 
-/// What a start did not find in the cache is run by the plans that follow.
+/// Tokens that a start did not find in the cache are run by the plans that follow.
 #[test]
 fn a_start_that_finds_less_than_planned_goes_on_from_there() {
-    let mut scheduler = Scheduler::new(Config::default()).expect("the default is in range");
+    let mut scheduler = Scheduler::new(SchedulerConfig::default()).expect("the default is in range");
     let id = RequestId(7);
     scheduler.arrive(secs(0.0), &Job::chat(7, 0.0, 200, 3).arrival).expect("there is room");
     let step = scheduler.plan(secs(0.0), &Promises);
     assert_eq!((step.started[0].cached, step.entries[0].from, step.entries[0].to), (100, 100, 200));
     scheduler.found(id, 37);
-    scheduler.report(secs(0.1), &Report::default());
+    scheduler.report(secs(0.1), &StepReport::default());
     let step = scheduler.plan(secs(0.1), &Promises);
     assert_eq!((step.started.len(), step.entries[0].from, step.entries[0].to), (0, 37, 200));
     assert!(step.entries[0].samples);
     // More than it has is no news.
     scheduler.found(id, 150);
-    let ran = Outcome { id, tokens: 1, accepted: 0, drafts: 0, ended: false };
-    scheduler.report(secs(0.2), &Report { took: secs(0.1), outcomes: vec![ran], fault: None });
+    let ran = EntryOutcome { id, tokens: 1, accepted: 0, drafts: 0, ended: false };
+    scheduler.report(secs(0.2), &StepReport { took: secs(0.1), outcomes: vec![ran], fault: None });
     let step = scheduler.plan(secs(0.2), &Promises);
     assert_eq!((step.entries[0].from, step.entries[0].to), (200, 201));
     scheduler.found(RequestId(8), 0);
@@ -289,13 +290,14 @@ fn a_start_that_finds_less_than_planned_goes_on_from_there() {
 #[test]
 fn steps_in_flight_share_the_answers_and_leave_each_other_alone() {
     for depth in [2_u32, 3] {
-        let config = Config { steps_in_flight: depth, max_sequences: 6, ..Config::default() };
+        let config =
+            SchedulerConfig { steps_in_flight: depth, max_sequences: 6, ..SchedulerConfig::default() };
         let mut scheduler = Scheduler::new(config).unwrap();
         for id in 0..6 {
             let job = Job::chat(id, 0.0, 40 + 7 * id as u32, 30);
             scheduler.arrive(secs(0.0), &job.arrival).unwrap();
         }
-        let mut away: std::collections::VecDeque<Step> = std::collections::VecDeque::new();
+        let mut away: std::collections::VecDeque<PlannedStep> = std::collections::VecDeque::new();
         let (mut now, mut widest, mut both) = (0.0, 0, 0);
         let mut cancelled = false;
         while !scheduler.is_empty() {
@@ -320,7 +322,7 @@ fn steps_in_flight_share_the_answers_and_leave_each_other_alone() {
                 && let Some(step) = away.pop_front()
             {
                 now += 0.1;
-                let outcome = |entry: &kernmill_scheduler::Entry| Outcome {
+                let outcome = |entry: &kernmill_scheduler::StepEntry| EntryOutcome {
                     id: entry.id,
                     tokens: u32::from(entry.samples),
                     accepted: 0,
@@ -328,7 +330,7 @@ fn steps_in_flight_share_the_answers_and_leave_each_other_alone() {
                     ended: false,
                 };
                 let outcomes = step.entries.iter().map(outcome).collect();
-                scheduler.report(secs(now), &Report { took: secs(0.1), outcomes, fault: None });
+                scheduler.report(secs(now), &StepReport { took: secs(0.1), outcomes, fault: None });
             }
         }
         assert!(cancelled && away.is_empty());
@@ -340,7 +342,7 @@ fn steps_in_flight_share_the_answers_and_leave_each_other_alone() {
 /// A fault is about the latest plan; the one before it goes on.
 #[test]
 fn a_step_that_cannot_begin_leaves_the_one_before_it() {
-    let config = Config { steps_in_flight: 2, ..Config::default() };
+    let config = SchedulerConfig { steps_in_flight: 2, ..SchedulerConfig::default() };
     let mut scheduler = Scheduler::new(config).unwrap();
     for id in 0..2 {
         scheduler.arrive(secs(0.0), &Job::chat(id, 0.0, 400, 5).arrival).unwrap();
@@ -350,13 +352,13 @@ fn a_step_that_cannot_begin_leaves_the_one_before_it() {
     scheduler.arrive(secs(0.0), &Job::chat(2, 0.0, 40, 5).arrival).unwrap();
     let second = scheduler.plan(secs(0.0), &Unlimited);
     assert!(!second.is_idle() && second.entries.iter().all(|entry| entry.id != id), "{first:?}, {second:?}");
-    let fault = Some(kernmill_scheduler::Fault::Other);
-    scheduler.report(secs(0.0), &Report { fault, ..Report::default() });
+    let fault = Some(kernmill_scheduler::StepFault::Other);
+    scheduler.report(secs(0.0), &StepReport { fault, ..StepReport::default() });
     let again = scheduler.plan(secs(0.0), &Unlimited);
     assert_eq!(again.entries, second.entries, "what did not run is planned again");
     let before = scheduler.request(id).unwrap().computed_tokens;
-    let outcomes = vec![Outcome { id, tokens: 0, accepted: 0, drafts: 0, ended: false }];
-    scheduler.report(secs(0.1), &Report { took: secs(0.1), outcomes, fault: None });
+    let outcomes = vec![EntryOutcome { id, tokens: 0, accepted: 0, drafts: 0, ended: false }];
+    scheduler.report(secs(0.1), &StepReport { took: secs(0.1), outcomes, fault: None });
     assert!(
         scheduler.request(id).unwrap().computed_tokens > before,
         "the first step is the one that is reported"

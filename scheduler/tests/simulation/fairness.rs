@@ -2,12 +2,12 @@
 
 use crate::figures;
 use crate::world::{Job, PLENTY, Truth, World};
-use kernmill_scheduler::{Class, Config, TenantId};
+use kernmill_scheduler::{Class, SchedulerConfig, TenantId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-fn config() -> Config {
-    Config { max_wait: [None; 3], max_queue: 10_000, ..Config::default() }
+fn config() -> SchedulerConfig {
+    SchedulerConfig { max_wait: [None; 3], max_queue: 10_000, ..SchedulerConfig::default() }
 }
 
 /// Jobs that are all there at once.
@@ -28,7 +28,8 @@ fn tenants_with_much_work_get_their_shares() {
     for seed in 0..3 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let tenant_weights = BTreeMap::from([(TenantId(3), 2.0)]);
-        let mut world = World::new(Config { tenant_weights, ..config() }, PLENTY, Truth::NOISY, seed);
+        let mut world =
+            World::new(SchedulerConfig { tenant_weights, ..config() }, PLENTY, Truth::NOISY, seed);
         // The first has ten times as many requests as the others.
         let mut jobs = backlog(&mut rng, 1, Class::Interactive, 600);
         jobs.extend(backlog(&mut rng, 2, Class::Interactive, 200));
@@ -48,7 +49,7 @@ fn tenants_with_much_work_get_their_shares() {
 fn a_greedy_tenant_does_not_keep_modest_ones_waiting() {
     let mut rng = fastrand::Rng::with_seed(5);
     // Waits over a minute are refused, as by default: to the greedy one alone.
-    let config = Config { max_wait: Config::default().max_wait, ..config() };
+    let config = SchedulerConfig { max_wait: SchedulerConfig::default().max_wait, ..config() };
     let mut world = World::new(config, PLENTY, Truth::NOISY, 5);
     // Nothing is refused before the machine's speed is known.
     let mut jobs = vec![Job::chat(1, 0.0, 50, 30).of(1, Class::Interactive)];
@@ -129,7 +130,7 @@ fn background_work_is_done_while_nobody_has_other_work() {
 #[test]
 fn prompts_that_only_fit_alone_do_not_take_turns_forever() {
     for class in Class::ALL {
-        let config = Config { max_batch_tokens: 8, share_lag: Duration::from_secs(1), ..config() };
+        let config = SchedulerConfig { max_batch_tokens: 8, share_lag: Duration::from_secs(1), ..config() };
         let mut world = World::new(config, [52, 15], Truth::QUIET, 12);
         let jobs = [(1, 557), (2, 612)].map(|(id, prompt)| Job::chat(id, 0.0, prompt, 30).of(id, class));
         world.run(&jobs, &[]);

@@ -1,6 +1,6 @@
 //! A scripted KV cache: blocks with counts of their users, a prefix cache that is evicted oldest first.
 
-use kernmill_scheduler::{Blocks, Demand, Memory, RequestId, StartDemand};
+use kernmill_scheduler::{BlockCounts, Demand, Memory, RequestId, StartDemand};
 use std::collections::BTreeMap;
 
 pub const BLOCK: u32 = 16;
@@ -76,10 +76,10 @@ struct Sequence {
     tables: [Table; 2],
 }
 
-/// What a cached prefix is found by.
+/// The key of a cached prefix.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Key {
-    /// What a request had when it lost its place.
+    /// The blocks that a request had when it was preempted.
     Own(RequestId),
     /// The beginning that prompts of a family share.
     Family(u32),
@@ -94,11 +94,11 @@ pub struct Pool {
     pub families: BTreeMap<RequestId, (u32, u32)>,
     largest_step: u32,
     /// Blocks that somebody else pins for a while.
-    pub pinned: Blocks,
+    pub pinned: BlockCounts,
 }
 
 impl Pool {
-    pub fn new(blocks: Blocks, largest_step: u32) -> Pool {
+    pub fn new(blocks: BlockCounts, largest_step: u32) -> Pool {
         Pool {
             kinds: blocks.map(|blocks| Kind::new(blocks as usize)),
             sequences: BTreeMap::new(),
@@ -292,19 +292,19 @@ fn first_kept(kind: usize, length: u32) -> u32 {
 }
 
 impl Memory for Pool {
-    fn free(&self) -> Blocks {
+    fn free(&self) -> BlockCounts {
         [0, 1].map(|kind: usize| self.free_of(kind).saturating_sub(self.pinned[kind]))
     }
 
-    fn evictable(&self) -> Blocks {
-        // What is pinned beyond the free blocks is pinned in the cache.
+    fn evictable(&self) -> BlockCounts {
+        // Blocks pinned beyond the free ones are pinned in the cache.
         [0, 1].map(|kind: usize| {
             let more = self.pinned[kind].saturating_sub(self.free_of(kind));
             self.kinds[kind].evictable.saturating_sub(more)
         })
     }
 
-    fn held(&self, id: RequestId) -> Blocks {
+    fn held(&self, id: RequestId) -> BlockCounts {
         let sequence = &self.sequences[&id];
         [0, 1].map(|kind: usize| {
             let blocks = sequence.tables[kind].blocks.iter();
@@ -356,7 +356,7 @@ impl Memory for Pool {
         demand
     }
 
-    fn to_grow(&self, id: RequestId, tokens: u32) -> Blocks {
+    fn to_grow(&self, id: RequestId, tokens: u32) -> BlockCounts {
         let sequence = &self.sequences[&id];
         [0, 1].map(|kind: usize| {
             let has = sequence.tables[kind].blocks.len() as u64;

@@ -4,7 +4,8 @@
 use crate::figures;
 use crate::world::{Event, Faults, How, Job, Truth, World, is_all_there};
 use kernmill_scheduler::{
-    AdapterId, Blocks, Class, Config, EndReason, RefusalReason, RequestId, Step, TenantId,
+    AdapterId, BlockCounts, Class, EndReason, PlannedStep, RefusalReason, RequestId, SchedulerConfig,
+    TenantId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ fn scripts() -> u32 {
 }
 
 struct Script {
-    config: Config,
-    blocks: Blocks,
+    config: SchedulerConfig,
+    blocks: BlockCounts,
     truth: Truth,
     faults: Faults,
     jobs: Vec<Job>,
@@ -28,7 +29,7 @@ struct Script {
 fn script(seed: u64) -> Script {
     let mut rng = fastrand::Rng::with_seed(seed);
     let max_batch_tokens = rng.choice([8, 32, 64, 512]).unwrap();
-    let config = Config {
+    let config = SchedulerConfig {
         max_batch_tokens,
         max_sequences: rng.u32(1..=8),
         max_queue: rng.choice([4, 256]).unwrap(),
@@ -37,7 +38,7 @@ fn script(seed: u64) -> Script {
         max_forced: rng.choice([0, 16]).unwrap(),
         share_lag: Duration::from_secs(rng.u64(1..10)),
         tenant_weights: BTreeMap::from([(TenantId(1), 0.5 + rng.f64())]),
-        ..Config::default()
+        ..SchedulerConfig::default()
     };
     let tight = rng.u64(8..60);
     let blocks =
@@ -93,7 +94,7 @@ fn run(script: &Script, seed: u64) -> World {
     world
 }
 
-/// What a request's end must have as its reason in the script.
+/// The reason that a request's end must have by the script.
 fn check_end(script: &Script, world: &World, id: RequestId) {
     let record = &world.records[&id];
     let arrival = record.job.arrival;
@@ -164,7 +165,7 @@ fn renamed(script: &Script) -> Script {
 }
 
 /// A plan with the names of requests as they were before [`renamed`].
-fn named_back(mut step: Step) -> Step {
+fn named_back(mut step: PlannedStep) -> PlannedStep {
     let back = |id: &mut RequestId| id.0 = (1_000_000 - id.0) / 7;
     step.ended.iter_mut().for_each(|one| back(&mut one.id));
     step.preempted.iter_mut().for_each(|one| back(&mut one.id));
@@ -194,7 +195,7 @@ fn plans_do_not_depend_on_names() {
 fn ten_thousand_cancels_leave_nothing_behind() {
     let mut rng = fastrand::Rng::with_seed(11);
     let blocks = [300, 120];
-    let config = Config { max_sequences: 6, max_queue: 64, ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 6, max_queue: 64, ..SchedulerConfig::default() };
     let mut world = World::new(config, blocks, Truth::NOISY, 11);
     let mut jobs = Vec::new();
     let mut at = 0.0;

@@ -2,11 +2,11 @@
 
 use crate::figures;
 use crate::world::{Job, PLENTY, Truth, World};
-use kernmill_scheduler::{Config, Outcome, Report, RequestId, Scheduler, Unlimited};
+use kernmill_scheduler::{EntryOutcome, RequestId, Scheduler, SchedulerConfig, StepReport, Unlimited};
 use std::time::Duration;
 
-fn config() -> Config {
-    Config { max_wait: [None; 3], max_queue: 10_000, ..Config::default() }
+fn config() -> SchedulerConfig {
+    SchedulerConfig { max_wait: [None; 3], max_queue: 10_000, ..SchedulerConfig::default() }
 }
 
 /// Random requests of one tenant and class.
@@ -35,7 +35,7 @@ fn nobody_waits_for_longer_than_those_who_may_pass_take() {
             let may_pass =
                 |other: &&Job| other.at <= job.at || other.arrival.prompt_tokens <= job.arrival.prompt_tokens;
             let passing = jobs.iter().filter(|other| other.arrival.id != job.arrival.id).filter(may_pass);
-            // What had ended before does not count.
+            // A request that had ended before does not count.
             let still = passing.filter(|other| world.records[&other.arrival.id].end.unwrap().0 > job.at);
             let others: f64 = still.map(alone).sum();
             // One step may be under way, and its own prefill has its part.
@@ -73,7 +73,7 @@ fn pieces_go_to_the_highest_claim() {
         for (id, view) in views.iter().filter(prefilling).filter(|one| in_step(one.0)) {
             let is_started = step.started.iter().any(|started| started.id == *id);
             for (other, passed) in views.iter().filter(prefilling).filter(|one| !in_step(one.0)) {
-                // Who waits may be passed only by those that have places already.
+                // A waiting request may be passed only by those that have places already.
                 if passed.is_running || is_started {
                     assert!(passed.claim <= view.claim * 1.000_001, "{other:?} was passed by {id:?}");
                     compared += 1;
@@ -81,14 +81,14 @@ fn pieces_go_to_the_highest_claim() {
             }
         }
         now += step.predicted.as_secs_f64();
-        let outcomes = step.entries.iter().map(|entry| Outcome {
+        let outcomes = step.entries.iter().map(|entry| EntryOutcome {
             id: entry.id,
             tokens: u32::from(entry.samples),
             accepted: 0,
             drafts: 0,
             ended: false,
         });
-        let report = Report { took: step.predicted, outcomes: outcomes.collect(), fault: None };
+        let report = StepReport { took: step.predicted, outcomes: outcomes.collect(), fault: None };
         scheduler.report(Duration::from_secs_f64(now), &report);
     }
     assert!(compared > 500, "only {compared} pairs");
@@ -102,7 +102,7 @@ fn one_long_prompt_beside_twenty_short_chats() {
         for id in 1..=20 {
             jobs.push(Job::chat(id, 5.0 + 100.0 * rng.f64(), rng.u32(20..150), rng.u32(20..60)));
         }
-        let config = Config { max_sequences: 8, ..config() };
+        let config = SchedulerConfig { max_sequences: 8, ..config() };
         let mut world = World::new(config, PLENTY, truth, seed);
         world.run(&jobs, &[]);
         println!("{}", figures::line("one prompt of 20,000 tokens beside 20 chats", &world));

@@ -2,7 +2,7 @@
 
 use crate::figures;
 use crate::world::{Event, Job, PLENTY, Truth, World};
-use kernmill_scheduler::{AdapterId, Config};
+use kernmill_scheduler::{AdapterId, SchedulerConfig};
 
 /// Requests that arrive at random, `rate` a second.
 fn arrivals(rng: &mut fastrand::Rng, count: u64, rate: f64) -> Vec<Job> {
@@ -25,7 +25,7 @@ fn answers_keep_their_floor_under_load() {
         let truth =
             Truth { factor: [1.0, 0.2, 0.01, 2.0][seed as usize % 4], noise: 0.1, drift: 0.3, late: None };
         let jobs = arrivals(&mut rng, 150, rate / truth.factor);
-        let config = Config { max_sequences: 8, ..Config::default() };
+        let config = SchedulerConfig { max_sequences: 8, ..SchedulerConfig::default() };
         let mut world = World::new(config, PLENTY, truth, seed);
         world.run(&jobs, &[]);
         println!("{}", figures::line(&format!("load {rate} at speed {}", 1.0 / truth.factor), &world));
@@ -59,7 +59,7 @@ fn adapters_by_zipf_are_mixed_in_steps() {
     let mut events: Vec<(f64, Event)> =
         (0..15).map(|n| (10.0 * n as f64, Event::Adapter(AdapterId(n)))).collect();
     events.extend([400.0, 2000.0].map(|at| (at, Event::AdapterGone(AdapterId(15)))));
-    let config = Config { max_sequences: 6, max_wait: [None; 3], ..Config::default() };
+    let config = SchedulerConfig { max_sequences: 6, max_wait: [None; 3], ..SchedulerConfig::default() };
     let mut world = World::new(config, PLENTY, Truth::NOISY, 21);
     world.steps = Some(Vec::new());
     world.run(&jobs, &events);
@@ -80,7 +80,8 @@ fn memory_for_half_of_the_work_is_enough() {
     let mut rng = fastrand::Rng::with_seed(31);
     let mut jobs = arrivals(&mut rng, 120, 0.3);
     jobs.iter_mut().for_each(|job| job.arrival.prompt_tokens = job.arrival.prompt_tokens.min(600));
-    let config = Config { max_sequences: 8, max_wait: [None; 3], growth: 16, ..Config::default() };
+    let config =
+        SchedulerConfig { max_sequences: 8, max_wait: [None; 3], growth: 16, ..SchedulerConfig::default() };
     let mut world = World::new(config, [70, 200], Truth::NOISY, 31);
     world.run(&jobs, &[]);
     println!("{}", figures::line("tight memory", &world));

@@ -2,8 +2,8 @@
 
 use crate::pool::Pool;
 use kernmill_scheduler::{
-    AdapterId, Arrival, Blocks, Class, Config, EndReason, Entry, Fault, Memory, Outcome, PreemptReason,
-    Refusal, Report, RequestId, Scheduler, Step, TenantId,
+    AdapterId, Arrival, BlockCounts, Class, EndReason, EntryOutcome, Memory, PlannedStep, PreemptReason,
+    Refusal, RequestId, Scheduler, SchedulerConfig, StepEntry, StepFault, StepReport, TenantId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
 }
 
-/// What steps truly take.
+/// The true times of steps.
 #[derive(Clone, Copy)]
 pub struct Truth {
     pub factor: f64,
@@ -101,7 +101,7 @@ pub enum How {
     Ended(EndReason),
 }
 
-/// What happened to a request.
+/// The history of a request.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub job: Job,
@@ -117,7 +117,7 @@ pub struct Record {
     drafts: u32,
 }
 
-/// What is done besides the script.
+/// Disturbances besides the script.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Parts of a thousand steps that fail for want of memory, and for other reasons.
@@ -129,14 +129,14 @@ pub struct Faults {
 
 pub struct World {
     pub scheduler: Scheduler,
-    pub config: Config,
+    pub config: SchedulerConfig,
     pub pool: Pool,
     pub truth: Truth,
     pub faults: Faults,
     pub now: f64,
     pub records: BTreeMap<RequestId, Record>,
     /// Every plan, if they are wanted.
-    pub steps: Option<Vec<Step>>,
+    pub steps: Option<Vec<PlannedStep>>,
     /// Seconds of the machine by class and tenant.
     pub spent: BTreeMap<(Class, TenantId), f64>,
     pub busy: f64,
@@ -152,7 +152,7 @@ pub struct World {
     pub stop_at: Option<f64>,
 }
 
-/// What happens at a time.
+/// An event at a time.
 #[derive(Clone, Copy)]
 pub enum Event {
     Arrive(Job),
@@ -164,7 +164,7 @@ pub enum Event {
 }
 
 impl World {
-    pub fn new(config: Config, blocks: Blocks, truth: Truth, seed: u64) -> World {
+    pub fn new(config: SchedulerConfig, blocks: BlockCounts, truth: Truth, seed: u64) -> World {
         World {
             scheduler: Scheduler::new(config.clone()).expect("a legal configuration"),
             pool: Pool::new(blocks, config.max_batch_tokens),
@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    fn plan(&mut self) -> Step {
+    fn plan(&mut self) -> PlannedStep {
         if self.rng.u32(0..1000) < self.faults.pins {
             self.pool.pinned = [0, 1].map(|_| self.rng.u64(0..12));
         }
@@ -315,8 +315,8 @@ impl World {
         step
     }
 
-    /// What every plan keeps to.
-    fn check(&self, step: &Step) {
+    /// The rules that every plan keeps to.
+    fn check(&self, step: &PlannedStep) {
         assert!(step.tokens() <= self.config.max_batch_tokens);
         assert!(step.entries.is_sorted_by_key(|entry| entry.adapter));
         let ids: BTreeSet<RequestId> = step.entries.iter().map(|entry| entry.id).collect();
@@ -348,14 +348,14 @@ impl World {
         }
     }
 
-    fn execute(&mut self, step: &Step, events: &mut Vec<(f64, Event)>) {
+    fn execute(&mut self, step: &PlannedStep, events: &mut Vec<(f64, Event)>) {
         let is_out_of_memory = self.rng.u32(0..1000) < self.faults.memory;
         let has_failed = self.rng.u32(0..1000) < self.faults.other;
         if is_out_of_memory || has_failed {
-            let fault = Some(if is_out_of_memory { Fault::OutOfMemory } else { Fault::Other });
+            let fault = Some(if is_out_of_memory { StepFault::OutOfMemory } else { StepFault::Other });
             let took = secs(0.001);
             self.now += 0.001;
-            self.scheduler.report(secs(self.now), &Report { took, outcomes: Vec::new(), fault });
+            self.scheduler.report(secs(self.now), &StepReport { took, outcomes: Vec::new(), fault });
             return;
         }
         let keys = |from: u32, tokens: u32| f64::from(tokens) * (f64::from(from) + f64::from(tokens) / 2.0);
@@ -367,7 +367,7 @@ impl World {
         if self.truth.late.is_some_and(|late| self.rng.u32(0..late) == 0) {
             took *= 3.0;
         }
-        let is_answering = |entry: &Entry| {
+        let is_answering = |entry: &StepEntry| {
             let record = &self.records[&entry.id];
             let is_piece = entry.to - entry.from > self.config.max_forced + 1;
             record.produced > 0 && !is_piece && record.job.arrival.class == Class::Interactive
@@ -390,28 +390,28 @@ impl World {
         self.ran += 1;
         self.busy += took;
         let end = self.now + took;
-        // What happens meanwhile is told meanwhile.
+        // Events of the meantime are reported in the meantime.
         while events.last().is_some_and(|(at, _)| *at <= end) {
             let (at, event) = events.pop().expect("there is one");
             self.happen(at, event);
         }
         self.now = end;
         let outcomes = step.entries.iter().filter_map(|entry| self.outcome(entry)).collect();
-        self.scheduler.report(secs(end), &Report { took: secs(took), outcomes, fault: None });
+        self.scheduler.report(secs(end), &StepReport { took: secs(took), outcomes, fault: None });
         if self.ran.is_multiple_of(16) {
             self.pool.check();
         }
     }
 
-    /// What becomes of an entry; `None` if it does not run because somebody else took the blocks.
-    fn outcome(&mut self, entry: &Entry) -> Option<Outcome> {
+    /// The outcome of an entry; `None` if it does not run because somebody else took the blocks.
+    fn outcome(&mut self, entry: &StepEntry) -> Option<EntryOutcome> {
         let has_room = self.pool.append(entry.id, entry.tokens());
         if !has_room {
             assert!(self.faults.pins > 0, "the plan does not fit: {entry:?}");
             return None;
         }
         let record = self.records.get_mut(&entry.id).expect("it has arrived");
-        let mut outcome = Outcome { id: entry.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
+        let mut outcome = EntryOutcome { id: entry.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
         if entry.samples {
             outcome.accepted = self.rng.u32(0..=entry.drafts);
             let forced = if self.rng.u32(0..1000) < record.job.forced { self.rng.u32(1..40) } else { 0 };
@@ -451,10 +451,10 @@ impl World {
 }
 
 /// Room for everything.
-pub const PLENTY: Blocks = [3000, 600];
+pub const PLENTY: BlockCounts = [3000, 600];
 
 /// Whether memory is as it was made.
-pub fn is_all_there(pool: &Pool, blocks: Blocks) -> bool {
+pub fn is_all_there(pool: &Pool, blocks: BlockCounts) -> bool {
     let (free, evictable) = (pool.free(), pool.evictable());
     (0..2).all(|kind| free[kind] + evictable[kind] == blocks[kind])
 }

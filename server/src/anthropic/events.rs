@@ -1,42 +1,42 @@
 //! The events of a message, and the message as a whole.
 
-use crate::chat::pieces::{Outcome, Piece};
+use crate::chat::pieces::{AnswerPiece, TurnOutcome};
 use crate::ids;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Value, json};
 
 /// A message that comes into being.
-pub struct Events {
+pub struct MessageEvents {
     id: String,
     model: String,
     prompt_tokens: usize,
     /// Blocks that have ended.
     content: Vec<Value>,
     /// The block that has begun.
-    open: Option<Open>,
+    open: Option<OpenBlock>,
 }
 
 /// A block that has begun.
-struct Open {
-    part: Part,
+struct OpenBlock {
+    part: AnswerPart,
     /// Id of a call; empty for other blocks.
     id: String,
     text: String,
 }
 
-impl Open {
+impl OpenBlock {
     fn block(&self, input: Value) -> Value {
         match &self.part {
-            Part::Reasoning => json!({ "type": "thinking", "thinking": self.text, "signature": "" }),
-            Part::Preamble | Part::Answer => json!({ "type": "text", "text": self.text }),
-            Part::Call { name, .. } => {
+            AnswerPart::Reasoning => json!({ "type": "thinking", "thinking": self.text, "signature": "" }),
+            AnswerPart::Preamble | AnswerPart::Answer => json!({ "type": "text", "text": self.text }),
+            AnswerPart::Call { name, .. } => {
                 let caller = json!({ "type": "direct" });
                 json!({ "type": "tool_use", "id": self.id, "name": name, "input": input, "caller": caller })
             }
         }
     }
 
-    /// The arguments of a call as an object. Those that were cut are none: their text is in `partial_json`.
+    /// The arguments of a call as an object. Cut ones give an empty object: their text is in `partial_json`.
     fn input(&self) -> Value {
         let text = match self.text.trim() {
             "" | "null" => "{}",
@@ -47,27 +47,28 @@ impl Open {
     }
 }
 
-impl Events {
+impl MessageEvents {
     /// A message of a model, after a prompt of so many tokens.
-    pub fn new(model: String, prompt_tokens: usize) -> Events {
-        Events { id: ids::new("msg_"), model, prompt_tokens, content: Vec::new(), open: None }
+    pub fn new(model: String, prompt_tokens: usize) -> MessageEvents {
+        MessageEvents { id: ids::new("msg_"), model, prompt_tokens, content: Vec::new(), open: None }
     }
 
-    /// What is sent before the first piece.
+    /// The events before the first piece.
     pub fn begin(&self) -> Vec<Value> {
         // How many tokens were cached is known at the end, and said there.
         let usage = figures([self.prompt_tokens, 0, 0, 0]);
         vec![json!({ "type": "message_start", "message": self.object(Value::Null, Value::Null, usage) })]
     }
 
-    /// What a piece of the answer comes to.
-    pub fn take(&mut self, piece: Piece) -> Vec<Value> {
+    /// The events of a piece of the answer.
+    pub fn take(&mut self, piece: AnswerPiece) -> Vec<Value> {
         let mut events = Vec::new();
         match piece {
-            Piece::Begin(part) => {
+            AnswerPiece::Begin(part) => {
                 self.close(&mut events);
-                let id = if matches!(part, Part::Call { .. }) { ids::new("toolu_") } else { String::new() };
-                let open = Open { part, id, text: String::new() };
+                let id =
+                    if matches!(part, AnswerPart::Call { .. }) { ids::new("toolu_") } else { String::new() };
+                let open = OpenBlock { part, id, text: String::new() };
                 events.push(json!({
                     "type": "content_block_start",
                     "index": self.content.len(),
@@ -75,13 +76,17 @@ impl Events {
                 }));
                 self.open = Some(open);
             }
-            Piece::Delta(text, _) => {
+            AnswerPiece::Delta(text, _) => {
                 if let Some(open) = &mut self.open {
                     open.text.push_str(&text);
                     let delta = match open.part {
-                        Part::Reasoning => json!({ "type": "thinking_delta", "thinking": text }),
-                        Part::Preamble | Part::Answer => json!({ "type": "text_delta", "text": text }),
-                        Part::Call { .. } => json!({ "type": "input_json_delta", "partial_json": text }),
+                        AnswerPart::Reasoning => json!({ "type": "thinking_delta", "thinking": text }),
+                        AnswerPart::Preamble | AnswerPart::Answer => {
+                            json!({ "type": "text_delta", "text": text })
+                        }
+                        AnswerPart::Call { .. } => {
+                            json!({ "type": "input_json_delta", "partial_json": text })
+                        }
                     };
                     events.push(json!({
                         "type": "content_block_delta",
@@ -90,10 +95,10 @@ impl Events {
                     }));
                 }
             }
-            Piece::End(_) => self.close(&mut events),
+            AnswerPiece::End(_) => self.close(&mut events),
             // This API has no such tools.
-            Piece::Custom(_) => {}
-            Piece::Done(outcome) => {
+            AnswerPiece::Custom(_) => {}
+            AnswerPiece::Done(outcome) => {
                 self.close(&mut events);
                 let (reason, stop) = stop_reason(&outcome);
                 let delta = json!({ "stop_reason": reason, "stop_sequence": stop });
@@ -112,7 +117,7 @@ impl Events {
     }
 
     /// The message as a whole, when it has ended.
-    pub fn message(&self, outcome: &Outcome) -> Value {
+    pub fn message(&self, outcome: &TurnOutcome) -> Value {
         let (reason, stop) = stop_reason(outcome);
         self.object(json!(reason), json!(stop), usage(outcome))
     }
@@ -134,7 +139,7 @@ impl Events {
 }
 
 /// Why the message ended, and the stop string that ended it.
-fn stop_reason(outcome: &Outcome) -> (&'static str, Option<&str>) {
+fn stop_reason(outcome: &TurnOutcome) -> (&'static str, Option<&str>) {
     match (outcome.reason, outcome.stop.as_deref()) {
         ("length", _) => ("max_tokens", None),
         ("tool_calls", None) => ("tool_use", None),
@@ -144,7 +149,7 @@ fn stop_reason(outcome: &Outcome) -> (&'static str, Option<&str>) {
 }
 
 /// Tokens of the prompt and the answer. Those that were cached are counted apart.
-fn usage(outcome: &Outcome) -> Value {
+fn usage(outcome: &TurnOutcome) -> Value {
     let new = outcome.prompt_tokens.saturating_sub(outcome.cached_tokens);
     let counts = [new, outcome.cached_tokens, outcome.reasoning_tokens].map(|count| count as usize);
     figures([counts[0], counts[1], outcome.tokens.len(), counts[2]])
@@ -168,14 +173,14 @@ fn figures([new, cached, output, reasoning]: [usize; 4]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::Events;
-    use crate::chat::pieces::{Outcome, Piece};
-    use kernmill_chat::{Anomalies, Part};
+    use super::MessageEvents;
+    use crate::chat::pieces::{AnswerPiece, TurnOutcome};
+    use kernmill_chat::{Anomalies, AnswerPart};
     use serde_json::{Value, json};
     use std::time::Duration;
 
-    fn outcome(reason: &'static str) -> Outcome {
-        Outcome {
+    fn outcome(reason: &'static str) -> TurnOutcome {
+        TurnOutcome {
             reason,
             error: None,
             stop: None,
@@ -194,16 +199,18 @@ mod tests {
 
     #[test]
     fn blocks_have_their_events_in_order() {
-        let call = Part::Call { name: "look".to_owned(), is_builtin: false };
+        let call = AnswerPart::Call { name: "look".to_owned(), is_builtin: false };
         let mut pieces = Vec::new();
-        for (part, text) in [(Part::Reasoning, "Hm."), (Part::Preamble, "Wait."), (call, "{\"a\": 1}")] {
-            pieces.push(Piece::Begin(part));
-            pieces.push(Piece::Delta(text.to_owned(), Vec::new()));
-            pieces.push(Piece::End(true));
+        for (part, text) in
+            [(AnswerPart::Reasoning, "Hm."), (AnswerPart::Preamble, "Wait."), (call, "{\"a\": 1}")]
+        {
+            pieces.push(AnswerPiece::Begin(part));
+            pieces.push(AnswerPiece::Delta(text.to_owned(), Vec::new()));
+            pieces.push(AnswerPiece::End(true));
         }
         let outcome = outcome("tool_calls");
-        pieces.push(Piece::Done(Box::new(outcome.clone())));
-        let mut events = Events::new("nano".to_owned(), 10);
+        pieces.push(AnswerPiece::Done(Box::new(outcome.clone())));
+        let mut events = MessageEvents::new("nano".to_owned(), 10);
         let mut sent = events.begin();
         sent.extend(pieces.into_iter().flat_map(|piece| events.take(piece)));
         let kinds: Vec<&str> = sent.iter().map(|event| event["type"].as_str().unwrap()).collect();
@@ -236,11 +243,11 @@ mod tests {
 
     #[test]
     fn a_call_that_is_cut_keeps_its_text() {
-        let mut events = Events::new("nano".to_owned(), 10);
-        events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
-        events.take(Piece::Delta("{\"a\": ".to_owned(), Vec::new()));
+        let mut events = MessageEvents::new("nano".to_owned(), 10);
+        events.take(AnswerPiece::Begin(AnswerPart::Call { name: "look".to_owned(), is_builtin: false }));
+        events.take(AnswerPiece::Delta("{\"a\": ".to_owned(), Vec::new()));
         let outcome = outcome("length");
-        events.take(Piece::Done(Box::new(outcome.clone())));
+        events.take(AnswerPiece::Done(Box::new(outcome.clone())));
         let message = events.message(&outcome);
         assert_eq!(message["content"][0]["input"], json!({ "partial_json": "{\"a\": " }));
         assert_eq!(message["stop_reason"], "max_tokens");
@@ -249,10 +256,10 @@ mod tests {
     #[test]
     fn a_call_without_arguments_has_an_empty_object() {
         for text in ["", " ", "null", "{}"] {
-            let mut events = Events::new("nano".to_owned(), 10);
-            events.take(Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
-            events.take(Piece::Delta(text.to_owned(), Vec::new()));
-            events.take(Piece::End(true));
+            let mut events = MessageEvents::new("nano".to_owned(), 10);
+            events.take(AnswerPiece::Begin(AnswerPart::Call { name: "look".to_owned(), is_builtin: false }));
+            events.take(AnswerPiece::Delta(text.to_owned(), Vec::new()));
+            events.take(AnswerPiece::End(true));
             let message = events.message(&outcome("tool_calls"));
             assert_eq!(message["content"][0]["input"], json!({}), "{text:?}");
         }

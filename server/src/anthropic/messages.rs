@@ -38,8 +38,8 @@ const BLOCK: Shape = object(&[
 /// a model.
 const MEANINGLESS: &[&str] = &["cache_control", "caller", "citations", "signature"];
 
-/// What lines of a system text begin with that clients change with every request. The prefix cache would find
-/// nothing after them.
+/// The beginning of lines of a system text that clients change with every request. The prefix cache would
+/// find nothing after them.
 const VOLATILE: &str = "x-anthropic-";
 
 /// Appends the system text and the messages to a conversation. Whether its last message is the model's, which
@@ -183,7 +183,7 @@ fn user(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> Resul
 }
 
 fn assistant(blocks: Vec<(String, Fields)>, conversation: &mut Conversation) -> Result<(), ApiError> {
-    // What is said before a call is for the user, and is not the answer yet.
+    // Text before a call is for the user, and is not the answer yet.
     let last_call = blocks.iter().rposition(|(kind, _)| kind == "tool_use");
     for (at, (kind, mut block)) in blocks.into_iter().enumerate() {
         match kind.as_str() {

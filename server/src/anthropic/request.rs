@@ -4,15 +4,15 @@ use super::messages::{self, MESSAGE, SYSTEM};
 use super::tools::{CHOICE, TOOL, tool_choice, tools};
 use crate::asked::Asked;
 use crate::caller::Caller;
-use crate::chat::turn::Ask;
+use crate::chat::turn::TurnRequest;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, inner, like, list, object, refused, whole};
-use crate::form::{FORMAT, Wanted};
+use crate::form::{AnswerForm, FORMAT};
 use crate::limits;
 use crate::sampling::{self, SAMPLING, STOPS};
 use crate::scope::MODEL;
-use crate::state::State;
+use crate::state::ServerState;
 use kernmill_chat::{Conversation, Effort, TurnOptions};
 use serde_json::json;
 
@@ -59,7 +59,12 @@ const BUDGETS: [u64; 2] = [2048, 8192];
 ///
 /// # Errors
 /// When the body is no JSON, or a field is wrong.
-pub fn read(state: &State, caller: &Caller, body: &[u8], counts_only: bool) -> Result<Asked<Ask>, ApiError> {
+pub fn read(
+    state: &ServerState,
+    caller: &Caller,
+    body: &[u8],
+    counts_only: bool,
+) -> Result<Asked<TurnRequest>, ApiError> {
     let scope = state.scope(caller);
     let mut fields = Fields::of_body(if counts_only { &COUNTED } else { &MESSAGES }, body)?;
     let (model, adapters) = scope.model(&mut fields)?;
@@ -74,7 +79,7 @@ pub fn read(state: &State, caller: &Caller, body: &[u8], counts_only: bool) -> R
     }
     let continues = messages::read(&mut fields, &mut conversation)?;
     conversation.tools = tools(&mut fields)?;
-    let mut wanted = Wanted::default();
+    let mut wanted = AnswerForm::default();
     conversation.effort = effort(&mut fields, &mut wanted)?;
     // The name that the field had before.
     wanted.take(&mut fields, "output_format")?;
@@ -89,19 +94,19 @@ pub fn read(state: &State, caller: &Caller, body: &[u8], counts_only: bool) -> R
         stop: sampling::stops_of(&mut fields, "stop_sequences")?,
         ..TurnOptions::default()
     };
-    let ask = Ask {
+    let ask = TurnRequest {
         wishes,
         form_field: wanted.field,
         // The count of a prompt needs no room for an answer.
         max_tokens: max_tokens.filter(|_| !counts_only).map(|tokens| tokens as u32),
-        ..Ask::new(conversation, "messages", scope.request(&mut fields, adapters)?)
+        ..TurnRequest::new(conversation, "messages", scope.request(&mut fields, adapters)?)
     };
     fields.refuse()?;
     Ok(Asked { ask, shows: (), model, streams, unknown: fields.rest() })
 }
 
 /// How long the model is to reason. The form of the answer, which is beside it, goes to `wanted`.
-fn effort(fields: &mut Fields, wanted: &mut Wanted) -> Result<Effort, ApiError> {
+fn effort(fields: &mut Fields, wanted: &mut AnswerForm) -> Result<Effort, ApiError> {
     let mut effort = Effort::default();
     if let Some(mut output) = fields.object("output_config")? {
         wanted.take(&mut output, "format")?;

@@ -1,14 +1,14 @@
 //! Answers of `/v1/messages`, whole or in events, and counts of tokens.
 
-use super::events::Events;
+use super::events::MessageEvents;
 use super::request;
 use crate::asked::Asked;
 use crate::caller::Caller;
-use crate::chat::pieces::Piece;
-use crate::chat::turn::{Ask, Prepared, Turn};
+use crate::chat::pieces::AnswerPiece;
+use crate::chat::turn::{PreparedTurn, RunningTurn, TurnRequest};
 use crate::error::ApiError;
-use crate::reply::{self, Stream};
-use crate::state::State;
+use crate::reply::{self, ReplyStream};
+use crate::state::ServerState;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn answer(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let worker = state.clone();
     let (request, prepared) = reply::blocking(move || {
@@ -26,11 +26,11 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         Ok((request, prepared))
     })
     .await?;
-    let events = Events::new(request.model, prepared.prompt_tokens());
+    let events = MessageEvents::new(request.model, prepared.prompt_tokens());
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     turn.ready(request.streams).await?;
     let response = if request.streams {
-        let (stream, response) = Stream::new();
+        let (stream, response) = ReplyStream::new();
         tokio::spawn(run(state, turn, events, stream));
         response
     } else {
@@ -43,7 +43,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
 ///
 /// # Errors
 /// When the request is wrong, or the prompt does not fit the context.
-pub async fn count(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn count(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let (request, tokens) = reply::blocking(move || {
         let (request, prepared) = prepare(&state, &caller, &body, true)?;
         Ok((request, prepared.prompt_tokens()))
@@ -53,19 +53,23 @@ pub async fn count(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<R
 }
 
 fn prepare(
-    state: &State,
+    state: &ServerState,
     caller: &Caller,
     body: &[u8],
     counts_only: bool,
-) -> Result<(Asked<Ask>, Prepared), ApiError> {
+) -> Result<(Asked<TurnRequest>, PreparedTurn), ApiError> {
     let request = request::read(state, caller, body, counts_only)?;
-    let prepared = Prepared::new(state.backend.facts(), request.ask.clone())?;
+    let prepared = PreparedTurn::new(state.backend.facts(), request.ask.clone())?;
     Ok((request, prepared))
 }
 
-async fn whole(state: &State, mut turn: Turn, mut events: Events) -> Result<Response, ApiError> {
+async fn whole(
+    state: &ServerState,
+    mut turn: RunningTurn,
+    mut events: MessageEvents,
+) -> Result<Response, ApiError> {
     while let Some(piece) = turn.next().await {
-        let Piece::Done(outcome) = piece else {
+        let AnswerPiece::Done(outcome) = piece else {
             events.take(piece);
             continue;
         };
@@ -74,14 +78,14 @@ async fn whole(state: &State, mut turn: Turn, mut events: Events) -> Result<Resp
         }
         state.ended(&outcome);
         let done = outcome.clone();
-        events.take(Piece::Done(outcome));
+        events.take(AnswerPiece::Done(outcome));
         return Ok(reply::json(&events.message(&done)));
     }
     Err(ApiError::internal("the answer has no end"))
 }
 
 /// Sends events as they come. Ends early if nobody listens any more.
-async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stream) {
+async fn run(state: Arc<ServerState>, mut turn: RunningTurn, mut events: MessageEvents, stream: ReplyStream) {
     let send = |events: Vec<Value>| {
         let mut events = events.iter();
         events.try_for_each(|event| stream.send_named(event["type"].as_str().unwrap_or_default(), event))
@@ -98,7 +102,7 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
         };
         let Some(piece) = piece else { return };
         ready = match &piece {
-            Piece::Done(outcome) => match outcome.error() {
+            AnswerPiece::Done(outcome) => match outcome.error() {
                 Some(error) => vec![error.anthropic()],
                 None => {
                     state.ended(outcome);
@@ -113,7 +117,7 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
 #[cfg(test)]
 mod tests {
     use crate::scripted::{Scripted, events, send, state};
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use kernmill_serve::Finish;
     use serde_json::{Value, json};
 
@@ -127,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_comes_whole_and_in_events() {
-        let state = state(Scripted::stops(&["Hel", "lo"]), Config::default());
+        let state = state(Scripted::stops(&["Hel", "lo"]), ServerConfig::default());
         let (status, headers, text) =
             send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({ "odd": 1 }))).await;
         let message: Value = serde_json::from_str(&text).unwrap();
@@ -154,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_stop_string_is_told() {
-        let state = state(Scripted::stops(&["one, ", "tw", "o, three"]), Config::default());
+        let state = state(Scripted::stops(&["one, ", "tw", "o, three"]), ServerConfig::default());
         let body = ask(json!("Count"), json!({ "stop_sequences": ["four", "two"] }));
         let (_, _, text) = send(&state, "POST", PATH, "", &body).await;
         let message: Value = serde_json::from_str(&text).unwrap();
@@ -169,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn conversations_are_read_and_what_changes_each_time_is_left_out() {
         let backend = Scripted::stops(&["Yes."]);
-        let state = state(backend.clone(), Config::default());
+        let state = state(backend.clone(), ServerConfig::default());
         let system = json!([
             { "type": "text", "text": "x-anthropic-billing-header: 77\nBe kind.", "cache_control": { "type": "ephemeral" } },
             { "type": "text", "text": "Be short." },
@@ -200,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn wrong_fields_are_named_in_the_envelope_of_the_api() {
-        let state = state(Scripted::stops(&["Yes."]), Config::default());
+        let state = state(Scripted::stops(&["Yes."]), ServerConfig::default());
         let block = |block: Value| ask(json!([block]), json!({}));
         for (body, name) in [
             (json!({ "messages": [] }), "`max_tokens`"),
@@ -241,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_ends_the_stream_with_an_error() {
         let backend = Scripted::new(&["Hel"], Finish::Failed("it broke".to_owned()));
-        let state = state(backend, Config::default());
+        let state = state(backend, ServerConfig::default());
         let (_, _, text) = send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({ "stream": true }))).await;
         let events = events(&text);
         let error = json!({ "type": "error", "error": { "type": "api_error", "message": "it broke" } });
@@ -252,7 +256,7 @@ mod tests {
         assert!(id.as_str().unwrap().starts_with("req_"), "{id}");
         assert_eq!((status, body), (500, error));
         let backend = Scripted::new(&["Hel"], Finish::MaxTokens);
-        let state = crate::scripted::state(backend, Config::default());
+        let state = crate::scripted::state(backend, ServerConfig::default());
         let (_, _, text) = send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({}))).await;
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["stop_reason"], "max_tokens");
     }

@@ -1,6 +1,6 @@
 use crate::routes;
 use crate::scripted::{Scripted, harmony, send, state};
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use serde_json::{Value, json};
@@ -14,14 +14,14 @@ fn ask(with: Value) -> Value {
     body
 }
 
-async fn post(state: &Arc<State>, with: Value) -> (u16, String, Value) {
+async fn post(state: &Arc<ServerState>, with: Value) -> (u16, String, Value) {
     let (status, headers, text) = send(state, "POST", PATH, "", &ask(with)).await;
     let named = headers.get("x-kernmill-unknown-fields").map(|value| value.to_str().unwrap().to_owned());
     (status, named.unwrap_or_default(), serde_json::from_str(&text).unwrap())
 }
 
 /// Tokens of the prompt that a request has.
-async fn count(state: &Arc<State>, with: Value) -> u64 {
+async fn count(state: &Arc<ServerState>, with: Value) -> u64 {
     let (_, _, text) = send(state, "POST", "/v1/messages/count_tokens", "", &ask(with)).await;
     serde_json::from_str::<Value>(&text).unwrap()["input_tokens"].as_u64().unwrap_or_else(|| panic!("{text}"))
 }
@@ -92,7 +92,7 @@ async fn structured_outputs_are_followed_in_both_places() {
 
 #[tokio::test]
 async fn threads_are_refused_with_the_code_that_clients_know() {
-    let state = state(Scripted::stops(&["Yes."]), Config::default());
+    let state = state(Scripted::stops(&["Yes."]), ServerConfig::default());
     for thread in [json!({ "type": "create" }), json!({ "type": "continue", "previous_message_id": "msg_1" })]
     {
         let (status, _, error) = post(&state, json!({ "thread": thread })).await;
@@ -128,7 +128,7 @@ async fn neighbours_of_one_role_are_one_turn_and_instructions_may_come_late() {
     ]);
     let [apart, merged] = [apart, merged].map(|messages| json!({ "messages": messages, "tools": tools }));
     assert_eq!(count(&state, apart).await, count(&state, merged).await);
-    // What the operator says later is told, too.
+    // Later words of the operator reach the model, too.
     let late = |content: Value| json!({ "messages": [message("user", json!("Hi")), message("system", content), message("user", json!("Go on."))] });
     let none = json!({ "messages": [message("user", json!("Hi")), message("user", json!("Go on."))] });
     let (plain, blocks) = (
@@ -205,8 +205,8 @@ async fn names_have_the_length_that_the_api_permits() {
     }
 }
 
-/// What a path has for a client of Anthropic's API.
-async fn get(state: &Arc<State>, path: &str, has_version: bool) -> (u16, Value) {
+/// The answer at a path for a client of Anthropic's API.
+async fn get(state: &Arc<ServerState>, path: &str, has_version: bool) -> (u16, Value) {
     let mut request = Request::builder().uri(path).header("host", "localhost");
     if has_version {
         request = request.header(super::VERSION, "2023-06-01");
@@ -219,7 +219,7 @@ async fn get(state: &Arc<State>, path: &str, has_version: bool) -> (u16, Value) 
 
 #[tokio::test]
 async fn models_and_errors_have_the_form_of_the_api_for_its_clients() {
-    let state = state(Scripted::stops(&["Yes."]), Config::default());
+    let state = state(Scripted::stops(&["Yes."]), ServerConfig::default());
     let (_, list) = get(&state, "/v1/models", true).await;
     assert_eq!(
         (&list["first_id"], &list["has_more"], &list["data"][0]["type"]),

@@ -118,7 +118,7 @@ fn parameters(commands: &[&str], arguments: &[&str]) -> Value {
 /// Whether tools are called, and whether once at most.
 ///
 /// # Errors
-/// When the field is none of the choices, or names a function that is not declared.
+/// When the field is not one of the choices, or names a function that is not declared.
 pub fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<(ToolChoice, bool), ApiError> {
     let Some(mut given) = fields.object("tool_choice")? else { return Ok((ToolChoice::Auto, false)) };
     let kind = given.needed_text("type")?;

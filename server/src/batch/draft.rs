@@ -1,18 +1,18 @@
-//! What the routes make of a line: their readers read its body, and their writers write its answer.
+//! Lines in the routes' hands: their readers read its body, and their writers write its answer.
 
-use super::line::{BatchLine, Route};
+use super::line::{BatchLine, LineRoute};
 use super::options::BatchOptions;
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::chat::message::{Message, completion};
-use crate::chat::pieces::{Outcome, Pieces};
+use crate::chat::pieces::{Pieces, TurnOutcome};
 use crate::chat::request::{self, CHAT};
-use crate::chat::turn::Prepared;
+use crate::chat::turn::PreparedTurn;
 use crate::completions::{self, COMPLETION};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, object, text};
-use crate::head::Head;
-use crate::scope::Scope;
+use crate::head::AnswerHead;
+use crate::scope::RequestScope;
 use kernmill::observe::Observer;
 use kernmill::{Error, Loaded};
 use kernmill_chat::Date;
@@ -32,8 +32,8 @@ const COMPLETION_LINE: Shape = object(&[text("session")]).with(&[&COMPLETION]);
 static NO_ALIASES: BTreeMap<String, String> = BTreeMap::new();
 
 /// Reads lines as the routes read their bodies.
-pub struct Reader {
-    facts: Arc<Facts>,
+pub struct LineReader {
+    facts: Arc<BackendInfo>,
     adapters: Vec<String>,
     date: Option<Date>,
     max_tokens: Option<u32>,
@@ -41,15 +41,15 @@ pub struct Reader {
     observer: Option<Arc<dyn Observer>>,
 }
 
-impl Reader {
+impl LineReader {
     /// A reader for a loaded model.
     ///
     /// # Errors
     /// When the tokenizer cannot be read.
-    pub fn new(loaded: &Loaded, options: &BatchOptions) -> Result<Reader, Error> {
+    pub fn new(loaded: &Loaded, options: &BatchOptions) -> Result<LineReader, Error> {
         let name = &loaded.image.program().model.name;
-        Ok(Reader {
-            facts: Arc::new(Facts::of(loaded, name, &options.end_tokens)?),
+        Ok(LineReader {
+            facts: Arc::new(BackendInfo::of(loaded, name, &options.end_tokens)?),
             adapters: loaded.engine.adapter_store().names().map(str::to_owned).collect(),
             date: options.date.date(),
             max_tokens: options.max_tokens,
@@ -57,8 +57,8 @@ impl Reader {
         })
     }
 
-    /// What does not change while the batch runs.
-    pub fn facts(&self) -> &Arc<Facts> {
+    /// The facts that do not change while the batch runs.
+    pub fn facts(&self) -> &Arc<BackendInfo> {
         &self.facts
     }
 
@@ -67,21 +67,21 @@ impl Reader {
     ///
     /// # Errors
     /// When the body is wrong: what is, and what was expected.
-    pub fn read(&mut self, line: &BatchLine, said: &[u32]) -> Result<(Request, Draft), String> {
+    pub fn read(&mut self, line: &BatchLine, said: &[u32]) -> Result<(Request, PendingAnswer), String> {
         let mut body = line.body.clone();
         let fields = body.as_object_mut();
         let has_adapter = fields.is_some_and(|fields| usual(fields, line.route, &self.facts.model));
         let of = |fields: Fields| match line.route {
-            Route::Completions => self.completion(fields, said),
-            Route::Chat => self.chat(fields),
+            LineRoute::Completions => self.completion(fields, said),
+            LineRoute::Chat => self.chat(fields),
         };
-        let shape = if line.route == Route::Chat { &CHAT } else { &COMPLETION_LINE };
+        let shape = if line.route == LineRoute::Chat { &CHAT } else { &COMPLETION_LINE };
         let read = Fields::of(shape, body, "").and_then(of);
         let read = read.map_err(|error| match has_adapter {
             true => error.renamed("lora_path", "adapter").message().to_owned(),
             false => error.message().to_owned(),
         });
-        if line.route == Route::Chat
+        if line.route == LineRoute::Chat
             && let Some(observer) = self.observer.take()
         {
             self.facts.format.note().iter().for_each(|note| observer.note(note));
@@ -90,8 +90,8 @@ impl Reader {
         Ok((Request { class: Class::Batch, ..request }, draft))
     }
 
-    fn scope<'a>(&'a self, said: &'a [u32], max_tokens: Option<u32>) -> Scope<'a> {
-        Scope {
+    fn scope<'a>(&'a self, said: &'a [u32], max_tokens: Option<u32>) -> RequestScope<'a> {
+        RequestScope {
             facts: &self.facts,
             aliases: &NO_ALIASES,
             adapters: self.adapters.clone(),
@@ -101,12 +101,12 @@ impl Reader {
             within: None,
             said,
             max_tokens,
-            // Who writes the file runs the program.
+            // The author of the file runs the program.
             grammars: true,
         }
     }
 
-    fn completion(&self, mut fields: Fields, said: &[u32]) -> Result<(Request, Draft), ApiError> {
+    fn completion(&self, mut fields: Fields, said: &[u32]) -> Result<(Request, PendingAnswer), ApiError> {
         fields.text("session")?;
         let scope = self.scope(said, self.max_tokens.or(Some(MAX_TOKENS)));
         let mut asked = completions::take(&scope, fields)?;
@@ -115,30 +115,30 @@ impl Reader {
             let message = format!("`prompt` has {} prompts: give a line for each", asked.shows.prompts.len());
             return Err(ApiError::field("prompt", message));
         };
-        let head = Head::new("cmpl-", &asked.model, &self.facts);
-        let kind = Kind::Completion(Box::new(asked.shows), completions::Draft::default());
-        Ok((request, Draft { head, kind }))
+        let head = AnswerHead::new("cmpl-", &asked.model, &self.facts);
+        let kind = AnswerKind::Completion(Box::new(asked.shows), completions::PendingCompletion::default());
+        Ok((request, PendingAnswer { head, kind }))
     }
 
-    fn chat(&self, fields: Fields) -> Result<(Request, Draft), ApiError> {
+    fn chat(&self, fields: Fields) -> Result<(Request, PendingAnswer), ApiError> {
         let asked = request::take(&self.scope(&[], self.max_tokens), fields)?;
         check(&asked.unknown, asked.shows.n as usize, asked.streams)?;
         let effort = asked.ask.conversation.effort.name();
-        let (request, pieces) = Prepared::new(&self.facts, asked.ask)?.parts();
+        let (request, pieces) = PreparedTurn::new(&self.facts, asked.ask)?.parts();
         let message = if asked.shows.is_older { Message::older() } else { Message::default() };
-        let head = Head::new("chatcmpl-", &asked.model, &self.facts);
-        Ok((request, Draft { head, kind: Kind::Chat(Box::new((pieces, message)), effort) }))
+        let head = AnswerHead::new("chatcmpl-", &asked.model, &self.facts);
+        Ok((request, PendingAnswer { head, kind: AnswerKind::Chat(Box::new((pieces, message)), effort) }))
     }
 }
 
 /// Puts in what a body leaves out, so that every run gives the same; whether it has its adapter in `adapter`,
 /// the short form's name for it.
-fn usual(fields: &mut Map<String, Value>, route: Route, model: &str) -> bool {
+fn usual(fields: &mut Map<String, Value>, route: LineRoute, model: &str) -> bool {
     if fields.get("model").is_some_and(|name| name == "") {
         fields.remove("model");
     }
     let sampling = [("temperature", json!(0.6)), ("top_p", json!(0.9))];
-    let sampling = sampling.into_iter().filter(|_| route == Route::Completions);
+    let sampling = sampling.into_iter().filter(|_| route == LineRoute::Completions);
     for (field, value) in [("model", json!(model)), ("seed", json!(0))].into_iter().chain(sampling) {
         if fields.get(field).is_none_or(Value::is_null) {
             fields.insert(field.to_owned(), value);
@@ -166,27 +166,27 @@ fn check(unknown: &[String], n: usize, streams: bool) -> Result<(), ApiError> {
 }
 
 /// An answer in the making.
-pub struct Draft {
-    head: Head,
-    kind: Kind,
+pub struct PendingAnswer {
+    head: AnswerHead,
+    kind: AnswerKind,
 }
 
-/// What a route makes an answer of.
-enum Kind {
-    Completion(Box<completions::Shows>, completions::Draft),
+/// The kind of answer that a route makes.
+enum AnswerKind {
+    Completion(Box<completions::Shows>, completions::PendingCompletion),
     /// With the effort of the conversation.
     Chat(Box<(Pieces, Message)>, &'static str),
 }
 
-impl Draft {
+impl PendingAnswer {
     /// Takes the next token; whether more of them are needed.
-    pub fn take(&mut self, facts: &Facts, token: Token) -> bool {
+    pub fn take(&mut self, facts: &BackendInfo, token: Token) -> bool {
         match &mut self.kind {
-            Kind::Completion(_, draft) => {
+            AnswerKind::Completion(_, draft) => {
                 draft.take(token);
                 true
             }
-            Kind::Chat(parts, _) => {
+            AnswerKind::Chat(parts, _) => {
                 let (pieces, message) = &mut **parts;
                 // The tokenizer was read before the first line.
                 if let Ok(tokenizer) = facts.tokenizer() {
@@ -201,19 +201,24 @@ impl Draft {
     /// Tokens that a session has said with this answer.
     pub fn said(&self, answer: &Answer) -> Vec<u32> {
         match &self.kind {
-            Kind::Completion(asked, _) => [&asked.prompts[0], asked.made(answer)].concat(),
-            Kind::Chat(..) => Vec::new(),
+            AnswerKind::Completion(asked, _) => [&asked.prompts[0], asked.made(answer)].concat(),
+            AnswerKind::Chat(..) => Vec::new(),
         }
     }
 
     /// The body of the answer, which has ended; `session` is the one that it is a turn of.
     ///
     /// # Errors
-    /// When there is none, for this reason.
-    pub fn finish(self, facts: &Facts, answer: &Answer, session: Option<&str>) -> Result<Value, String> {
+    /// When the text has no answer, with the reason.
+    pub fn finish(
+        self,
+        facts: &BackendInfo,
+        answer: &Answer,
+        session: Option<&str>,
+    ) -> Result<Value, String> {
         let say = |error: ApiError| error.message().to_owned();
         match self.kind {
-            Kind::Completion(asked, draft) => {
+            AnswerKind::Completion(asked, draft) => {
                 let choice = draft.choice(facts, &asked, 0, answer).map_err(say)?;
                 let mut body = asked.object(&self.head, vec![choice], from_ref(answer));
                 // The ids serve clients that go on from the answer, and this batch after a stop.
@@ -224,7 +229,7 @@ impl Draft {
                 }
                 Ok(body)
             }
-            Kind::Chat(parts, effort) => {
+            AnswerKind::Chat(parts, effort) => {
                 let (mut pieces, mut message) = *parts;
                 pieces.done(answer.clone());
                 let outcome = give(&mut pieces, &mut message).ok_or("the answer has no end")?;
@@ -239,7 +244,7 @@ impl Draft {
 }
 
 /// Puts the pieces that are there into a message; how the answer ended, if it has.
-fn give(pieces: &mut Pieces, message: &mut Message) -> Option<Outcome> {
+fn give(pieces: &mut Pieces, message: &mut Message) -> Option<TurnOutcome> {
     std::iter::from_fn(|| pieces.pop()).fold(None, |_, piece| message.take(piece))
 }
 

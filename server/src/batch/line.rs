@@ -13,14 +13,14 @@ pub struct BatchLine {
     /// Number of the line in its file.
     pub number: usize,
     /// The route that reads the body.
-    pub route: Route,
+    pub route: LineRoute,
     /// The body of the request, as it came.
     pub body: Value,
 }
 
 /// A route that answers lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum LineRoute {
     /// Texts that go on from a prompt.
     Completions,
     /// Answers to conversations.
@@ -28,15 +28,15 @@ pub enum Route {
 }
 
 /// Where the routes are.
-const URLS: [(&str, Route); 2] =
-    [("/v1/completions", Route::Completions), ("/v1/chat/completions", Route::Chat)];
+const URLS: [(&str, LineRoute); 2] =
+    [("/v1/completions", LineRoute::Completions), ("/v1/chat/completions", LineRoute::Chat)];
 
 /// Why a line is no request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
     /// Name of the request, as far as it could be read.
     pub custom_id: String,
-    /// What is wrong, where, and what was expected.
+    /// The problem, its place, and what was expected.
     pub message: String,
     /// The session that the line would have been a turn of, as far as it could be read.
     pub session: Option<String>,
@@ -78,7 +78,7 @@ impl BatchLine {
         }
         let (body, url) = body(fields).map_err(|what| fail(&custom_id, what))?;
         let named = URLS.into_iter().find(|(own, _)| url.as_deref() == Some(own));
-        let fitting = if body.get("messages").is_some() { Route::Chat } else { Route::Completions };
+        let fitting = if body.get("messages").is_some() { LineRoute::Chat } else { LineRoute::Completions };
         let route = named.map_or(fitting, |(_, route)| route);
         Ok(BatchLine { custom_id, number, route, body })
     }
@@ -92,7 +92,7 @@ impl BatchLine {
 
     /// The session that the line is a turn of. Conversations have none: they bring along what was said.
     pub fn session(&self) -> Option<&str> {
-        self.body["session"].as_str().filter(|_| self.route == Route::Completions)
+        self.body["session"].as_str().filter(|_| self.route == LineRoute::Completions)
     }
 }
 
@@ -133,10 +133,10 @@ mod tests {
         let unnamed = BatchLine::parse(r#"{"messages": [], "session": "s"}"#, 12).unwrap();
         assert_eq!(
             (unnamed.custom_id.as_str(), unnamed.route, unnamed.session()),
-            ("line-12", Route::Chat, None)
+            ("line-12", LineRoute::Chat, None)
         );
         let named = r#"{"url": "/v1/completions", "body": {"messages": []}}"#;
-        assert_eq!(BatchLine::parse(named, 1).unwrap().route, Route::Completions);
+        assert_eq!(BatchLine::parse(named, 1).unwrap().route, LineRoute::Completions);
     }
 
     #[test]

@@ -16,15 +16,17 @@ pub use options::BatchOptions;
 pub use output::Answers;
 pub use stats::BatchStats;
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::lines::Lines;
-use draft::{Draft, Reader};
+use draft::{LineReader, PendingAnswer};
 use kernmill::{Loaded, Result};
 use kernmill_serve::EngineFigures;
-use kernmill_serve::{self as serve, Answer, Config, Event, Listener, Serving, ServingThread, Ticket};
+use kernmill_serve::{
+    self as serve, Answer, Listener, RequestEvent, SchedulerConfig, Serving, ServingThread, Ticket,
+};
 use line::BatchLine;
 use output::{body_line, error_line};
-use session::{Session, Turn};
+use session::{BatchSession, SessionLine};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
@@ -51,15 +53,15 @@ pub fn run(
     options: &BatchOptions,
     on_progress: &mut OnProgress<'_>,
 ) -> Result<BatchStats> {
-    let config = Config {
+    let config = SchedulerConfig {
         max_sequences: options.parallel,
         max_queue: u32::MAX / 4,
         max_wait: [None; 3],
-        ..Config::default()
+        ..SchedulerConfig::default()
     };
-    let reader = Reader::new(&loaded, options)?;
+    let reader = LineReader::new(&loaded, options)?;
     let serving = loaded.into_serving(config)?;
-    let mut batch = Batch {
+    let mut batch = BatchRun {
         thread: ServingThread::anywhere(serving),
         output,
         reader,
@@ -103,57 +105,62 @@ pub fn run(
 const MOST_HELD: usize = 4096;
 
 /// A batch on its way.
-struct Batch<'a> {
+struct BatchRun<'a> {
     thread: ServingThread,
     output: &'a mut Answers,
-    reader: Reader,
+    reader: LineReader,
     start: Instant,
     stats: BatchStats,
     /// Requests that have ended come here.
-    ended: (Sender<Ended>, Receiver<Ended>),
+    ended: (Sender<EndedLine>, Receiver<EndedLine>),
     /// Requests that have begun.
     begun: u64,
     /// Requests that wait or run in the engine, by their number.
     running: BTreeMap<u64, (BatchLine, Ticket)>,
     /// Names of this input: each answer must have one of its own.
     names: BTreeSet<String>,
-    sessions: BTreeMap<String, Session>,
+    sessions: BTreeMap<String, BatchSession>,
     /// Turns that wait for the ones before them.
     held: usize,
 }
 
-/// A request that has ended: its number, and the answer, or why there is none.
-struct Ended(u64, std::result::Result<(Draft, Box<Answer>), String>);
+/// A request that has ended: its number, and the answer, or the reason for its failure.
+struct EndedLine(u64, std::result::Result<(PendingAnswer, Box<Answer>), String>);
 
 /// Makes an answer of what it hears.
-struct Writer {
+struct AnswerWriter {
     number: u64,
-    facts: Arc<Facts>,
+    facts: Arc<BackendInfo>,
     /// Until the end.
-    draft: Option<Draft>,
-    ended: Sender<Ended>,
+    draft: Option<PendingAnswer>,
+    ended: Sender<EndedLine>,
 }
 
-impl Writer {
+impl AnswerWriter {
     /// Tells the end, once.
-    fn end(&mut self, with: impl FnOnce(Draft) -> std::result::Result<(Draft, Box<Answer>), String>) {
+    fn end(
+        &mut self,
+        with: impl FnOnce(PendingAnswer) -> std::result::Result<(PendingAnswer, Box<Answer>), String>,
+    ) {
         if let Some(draft) = self.draft.take() {
-            let _ = self.ended.send(Ended(self.number, with(draft)));
+            let _ = self.ended.send(EndedLine(self.number, with(draft)));
         }
     }
 }
 
-impl Listener for Writer {
+impl Listener for AnswerWriter {
     fn taken(&mut self, taken: serve::Result<()>) {
         if let Err(error) = taken {
             self.end(|_| Err(error.to_string()));
         }
     }
 
-    fn hear(&mut self, event: Event) -> bool {
+    fn hear(&mut self, event: RequestEvent) -> bool {
         match event {
-            Event::Token(token) => self.draft.as_mut().is_some_and(|draft| draft.take(&self.facts, token)),
-            Event::Done(answer) => {
+            RequestEvent::Token(token) => {
+                self.draft.as_mut().is_some_and(|draft| draft.take(&self.facts, token))
+            }
+            RequestEvent::Done(answer) => {
                 self.end(|draft| Ok((draft, answer)));
                 true
             }
@@ -161,13 +168,13 @@ impl Listener for Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for AnswerWriter {
     fn drop(&mut self) {
         self.end(|_| Err("the engine has ended".to_owned()));
     }
 }
 
-impl Batch<'_> {
+impl BatchRun<'_> {
     /// Takes up a line of the input.
     fn read(&mut self, line: &[u8], number: usize) -> Result<()> {
         self.stats.requests += 1;
@@ -184,9 +191,9 @@ impl Batch<'_> {
                 match line.session().map(str::to_owned) {
                     Some(session) if is_answered => {
                         let answer = self.output.turn(&line.custom_id).map(<[u32]>::to_vec);
-                        self.add_turn(session, Turn::Answered(line, answer))
+                        self.add_turn(session, SessionLine::Answered(line, answer))
                     }
-                    Some(session) => self.add_turn(session, Turn::Asked(line)),
+                    Some(session) => self.add_turn(session, SessionLine::Asked(line)),
                     None if is_answered => Ok(()),
                     None => self.begin(line, &[]).map(drop),
                 }
@@ -198,7 +205,7 @@ impl Batch<'_> {
                     self.fail(&error.custom_id, &error.message)?;
                 }
                 match error.session {
-                    Some(session) => self.add_turn(session, Turn::Unread(error.custom_id)),
+                    Some(session) => self.add_turn(session, SessionLine::Unread(error.custom_id)),
                     None => Ok(()),
                 }
             }
@@ -211,13 +218,13 @@ impl Batch<'_> {
         self.output.write(&error_line(custom_id, why))
     }
 
-    /// Submits a request behind what was said before it; why there is none, if so, which is written.
+    /// Submits a request behind the tokens before it. Returns the reason if it is refused, which is written.
     fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
         match self.reader.read(&line, said) {
             Ok((request, draft)) => {
                 let (number, facts) = (self.begun, self.reader.facts().clone());
                 self.begun += 1;
-                let writer = Writer { number, facts, draft: Some(draft), ended: self.ended.0.clone() };
+                let writer = AnswerWriter { number, facts, draft: Some(draft), ended: self.ended.0.clone() };
                 self.running.insert(number, (line, self.thread.submit(request, writer)));
                 Ok(None)
             }
@@ -229,7 +236,7 @@ impl Batch<'_> {
         }
     }
 
-    fn add_turn(&mut self, name: String, turn: Turn) -> Result<()> {
+    fn add_turn(&mut self, name: String, turn: SessionLine) -> Result<()> {
         self.sessions.entry(name.clone()).or_default().turns.push_back(turn);
         self.held += 1;
         self.go_on(&name)
@@ -244,18 +251,18 @@ impl Batch<'_> {
             let Some(turn) = session.turns.pop_front() else { return Ok(()) };
             self.held -= 1;
             let broken = match turn {
-                Turn::Unread(id) => Some((id, "it is no request".to_owned())),
-                Turn::Answered(line, None) => {
+                SessionLine::Unread(id) => Some((id, "it is no request".to_owned())),
+                SessionLine::Answered(line, None) => {
                     let what = "its line in the answers has none; delete the line to ask again".to_owned();
                     Some((line.custom_id, what))
                 }
-                Turn::Answered(line, Some(answer)) => {
+                SessionLine::Answered(line, Some(answer)) => {
                     let read = self.reader.read(&line, &session.said);
                     read.map(|(request, _)| session.said = [request.prompt, answer].concat())
                         .err()
                         .map(|why| (line.custom_id, why))
                 }
-                Turn::Asked(line) => match session.broken.clone() {
+                SessionLine::Asked(line) => match session.broken.clone() {
                     Some(why) => {
                         self.fail(&line.custom_id, &why)?;
                         None
@@ -287,7 +294,7 @@ impl Batch<'_> {
     }
 
     /// Writes the answer to a request that has ended.
-    fn end(&mut self, Ended(number, ended): Ended) -> Result<()> {
+    fn end(&mut self, EndedLine(number, ended): EndedLine) -> Result<()> {
         let Some((line, _)) = self.running.remove(&number) else { return Ok(()) };
         let ended = ended.map_err(|why| (format!("line {}: {why}", line.number), Vec::new()));
         let made = ended.and_then(|(draft, answer)| {

@@ -1,10 +1,10 @@
-//! What a batch is run with.
+//! Settings of a batch.
 
 use crate::state::Today;
 use kernmill::observe::Observer;
 use std::sync::Arc;
 
-/// What a batch is run with.
+/// The settings of a batch.
 #[derive(Clone)]
 pub struct BatchOptions {
     /// Sequences that run at once.

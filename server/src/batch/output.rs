@@ -150,7 +150,7 @@ impl Answers {
             GoneOnWith::File(file) => {
                 let before = file.metadata().map_err(Error::write(path))?.len();
                 if let Err(error) = (&*file).write_all(line.as_bytes()) {
-                    // What was written of the line goes; if it does not, the next start cuts it off.
+                    // The part of the line that was written goes; if it does not, the next start cuts it off.
                     let _ = file.set_len(before);
                     return Err(Error::write(path)(error));
                 }

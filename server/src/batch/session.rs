@@ -4,7 +4,7 @@ use super::line::BatchLine;
 use std::collections::VecDeque;
 
 /// A line of a session, in the order of the input.
-pub enum Turn {
+pub enum SessionLine {
     /// A request.
     Asked(BatchLine),
     /// A request that was answered before, and the tokens of its answer, if it has some.
@@ -15,7 +15,7 @@ pub enum Turn {
 
 /// The state of a conversation. A turn's prompt continues all tokens of the turns before, and their answers.
 #[derive(Default)]
-pub struct Session {
+pub struct BatchSession {
     /// All tokens so far.
     pub said: Vec<u32>,
     /// Whether a turn waits or runs in the engine.
@@ -23,5 +23,5 @@ pub struct Session {
     /// Why no turn can be answered any more.
     pub broken: Option<String>,
     /// Turns that wait for the ones before.
-    pub turns: VecDeque<Turn>,
+    pub turns: VecDeque<SessionLine>,
 }

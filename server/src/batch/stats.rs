@@ -1,4 +1,4 @@
-//! What a batch did: a line, more lines, and JSON.
+//! Figures of a batch: a line, more lines, and JSON.
 
 use kernmill_runtime::measure::peak_resident;
 use kernmill_serve::ServeStats;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What a batch did.
+/// Counts of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct BatchStats {
     /// Requests in the input.
@@ -26,7 +26,7 @@ pub struct BatchStats {
     pub generated: u64,
     /// Seconds from the first request to the last answer.
     pub seconds: f64,
-    /// What the steps did.
+    /// Counts of the steps.
     pub served: ServeStats,
     /// Memory of the engine, once something was answered.
     pub engine: Option<EngineFigures>,
@@ -54,7 +54,7 @@ impl BatchStats {
         self.first_token_seconds / self.answered.max(1) as f64
     }
 
-    /// What was done in one line, without an end of line.
+    /// The counts in one line, without an end of line.
     pub fn line(&self) -> String {
         format!(
             "{} requests ({} answered before, {} failed): {} prompt tokens ({} cached), {} generated in {:.1} s, {:.1} tokens/s",
@@ -101,7 +101,7 @@ impl BatchStats {
         text + &self.engine.map(|engine| engine.lines()).unwrap_or_default()
     }
 
-    /// What was done as one JSON object.
+    /// The counts as one JSON object.
     pub fn json(&self) -> Value {
         let widths = self.served.widths.iter().map(|(width, stats)| {
             json!({

@@ -65,13 +65,13 @@ pub fn wrapped(input: &str) -> String {
 /// Takes the input out of a call's arguments, as these come. Arguments of another form are the input.
 #[derive(Debug, Default)]
 pub struct Unwrapping {
-    /// What has come and is not given out.
+    /// Text that has come and is not given out.
     held: String,
-    place: Place,
+    place: InputPosition,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Place {
+enum InputPosition {
     /// Before the input.
     #[default]
     Before,
@@ -85,23 +85,23 @@ impl Unwrapping {
     /// Takes more of the arguments: more of the input.
     pub fn push(&mut self, text: &str) -> String {
         self.held.push_str(text);
-        if self.place == Place::Before {
+        if self.place == InputPosition::Before {
             match opening(&self.held) {
                 Opening::Short => return String::new(),
                 Opening::Whole(length) => {
                     self.held.drain(..length);
-                    self.place = Place::Inside;
+                    self.place = InputPosition::Inside;
                 }
-                Opening::None => self.place = Place::Bare,
+                Opening::None => self.place = InputPosition::Bare,
             }
         }
         match self.place {
-            Place::Inside => self.inside(),
-            Place::Behind => {
+            InputPosition::Inside => self.inside(),
+            InputPosition::Behind => {
                 self.held.clear();
                 String::new()
             }
-            Place::Before | Place::Bare => std::mem::take(&mut self.held),
+            InputPosition::Before | InputPosition::Bare => std::mem::take(&mut self.held),
         }
     }
 
@@ -110,7 +110,7 @@ impl Unwrapping {
         while let Some(c) = self.held[at..].chars().next() {
             match c {
                 '"' => {
-                    self.place = Place::Behind;
+                    self.place = InputPosition::Behind;
                     self.held.clear();
                     return input;
                 }

@@ -1,15 +1,15 @@
 //! An answer as a message of OpenAI's chat API, with its figures.
 
-use super::pieces::{Outcome, Piece, Scored};
+use super::pieces::{AnswerPiece, Scored, TurnOutcome};
 use super::turn::tokenizer;
-use crate::backend::Facts;
-use crate::head::Head;
+use crate::backend::BackendInfo;
+use crate::head::AnswerHead;
 use crate::ids;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Map, Value, json};
 
 /// Figures of an answer that only this server gives.
-pub fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
+pub fn own_figures(outcomes: &[TurnOutcome], effort: &str) -> Value {
     let first = outcomes.first();
     let anomalies: Map<String, Value> = first
         .map(|outcome| {
@@ -21,7 +21,7 @@ pub fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
         "reasoning_effort": effort,
         "first_token_seconds": first.and_then(|outcome| outcome.first_token).map(|time| time.as_secs_f64()),
         "seconds": first.map(|outcome| outcome.took.as_secs_f64()),
-        "tokens_per_second": first.map(Outcome::rate),
+        "tokens_per_second": first.map(TurnOutcome::rate),
         "drafts": first.map(|outcome| {
             json!({ "tokens": outcome.drafts.tokens, "accepted": outcome.drafts.accepted })
         }),
@@ -30,7 +30,7 @@ pub fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
 }
 
 /// Tokens of a prompt and of its answers.
-pub fn usage(outcomes: &[Outcome]) -> Value {
+pub fn usage(outcomes: &[TurnOutcome]) -> Value {
     let prompt = outcomes.iter().map(|outcome| outcome.prompt_tokens).max().unwrap_or_default();
     let cached = outcomes.first().map(|outcome| outcome.cached_tokens).unwrap_or_default();
     let completion: usize = outcomes.iter().map(|outcome| outcome.tokens.len()).sum();
@@ -45,7 +45,7 @@ pub fn usage(outcomes: &[Outcome]) -> Value {
 }
 
 /// Tokens of an answer with their logarithms, as the API has them.
-pub fn logprobs(facts: &Facts, scored: &[Scored]) -> Value {
+pub fn logprobs(facts: &BackendInfo, scored: &[Scored]) -> Value {
     let entry = |id: u32, logprob: f32| {
         let bytes = tokenizer(facts).ok().and_then(|tokenizer| tokenizer.token_bytes(id)).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -90,7 +90,7 @@ impl Called {
 #[derive(Default)]
 pub struct Message {
     /// The part that has begun.
-    part: Option<Part>,
+    part: Option<AnswerPart>,
     content: Option<String>,
     reasoning: String,
     calls: Vec<Called>,
@@ -106,40 +106,40 @@ impl Message {
     }
 
     /// Takes the next piece; how the answer ended, if it is the last one.
-    pub fn take(&mut self, piece: Piece) -> Option<Outcome> {
+    pub fn take(&mut self, piece: AnswerPiece) -> Option<TurnOutcome> {
         match piece {
-            Piece::Begin(part) => {
+            AnswerPiece::Begin(part) => {
                 match &part {
-                    Part::Call { name, .. } => self.calls.push(Called::new(name.clone(), false)),
-                    Part::Answer | Part::Preamble => drop(self.content.get_or_insert_default()),
-                    Part::Reasoning => {}
+                    AnswerPart::Call { name, .. } => self.calls.push(Called::new(name.clone(), false)),
+                    AnswerPart::Answer | AnswerPart::Preamble => drop(self.content.get_or_insert_default()),
+                    AnswerPart::Reasoning => {}
                 }
                 self.part = Some(part);
             }
-            Piece::Custom(name) => {
+            AnswerPiece::Custom(name) => {
                 self.calls.push(Called::new(name.clone(), true));
-                self.part = Some(Part::Call { name, is_builtin: false });
+                self.part = Some(AnswerPart::Call { name, is_builtin: false });
             }
-            Piece::Delta(text, scored) => match self.part {
-                Some(Part::Reasoning) => self.reasoning.push_str(&text),
-                Some(Part::Call { .. }) => {
+            AnswerPiece::Delta(text, scored) => match self.part {
+                Some(AnswerPart::Reasoning) => self.reasoning.push_str(&text),
+                Some(AnswerPart::Call { .. }) => {
                     if let Some(call) = self.calls.last_mut() {
                         call.text.push_str(&text);
                     }
                 }
-                Some(Part::Answer | Part::Preamble) | None => {
+                Some(AnswerPart::Answer | AnswerPart::Preamble) | None => {
                     self.content.get_or_insert_default().push_str(&text);
                     self.scored.extend(scored);
                 }
             },
-            Piece::End(_) => {}
-            Piece::Done(outcome) => return Some(*outcome),
+            AnswerPiece::End(_) => {}
+            AnswerPiece::Done(outcome) => return Some(*outcome),
         }
         None
     }
 
     /// The message as a choice, with how it ended.
-    pub fn choice(mut self, facts: &Facts, index: usize, outcome: &Outcome) -> Value {
+    pub fn choice(mut self, facts: &BackendInfo, index: usize, outcome: &TurnOutcome) -> Value {
         if self.calls.is_empty() {
             self.content.get_or_insert_default();
         }
@@ -177,7 +177,7 @@ impl Message {
 }
 
 /// Why an answer ended, in the words of the form that calls have.
-pub fn finish_reason(outcome: &Outcome, is_older: bool) -> &'static str {
+pub fn finish_reason(outcome: &TurnOutcome, is_older: bool) -> &'static str {
     match outcome.reason {
         "tool_calls" if is_older => "function_call",
         reason => reason,
@@ -185,7 +185,7 @@ pub fn finish_reason(outcome: &Outcome, is_older: bool) -> &'static str {
 }
 
 /// A completion of a conversation, with its choices and figures.
-pub fn completion(head: &Head, choices: Vec<Value>, outcomes: &[Outcome], effort: &str) -> Value {
+pub fn completion(head: &AnswerHead, choices: Vec<Value>, outcomes: &[TurnOutcome], effort: &str) -> Value {
     let mut object = head.object("chat.completion", Value::Array(choices));
     object.insert("usage".to_owned(), usage(outcomes));
     object.insert("kernmill".to_owned(), own_figures(outcomes, effort));

@@ -184,7 +184,7 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
     }
     let text = text.or(refusal).filter(|text| !text.is_empty() || !has_calls);
     if let Some(text) = text {
-        // What is said before a call is for the user, and is not the answer yet.
+        // Text before a call is for the user, and is not the answer yet.
         conversation.items.push(if has_calls { Item::Preamble(text) } else { Item::Answer(text) });
     } else if !has_calls {
         return Err(fields.missing("content"));

@@ -3,7 +3,7 @@
 use super::custom::Unwrapping;
 use crate::error::ApiError;
 use kernmill_chat as chat;
-use kernmill_chat::{Anomalies, Part, Turn, Vocabulary};
+use kernmill_chat::{Anomalies, AnswerPart, Turn, Vocabulary};
 use kernmill_runtime::DraftStats;
 use kernmill_runtime::Logprobs;
 use kernmill_serve::{Answer, EndReason, Finish, Token};
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum AnswerPiece {
     /// A part begins.
-    Begin(Part),
+    Begin(AnswerPart),
     /// A call of the custom tool of this name begins. The text of the part is the tool's input.
     Custom(String),
     /// More of the part, with the tokens of it where they were asked for.
@@ -22,7 +22,7 @@ pub enum Piece {
     /// The part ends; whether it is complete.
     End(bool),
     /// The answer has ended.
-    Done(Box<Outcome>),
+    Done(Box<TurnOutcome>),
 }
 
 /// A token of the answer with its logarithms.
@@ -34,9 +34,9 @@ pub struct Scored {
     pub logprobs: Logprobs,
 }
 
-/// What a turn came to.
+/// The outcome of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TurnOutcome {
     /// Why it ended, as OpenAI's chat API names it: `stop`, `tool_calls`, `length` or `error`.
     pub reason: &'static str,
     /// The error that it ended with, if it did.
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// The error that the turn ended with, if it did.
     pub fn error(&self) -> Option<ApiError> {
         self.error.as_deref().cloned()
@@ -92,7 +92,7 @@ pub struct Pieces {
     scored: Vec<Option<Scored>>,
     tokens: Vec<u32>,
     /// The last piece.
-    done: Option<Piece>,
+    done: Option<AnswerPiece>,
     prompt_tokens: u32,
     seed: u64,
 }
@@ -106,33 +106,33 @@ impl Pieces {
     }
 
     /// The next piece that is ready.
-    pub fn pop(&mut self) -> Option<Piece> {
-        let Some(chat::Piece { mut event, tokens }) = self.turn.pop() else { return self.done.take() };
+    pub fn pop(&mut self) -> Option<AnswerPiece> {
+        let Some(chat::TurnPiece { mut event, tokens }) = self.turn.pop() else { return self.done.take() };
         if let (chat::Event::Delta(text), Some(custom)) = (&mut event, &mut self.custom) {
             *text = custom.push(text);
             if text.is_empty() {
-                // What is around the input is no text of it.
+                // Text around the input does not belong to it.
                 return self.pop();
             }
         }
         Some(match event {
             chat::Event::Begin(part) => {
-                self.is_answer = part == Part::Answer;
+                self.is_answer = part == AnswerPart::Answer;
                 match part {
-                    Part::Call { name, .. } if self.customs.contains(&name) => {
+                    AnswerPart::Call { name, .. } if self.customs.contains(&name) => {
                         self.custom = Some(Unwrapping::default());
-                        Piece::Custom(name)
+                        AnswerPiece::Custom(name)
                     }
-                    part => Piece::Begin(part),
+                    part => AnswerPiece::Begin(part),
                 }
             }
             chat::Event::Delta(text) => {
                 let own = self.scored.get_mut(tokens).filter(|_| self.is_answer).unwrap_or_default();
-                Piece::Delta(text, own.iter_mut().filter_map(Option::take).collect())
+                AnswerPiece::Delta(text, own.iter_mut().filter_map(Option::take).collect())
             }
             chat::Event::End { is_complete } => {
                 self.custom = None;
-                Piece::End(is_complete)
+                AnswerPiece::End(is_complete)
             }
         })
     }
@@ -196,7 +196,7 @@ impl Pieces {
             Err(error) => ("error", Some(Box::new(error))),
         };
         self.turn.finish(matches!(reason, "stop" | "tool_calls"));
-        self.done = Some(Piece::Done(Box::new(Outcome {
+        self.done = Some(AnswerPiece::Done(Box::new(TurnOutcome {
             reason,
             error,
             stop: self.turn.stop().map(str::to_owned),

@@ -2,15 +2,15 @@
 
 use super::messages::{self, CONTENT, MESSAGE};
 use super::tools::{self, CHOICE, FUNCTION, TOOL, Tools, tool_choice};
-use super::turn::Ask;
+use super::turn::TurnRequest;
 use crate::asked::Asked;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, inner, like, list, object, passed, refused, whole, words};
-use crate::form::{FORMAT, FORMS, Own};
+use crate::form::{AnswerExtras, FORMAT, FORMS};
 use crate::limits;
 use crate::sampling::{self, SAMPLING, STOPS, VLLM};
-use crate::scope::{MODEL, Scope};
+use crate::scope::{MODEL, RequestScope};
 use kernmill_chat::{Conversation, Effort, Item, TurnOptions};
 use kernmill_serve::Request;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ pub struct Shows {
 ///
 /// # Errors
 /// When the body is no JSON, or a field is wrong.
-pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<Asked<Ask, Shows>, ApiError> {
+pub fn read(scope: &RequestScope<'_>, body: &[u8]) -> Result<Asked<TurnRequest, Shows>, ApiError> {
     take(scope, Fields::of_body(&CHAT, body)?)
 }
 
@@ -88,7 +88,7 @@ pub fn read(scope: &Scope<'_>, body: &[u8]) -> Result<Asked<Ask, Shows>, ApiErro
 ///
 /// # Errors
 /// When a field is wrong.
-pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Ask, Shows>, ApiError> {
+pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<Asked<TurnRequest, Shows>, ApiError> {
     let (model, adapters) = scope.model(&mut fields)?;
     let messages = fields.list("messages")?.ok_or_else(|| fields.missing("messages"))?;
     if messages.is_empty() {
@@ -103,7 +103,7 @@ pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Ask, Shows>, 
     let is_older_choice = is_older || fields.look("tool_choice").is_none();
     let field = if is_older_choice { "function_call" } else { "tool_choice" };
     let (choice, allowed) = tool_choice(&mut fields, field, &conversation)?;
-    let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
+    let AnswerExtras { mut wanted, drafts } = AnswerExtras::take(scope, &mut fields)?;
     wanted.take(&mut fields, "response_format")?;
     conversation.format = wanted.schema;
     let max_tokens = fields.whole("max_completion_tokens")?;
@@ -129,13 +129,13 @@ pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Ask, Shows>, 
         drafts,
         ..scope.request(&mut fields, adapters)?
     };
-    let ask = Ask {
+    let ask = TurnRequest {
         customs,
         wishes,
         form_field: wanted.field,
         prediction: prediction(&mut fields)?,
         max_tokens: max_tokens.or(older).map(|tokens| tokens as u32).or(scope.max_tokens),
-        ..Ask::new(conversation, "messages", request)
+        ..TurnRequest::new(conversation, "messages", request)
     };
     let n = fields.whole("n")?.unwrap_or(1);
     fields.refuse()?;

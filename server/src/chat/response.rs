@@ -1,17 +1,17 @@
 //! Answers of `/v1/chat/completions`, whole or in pieces.
 
 use super::message::{Message, completion, finish_reason, logprobs, own_figures, usage};
-use super::pieces::{Outcome, Piece};
+use super::pieces::{AnswerPiece, TurnOutcome};
 use super::request;
-use super::turn::{Prepared, Turn};
+use super::turn::{PreparedTurn, RunningTurn};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::head::Head;
+use crate::head::AnswerHead;
 use crate::ids;
-use crate::reply::{self, Stream};
-use crate::state::State;
+use crate::reply::{self, ReplyStream};
+use crate::state::ServerState;
 use axum::response::Response;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn answer(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let worker = state.clone();
     let (request, prepared) = reply::blocking(move || {
         let request = request::read(&worker.scope(&caller), &body)?;
-        let prepared = Prepared::new(worker.backend.facts(), request.ask.clone())?;
+        let prepared = PreparedTurn::new(worker.backend.facts(), request.ask.clone())?;
         worker.charge(&caller, prepared.prompt_tokens())?;
         Ok((request, prepared))
     })
@@ -35,7 +35,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         let submit = |request| state.submit(request, &record);
         turns.push(prepared.with_seed(seed).start(state.backend.clone(), submit));
     }
-    let head = Head::new("chatcmpl-", &request.model, state.backend.facts());
+    let head = AnswerHead::new("chatcmpl-", &request.model, state.backend.facts());
     let effort = request.ask.conversation.effort.name();
     // All are taken up, before the first one has begun.
     for (at, turn) in turns.iter_mut().enumerate().rev() {
@@ -51,9 +51,9 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
 
 /// Waits for all answers.
 async fn whole(
-    state: &State,
-    turns: Vec<Turn>,
-    head: &Head,
+    state: &ServerState,
+    turns: Vec<RunningTurn>,
+    head: &AnswerHead,
     effort: &str,
     is_older: bool,
 ) -> Result<Response, ApiError> {
@@ -77,13 +77,13 @@ async fn whole(
 
 /// Answers in pieces, as they come.
 fn stream(
-    state: Arc<State>,
-    turns: Vec<Turn>,
-    head: Head,
+    state: Arc<ServerState>,
+    turns: Vec<RunningTurn>,
+    head: AnswerHead,
     effort: &'static str,
     [has_usage, is_older]: [bool; 2],
 ) -> Response {
-    let (stream, response) = Stream::new();
+    let (stream, response) = ReplyStream::new();
     let count = turns.len();
     let outcomes = Arc::new(std::sync::Mutex::new(vec![None; count]));
     for (index, turn) in turns.into_iter().enumerate() {
@@ -100,7 +100,7 @@ fn stream(
         tokio::spawn(async move {
             let Some(outcome) = choices.run(turn).await else { return };
             choices.state.ended(&outcome);
-            let all: Option<Vec<Outcome>> = {
+            let all: Option<Vec<TurnOutcome>> = {
                 let mut outcomes = outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 outcomes[index] = Some(outcome);
                 outcomes.iter().cloned().collect()
@@ -115,10 +115,10 @@ fn stream(
 
 /// One of the answers of a stream.
 struct Choices {
-    state: Arc<State>,
-    head: Head,
+    state: Arc<ServerState>,
+    head: AnswerHead,
     effort: &'static str,
-    stream: Stream,
+    stream: ReplyStream,
     index: usize,
     has_usage: bool,
     /// Whether a call has the form that it had before there were tools.
@@ -127,9 +127,9 @@ struct Choices {
 
 impl Choices {
     /// Passes on the pieces of an answer. `None` if nobody listens any more, or the answer has failed.
-    async fn run(&self, mut turn: Turn) -> Option<Outcome> {
+    async fn run(&self, mut turn: RunningTurn) -> Option<TurnOutcome> {
         self.send(json!({ "role": "assistant", "content": "" }), Value::Null, None)?;
-        let (mut part, mut calls, mut is_custom) = (Part::Answer, 0, false);
+        let (mut part, mut calls, mut is_custom) = (AnswerPart::Answer, 0, false);
         loop {
             // A client that is gone ends the turn, also while nothing comes.
             let piece = tokio::select! {
@@ -137,30 +137,30 @@ impl Choices {
                 () = self.stream.closed() => return None,
             };
             match piece {
-                Piece::Begin(begun) => {
-                    if let Part::Call { name, .. } = &begun {
+                AnswerPiece::Begin(begun) => {
+                    if let AnswerPart::Call { name, .. } = &begun {
                         self.send(self.call(calls, Some(name), "", false), Value::Null, None)?;
                         calls += 1;
                     }
                     (part, is_custom) = (begun, false);
                 }
-                Piece::Custom(name) => {
+                AnswerPiece::Custom(name) => {
                     self.send(self.call(calls, Some(&name), "", true), Value::Null, None)?;
                     calls += 1;
-                    (part, is_custom) = (Part::Call { name, is_builtin: false }, true);
+                    (part, is_custom) = (AnswerPart::Call { name, is_builtin: false }, true);
                 }
-                Piece::Delta(text, scored) => {
+                AnswerPiece::Delta(text, scored) => {
                     let delta = match part {
-                        Part::Reasoning => json!({ "reasoning": text, "reasoning_content": text }),
-                        Part::Call { .. } => self.call(calls - 1, None, &text, is_custom),
-                        Part::Answer | Part::Preamble => json!({ "content": text }),
+                        AnswerPart::Reasoning => json!({ "reasoning": text, "reasoning_content": text }),
+                        AnswerPart::Call { .. } => self.call(calls - 1, None, &text, is_custom),
+                        AnswerPart::Answer | AnswerPart::Preamble => json!({ "content": text }),
                     };
                     let facts = self.state.backend.facts();
                     let logprobs = if scored.is_empty() { Value::Null } else { logprobs(facts, &scored) };
                     self.send(delta, logprobs, None)?;
                 }
-                Piece::End(_) => {}
-                Piece::Done(outcome) => {
+                AnswerPiece::End(_) => {}
+                AnswerPiece::Done(outcome) => {
                     if let Some(error) = outcome.error() {
                         self.stream.send(&error.json())?;
                         self.stream.done();
@@ -208,12 +208,12 @@ impl Choices {
     }
 
     /// Ends the stream.
-    fn end(&self, outcomes: &[Outcome]) {
+    fn end(&self, outcomes: &[TurnOutcome]) {
         if self.has_usage {
             let mut object = self.head.object("chat.completion.chunk", json!([]));
             object.insert("usage".to_owned(), usage(outcomes));
             object.insert("kernmill".to_owned(), own_figures(outcomes, self.effort));
-            // Who is gone needs no figures.
+            // A client that is gone needs no figures.
             let _ = self.stream.send(&Value::Object(object));
         }
         self.stream.done();

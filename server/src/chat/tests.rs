@@ -1,5 +1,5 @@
 use crate::scripted::{Scripted, harmony, prompt, send, state};
-use crate::state::Config;
+use crate::state::ServerConfig;
 use kernmill_serve::Request;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn may_be(backend: &Scripted, request: &Request, text: &str) -> bool {
 #[tokio::test]
 async fn forms_are_followed_by_the_names_of_other_servers() {
     let backend = Scripted::stops(&["yes"]);
-    let state = state(backend.clone(), Config { grammars: true, ..Config::default() });
+    let state = state(backend.clone(), ServerConfig { grammars: true, ..ServerConfig::default() });
     let schema = json!({ "type": "object", "properties": { "n": { "const": 7 } }, "required": ["n"], "additionalProperties": false });
     let (word, number) = ("yes", "{\"n\":7}");
     let lark = "start: \"yes\" | \"no\"";
@@ -80,7 +80,8 @@ async fn forms_are_followed_by_the_names_of_other_servers() {
 
 #[tokio::test]
 async fn forms_that_cannot_be_followed_are_refused_by_name() {
-    let permits = |grammars| state(Scripted::stops(&["yes"]), Config { grammars, ..Config::default() });
+    let permits =
+        |grammars| state(Scripted::stops(&["yes"]), ServerConfig { grammars, ..ServerConfig::default() });
     let (open, strict) = (permits(true), permits(false));
     let schema = json!({ "type": "object" });
     let wrong = json!({ "type": "nothing" });
@@ -140,7 +141,7 @@ async fn forms_that_cannot_be_followed_are_refused_by_name() {
 #[tokio::test]
 async fn fields_that_would_change_the_answer_are_refused_unless_they_ask_for_nothing() {
     let backend = Scripted::stops(&["Yes."]);
-    let state = state(backend.clone(), Config::default());
+    let state = state(backend.clone(), ServerConfig::default());
     for (field, asked, nothing) in [
         ("min_tokens", json!(3), json!(0)),
         ("bad_words", json!(["no"]), json!([])),
@@ -172,7 +173,7 @@ async fn fields_that_would_change_the_answer_are_refused_unless_they_ask_for_not
 
 #[tokio::test]
 async fn fields_inside_of_objects_are_named_with_their_path() {
-    let state = state(Scripted::stops(&["Yes."]), Config::default());
+    let state = state(Scripted::stops(&["Yes."]), ServerConfig::default());
     let body = ask(
         CHAT,
         json!({
@@ -436,7 +437,7 @@ async fn a_call_of_a_custom_tool_has_an_input() {
 #[tokio::test]
 async fn the_input_of_a_custom_tool_is_held_to_its_format() {
     let format = |syntax: &str, definition: &str| json!({ "type": "grammar", "grammar": { "syntax": syntax, "definition": definition } });
-    // What may not come is left out of a scripted answer.
+    // Text that may not come is left out of a scripted answer.
     for (format, said, held) in [
         (json!({ "type": "text" }), "any \"text\"", "any \"text\""),
         (Value::Null, "any", "any"),

@@ -168,7 +168,7 @@ pub type Allowed = Option<Vec<String>>;
 /// Reads whether tools are called, from the field `field`, and which of them.
 ///
 /// # Errors
-/// When the field is none of the choices, or names a function that is not declared.
+/// When the field is not one of the choices, or names a function that is not declared.
 pub fn tool_choice(
     fields: &mut Fields,
     field: &str,
@@ -251,7 +251,7 @@ fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
     Ok(function.text("name")?.map(|name| spaced(space.as_deref(), &name)))
 }
 
-/// What the model is told as the name of a function in a namespace.
+/// The name of a function in a namespace, as the model sees it.
 pub fn spaced(space: Option<&str>, name: &str) -> String {
     match space {
         None => name.to_owned(),

@@ -1,20 +1,20 @@
 //! A model's turn: from a conversation to the pieces of an answer. All APIs of conversations go through it.
 
-use super::pieces::{Piece, Pieces};
-use crate::backend::{Backend, Facts, Running};
+use super::pieces::{AnswerPiece, Pieces};
+use crate::backend::{Backend, BackendInfo, Running};
 use crate::error::ApiError;
 use crate::prompt;
 pub use crate::prompt::tokenizer;
 use kernmill_chat as chat;
 use kernmill_chat::{Conversation, TurnError, TurnOptions};
 use kernmill_constrain::{Constraint, Rule};
-use kernmill_serve::{Answer, Event, Finish, Request};
+use kernmill_serve::{Answer, Finish, Request, RequestEvent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is asked of a model.
+/// A request for a turn of a model.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct TurnRequest {
     /// The conversation so far.
     pub conversation: Conversation,
     /// Ids of messages that the model generated, by the place of their item, where they are known.
@@ -37,10 +37,10 @@ pub struct Ask {
     pub request: Request,
 }
 
-impl Ask {
+impl TurnRequest {
     /// The next turn of a conversation, or of what else the field `param` has.
-    pub fn new(conversation: Conversation, param: &'static str, request: Request) -> Ask {
-        Ask {
+    pub fn new(conversation: Conversation, param: &'static str, request: Request) -> TurnRequest {
+        TurnRequest {
             conversation,
             known: BTreeMap::new(),
             customs: BTreeSet::new(),
@@ -56,25 +56,25 @@ impl Ask {
 }
 
 /// A turn that is ready to be run.
-pub struct Prepared {
+pub struct PreparedTurn {
     request: Request,
     turn: chat::Turn,
     customs: BTreeSet<String>,
 }
 
-impl Prepared {
+impl PreparedTurn {
     /// Renders a conversation and checks what is asked. That takes time with the length of the conversation:
     /// callers do it on a thread that may wait. Around a raw prompt the model's format is not put, nor looked
     /// for in what comes.
     ///
     /// # Errors
     /// When the format refuses the conversation, it does not fit the context, or a form cannot be held to.
-    pub fn new(facts: &Facts, ask: Ask) -> Result<Prepared, ApiError> {
+    pub fn new(facts: &BackendInfo, ask: TurnRequest) -> Result<PreparedTurn, ApiError> {
         let param = ask.param;
-        Prepared::of(facts, ask).map_err(|error| error.renamed("messages", param))
+        PreparedTurn::of(facts, ask).map_err(|error| error.renamed("messages", param))
     }
 
-    fn of(facts: &Facts, mut ask: Ask) -> Result<Prepared, ApiError> {
+    fn of(facts: &BackendInfo, mut ask: TurnRequest) -> Result<PreparedTurn, ApiError> {
         let (ends, wishes) = (&facts.end_tokens, std::mem::take(&mut ask.wishes));
         let turn = if let Some(text) = &ask.raw {
             let prompt = prompt::encode(facts, "prompt", text, true)?;
@@ -111,7 +111,7 @@ impl Prepared {
             constraint,
             ..ask.request
         };
-        Ok(Prepared { request, turn, customs: ask.customs })
+        Ok(PreparedTurn { request, turn, customs: ask.customs })
     }
 
     /// Tokens of the prompt.
@@ -125,10 +125,10 @@ impl Prepared {
     }
 
     /// A copy of the turn with another seed.
-    pub fn with_seed(&self, seed: u64) -> Prepared {
+    pub fn with_seed(&self, seed: u64) -> PreparedTurn {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);
-        Prepared { request, turn: self.turn.clone(), customs: self.customs.clone() }
+        PreparedTurn { request, turn: self.turn.clone(), customs: self.customs.clone() }
     }
 
     /// The seed of the choices.
@@ -143,14 +143,14 @@ impl Prepared {
     }
 
     /// Hands the turn to a backend by `submit`.
-    pub fn start(self, backend: Arc<dyn Backend>, submit: impl FnOnce(Request) -> Running) -> Turn {
+    pub fn start(self, backend: Arc<dyn Backend>, submit: impl FnOnce(Request) -> Running) -> RunningTurn {
         let (request, pieces) = self.parts();
-        Turn { running: Some(submit(request)), backend, pieces }
+        RunningTurn { running: Some(submit(request)), backend, pieces }
     }
 }
 
 /// The error of a request whose turn is refused: it names the field at fault.
-fn refused(ask: &Ask, error: &TurnError) -> ApiError {
+fn refused(ask: &TurnRequest, error: &TurnError) -> ApiError {
     let field = match error {
         TurnError::Conversation(_) => "messages",
         TurnError::Choice(_) => "tool_choice",
@@ -160,24 +160,24 @@ fn refused(ask: &Ask, error: &TurnError) -> ApiError {
     ApiError::field(field, error.to_string())
 }
 
-/// What holds a text to a rule, which the field `param` gives.
+/// The constraint that holds a text to a rule, which the field `param` gives.
 ///
 /// # Errors
 /// When the rule cannot be followed.
-pub fn held_to(facts: &Facts, rule: &Rule, param: &str) -> Result<Constraint, ApiError> {
+pub fn held_to(facts: &BackendInfo, rule: &Rule, param: &str) -> Result<Constraint, ApiError> {
     let lexicon = facts.lexicon().map_err(ApiError::internal)?;
     Constraint::new(lexicon, rule).map_err(|error| ApiError::field(param, error.to_string()))
 }
 
 /// An answer that is being made. Dropping it cancels it.
-pub struct Turn {
+pub struct RunningTurn {
     backend: Arc<dyn Backend>,
     /// Until it has ended.
     running: Option<Running>,
     pieces: Pieces,
 }
 
-impl Turn {
+impl RunningTurn {
     /// Waits until the turn is taken up, and before a stream until there is something to send.
     ///
     /// # Errors
@@ -194,8 +194,8 @@ impl Turn {
         self.pieces.tokens()
     }
 
-    /// The next piece; `None` after the last one, which is [`Piece::Done`].
-    pub async fn next(&mut self) -> Option<Piece> {
+    /// The next piece; `None` after the last one, which is [`AnswerPiece::Done`].
+    pub async fn next(&mut self) -> Option<AnswerPiece> {
         loop {
             if let Some(piece) = self.pieces.pop() {
                 return Some(piece);
@@ -208,7 +208,7 @@ impl Turn {
             }
             let running = self.running.as_mut()?;
             match running.next().await {
-                Some(Event::Token(token)) => {
+                Some(RequestEvent::Token(token)) => {
                     let had_ended = self.pieces.has_ended();
                     // The backend's tokenizer was read before the turn began.
                     if let Ok(tokenizer) = tokenizer(self.backend.facts()) {
@@ -220,7 +220,7 @@ impl Turn {
                     }
                     continue;
                 }
-                Some(Event::Done(answer)) => {
+                Some(RequestEvent::Done(answer)) => {
                     let reason = self.pieces.done(*answer);
                     running.finished(reason);
                 }

@@ -4,4 +4,4 @@ mod request;
 mod response;
 
 pub use request::{COMPLETION, Shows, take};
-pub use response::{Draft, answer};
+pub use response::{PendingCompletion, answer};

@@ -6,9 +6,9 @@ use crate::chat::turn::held_to;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, like, object, whole};
-use crate::form::{FORMAT, FORMS, Own};
+use crate::form::{AnswerExtras, FORMAT, FORMS};
 use crate::sampling::{self, SAMPLING, STOPS, VLLM};
-use crate::scope::{MODEL, Scope};
+use crate::scope::{MODEL, RequestScope};
 use crate::{limits, prompt};
 use kernmill_serve::Request;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ const MAX_TOKENS: u32 = 16;
 ///
 /// # Errors
 /// When a field is wrong, or a prompt does not fit the context.
-pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Vec<Request>, Shows>, ApiError> {
+pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<Asked<Vec<Request>, Shows>, ApiError> {
     let facts = scope.facts;
     let (model, adapters) = scope.model(&mut fields)?;
     let prompts = prompts(scope, &mut fields)?;
@@ -107,7 +107,7 @@ pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Vec<Request>,
     let mut stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
     stop_tokens.extend(sampling::stop_tokens(&mut fields, facts.vocab)?);
     let request = scope.request(&mut fields, adapters)?;
-    let Own { mut wanted, drafts } = Own::take(scope, &mut fields)?;
+    let AnswerExtras { mut wanted, drafts } = AnswerExtras::take(scope, &mut fields)?;
     wanted.take(&mut fields, "response_format")?;
     fields.refuse()?;
     let most = |prompt: &Vec<u32>| {
@@ -138,14 +138,14 @@ pub fn take(scope: &Scope<'_>, mut fields: Fields) -> Result<Asked<Vec<Request>,
 }
 
 /// Prompts: one or several, as texts or ids, behind what was said before them.
-fn prompts(scope: &Scope<'_>, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError> {
+fn prompts(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError> {
     let (facts, said) = (scope.facts, scope.said);
     let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
     let value = fields.take("prompt").ok_or_else(|| fields.missing("prompt"))?;
     let wrong = |value: &Value| fields.wrong("prompt", value, expected);
     let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
         let ids: Vec<u32> = match value {
-            // What a tokenizer puts before a text belongs before the first turn alone.
+            // Tokens that a tokenizer puts before a text belong before the first turn alone.
             Value::String(text) => prompt::encode(facts, "prompt", text, said.is_empty())?,
             Value::Array(ids) => {
                 let id =

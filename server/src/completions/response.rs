@@ -1,18 +1,18 @@
 //! Answers of `/v1/completions`, whole or in pieces.
 
 use super::request::{self, COMPLETION, Shows};
-use crate::backend::{Facts, Running};
+use crate::backend::{BackendInfo, Running};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::head::Head;
+use crate::head::AnswerHead;
 use crate::prompt::tokenizer;
-use crate::reply::{self, Stream};
-use crate::state::State;
+use crate::reply::{self, ReplyStream};
+use crate::state::ServerState;
 use axum::response::Response;
 use kernmill_runtime::Logprobs;
 use kernmill_runtime::Tokenizer;
-use kernmill_serve::{Answer, EndReason, Event, Finish, Token};
+use kernmill_serve::{Answer, EndReason, Finish, RequestEvent, Token};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn answer(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let worker = state.clone();
     let asked = reply::blocking(move || {
@@ -37,7 +37,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     for (at, running) in running.iter_mut().enumerate().rev() {
         running.ready(asked.streams && at == 0).await?;
     }
-    let head = Head::new("cmpl-", &asked.model, state.backend.facts());
+    let head = AnswerHead::new("cmpl-", &asked.model, state.backend.facts());
     let response = if asked.streams {
         stream(state, asked.shows, running, head)
     } else {
@@ -107,9 +107,9 @@ fn finish(answer: &Answer) -> Result<&'static str, ApiError> {
 
 /// An answer in the making: what comes before its end.
 #[derive(Default)]
-pub struct Draft(Vec<(u32, Option<Logprobs>)>);
+pub struct PendingCompletion(Vec<(u32, Option<Logprobs>)>);
 
-impl Draft {
+impl PendingCompletion {
     /// Takes the next token.
     pub fn take(&mut self, token: Token) {
         self.0.push((token.id, token.logprobs));
@@ -118,10 +118,10 @@ impl Draft {
     /// The choice `index` of a completion, whose answer has ended.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the text has no answer.
     pub fn choice(
         self,
-        facts: &Facts,
+        facts: &BackendInfo,
         completion: &Shows,
         index: usize,
         answer: &Answer,
@@ -174,7 +174,7 @@ impl Shows {
     }
 
     /// The completion with its choices and figures.
-    pub fn object(&self, head: &Head, choices: Vec<Value>, answers: &[Answer]) -> Value {
+    pub fn object(&self, head: &AnswerHead, choices: Vec<Value>, answers: &[Answer]) -> Value {
         let mut object = head.object("text_completion", Value::Array(choices));
         object.insert("usage".to_owned(), self.usage(answers));
         Value::Object(object)
@@ -183,18 +183,18 @@ impl Shows {
 
 /// Waits for all answers.
 async fn whole(
-    state: &State,
+    state: &ServerState,
     completion: &Shows,
     running: Vec<Running>,
-    head: &Head,
+    head: &AnswerHead,
 ) -> Result<Response, ApiError> {
     let (mut choices, mut answers) = (Vec::new(), Vec::new());
     for (index, mut running) in running.into_iter().enumerate() {
-        let mut draft = Draft::default();
+        let mut draft = PendingCompletion::default();
         let answer = loop {
             match running.next().await {
-                Some(Event::Token(token)) => draft.take(token),
-                Some(Event::Done(answer)) => break *answer,
+                Some(RequestEvent::Token(token)) => draft.take(token),
+                Some(RequestEvent::Done(answer)) => break *answer,
                 None => return Err(ApiError::internal("the engine has failed: the log says why")),
             }
         };
@@ -207,15 +207,15 @@ async fn whole(
 }
 
 /// Answers in pieces, as they come.
-fn stream(state: Arc<State>, completion: Shows, running: Vec<Running>, head: Head) -> Response {
-    let (stream, response) = Stream::new();
+fn stream(state: Arc<ServerState>, completion: Shows, running: Vec<Running>, head: AnswerHead) -> Response {
+    let (stream, response) = ReplyStream::new();
     tokio::spawn(async move {
         let completion = Arc::new(completion);
         let tasks: Vec<_> = running
             .into_iter()
             .enumerate()
             .map(|(index, running)| {
-                let part = Part {
+                let part = StreamedChoice {
                     state: state.clone(),
                     completion: completion.clone(),
                     head: head.clone(),
@@ -231,7 +231,7 @@ fn stream(state: Arc<State>, completion: Shows, running: Vec<Running>, head: Hea
             answers.push(*answer);
         }
         if completion.has_usage {
-            // Who is gone needs no figures.
+            // A client that is gone needs no figures.
             let _ = stream.send(&completion.object(&head, Vec::new(), &answers));
         }
         stream.done();
@@ -240,15 +240,15 @@ fn stream(state: Arc<State>, completion: Shows, running: Vec<Running>, head: Hea
 }
 
 /// One of the answers of a stream.
-struct Part {
-    state: Arc<State>,
+struct StreamedChoice {
+    state: Arc<ServerState>,
     completion: Arc<Shows>,
-    head: Head,
-    stream: Stream,
+    head: AnswerHead,
+    stream: ReplyStream,
     index: usize,
 }
 
-impl Part {
+impl StreamedChoice {
     /// Passes on an answer. `None` if nobody listens any more, or it has failed.
     async fn run(self, mut running: Running) -> Option<Box<Answer>> {
         let tokenizer = tokenizer(self.state.backend.facts()).ok()?;
@@ -265,7 +265,7 @@ impl Part {
                 () = self.stream.closed() => return None,
             };
             match event {
-                Some(Event::Token(token)) => {
+                Some(RequestEvent::Token(token)) => {
                     let listed = token.logprobs.map_or(Value::Null, |logprobs| {
                         let mut listed = Listed::default();
                         listed.push(tokenizer, token.id, Some(&logprobs));
@@ -276,7 +276,7 @@ impl Part {
                         self.send(&token.text, listed, None)?;
                     }
                 }
-                Some(Event::Done(answer)) => match finish(&answer) {
+                Some(RequestEvent::Done(answer)) => match finish(&answer) {
                     Ok(reason) => {
                         self.send("", Value::Null, Some(reason))?;
                         self.state.metrics.ended(
@@ -314,7 +314,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use crate::scripted::{Scripted, send, state};
-    use crate::state::Config;
+    use crate::state::ServerConfig;
     use kernmill_serve::{EndReason, Finish};
     use serde_json::json;
 
@@ -330,7 +330,7 @@ mod tests {
             ("/api/chat", json!({ "messages": messages })),
             ("/api/generate", json!({ "prompt": "Hi" })),
         ] {
-            let none = state(Scripted::new(&[], drained.clone()), Config::default());
+            let none = state(Scripted::new(&[], drained.clone()), ServerConfig::default());
             for streams in [false, true] {
                 let mut asked = body.clone();
                 asked["stream"] = json!(streams);
@@ -341,8 +341,8 @@ mod tests {
             }
             let mut body = body;
             body["stream"] = json!(false);
-            // What has begun is cut.
-            let some = state(Scripted::new(&["Hel"], drained.clone()), Config::default());
+            // An answer that has begun is cut.
+            let some = state(Scripted::new(&["Hel"], drained.clone()), ServerConfig::default());
             let (status, _, text) = send(&some, "POST", path, "", &body).await;
             assert_eq!(status, 200, "{path}: {text}");
             assert!(text.contains("Hel"), "{path}: {text}");

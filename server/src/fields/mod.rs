@@ -17,7 +17,7 @@ pub struct Fields {
     path: String,
 }
 
-/// What of an object was not taken yet.
+/// The fields of an object that were not taken yet.
 struct Rest {
     members: Map<String, Value>,
     /// Objects in it that were taken, to be read on their own.
@@ -257,8 +257,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Names of the fields that nobody took and that mean something, of the objects in this one, too. Without
-    /// a value they are none.
+    /// Names of the fields that nobody took, of the objects in this one, too. Fields without a value do not
+    /// count.
     pub fn rest(&self) -> Vec<String> {
         let (left, fields) = (self.left(), self.shape.fields());
         let is_passed = |name: &str| {

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Names of calls that run, by the tenants that they are of.
-type Names = HashMap<(u64, String), watch::Sender<bool>>;
+type RunningCalls = HashMap<(u64, String), watch::Sender<bool>>;
 
 /// The calls that run and have a name.
 #[derive(Default)]
-pub struct Aborts(Mutex<Names>);
+pub struct Aborts(Mutex<RunningCalls>);
 
 impl Aborts {
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, RunningCalls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -22,10 +22,10 @@ impl Aborts {
     ///
     /// # Errors
     /// When another call of the tenant has the name.
-    pub fn enter(self: &Arc<Aborts>, tenant: u64, name: &str) -> Result<Entry, ApiError> {
+    pub fn enter(self: &Arc<Aborts>, tenant: u64, name: &str) -> Result<CallEntry, ApiError> {
         let (sender, aborted) = watch::channel(false);
         if name.is_empty() {
-            return Ok(Entry { aborted, _sender: Some(sender), place: None });
+            return Ok(CallEntry { aborted, _sender: Some(sender), place: None });
         }
         let key = (tenant, name.to_owned());
         let mut names = self.names();
@@ -34,11 +34,11 @@ impl Aborts {
             return Err(ApiError::conflict("request_id", message));
         }
         names.insert(key.clone(), sender);
-        Ok(Entry { aborted, _sender: None, place: Some((self.clone(), key)) })
+        Ok(CallEntry { aborted, _sender: None, place: Some((self.clone(), key)) })
     }
 
-    /// Aborts the calls of these names, as far as the caller may: its own, and an `admin` those of others.
-    /// What does not run is none.
+    /// Aborts the calls of these names, as far as the caller may: its own, and an `admin` those of others. A
+    /// call that does not run is passed over.
     pub fn abort(&self, caller: &Caller, wanted: &[String]) {
         for ((tenant, name), sender) in self.names().iter() {
             if (caller.is_admin || *tenant == caller.tenant) && wanted.contains(name) {
@@ -50,7 +50,7 @@ impl Aborts {
 }
 
 /// A call that has entered.
-pub struct Entry {
+pub struct CallEntry {
     /// Whether the call is aborted.
     pub aborted: watch::Receiver<bool>,
     /// Sender for a call without a name, so that it is not over before the call is.
@@ -58,7 +58,7 @@ pub struct Entry {
     place: Option<(Arc<Aborts>, (u64, String))>,
 }
 
-impl Drop for Entry {
+impl Drop for CallEntry {
     fn drop(&mut self) {
         if let Some((aborts, key)) = self.place.take() {
             aborts.names().remove(&key);
@@ -84,7 +84,7 @@ mod tests {
             [(1, "a"), (2, "a"), (1, "b")].map(|(tenant, name)| aborts.enter(tenant, name).unwrap());
         let unnamed = aborts.enter(1, "").unwrap();
         assert!(aborts.enter(1, "a").is_err() && aborts.enter(1, "").is_ok());
-        let is = |entry: &super::Entry| *entry.aborted.borrow();
+        let is = |entry: &super::CallEntry| *entry.aborted.borrow();
         aborts.abort(&of(1, false), &["a".to_owned(), String::new(), "none".to_owned()]);
         assert_eq!([&mine, &same, &other, &unnamed].map(is), [true, false, false, false]);
         aborts.abort(&of(9, true), &["a".to_owned()]);

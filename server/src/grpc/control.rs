@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::ids;
 use crate::models;
-use crate::state::State;
+use crate::state::ServerState;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tonic::{Request, Response, Status};
@@ -26,7 +26,7 @@ use vllm_proto::{
 
 /// The service.
 pub struct Control {
-    state: Arc<State>,
+    state: Arc<ServerState>,
     aborts: Arc<Aborts>,
     /// Name of this start of the server.
     instance: String,
@@ -34,16 +34,16 @@ pub struct Control {
     paths: Mutex<BTreeMap<String, String>>,
 }
 
-/// What a method answers.
-type Answer<T> = Result<Response<T>, Status>;
+/// The result of a method.
+type MethodResult<T> = Result<Response<T>, Status>;
 
 impl Control {
     /// The service over a state, whose calls `aborts` has.
-    pub fn new(state: Arc<State>, aborts: Arc<Aborts>) -> Control {
+    pub fn new(state: Arc<ServerState>, aborts: Arc<Aborts>) -> Control {
         Control { state, aborts, instance: ids::new("kernmill-"), paths: Mutex::default() }
     }
 
-    /// What there is to say of an adapter. Its number follows from its name, so that it stays.
+    /// The description of an adapter. Its number follows from its name, so that it stays.
     fn adapter(&self, name: &str) -> LoraAdapter {
         let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = blake3::hash(name.as_bytes());
@@ -56,7 +56,7 @@ impl Control {
     }
 }
 
-/// Who calls.
+/// The caller.
 ///
 /// # Errors
 /// When nobody has found out, which would be a defect.
@@ -64,8 +64,8 @@ pub fn caller<T>(request: &Request<T>) -> Result<Caller, ApiError> {
     request.extensions().get().cloned().ok_or_else(|| ApiError::internal("the caller is not known"))
 }
 
-/// What is said of a method that there is not.
-fn unserved<T>(method: &str, why: &str) -> Answer<T> {
+/// The error of a method that is not served.
+fn unserved<T>(method: &str, why: &str) -> MethodResult<T> {
     Err(Status::unimplemented(format!("kernmill has no {method}: {why}")))
 }
 
@@ -76,7 +76,7 @@ const PAUSE: &str = "a server generates until it is drained, which Shutdown asks
 
 #[tonic::async_trait]
 impl control_server::Control for Control {
-    async fn get_server_info(&self, _: Request<GetServerInfoRequest>) -> Answer<ServerInfo> {
+    async fn get_server_info(&self, _: Request<GetServerInfoRequest>) -> MethodResult<ServerInfo> {
         // One process on one machine.
         let parallelism = ParallelismInfo {
             tensor_parallel_size: 1,
@@ -98,7 +98,7 @@ impl control_server::Control for Control {
         }))
     }
 
-    async fn get_model_info(&self, _: Request<GetModelInfoRequest>) -> Answer<ModelInfo> {
+    async fn get_model_info(&self, _: Request<GetModelInfoRequest>) -> MethodResult<ModelInfo> {
         let config = &self.state.config;
         let model = &self.state.backend.facts().model;
         let aliases = config.aliases.iter().filter(|(_, meant)| *meant == model);
@@ -113,19 +113,19 @@ impl control_server::Control for Control {
         }))
     }
 
-    async fn shutdown(&self, request: Request<ShutdownRequest>) -> Answer<ShutdownResponse> {
+    async fn shutdown(&self, request: Request<ShutdownRequest>) -> MethodResult<ShutdownResponse> {
         let drained = caller(&request).and_then(|caller| models::drain(&self.state, &caller));
         drained.map_err(|error| status::of(&error))?;
         Ok(Response::new(ShutdownResponse {}))
     }
 
-    async fn abort(&self, request: Request<AbortRequest>) -> Answer<AbortResponse> {
+    async fn abort(&self, request: Request<AbortRequest>) -> MethodResult<AbortResponse> {
         let caller = caller(&request).map_err(|error| status::of(&error))?;
         self.aborts.abort(&caller, &request.get_ref().request_ids);
         Ok(Response::new(AbortResponse {}))
     }
 
-    async fn load_lora(&self, request: Request<LoadLoraRequest>) -> Answer<LoadLoraResponse> {
+    async fn load_lora(&self, request: Request<LoadLoraRequest>) -> MethodResult<LoadLoraResponse> {
         let loaded = async {
             let caller = caller(&request)?;
             let LoadLoraRequest { lora_name, source_path } = request.get_ref();
@@ -139,7 +139,7 @@ impl control_server::Control for Control {
         Ok(Response::new(LoadLoraResponse { adapter: Some(self.adapter(&lora_name)) }))
     }
 
-    async fn unload_lora(&self, request: Request<UnloadLoraRequest>) -> Answer<UnloadLoraResponse> {
+    async fn unload_lora(&self, request: Request<UnloadLoraRequest>) -> MethodResult<UnloadLoraResponse> {
         let name = &request.get_ref().lora_name;
         let adapter = self.adapter(name);
         let caller = caller(&request).map_err(|error| status::of(&error))?;
@@ -148,7 +148,7 @@ impl control_server::Control for Control {
         Ok(Response::new(UnloadLoraResponse { adapter: Some(adapter) }))
     }
 
-    async fn list_loras(&self, _: Request<ListLorasRequest>) -> Answer<ListLorasResponse> {
+    async fn list_loras(&self, _: Request<ListLorasRequest>) -> MethodResult<ListLorasResponse> {
         let names = self.state.backend.adapters();
         let adapters = names.iter().map(|name| self.adapter(name)).collect();
         Ok(Response::new(ListLorasResponse { adapters }))
@@ -157,80 +157,83 @@ impl control_server::Control for Control {
     async fn get_kv_event_sources(
         &self,
         _: Request<GetKvEventSourcesRequest>,
-    ) -> Answer<GetKvEventSourcesResponse> {
+    ) -> MethodResult<GetKvEventSourcesResponse> {
         unserved("GetKvEventSources", "it tells nobody which prompts it has cached")
     }
 
-    async fn pause_generation(&self, _: Request<PauseGenerationRequest>) -> Answer<PauseGenerationResponse> {
+    async fn pause_generation(
+        &self,
+        _: Request<PauseGenerationRequest>,
+    ) -> MethodResult<PauseGenerationResponse> {
         unserved("PauseGeneration", PAUSE)
     }
 
     async fn resume_generation(
         &self,
         _: Request<ResumeGenerationRequest>,
-    ) -> Answer<ResumeGenerationResponse> {
+    ) -> MethodResult<ResumeGenerationResponse> {
         unserved("ResumeGeneration", PAUSE)
     }
 
-    async fn is_paused(&self, _: Request<IsPausedRequest>) -> Answer<IsPausedResponse> {
+    async fn is_paused(&self, _: Request<IsPausedRequest>) -> MethodResult<IsPausedResponse> {
         unserved("IsPaused", PAUSE)
     }
 
-    async fn sleep(&self, _: Request<SleepRequest>) -> Answer<SleepResponse> {
+    async fn sleep(&self, _: Request<SleepRequest>) -> MethodResult<SleepResponse> {
         unserved("Sleep", PAUSE)
     }
 
-    async fn wake_up(&self, _: Request<WakeUpRequest>) -> Answer<WakeUpResponse> {
+    async fn wake_up(&self, _: Request<WakeUpRequest>) -> MethodResult<WakeUpResponse> {
         unserved("WakeUp", PAUSE)
     }
 
-    async fn is_sleeping(&self, _: Request<IsSleepingRequest>) -> Answer<IsSleepingResponse> {
+    async fn is_sleeping(&self, _: Request<IsSleepingRequest>) -> MethodResult<IsSleepingResponse> {
         unserved("IsSleeping", PAUSE)
     }
 
     async fn init_weight_transfer_engine(
         &self,
         _: Request<InitWeightTransferEngineRequest>,
-    ) -> Answer<InitWeightTransferEngineResponse> {
+    ) -> MethodResult<InitWeightTransferEngineResponse> {
         unserved("InitWeightTransferEngine", WEIGHTS)
     }
 
     async fn start_weight_update(
         &self,
         _: Request<StartWeightUpdateRequest>,
-    ) -> Answer<StartWeightUpdateResponse> {
+    ) -> MethodResult<StartWeightUpdateResponse> {
         unserved("StartWeightUpdate", WEIGHTS)
     }
 
     async fn start_draft_weight_update(
         &self,
         _: Request<StartDraftWeightUpdateRequest>,
-    ) -> Answer<StartDraftWeightUpdateResponse> {
+    ) -> MethodResult<StartDraftWeightUpdateResponse> {
         unserved("StartDraftWeightUpdate", WEIGHTS)
     }
 
-    async fn update_weights(&self, _: Request<UpdateWeightsRequest>) -> Answer<UpdateWeightsResponse> {
+    async fn update_weights(&self, _: Request<UpdateWeightsRequest>) -> MethodResult<UpdateWeightsResponse> {
         unserved("UpdateWeights", WEIGHTS)
     }
 
     async fn finish_weight_update(
         &self,
         _: Request<FinishWeightUpdateRequest>,
-    ) -> Answer<FinishWeightUpdateResponse> {
+    ) -> MethodResult<FinishWeightUpdateResponse> {
         unserved("FinishWeightUpdate", WEIGHTS)
     }
 
     async fn update_weight_version(
         &self,
         _: Request<UpdateWeightVersionRequest>,
-    ) -> Answer<UpdateWeightVersionResponse> {
+    ) -> MethodResult<UpdateWeightVersionResponse> {
         unserved("UpdateWeightVersion", WEIGHTS)
     }
 
     async fn get_weight_version(
         &self,
         _: Request<GetWeightVersionRequest>,
-    ) -> Answer<GetWeightVersionResponse> {
+    ) -> MethodResult<GetWeightVersionResponse> {
         unserved("GetWeightVersion", WEIGHTS)
     }
 }

@@ -1,6 +1,6 @@
 //! `grpc.health.v1`: whether calls are taken up, as `/ready` of HTTP says it.
 
-use crate::state::State;
+use crate::state::ServerState;
 use futures_core::Stream;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ const SERVICES: [&str; 3] = ["", "vllm.Inference", "vllm.Control"];
 
 /// The state of the server.
 pub struct Health {
-    state: Arc<State>,
+    state: Arc<ServerState>,
 }
 
 impl Health {
     /// The health of this state's backend.
-    pub fn new(state: Arc<State>) -> Health {
+    pub fn new(state: Arc<ServerState>) -> Health {
         Health { state }
     }
 }
 
-fn now(state: &State) -> ServingStatus {
+fn now(state: &ServerState) -> ServingStatus {
     let load = state.backend.load();
     let is_away = load.is_draining || load.has_failed || load.stage_lost.is_some();
     if is_away { ServingStatus::NotServing } else { ServingStatus::Serving }
@@ -41,7 +41,7 @@ fn response(status: ServingStatus) -> HealthCheckResponse {
 
 #[tonic::async_trait]
 impl health_server::Health for Health {
-    type WatchStream = Watch;
+    type WatchStream = HealthWatch;
 
     async fn check(
         &self,
@@ -57,28 +57,28 @@ impl health_server::Health for Health {
         Ok(Response::new(response(now(&self.state))))
     }
 
-    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Watch>, Status> {
+    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<HealthWatch>, Status> {
         let is_known = SERVICES.contains(&request.get_ref().service.as_str());
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Response::new(Watch { state: is_known.then(|| self.state.clone()), looks, last: None }))
+        Ok(Response::new(HealthWatch { state: is_known.then(|| self.state.clone()), looks, last: None }))
     }
 }
 
 /// The states of the server, one after another.
-pub struct Watch {
+pub struct HealthWatch {
     /// `None` for a service that there is not.
-    state: Option<Arc<State>>,
+    state: Option<Arc<ServerState>>,
     looks: Interval,
     last: Option<ServingStatus>,
 }
 
-impl Stream for Watch {
+impl Stream for HealthWatch {
     type Item = Result<HealthCheckResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            // What does not serve any more never will: the end of the stream lets the server end.
+            // A server that has stopped serving never resumes: the end of the stream lets the server end.
             if self.last == Some(ServingStatus::NotServing) {
                 return Poll::Ready(None);
             }

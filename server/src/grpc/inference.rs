@@ -1,15 +1,15 @@
 //! `vllm.Inference`: texts, whole or as they are made. Both come from the same responses.
 
-use super::aborts::{Aborts, Entry};
+use super::aborts::{Aborts, CallEntry};
 use super::control::caller;
-use super::part::{Item, Part, accepted};
+use super::part::{ResponseResult, SequenceResponses, accepted};
 use super::request;
 use super::response::{check_size, merge};
 use super::status;
 use crate::error::ApiError;
 use crate::record::Record;
 use crate::reply;
-use crate::state::State;
+use crate::state::ServerState;
 use futures_core::Stream;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,13 +26,13 @@ use vllm_proto::{GenerateRequest, GenerateResponse, inference_server};
 
 /// The service.
 pub struct Inference {
-    state: Arc<State>,
+    state: Arc<ServerState>,
     aborts: Arc<Aborts>,
 }
 
 impl Inference {
     /// The service over a state, which enters its calls into `aborts`.
-    pub fn new(state: Arc<State>, aborts: Arc<Aborts>) -> Inference {
+    pub fn new(state: Arc<ServerState>, aborts: Arc<Aborts>) -> Inference {
         Inference { state, aborts }
     }
 
@@ -84,7 +84,7 @@ impl Inference {
         let left = all.len();
         let mut tasks = JoinSet::new();
         for (running, index) in all.into_iter().zip(0..) {
-            let part = Part {
+            let part = SequenceResponses {
                 state: self.state.clone(),
                 shows: shows.clone(),
                 index,
@@ -136,19 +136,19 @@ fn time(metadata: &MetadataMap) -> Result<Option<Duration>, ApiError> {
 
 /// The responses of a call. Dropping them cancels it.
 pub struct Responses {
-    receiver: UnboundedReceiver<Item>,
+    receiver: UnboundedReceiver<ResponseResult>,
     tasks: JoinSet<()>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Sequences that have not ended.
     left: usize,
     record: Option<Arc<Record>>,
     /// Keeps the call's name.
-    _entry: Entry,
+    _entry: CallEntry,
 }
 
 impl Responses {
     /// The next response. After an error nothing comes.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Item>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<ResponseResult>> {
         if self.left == 0 {
             return Poll::Ready(None);
         }

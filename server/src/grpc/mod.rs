@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::guard;
 use crate::limits;
 use crate::record::Record;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::tls::Stream;
 use aborts::Aborts;
 use axum::Router;
@@ -43,7 +43,7 @@ use tower::ServiceExt;
 use vllm_proto::control_server::ControlServer;
 use vllm_proto::inference_server::InferenceServer;
 
-/// What answers calls.
+/// The service that answers calls.
 pub type Service = Router;
 
 /// Bytes before a message: whether it is compressed, and its length.
@@ -73,7 +73,7 @@ const METHODS: [&str; 13] = [
 ///
 /// # Errors
 /// When reflection refuses the schema, which would be a defect.
-pub fn service(state: Arc<State>) -> io::Result<Service> {
+pub fn service(state: Arc<ServerState>) -> io::Result<Service> {
     let aborts = Arc::new(Aborts::default());
     let inference = Inference::new(state.clone(), aborts.clone());
     let control = Control::new(state.clone(), aborts);
@@ -82,7 +82,7 @@ pub fn service(state: Arc<State>) -> io::Result<Service> {
             .register_file_descriptor_set(schema::descriptors())
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    // What comes has been limited before it is read here, and what goes out is checked where it is made.
+    // Requests have been limited before they are read here, and answers are checked where they are made.
     let routes =
         Routes::new(InferenceServer::new(inference).max_decoding_message_size(limits::MESSAGE_BYTES))
             .add_service(ControlServer::new(control).max_decoding_message_size(limits::MESSAGE_BYTES))
@@ -107,12 +107,12 @@ pub async fn answer(stream: Box<dyn Stream>, service: Service, watcher: Watcher)
         .keep_alive_interval(interval)
         .keep_alive_timeout(patience)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-    // What a client does to its connection is its own affair.
+    // A client may do to its connection as it likes.
     let _ = watcher.watch(connection).await;
 }
 
 /// Answers a call, whatever it is.
-async fn respond(state: Arc<State>, routes: Router, request: Request) -> Response {
+async fn respond(state: Arc<ServerState>, routes: Router, request: Request) -> Response {
     let path = request.uri().path();
     let name = METHODS.into_iter().find(|method| *method == path).unwrap_or("other");
     // Monitors and clients that look around ask without a key, and again and again.
@@ -145,7 +145,7 @@ fn with_id(mut response: Response, record: &Record) -> Response {
 
 /// A call whose caller is known, and whose message has come, if it is but one.
 async fn prepare(
-    state: &State,
+    state: &ServerState,
     request: Request,
     record: &Arc<Record>,
     is_open: bool,

@@ -3,8 +3,8 @@
 use super::response::{Shows, check_size, finish};
 use crate::backend::{Running, SubmitError};
 use crate::error::ApiError;
-use crate::state::State;
-use kernmill_serve::{Answer, Event, Finish, RefusalReason};
+use crate::state::ServerState;
+use kernmill_serve::{Answer, Finish, RefusalReason, RequestEvent};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
@@ -12,13 +12,13 @@ use vllm_proto::finish_info::FinishReason;
 use vllm_proto::{FinishInfo, GenerateResponse, SequenceOutput};
 
 /// A response, or what is wrong.
-pub type Item = Result<GenerateResponse, ApiError>;
+pub type ResponseResult = Result<GenerateResponse, ApiError>;
 
 /// A sequence that is being made.
-pub struct Part {
+pub struct SequenceResponses {
     /// The server.
-    pub state: Arc<State>,
-    /// What responses have.
+    pub state: Arc<ServerState>,
+    /// The parts that responses show.
     pub shows: Arc<Shows>,
     /// Number of the sequence.
     pub index: u32,
@@ -33,10 +33,10 @@ pub struct Part {
     /// Responses that wait until it was.
     pub held: Vec<GenerateResponse>,
     /// Where responses go.
-    pub sender: UnboundedSender<Item>,
+    pub sender: UnboundedSender<ResponseResult>,
 }
 
-impl Part {
+impl SequenceResponses {
     /// Makes responses of what comes, to the end.
     pub async fn run(mut self, running: Running) {
         if let Err(error) = self.answer(running).await {
@@ -60,7 +60,7 @@ impl Part {
                 }
             };
             match event {
-                Some(Event::Token(token)) => {
+                Some(RequestEvent::Token(token)) => {
                     if !self.shows.stop_ids.contains(&token.id) {
                         made += 1;
                         self.shows.add(&mut piece, token.id, token.logprobs.as_ref());
@@ -73,7 +73,7 @@ impl Part {
                         self.send(piece).await?;
                     }
                 }
-                Some(Event::Done(answer)) => return self.end(piece, *answer).await,
+                Some(RequestEvent::Done(answer)) => return self.end(piece, *answer).await,
                 // A backend that forgets what is cancelled says nothing more.
                 None if is_aborted => {
                     let mut info = FinishInfo { num_output_tokens: made, ..FinishInfo::default() };
@@ -148,7 +148,7 @@ pub async fn accepted(running: &mut Running) -> Result<(), ApiError> {
 }
 
 /// The next event of a request, when it is taken up.
-async fn next(running: &mut Running) -> Result<Option<Event>, ApiError> {
+async fn next(running: &mut Running) -> Result<Option<RequestEvent>, ApiError> {
     accepted(running).await?;
     Ok(running.next().await)
 }

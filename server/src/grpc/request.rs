@@ -3,7 +3,7 @@
 
 use super::response::Shows;
 use crate::asked::Asked;
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::caller::Caller;
 use crate::chat::turn::{held_to, tokenizer};
 use crate::error::ApiError;
@@ -12,8 +12,8 @@ use crate::fields::shape::Shape;
 use crate::limits;
 use crate::prompt;
 use crate::sampling::{self, SAMPLING};
-use crate::scope::{MODEL, Scope, salt_of};
-use crate::state::State;
+use crate::scope::{MODEL, RequestScope, salt_of};
+use crate::state::ServerState;
 use kernmill_constrain::{Constraint, Rule};
 use kernmill_runtime::AdapterUse;
 use kernmill_runtime::SamplerParams;
@@ -34,7 +34,7 @@ const NEW_TOKENS: u32 = 20;
 /// # Errors
 /// When a field is wrong, or asks for something that is not served.
 pub fn read(
-    state: &State,
+    state: &ServerState,
     caller: &Caller,
     request: GenerateRequest,
     streams: bool,
@@ -143,7 +143,7 @@ fn refuse(request: &GenerateRequest) -> Result<(), ApiError> {
 }
 
 /// The model and the adapters that a request names. No name is that of the model.
-fn model(scope: &Scope<'_>, request: &GenerateRequest) -> Result<(String, Vec<AdapterUse>), ApiError> {
+fn model(scope: &RequestScope<'_>, request: &GenerateRequest) -> Result<(String, Vec<AdapterUse>), ApiError> {
     let named = Some(&request.model).filter(|name| !name.is_empty()).unwrap_or(&scope.facts.model);
     let adapter = &request.lora_name;
     if !adapter.is_empty() && scope.adapter(adapter).is_none() {
@@ -157,10 +157,10 @@ fn model(scope: &Scope<'_>, request: &GenerateRequest) -> Result<(String, Vec<Ad
 }
 
 /// Ids of the prompt. If it is to be cut, its end is kept.
-fn prompt(facts: &Facts, request: &GenerateRequest) -> Result<Vec<u32>, ApiError> {
+fn prompt(facts: &BackendInfo, request: &GenerateRequest) -> Result<Vec<u32>, ApiError> {
     let mut ids = match &request.prompt {
         None => return Err(ApiError::field("prompt", "`prompt` is missing, expected `text` or `token_ids`")),
-        // What is cut to fit may be longer than the context.
+        // A text that is cut to fit may be longer than the context.
         Some(Prompt::Text(text)) if request.truncate_prompt_tokens > 0 => tokenizer(facts)?
             .encode(text, true)
             .map_err(|error| ApiError::field("text", error.to_string()))?,
@@ -286,7 +286,7 @@ fn max_tokens(stopping: &StoppingCriteria, prompt: usize, context: u32) -> Resul
 }
 
 /// Tokens that end a sequence.
-fn stop_tokens(facts: &Facts, stopping: &StoppingCriteria) -> Result<Vec<u32>, ApiError> {
+fn stop_tokens(facts: &BackendInfo, stopping: &StoppingCriteria) -> Result<Vec<u32>, ApiError> {
     let field = "stopping.stop_token_ids";
     let own = &stopping.stop_token_ids;
     known(field, own, facts.vocab)?;
@@ -313,7 +313,7 @@ fn top(field: &str, candidates: Option<CandidateTokens>) -> Result<Option<u32>, 
     }
 }
 
-/// What the text is to be.
+/// The rule of the text.
 fn rule(grammars: bool, decoding: &DecodingParameters) -> Result<Option<Rule>, ApiError> {
     let Some(output) = &decoding.structured_output else { return Ok(None) };
     let permitted = |field: &str, rule: Rule| {
@@ -350,10 +350,10 @@ fn rule(grammars: bool, decoding: &DecodingParameters) -> Result<Option<Rule>, A
     }
 }
 
-/// What holds a sequence to its form, or to its least number of tokens: then no token that ends it comes
+/// The constraint of a sequence's form, or of its least number of tokens: then no token that ends it comes
 /// before.
 fn constraint(
-    facts: &Facts,
+    facts: &BackendInfo,
     rule: Option<&Rule>,
     stopping: &StoppingCriteria,
     stop_tokens: &[u32],

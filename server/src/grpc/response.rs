@@ -1,6 +1,6 @@
 //! Responses of `vllm.Inference`: what a client asked to see of a prompt, of tokens, and of the end.
 
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::error::ApiError;
 use crate::limits;
 use kernmill_runtime::Logprobs;
@@ -10,7 +10,7 @@ use vllm_proto::candidate_token_info::TokenInfo;
 use vllm_proto::finish_info::{FinishReason, StopReason as Reason};
 use vllm_proto::{CandidateTokenInfo, FinishInfo, GenerateResponse, PromptInfo, SequenceOutput};
 
-/// What the responses to a request have.
+/// The parts that the responses to a request show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shows {
     /// Ids of the prompt.
@@ -45,7 +45,7 @@ impl Shows {
         needs.then(|| self.top.max(self.prompt_top).unwrap_or(0))
     }
 
-    /// What there is to say of a prompt. Its first token has no logarithm: zeros stand there.
+    /// The description of a prompt. Its first token has no logarithm: zeros stand there.
     pub fn prompt(&self, ids: &[u32], logprobs: &[Logprobs]) -> PromptInfo {
         let mut info = PromptInfo { num_prompt_tokens: ids.len() as u32, ..PromptInfo::default() };
         if self.prompt_ids {
@@ -92,13 +92,13 @@ fn candidates(id: u32, found: &Logprobs, top: u32) -> CandidateTokenInfo {
     CandidateTokenInfo { tokens: tokens.collect() }
 }
 
-/// What there is to say of an end, and its name in the figures. `has_deadline` says whether the client gave
-/// the call a time.
+/// The description of an end, and its name in the figures. `has_deadline` says whether the client gave the
+/// call a time.
 ///
 /// # Errors
 /// When the server is at fault, there was no room or no time, or the request leaves no way on.
 pub fn finish(
-    facts: &Facts,
+    facts: &BackendInfo,
     answer: &Answer,
     has_deadline: bool,
 ) -> Result<(FinishInfo, &'static str), ApiError> {

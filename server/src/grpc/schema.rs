@@ -30,7 +30,7 @@ fn read_file(block: &str, enums: &[&str]) -> FileDescriptorProto {
         syntax: Some("proto3".to_owned()),
         ..FileDescriptorProto::default()
     };
-    let scope = Scope { package, enums };
+    let scope = SchemaScope { package, enums };
     let mut lines = body.lines().filter(|line| !line.is_empty()).peekable();
     while let Some(line) = lines.next() {
         let mut inner = Vec::new();
@@ -105,14 +105,14 @@ fn enumeration(name: &str, lines: &[&str]) -> EnumDescriptorProto {
     }
 }
 
-/// What names of types are read with.
-struct Scope<'a> {
+/// The scope in which names of types are read.
+struct SchemaScope<'a> {
     package: &'a str,
     /// Paths of all enums.
     enums: &'a [&'a str],
 }
 
-impl Scope<'_> {
+impl SchemaScope<'_> {
     fn service(&self, name: &str, lines: &[&str]) -> ServiceDescriptorProto {
         let method = |line: &&str| {
             let mut words = line.split(' ');

@@ -1,13 +1,13 @@
-//! What a build without the feature `grpc` has in its place: something that says so.
+//! The stand-in for a build without the feature `grpc`: it reports that.
 
-use crate::state::State;
+use crate::state::ServerState;
 use crate::tls::Stream;
 use hyper_util::server::graceful::Watcher;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
-/// There is none.
+/// A service that cannot exist.
 #[derive(Clone)]
 pub struct Service(Infallible);
 
@@ -15,7 +15,7 @@ pub struct Service(Infallible);
 ///
 /// # Errors
 /// Always.
-pub fn service(_: Arc<State>) -> io::Result<Service> {
+pub fn service(_: Arc<ServerState>) -> io::Result<Service> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "this kernmill is built without gRPC; build it with `--features grpc`",

@@ -1,20 +1,20 @@
 //! The lines of an answer, and the answer as a whole.
 
-use super::request::Route;
-use crate::backend::Facts;
+use super::request::OllamaRoute;
+use crate::backend::BackendInfo;
 use crate::chat::message::logprobs;
-use crate::chat::pieces::{Outcome, Piece};
+use crate::chat::pieces::{AnswerPiece, TurnOutcome};
 use crate::ids;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// An answer that comes into being.
-pub struct Answer {
-    route: Route,
+pub struct AnswerEvents {
+    route: OllamaRoute,
     model: String,
     /// The part that has begun.
-    part: Option<Part>,
+    part: Option<AnswerPart>,
     /// Arguments of the call that has begun.
     arguments: String,
     text: String,
@@ -23,10 +23,10 @@ pub struct Answer {
     logprobs: Vec<Value>,
 }
 
-impl Answer {
+impl AnswerEvents {
     /// An answer of a model.
-    pub fn new(route: Route, model: String) -> Answer {
-        Answer {
+    pub fn new(route: OllamaRoute, model: String) -> AnswerEvents {
+        AnswerEvents {
             route,
             model,
             part: None,
@@ -39,23 +39,23 @@ impl Answer {
     }
 
     /// Takes a piece of the answer: the line that it comes to, if it comes to one. The last piece comes to
-    /// none: [`Answer::end`] has that line.
-    pub fn take(&mut self, facts: &Facts, piece: Piece) -> Option<Value> {
+    /// none: [`AnswerEvents::end`] has that line.
+    pub fn take(&mut self, facts: &BackendInfo, piece: AnswerPiece) -> Option<Value> {
         match piece {
-            Piece::Begin(part) => {
+            AnswerPiece::Begin(part) => {
                 self.part = Some(part);
                 None
             }
-            Piece::Delta(text, scored) => match self.part {
-                Some(Part::Reasoning) => {
+            AnswerPiece::Delta(text, scored) => match self.part {
+                Some(AnswerPart::Reasoning) => {
                     self.thinking.push_str(&text);
                     Some(Value::Object(self.object("", [("thinking", json!(text))])))
                 }
-                Some(Part::Call { .. }) => {
+                Some(AnswerPart::Call { .. }) => {
                     self.arguments.push_str(&text);
                     None
                 }
-                Some(Part::Answer | Part::Preamble) | None => {
+                Some(AnswerPart::Answer | AnswerPart::Preamble) | None => {
                     self.text.push_str(&text);
                     let mut line = self.object(&text, []);
                     if !scored.is_empty()
@@ -67,10 +67,10 @@ impl Answer {
                     Some(Value::Object(line))
                 }
             },
-            Piece::End(_) => match self.part.take() {
-                Some(Part::Call { name, .. }) => {
+            AnswerPiece::End(_) => match self.part.take() {
+                Some(AnswerPart::Call { name, .. }) => {
                     let text = std::mem::take(&mut self.arguments);
-                    // Arguments that were cut are none: their text is in `partial_json`.
+                    // Arguments that were cut become an empty object: their text is in `partial_json`.
                     let whole = if matches!(text.trim(), "" | "null") { "{}" } else { &text };
                     let read = serde_json::from_str(whole).ok().filter(Value::is_object);
                     let arguments = read.unwrap_or_else(|| json!({ "partial_json": text }));
@@ -82,19 +82,19 @@ impl Answer {
                 _ => None,
             },
             // This API has no such tools.
-            Piece::Custom(_) | Piece::Done(_) => None,
+            AnswerPiece::Custom(_) | AnswerPiece::Done(_) => None,
         }
     }
 
     /// The last line of an answer that has ended.
-    pub fn end(&self, outcome: &Outcome) -> Value {
+    pub fn end(&self, outcome: &TurnOutcome) -> Value {
         let mut object = self.object("", []);
         add_figures(&mut object, outcome);
         Value::Object(object)
     }
 
     /// The answer as a whole, when it has ended.
-    pub fn whole(&self, outcome: &Outcome) -> Value {
+    pub fn whole(&self, outcome: &TurnOutcome) -> Value {
         let thinking = (!self.thinking.is_empty()).then(|| ("thinking", json!(self.thinking)));
         let calls = (!self.calls.is_empty()).then(|| ("tool_calls", json!(self.calls)));
         let mut object = self.object(&self.text, thinking.into_iter().chain(calls));
@@ -105,7 +105,7 @@ impl Answer {
         Value::Object(object)
     }
 
-    /// What is answered where nothing is asked: the model is there.
+    /// The answer to a request that asks nothing: the model is there.
     pub fn loaded(&self) -> Value {
         let mut object = self.object("", []);
         object.insert("done".to_owned(), json!(true));
@@ -124,14 +124,14 @@ impl Answer {
         object.insert("model".to_owned(), json!(self.model));
         object.insert("created_at".to_owned(), json!(ids::timestamp(ids::since_1970())));
         match self.route {
-            Route::Chat => {
+            OllamaRoute::Chat => {
                 let mut message = Map::new();
                 message.insert("role".to_owned(), json!("assistant"));
                 message.insert("content".to_owned(), json!(text));
                 message.extend(more);
                 object.insert("message".to_owned(), Value::Object(message));
             }
-            Route::Generate => {
+            OllamaRoute::Generate => {
                 object.insert("response".to_owned(), json!(text));
                 object.extend(more);
             }
@@ -142,7 +142,7 @@ impl Answer {
 }
 
 /// Adds how an answer ended, and what it took.
-fn add_figures(object: &mut Map<String, Value>, outcome: &Outcome) {
+fn add_figures(object: &mut Map<String, Value>, outcome: &TurnOutcome) {
     let reason = if outcome.reason == "length" { "length" } else { "stop" };
     let first = outcome.first_token.unwrap_or(outcome.took);
     let queued = outcome.queued.unwrap_or_default();

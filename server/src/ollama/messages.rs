@@ -100,7 +100,7 @@ fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<()
     if calls.is_empty() {
         conversation.items.push(Item::Answer(text));
     } else if !text.is_empty() {
-        // What is said before a call is for the user, and is not the answer yet.
+        // Text before a call is for the user, and is not the answer yet.
         conversation.items.push(Item::Preamble(text));
     }
     for (at, call) in calls.into_iter().enumerate() {

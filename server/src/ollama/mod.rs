@@ -12,5 +12,5 @@ pub use models::{SHOW, list, running, show, version};
 pub use request::{CHAT, GENERATE};
 pub use response::{answer, generate};
 
-/// What paths of the API begin with.
+/// The prefix of the API's paths.
 pub const PATH: &str = "/api/";

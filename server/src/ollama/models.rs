@@ -1,4 +1,4 @@
-//! What Ollama's clients ask of a server first: its version, its models, and what they can do.
+//! First requests of Ollama's clients: a server's version, its models, and their abilities.
 
 use super::request::{model, tagged};
 use crate::error::ApiError;
@@ -6,8 +6,8 @@ use crate::fields::Fields;
 use crate::fields::shape::{Shape, flag, object, text};
 use crate::ids;
 use crate::reply;
-use crate::scope::Scope;
-use crate::state::State;
+use crate::scope::RequestScope;
+use crate::state::ServerState;
 use axum::response::Response;
 use kernmill_chat::Format;
 use serde_json::{Value, json};
@@ -29,13 +29,13 @@ pub fn version() -> Response {
 }
 
 /// The model, its adapters and their other names: `/api/tags`.
-pub fn list(state: &State, scope: &Scope<'_>) -> Response {
+pub fn list(state: &ServerState, scope: &RequestScope<'_>) -> Response {
     let models: Vec<Value> = scope.served().iter().map(|name| entry(state, name)).collect();
     reply::json(&json!({ "models": models }))
 }
 
 /// Models that are in memory, which all of these are: `/api/ps`.
-pub fn running(state: &State, scope: &Scope<'_>) -> Response {
+pub fn running(state: &ServerState, scope: &RequestScope<'_>) -> Response {
     let in_memory = |name: &String| {
         let mut entry = entry(state, name);
         entry["expires_at"] = json!(NEVER);
@@ -47,11 +47,11 @@ pub fn running(state: &State, scope: &Scope<'_>) -> Response {
     reply::json(&json!({ "models": models }))
 }
 
-/// What a model is and can do: `/api/show`.
+/// The description and the abilities of a model: `/api/show`.
 ///
 /// # Errors
 /// When the request is wrong, or there is no such model.
-pub fn show(state: &State, scope: &Scope<'_>, body: &[u8]) -> Result<Response, ApiError> {
+pub fn show(state: &ServerState, scope: &RequestScope<'_>, body: &[u8]) -> Result<Response, ApiError> {
     let mut fields = Fields::of_body(&SHOW, body)?;
     let older = fields.text("name")?;
     let name = fields.text("model")?.or(older);
@@ -88,7 +88,7 @@ pub fn show(state: &State, scope: &Scope<'_>, body: &[u8]) -> Result<Response, A
 }
 
 /// A model of a list.
-fn entry(state: &State, name: &str) -> Value {
+fn entry(state: &ServerState, name: &str) -> Value {
     let facts = state.backend.facts();
     let digest = blake3::hash(format!("{name} {}", facts.fingerprint).as_bytes());
     json!({
@@ -101,7 +101,7 @@ fn entry(state: &State, name: &str) -> Value {
     })
 }
 
-/// What a model is made of, as far as it is known.
+/// The details of a model, as far as they are known.
 fn details(preset: &str) -> Value {
     json!({
         "parent_model": "",
@@ -113,6 +113,6 @@ fn details(preset: &str) -> Value {
     })
 }
 
-fn modified(state: &State) -> String {
+fn modified(state: &ServerState) -> String {
     ids::timestamp(Duration::from_secs(state.started))
 }

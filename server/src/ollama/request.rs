@@ -3,14 +3,14 @@
 use super::messages::{self, IMAGES, MESSAGE, no_images};
 use crate::asked::Asked;
 use crate::chat::tools::{CUSTOM, FUNCTION, Tools, tools};
-use crate::chat::turn::Ask;
+use crate::chat::turn::TurnRequest;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, is, like, list, number, object, passed, text, whole};
-use crate::form::Wanted;
+use crate::form::AnswerForm;
 use crate::limits;
 use crate::sampling::{self, DRAWN, STOPS};
-use crate::scope::{Scope, class};
+use crate::scope::{RequestScope, class};
 use kernmill_chat::{Conversation, Effort, Item, TurnOptions};
 use kernmill_runtime::AdapterUse;
 use kernmill_serve::Request;
@@ -82,7 +82,7 @@ const NO_LIMIT: Shape = Shape::Json(|| json!({ "enum": [-2, -1, 0] }));
 
 /// Which of the two routes a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum OllamaRoute {
     /// A conversation.
     Chat,
     /// One text of the user's.
@@ -96,15 +96,19 @@ const LATEST: &str = ":latest";
 ///
 /// # Errors
 /// When the body is no JSON, or a field is wrong.
-pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<Asked<Option<Ask>>, ApiError> {
-    let mut fields = Fields::of_body(if route == Route::Chat { &CHAT } else { &GENERATE }, body)?;
+pub fn read(
+    scope: &RequestScope<'_>,
+    route: OllamaRoute,
+    body: &[u8],
+) -> Result<Asked<Option<TurnRequest>>, ApiError> {
+    let mut fields = Fields::of_body(if route == OllamaRoute::Chat { &CHAT } else { &GENERATE }, body)?;
     let name = fields.text("model")?;
     let (model, adapters) = model(scope, name)?;
     let streams = fields.flag("stream")?.unwrap_or(true);
     let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
     let mut continues = false;
     let (is_empty, raw) = match route {
-        Route::Chat => {
+        OllamaRoute::Chat => {
             let list = fields.list("messages")?.unwrap_or_default();
             let is_empty = list.is_empty();
             continues = messages::read(&mut fields, list, &mut conversation)?;
@@ -118,7 +122,7 @@ pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<Asked<Option
             conversation.tools = tools;
             (is_empty, None)
         }
-        Route::Generate => prompt(&mut fields, &mut conversation)?,
+        OllamaRoute::Generate => prompt(&mut fields, &mut conversation)?,
     };
     conversation.effort = effort(&mut fields)?;
     let wanted = format(&mut fields)?;
@@ -139,13 +143,13 @@ pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<Asked<Option
         ..scope.usual(adapters)
     };
     let stop = sampling::stops(&mut options)?;
-    let param = if route == Route::Chat { "messages" } else { "prompt" };
-    let ask = Ask {
+    let param = if route == OllamaRoute::Chat { "messages" } else { "prompt" };
+    let ask = TurnRequest {
         wishes: TurnOptions { continues, stop, ..TurnOptions::default() },
         form_field: wanted.field,
         max_tokens: max_tokens(&mut options)?,
         raw,
-        ..Ask::new(conversation, param, request)
+        ..TurnRequest::new(conversation, param, request)
     };
     Ok(Asked { ask: (!is_empty).then_some(ask), shows: (), model, streams, unknown: fields.rest() })
 }
@@ -155,7 +159,7 @@ pub fn read(scope: &Scope<'_>, route: Route, body: &[u8]) -> Result<Asked<Option
 ///
 /// # Errors
 /// When none is named, or there is no such model.
-pub fn model(scope: &Scope<'_>, name: Option<String>) -> Result<(String, Vec<AdapterUse>), ApiError> {
+pub fn model(scope: &RequestScope<'_>, name: Option<String>) -> Result<(String, Vec<AdapterUse>), ApiError> {
     let meant = name.as_ref().and_then(|name| {
         let plain = name.strip_suffix(LATEST).map(str::to_owned);
         let names = [Some(name.clone()), plain, Some(format!("{name}{LATEST}"))];
@@ -170,7 +174,8 @@ pub fn tagged(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { format!("{name}{LATEST}") }
 }
 
-/// Reads the prompt of `/api/generate`: whether there is none, and what of it goes to the model as it stands.
+/// Reads the prompt of `/api/generate`: whether it is empty, and the part that goes to the model as it
+/// stands.
 fn prompt(fields: &mut Fields, conversation: &mut Conversation) -> Result<(bool, Option<String>), ApiError> {
     let text = fields.text("prompt")?.unwrap_or_default();
     let system = fields.text("system")?.filter(|text| !text.is_empty());
@@ -225,8 +230,8 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
 }
 
 /// The form that the answer shall have.
-fn format(fields: &mut Fields) -> Result<Wanted, ApiError> {
-    let (mut wanted, field) = (Wanted::default(), "format");
+fn format(fields: &mut Fields) -> Result<AnswerForm, ApiError> {
+    let (mut wanted, field) = (AnswerForm::default(), "format");
     match fields.take(field) {
         None => {}
         Some(Value::String(name)) if name.is_empty() => {}

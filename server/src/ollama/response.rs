@@ -1,13 +1,13 @@
 //! Answers of `/api/chat` and `/api/generate`, whole or in lines.
 
-use super::events::Answer;
-use super::request::{self, Route};
+use super::events::AnswerEvents;
+use super::request::{self, OllamaRoute};
 use crate::caller::Caller;
-use crate::chat::pieces::Piece;
-use crate::chat::turn::{Prepared, Turn};
+use crate::chat::pieces::AnswerPiece;
+use crate::chat::turn::{PreparedTurn, RunningTurn};
 use crate::error::ApiError;
-use crate::reply::{self, Stream};
-use crate::state::State;
+use crate::reply::{self, ReplyStream};
+use crate::state::ServerState;
 use axum::response::Response;
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
-    respond(state, caller, Route::Chat, body).await
+pub async fn answer(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    respond(state, caller, OllamaRoute::Chat, body).await
 }
 
 /// Answers a request to `/api/generate`.
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn generate(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
-    respond(state, caller, Route::Generate, body).await
+pub async fn generate(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    respond(state, caller, OllamaRoute::Generate, body).await
 }
 
 async fn respond(
-    state: Arc<State>,
+    state: Arc<ServerState>,
     caller: Caller,
-    route: Route,
+    route: OllamaRoute,
     body: Vec<u8>,
 ) -> Result<Response, ApiError> {
     let record = caller.record.clone();
@@ -38,21 +38,21 @@ async fn respond(
     let (request, prepared) = reply::blocking(move || {
         let request = request::read(&worker.scope(&caller), route, &body)?;
         let facts = worker.backend.facts();
-        let prepared = request.ask.clone().map(|ask| Prepared::new(facts, ask)).transpose()?;
+        let prepared = request.ask.clone().map(|ask| PreparedTurn::new(facts, ask)).transpose()?;
         if let Some(prepared) = &prepared {
             worker.charge(&caller, prepared.prompt_tokens())?;
         }
         Ok((request, prepared))
     })
     .await?;
-    let answer = Answer::new(route, request.model);
+    let answer = AnswerEvents::new(route, request.model);
     let Some(prepared) = prepared else {
         return Ok(reply::with_warnings(reply::json(&answer.loaded()), &request.unknown));
     };
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     turn.ready(request.streams).await?;
     let response = if request.streams {
-        let (stream, response) = Stream::lines();
+        let (stream, response) = ReplyStream::lines();
         tokio::spawn(run(state, turn, answer, stream));
         response
     } else {
@@ -61,9 +61,13 @@ async fn respond(
     Ok(reply::with_warnings(response, &request.unknown))
 }
 
-async fn whole(state: &State, mut turn: Turn, mut answer: Answer) -> Result<Response, ApiError> {
+async fn whole(
+    state: &ServerState,
+    mut turn: RunningTurn,
+    mut answer: AnswerEvents,
+) -> Result<Response, ApiError> {
     while let Some(piece) = turn.next().await {
-        let Piece::Done(outcome) = piece else {
+        let AnswerPiece::Done(outcome) = piece else {
             answer.take(state.backend.facts(), piece);
             continue;
         };
@@ -77,7 +81,7 @@ async fn whole(state: &State, mut turn: Turn, mut answer: Answer) -> Result<Resp
 }
 
 /// Sends lines as they come. Ends early if nobody listens any more.
-async fn run(state: Arc<State>, mut turn: Turn, mut answer: Answer, stream: Stream) {
+async fn run(state: Arc<ServerState>, mut turn: RunningTurn, mut answer: AnswerEvents, stream: ReplyStream) {
     loop {
         // A client that is gone ends the turn, also while nothing comes.
         let piece = tokio::select! {
@@ -86,7 +90,7 @@ async fn run(state: Arc<State>, mut turn: Turn, mut answer: Answer, stream: Stre
         };
         let line = match piece {
             None => return,
-            Some(Piece::Done(outcome)) => Some(match outcome.error() {
+            Some(AnswerPiece::Done(outcome)) => Some(match outcome.error() {
                 Some(error) => error.ollama(),
                 None => {
                     state.ended(&outcome);

@@ -1,10 +1,10 @@
-use super::events::Answer;
-use super::request::Route;
-use crate::chat::pieces::Piece;
+use super::events::AnswerEvents;
+use super::request::OllamaRoute;
+use crate::chat::pieces::AnswerPiece;
 use crate::scripted::{Scripted, send, state};
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use axum::http::HeaderMap;
-use kernmill_chat::Part;
+use kernmill_chat::AnswerPart;
 use kernmill_serve::Finish;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn ask(path: &str, with: Value) -> Value {
     body
 }
 
-async fn post(state: &Arc<State>, path: &str, body: &Value) -> (u16, HeaderMap, Vec<Value>) {
+async fn post(state: &Arc<ServerState>, path: &str, body: &Value) -> (u16, HeaderMap, Vec<Value>) {
     let (status, headers, text) = send(state, "POST", path, "", body).await;
     (status, headers, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
@@ -34,7 +34,7 @@ fn text(line: &Value) -> &str {
 
 #[tokio::test]
 async fn an_answer_comes_in_lines_unless_it_is_asked_for_whole() {
-    let state = state(Scripted::stops(&["Hel", "lo"]), Config::default());
+    let state = state(Scripted::stops(&["Hel", "lo"]), ServerConfig::default());
     for path in [CHAT, GENERATE] {
         let (status, headers, lines) = post(&state, path, &ask(path, json!({ "odd": 1 }))).await;
         assert_eq!((status, headers["x-kernmill-unknown-fields"].to_str().unwrap()), (200, "odd"));
@@ -65,7 +65,7 @@ async fn an_answer_comes_in_lines_unless_it_is_asked_for_whole() {
 #[tokio::test]
 async fn nothing_asked_says_that_the_model_is_there() {
     let backend = Scripted::stops(&["Yes."]);
-    let state = state(backend.clone(), Config::default());
+    let state = state(backend.clone(), ServerConfig::default());
     for (path, body) in [
         (CHAT, json!({})),
         (CHAT, json!({ "messages": [], "keep_alive": 0 })),
@@ -83,7 +83,7 @@ async fn nothing_asked_says_that_the_model_is_there() {
 async fn a_name_means_the_same_with_the_tag_latest() {
     let aliases = [("other:latest", "nano"), ("small:1b", "nano")];
     let aliases = aliases.map(|(name, meant)| (name.to_owned(), meant.to_owned())).into_iter().collect();
-    let state = state(Scripted::stops(&["Yes."]), Config { aliases, ..Config::default() });
+    let state = state(Scripted::stops(&["Yes."]), ServerConfig { aliases, ..ServerConfig::default() });
     for (name, expected) in [
         ("nano", 200),
         ("nano:latest", 200),
@@ -110,7 +110,7 @@ async fn a_name_means_the_same_with_the_tag_latest() {
 
 #[tokio::test]
 async fn options_are_read_and_those_of_the_machine_passed_over() {
-    let state = state(Scripted::stops(&["one, ", "tw", "o, three"]), Config::default());
+    let state = state(Scripted::stops(&["one, ", "tw", "o, three"]), ServerConfig::default());
     let options = json!({
         "temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "seed": -1, "num_predict": -1,
         "repeat_penalty": 1.1, "presence_penalty": 0.5, "frequency_penalty": 0.5, "stop": ["four", "two"],
@@ -146,7 +146,7 @@ async fn options_are_read_and_those_of_the_machine_passed_over() {
 #[tokio::test]
 async fn conversations_with_calls_are_read() {
     let backend = Scripted::stops(&["Yes."]);
-    let state = state(backend.clone(), Config::default());
+    let state = state(backend.clone(), ServerConfig::default());
     let call = |city: &str| json!({ "function": { "name": "look", "arguments": { "city": city } } });
     let calls = [call("Oslo"), call("Rome")];
     let look =
@@ -170,7 +170,7 @@ async fn conversations_with_calls_are_read() {
 
 #[tokio::test]
 async fn wrong_fields_are_named_in_the_envelope_of_the_api() {
-    let state = state(Scripted::stops(&["Yes."]), Config::default());
+    let state = state(Scripted::stops(&["Yes."]), ServerConfig::default());
     let chat = |messages: Value| (CHAT, json!({ "messages": messages }));
     let after = |message: Value| {
         let call = json!({ "function": { "name": "look", "arguments": {} } });
@@ -216,13 +216,13 @@ async fn wrong_fields_are_named_in_the_envelope_of_the_api() {
 #[tokio::test]
 async fn a_failure_ends_the_stream_with_an_error() {
     let failed = Scripted::new(&["Hel"], Finish::Failed("it broke".to_owned()));
-    let failed = state(failed, Config::default());
+    let failed = state(failed, ServerConfig::default());
     let (status, _, lines) = post(&failed, CHAT, &ask(CHAT, json!({}))).await;
     assert_eq!((status, lines.len(), lines.last().unwrap()), (200, 2, &json!({ "error": "it broke" })));
     let (status, _, lines) = post(&failed, CHAT, &ask(CHAT, json!({ "stream": false }))).await;
     assert_eq!((status, &lines[0]["error"]), (500, &json!("it broke")));
     assert!(lines[0]["request_id"].as_str().unwrap().starts_with("req_"), "{}", lines[0]);
-    let cut = state(Scripted::new(&["Hel"], Finish::MaxTokens), Config::default());
+    let cut = state(Scripted::new(&["Hel"], Finish::MaxTokens), ServerConfig::default());
     let (_, _, lines) = post(&cut, GENERATE, &ask(GENERATE, json!({ "raw": true }))).await;
     assert_eq!(lines.last().unwrap()["done_reason"], "length");
 }
@@ -230,7 +230,7 @@ async fn a_failure_ends_the_stream_with_an_error() {
 #[tokio::test]
 async fn clients_find_the_model_and_what_it_can_do() {
     let aliases = [("gpt-oss:20b".to_owned(), "nano".to_owned())].into_iter().collect();
-    let state = state(Scripted::stops(&["Yes."]), Config { aliases, ..Config::default() });
+    let state = state(Scripted::stops(&["Yes."]), ServerConfig { aliases, ..ServerConfig::default() });
     for path in ["/api/tags", "/api/ps"] {
         let (status, _, text) = send(&state, "GET", path, "", &json!({})).await;
         let list: Value = serde_json::from_str(&text).unwrap();
@@ -245,7 +245,7 @@ async fn clients_find_the_model_and_what_it_can_do() {
     }
     for name in ["nano", "nano:latest", "gpt-oss:20b"] {
         for field in ["model", "name"] {
-            // `send` puts the model's name where there is none.
+            // `send` puts the model's name where it is missing.
             let (status, _, lines) = post(&state, "/api/show", &json!({ "model": name, field: name })).await;
             assert_eq!((status, &lines[0]["capabilities"]), (200, &json!(["completion"])));
             let info = &lines[0]["model_info"];
@@ -266,10 +266,11 @@ fn a_call_without_arguments_has_an_empty_object() {
     let backend = Scripted::stops(&[]);
     let facts = crate::backend::Backend::facts(&*backend);
     for text in ["", "null", "{}"] {
-        let mut answer = Answer::new(Route::Chat, "nano".to_owned());
-        answer.take(facts, Piece::Begin(Part::Call { name: "look".to_owned(), is_builtin: false }));
-        answer.take(facts, Piece::Delta(text.to_owned(), Vec::new()));
-        let line = answer.take(facts, Piece::End(true)).unwrap();
+        let mut answer = AnswerEvents::new(OllamaRoute::Chat, "nano".to_owned());
+        answer
+            .take(facts, AnswerPiece::Begin(AnswerPart::Call { name: "look".to_owned(), is_builtin: false }));
+        answer.take(facts, AnswerPiece::Delta(text.to_owned(), Vec::new()));
+        let line = answer.take(facts, AnswerPiece::End(true)).unwrap();
         let function = &line["message"]["tool_calls"][0]["function"];
         assert_eq!((&function["name"], &function["arguments"]), (&json!("look"), &json!({})), "{text:?}");
     }

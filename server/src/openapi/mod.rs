@@ -11,7 +11,7 @@ use answers::answers;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-/// What clients are told of a route.
+/// The description of a route for clients.
 pub(crate) struct Operation {
     pub path: &'static str,
     pub method: Method,

@@ -1,12 +1,12 @@
 use crate::limits;
 use crate::routes::operations;
 use crate::scripted::{Scripted, send, state};
-use crate::state::Config;
+use crate::state::ServerConfig;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-fn server() -> Arc<crate::state::State> {
-    let config = Config { grammars: true, ..Config::default() };
+fn server() -> Arc<crate::state::ServerState> {
+    let config = ServerConfig { grammars: true, ..ServerConfig::default() };
     state(Scripted::stops(&["Yes."]), config)
 }
 

@@ -21,15 +21,15 @@ const MOST: usize = 1 << 20;
 
 /// Sends batches to a collector.
 #[derive(Debug, Default)]
-pub struct Client {
+pub struct CollectorClient {
     /// Whether the last batch was lost, which is told once.
     is_down: AtomicBool,
 }
 
-/// What becomes of a batch.
+/// The outcome of sending a batch.
 type Sent = Result<Response<Bytes>, HttpError>;
 
-impl Client {
+impl CollectorClient {
     fn send(&self, request: Request<Bytes>) -> Sent {
         let url = request.uri().clone();
         // A runtime of its own: that of the server may wait for the end of this one.
@@ -52,7 +52,7 @@ impl Client {
     }
 }
 
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     fn send_bytes<'own, 'future>(
         &'own self,
         request: Request<Bytes>,

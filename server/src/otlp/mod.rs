@@ -8,7 +8,7 @@ mod tests;
 
 use crate::trace::Ended;
 use axum::http::{HeaderMap, Uri};
-use client::Client;
+use client::CollectorClient;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Tracer as _, TracerProvider};
 use opentelemetry::{Context, Key, KeyValue};
@@ -35,7 +35,7 @@ pub struct Tracer {
 
 /// The span of a request that has come. It is made when the request ends.
 #[derive(Debug)]
-pub struct Trace {
+pub struct RequestSpan {
     tracer: Tracer,
     operation: &'static str,
     parent: Context,
@@ -43,10 +43,10 @@ pub struct Trace {
 
 impl Tracer {
     /// Sends spans of the model `model` to the collector at `endpoint`, or where that is `None`, to the one
-    /// that the environment names; `None` if there is none either.
+    /// that the environment names; `None` if that names none.
     ///
     /// # Errors
-    /// When the address is none, or the environment asks for what there is not.
+    /// When the address is not valid, or the environment asks for something that is not supported.
     pub fn new(endpoint: Option<&str>, model: &str) -> io::Result<Option<Tracer>> {
         let Some(endpoint) = named(endpoint, |name| std::env::var(name).ok())? else { return Ok(None) };
         Tracer::to(&endpoint, model).map(Some)
@@ -55,7 +55,7 @@ impl Tracer {
     fn to(endpoint: &str, model: &str) -> io::Result<Tracer> {
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Client::default())
+            .with_http_client(CollectorClient::default())
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(endpoint)
             .build();
@@ -67,11 +67,11 @@ impl Tracer {
     }
 
     /// The span of a request with these headers; `None` if its route makes no text.
-    pub fn begin(&self, route: &'static str, headers: &HeaderMap) -> Option<Trace> {
+    pub fn begin(&self, route: &'static str, headers: &HeaderMap) -> Option<RequestSpan> {
         let operation = names::operation(route)?;
         let parent =
             TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
-        Some(Trace { tracer: self.clone(), operation, parent })
+        Some(RequestSpan { tracer: self.clone(), operation, parent })
     }
 
     /// Sends what has not been sent, and takes no more spans. It waits for the collector, as long as `limit`.
@@ -82,7 +82,7 @@ impl Tracer {
     }
 }
 
-impl Trace {
+impl RequestSpan {
     /// Makes the span of a request that has ended; the id of its trace.
     pub fn end(&self, ended: &Ended<'_>) -> String {
         let Tracer { tracer, model, .. } = &self.tracer;
@@ -131,7 +131,8 @@ fn check(source: &str, address: &str) -> io::Result<()> {
     }
 }
 
-/// What spans say of this process: what the environment says, and the name of the program where it says none.
+/// The attributes of this process in spans: those of the environment, and the program's name if these have no
+/// name.
 fn resource() -> Resource {
     let builder = || {
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));

@@ -25,7 +25,7 @@ const OPERATIONS: [(&str, &str); 9] = [
     ("/vllm.Inference/GenerateStream", COMPLETION),
 ];
 
-/// What a route does to a model; `None` if it makes no text, and has no span.
+/// The operation of a route on a model; `None` if it makes no text, and has no span.
 pub fn operation(route: &str) -> Option<&'static str> {
     OPERATIONS.iter().find(|(of, _)| *of == route).map(|(_, operation)| *operation)
 }
@@ -38,7 +38,7 @@ pub fn span(operation: &str, ended: &Ended<'_>) -> String {
     }
 }
 
-/// What the span says of a request that the model `served` answered.
+/// The span's attributes of a request that the model `served` answered.
 pub fn attributes(operation: &'static str, served: &str, ended: &Ended<'_>) -> Vec<KeyValue> {
     let seconds = |time: Duration| Value::F64(time.as_secs_f64());
     let text = |text: &str| Value::from(text.to_owned());
@@ -77,7 +77,7 @@ pub fn attributes(operation: &'static str, served: &str, ended: &Ended<'_>) -> V
     attributes.into_iter().filter_map(is_there).collect()
 }
 
-/// What happened on the way.
+/// The events on the way.
 pub fn events(ended: &Ended<'_>) -> Vec<Event> {
     let Moments { queued, first_token, done } = ended.moments;
     let moments =

@@ -4,7 +4,7 @@
 use super::{PATH, Tracer, named};
 use crate::routes;
 use crate::scripted::{Scripted, state};
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use kernmill_serve::{EndReason, Finish};
@@ -157,7 +157,7 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
 }
 
 /// Sends a request with more headers; the response's status and `x-request-id`.
-async fn send(state: &Arc<State>, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
+async fn send(state: &Arc<ServerState>, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
     let mut request = Request::post(path).header("host", "localhost");
     for (name, value) in [("content-type", "application/json")].iter().chain(headers) {
         request = request.header(*name, *value);
@@ -171,13 +171,13 @@ async fn send(state: &Arc<State>, path: &str, headers: &[(&str, &str)], body: &V
 }
 
 /// Ends the traces of a server, as its end does.
-async fn finish(state: &Arc<State>, limit: Duration) {
+async fn finish(state: &Arc<ServerState>, limit: Duration) {
     let tracer = state.tracer.clone().unwrap();
     tokio::task::spawn_blocking(move || tracer.finish(limit)).await.unwrap();
 }
 
-fn traced(backend: Arc<Scripted>, otlp: String) -> Arc<State> {
-    state(backend, Config { otlp: Some(otlp), ..Config::default() })
+fn traced(backend: Arc<Scripted>, otlp: String) -> Arc<ServerState> {
+    state(backend, ServerConfig { otlp: Some(otlp), ..ServerConfig::default() })
 }
 
 /// Time that is enough for everything.

@@ -1,4 +1,4 @@
-//! What a build without the feature `otlp` has in its place: something that says so.
+//! The stand-in for a build without the feature `otlp`: it reports that.
 
 use crate::trace::Ended;
 use axum::http::HeaderMap;
@@ -6,13 +6,13 @@ use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
-/// There is none.
+/// A tracer that cannot exist.
 #[derive(Clone, Debug)]
 pub struct Tracer(Infallible);
 
-/// There is none.
+/// A span that cannot exist.
 #[derive(Debug)]
-pub struct Trace(Infallible);
+pub struct RequestSpan(Infallible);
 
 impl Tracer {
     /// Says that this build has no traces, where a collector is named.
@@ -30,7 +30,7 @@ impl Tracer {
     }
 
     /// Cannot be called.
-    pub fn begin(&self, _: &'static str, _: &HeaderMap) -> Option<Trace> {
+    pub fn begin(&self, _: &'static str, _: &HeaderMap) -> Option<RequestSpan> {
         match self.0 {}
     }
 
@@ -40,7 +40,7 @@ impl Tracer {
     }
 }
 
-impl Trace {
+impl RequestSpan {
     /// Cannot be called.
     pub fn end(&self, _: &Ended<'_>) -> String {
         match self.0 {}

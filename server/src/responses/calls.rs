@@ -40,7 +40,7 @@ fn head(item: &mut Fields) -> Result<(String, String), ApiError> {
 }
 
 fn append(conversation: &mut Conversation, call: Call) {
-    // What is said before a call is for the user, and is not the answer yet.
+    // Text before a call is for the user, and is not the answer yet.
     if let Some(last) = conversation.items.last_mut()
         && let Item::Answer(text) = last
     {

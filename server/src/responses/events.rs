@@ -1,18 +1,18 @@
 //! The events of a response. A response that is sent whole is that of the last event.
 
-use super::open::Open;
-use super::store::Generated;
+use super::open::OpenItem;
+use super::store::GeneratedIds;
 use crate::chat::message::own_figures;
-use crate::chat::pieces::{Outcome, Piece};
+use crate::chat::pieces::{AnswerPiece, TurnOutcome};
 use crate::ids;
-use crate::state::State;
-use kernmill_chat::{Item, Part};
+use crate::state::ServerState;
+use kernmill_chat::{AnswerPart, Item};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A response that comes into being.
-pub struct Events {
+pub struct ResponseEvents {
     id: String,
     created: u64,
     echo: Map<String, Value>,
@@ -21,32 +21,32 @@ pub struct Events {
     sequence: u64,
     /// Items that have ended.
     output: Vec<Value>,
-    /// What was said, as items of a conversation.
+    /// The answer so far, as items of a conversation.
     said: Vec<Item>,
     /// The item that has begun.
-    open: Option<Open>,
+    open: Option<OpenItem>,
     /// The response as the last event has it.
     last: Value,
-    /// What events of reasoning are called.
+    /// The name of events of reasoning.
     reasoning_events: &'static str,
     /// Functions in namespaces by the names that the model is told.
     spaces: BTreeMap<String, [String; 2]>,
     /// Where the ids of reasoning are sealed, and whose they are.
-    sealed: Option<(Arc<State>, u64)>,
+    sealed: Option<(Arc<ServerState>, u64)>,
     /// Ids that have come, and how many of them when the item began.
     tokens: Vec<u32>,
     begun: usize,
     /// Places of reasoning among the items, and of its first id.
     reasoning: Vec<(usize, usize)>,
     /// Places of reasoning among the items, and all ids from its first one on.
-    generated: Generated,
+    generated: GeneratedIds,
 }
 
-impl Events {
+impl ResponseEvents {
     /// A response that repeats the fields of `echo`. With `is_open`, its events have the names of the Open
     /// Responses specification.
-    pub fn new(echo: Map<String, Value>, effort: &'static str, is_open: bool) -> Events {
-        Events {
+    pub fn new(echo: Map<String, Value>, effort: &'static str, is_open: bool) -> ResponseEvents {
+        ResponseEvents {
             id: ids::new("resp_"),
             created: ids::now(),
             echo,
@@ -68,14 +68,14 @@ impl Events {
 
     /// These events, with calls of these functions as those of their namespaces.
     #[must_use]
-    pub fn spaced(self, spaces: BTreeMap<String, [String; 2]>) -> Events {
-        Events { spaces, ..self }
+    pub fn spaced(self, spaces: BTreeMap<String, [String; 2]>) -> ResponseEvents {
+        ResponseEvents { spaces, ..self }
     }
 
     /// These events, with the ids of reasoning in its items, sealed for a tenant.
     #[must_use]
-    pub fn sealed(self, state: Arc<State>, tenant: u64) -> Events {
-        Events { sealed: Some((state, tenant)), ..self }
+    pub fn sealed(self, state: Arc<ServerState>, tenant: u64) -> ResponseEvents {
+        ResponseEvents { sealed: Some((state, tenant)), ..self }
     }
 
     /// Notes the ids that have come before the next piece.
@@ -91,11 +91,11 @@ impl Events {
     }
 
     /// The response as the last event has it, what the model said, and its ids.
-    pub fn finish(self) -> (Value, Vec<Item>, Generated) {
+    pub fn finish(self) -> (Value, Vec<Item>, GeneratedIds) {
         (self.last, self.said, self.generated)
     }
 
-    /// What is sent before the first piece.
+    /// The events before the first piece.
     pub fn begin(&mut self) -> Vec<Value> {
         self.last = self.response("in_progress", None);
         let response = self.last.clone();
@@ -105,21 +105,21 @@ impl Events {
         ]
     }
 
-    /// What a piece of the answer comes to.
-    pub fn take(&mut self, piece: Piece) -> Vec<Value> {
+    /// The events of a piece of the answer.
+    pub fn take(&mut self, piece: AnswerPiece) -> Vec<Value> {
         let mut events = Vec::new();
         match piece {
-            Piece::Begin(part) => {
+            AnswerPiece::Begin(part) => {
                 self.close(true, &mut events);
-                self.open(Open::new(part), &mut events);
+                self.open(OpenItem::new(part), &mut events);
             }
-            Piece::Custom(name) => {
+            AnswerPiece::Custom(name) => {
                 self.close(true, &mut events);
-                self.open(Open::custom(name), &mut events);
+                self.open(OpenItem::custom(name), &mut events);
             }
-            Piece::Delta(text, _) => self.delta(&text, &mut events),
-            Piece::End(is_complete) => self.close(is_complete, &mut events),
-            Piece::Done(outcome) => {
+            AnswerPiece::Delta(text, _) => self.delta(&text, &mut events),
+            AnswerPiece::End(is_complete) => self.close(is_complete, &mut events),
+            AnswerPiece::Done(outcome) => {
                 self.close(false, &mut events);
                 self.done(&outcome, &mut events);
             }
@@ -127,7 +127,7 @@ impl Events {
         events
     }
 
-    fn open(&mut self, open: Open, events: &mut Vec<Value>) {
+    fn open(&mut self, open: OpenItem, events: &mut Vec<Value>) {
         let item = open.item("in_progress", &self.spaces);
         let index = self.output.len();
         let added = json!({ "output_index": index, "item": item });
@@ -145,13 +145,13 @@ impl Events {
         open.text.push_str(text);
         let mut fields = json!({ "item_id": open.id, "output_index": self.output.len(), "delta": text });
         let kind = match open.part {
-            Part::Reasoning => self.reasoning_events,
-            Part::Preamble | Part::Answer => {
+            AnswerPart::Reasoning => self.reasoning_events,
+            AnswerPart::Preamble | AnswerPart::Answer => {
                 fields["logprobs"] = json!([]);
                 "output_text"
             }
-            Part::Call { .. } if open.is_custom => "custom_tool_call_input",
-            Part::Call { .. } => "function_call_arguments",
+            AnswerPart::Call { .. } if open.is_custom => "custom_tool_call_input",
+            AnswerPart::Call { .. } => "function_call_arguments",
         };
         if open.call.is_empty() {
             fields["content_index"] = json!(0);
@@ -163,13 +163,13 @@ impl Events {
         let Some(open) = self.open.take() else { return };
         let (id, index) = (&open.id, self.output.len());
         match &open.part {
-            Part::Reasoning => {
+            AnswerPart::Reasoning => {
                 let done =
                     json!({ "item_id": id, "output_index": index, "content_index": 0, "text": open.text });
                 let kind = format!("response.{}.done", self.reasoning_events);
                 events.push(self.event(&kind, done));
             }
-            Part::Preamble | Part::Answer => {
+            AnswerPart::Preamble | AnswerPart::Answer => {
                 let done = json!({
                     "item_id": id,
                     "output_index": index,
@@ -179,11 +179,11 @@ impl Events {
                 });
                 events.push(self.event("response.output_text.done", done));
             }
-            Part::Call { .. } if open.is_custom => {
+            AnswerPart::Call { .. } if open.is_custom => {
                 let done = json!({ "item_id": id, "output_index": index, "input": open.text });
                 events.push(self.event("response.custom_tool_call_input.done", done));
             }
-            Part::Call { name, .. } => {
+            AnswerPart::Call { name, .. } => {
                 let name = self.spaces.get(name).map_or(name, |[_, name]| name);
                 let done =
                     json!({ "item_id": id, "output_index": index, "name": name, "arguments": open.text });
@@ -196,7 +196,7 @@ impl Events {
         }
         let mut item = open.item(if is_complete { "completed" } else { "incomplete" }, &self.spaces);
         let begun = std::mem::replace(&mut self.begun, self.tokens.len());
-        if open.part == Part::Reasoning {
+        if open.part == AnswerPart::Reasoning {
             self.reasoning.push((index, begun));
             if let Some((state, tenant)) = &self.sealed {
                 item["encrypted_content"] = json!(state.seal.ids(*tenant, &self.tokens[begun..]));
@@ -208,8 +208,8 @@ impl Events {
         self.said.push(open.said());
     }
 
-    fn done(&mut self, outcome: &Outcome, events: &mut Vec<Value>) {
-        // What follows the reasoning is known now: its call, too, comes back as it was.
+    fn done(&mut self, outcome: &TurnOutcome, events: &mut Vec<Value>) {
+        // The item behind the reasoning is known now: its call, too, comes back as it was.
         for (index, begun) in &self.reasoning {
             let ids = outcome.tokens.get(*begun..).unwrap_or_default();
             if let Some((state, tenant)) = &self.sealed {
@@ -239,8 +239,8 @@ impl Events {
     }
 
     /// The response as a whole. Clients fail on fields that are missing.
-    fn response(&self, status: &str, outcome: Option<&Outcome>) -> Value {
-        let error = outcome.and_then(Outcome::error);
+    fn response(&self, status: &str, outcome: Option<&TurnOutcome>) -> Value {
+        let error = outcome.and_then(TurnOutcome::error);
         let error = error.map(|error| json!({ "code": error.kind(), "message": error.message() }));
         let details =
             if status == "incomplete" { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
@@ -264,7 +264,7 @@ impl Events {
 }
 
 /// Tokens of an answer, as this API counts them.
-pub fn usage(outcome: &Outcome) -> Value {
+pub fn usage(outcome: &TurnOutcome) -> Value {
     let output = outcome.tokens.len() as u64;
     json!({
         "input_tokens": outcome.prompt_tokens,
@@ -277,15 +277,15 @@ pub fn usage(outcome: &Outcome) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::Events;
-    use crate::chat::pieces::{Outcome, Piece};
+    use super::ResponseEvents;
+    use crate::chat::pieces::{AnswerPiece, TurnOutcome};
     use crate::error::ApiError;
-    use kernmill_chat::{Anomalies, Item, Part};
+    use kernmill_chat::{Anomalies, AnswerPart, Item};
     use serde_json::{Map, Value, json};
     use std::time::Duration;
 
-    fn outcome(reason: &'static str) -> Piece {
-        Piece::Done(Box::new(Outcome {
+    fn outcome(reason: &'static str) -> AnswerPiece {
+        AnswerPiece::Done(Box::new(TurnOutcome {
             reason,
             error: (reason == "error").then(|| Box::new(ApiError::internal("gone"))),
             stop: None,
@@ -302,32 +302,32 @@ mod tests {
         }))
     }
 
-    fn run(pieces: Vec<Piece>) -> (Vec<Value>, Value, Vec<Item>) {
-        let mut events = Events::new(Map::new(), "low", false);
+    fn run(pieces: Vec<AnswerPiece>) -> (Vec<Value>, Value, Vec<Item>) {
+        let mut events = ResponseEvents::new(Map::new(), "low", false);
         let mut sent = events.begin();
         sent.extend(pieces.into_iter().flat_map(|piece| events.take(piece)));
         let (last, said, _) = events.finish();
         (sent, last, said)
     }
 
-    fn delta(text: &str) -> Piece {
-        Piece::Delta(text.to_owned(), Vec::new())
+    fn delta(text: &str) -> AnswerPiece {
+        AnswerPiece::Delta(text.to_owned(), Vec::new())
     }
 
     #[test]
     fn reasoning_text_and_calls_have_their_events_in_order() {
-        let call = Part::Call { name: "look".to_owned(), is_builtin: false };
+        let call = AnswerPart::Call { name: "look".to_owned(), is_builtin: false };
         let (sent, last, said) = run(vec![
-            Piece::Begin(Part::Reasoning),
+            AnswerPiece::Begin(AnswerPart::Reasoning),
             delta("I "),
             delta("see"),
-            Piece::End(true),
-            Piece::Begin(Part::Preamble),
+            AnswerPiece::End(true),
+            AnswerPiece::Begin(AnswerPart::Preamble),
             delta("Wait."),
-            Piece::End(true),
-            Piece::Begin(call),
+            AnswerPiece::End(true),
+            AnswerPiece::Begin(call),
             delta("{}"),
-            Piece::End(true),
+            AnswerPiece::End(true),
             outcome("tool_calls"),
         ]);
         let kinds: Vec<String> =
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn answers_that_are_cut_or_fail_say_so() {
-        let begun = || vec![Piece::Begin(Part::Answer), delta("a"), Piece::End(false)];
+        let begun = || vec![AnswerPiece::Begin(AnswerPart::Answer), delta("a"), AnswerPiece::End(false)];
         let (sent, last, _) = run(begun().into_iter().chain([outcome("length")]).collect());
         assert_eq!(sent.last().unwrap()["type"], "response.incomplete");
         assert_eq!(last["incomplete_details"], json!({ "reason": "max_output_tokens" }));
@@ -393,7 +393,7 @@ mod tests {
             (&json!("incomplete"), &json!("incomplete"))
         );
         // The item is closed also where the end of its part is missing.
-        let pieces = vec![Piece::Begin(Part::Answer), delta("a"), outcome("error")];
+        let pieces = vec![AnswerPiece::Begin(AnswerPart::Answer), delta("a"), outcome("error")];
         let (sent, last, _) = run(pieces);
         assert_eq!(sent.last().unwrap()["type"], "response.failed");
         assert_eq!(last["error"], json!({ "code": "server_error", "message": "gone" }));

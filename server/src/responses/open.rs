@@ -2,14 +2,14 @@
 
 use crate::chat::custom::wrapped;
 use crate::ids;
-use kernmill_chat::{Call, Item, Part};
+use kernmill_chat::{AnswerPart, Call, Item};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// An item that has begun.
-pub struct Open {
-    /// What it is.
-    pub part: Part,
+pub struct OpenItem {
+    /// The kind of item.
+    pub part: AnswerPart,
     /// Name of the item.
     pub id: String,
     /// Name of a call, which its output refers to; empty for other items.
@@ -20,31 +20,31 @@ pub struct Open {
     pub is_custom: bool,
 }
 
-impl Open {
+impl OpenItem {
     /// An item that begins.
-    pub fn new(part: Part) -> Open {
+    pub fn new(part: AnswerPart) -> OpenItem {
         let (prefix, call) = match &part {
-            Part::Reasoning => ("rs_", String::new()),
-            Part::Preamble | Part::Answer => ("msg_", String::new()),
-            Part::Call { .. } => ("fc_", ids::new("call_")),
+            AnswerPart::Reasoning => ("rs_", String::new()),
+            AnswerPart::Preamble | AnswerPart::Answer => ("msg_", String::new()),
+            AnswerPart::Call { .. } => ("fc_", ids::new("call_")),
         };
-        Open { part, id: ids::new(prefix), call, text: String::new(), is_custom: false }
+        OpenItem { part, id: ids::new(prefix), call, text: String::new(), is_custom: false }
     }
 
     /// A call of the custom tool of a name that begins.
-    pub fn custom(name: String) -> Open {
-        let open = Open::new(Part::Call { name, is_builtin: false });
-        Open { id: ids::new("ctc_"), is_custom: true, ..open }
+    pub fn custom(name: String) -> OpenItem {
+        let open = OpenItem::new(AnswerPart::Call { name, is_builtin: false });
+        OpenItem { id: ids::new("ctc_"), is_custom: true, ..open }
     }
 
     /// The content of the item; `None` for a call, which has none.
     pub fn content(&self) -> Option<Value> {
         match self.part {
-            Part::Reasoning => Some(json!({ "type": "reasoning_text", "text": self.text })),
-            Part::Preamble | Part::Answer => {
+            AnswerPart::Reasoning => Some(json!({ "type": "reasoning_text", "text": self.text })),
+            AnswerPart::Preamble | AnswerPart::Answer => {
                 Some(json!({ "type": "output_text", "text": self.text, "annotations": [], "logprobs": [] }))
             }
-            Part::Call { .. } => None,
+            AnswerPart::Call { .. } => None,
         }
     }
 
@@ -52,23 +52,23 @@ impl Open {
     pub fn item(&self, status: &str, spaces: &BTreeMap<String, [String; 2]>) -> Value {
         let content: Vec<Value> = self.content().filter(|_| status != "in_progress").into_iter().collect();
         match &self.part {
-            Part::Reasoning => json!({
+            AnswerPart::Reasoning => json!({
                 "type": "reasoning",
                 "id": self.id,
                 "summary": [],
                 "content": content,
                 "status": status,
             }),
-            Part::Preamble | Part::Answer => json!({
+            AnswerPart::Preamble | AnswerPart::Answer => json!({
                 "type": "message",
                 "id": self.id,
                 "role": "assistant",
                 "status": status,
                 // Sent back with the item, so that the next prompt has the text in the same place.
-                "phase": if self.part == Part::Answer { "final_answer" } else { "commentary" },
+                "phase": if self.part == AnswerPart::Answer { "final_answer" } else { "commentary" },
                 "content": content,
             }),
-            Part::Call { name, .. } => {
+            AnswerPart::Call { name, .. } => {
                 let (kind, text) = if self.is_custom {
                     ("custom_tool_call", "input")
                 } else {
@@ -90,13 +90,13 @@ impl Open {
         }
     }
 
-    /// What was said, as an item of a conversation.
+    /// The item of a conversation that it becomes.
     pub fn said(self) -> Item {
         match self.part {
-            Part::Reasoning => Item::Reasoning(self.text),
-            Part::Preamble => Item::Preamble(self.text),
-            Part::Answer => Item::Answer(self.text),
-            Part::Call { name, is_builtin } => {
+            AnswerPart::Reasoning => Item::Reasoning(self.text),
+            AnswerPart::Preamble => Item::Preamble(self.text),
+            AnswerPart::Answer => Item::Answer(self.text),
+            AnswerPart::Call { name, is_builtin } => {
                 let arguments = if self.is_custom { wrapped(&self.text) } else { self.text };
                 Item::Call(Call { id: self.call, name, arguments, is_builtin })
             }

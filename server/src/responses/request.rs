@@ -1,25 +1,25 @@
 //! A request to `/v1/responses`.
 
 use super::calls;
-use super::store::Generated;
+use super::store::GeneratedIds;
 use super::tools::{Declared, NAME, TOOL};
 use crate::asked::Asked;
-use crate::backend::Facts;
+use crate::backend::BackendInfo;
 use crate::caller::Caller;
 use crate::chat::messages::{self, ARGUMENTS, CONTENT};
 use crate::chat::request::EFFORT;
 use crate::chat::tools::{CHOICE, tool_choice};
-use crate::chat::turn::{Ask, tokenizer};
+use crate::chat::turn::{TurnRequest, tokenizer};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, field, flag, free, inner, like, list, name, object, text, whole, words};
-use crate::form::{FORMAT, FORMS, Own, Wanted};
+use crate::form::{AnswerExtras, AnswerForm, FORMAT, FORMS};
 use crate::ids;
 use crate::limits;
 use crate::sampling::{self, SAMPLING, VLLM};
 use crate::scope::MODEL;
-use crate::state::State;
-use kernmill_chat::{Conversation, Effort, Item, Part, TurnOptions};
+use crate::state::ServerState;
+use kernmill_chat::{AnswerPart, Conversation, Effort, Item, TurnOptions};
 use kernmill_runtime::SamplerParams;
 use kernmill_serve::{Class, Request};
 use serde_json::{Map, Value, json};
@@ -87,10 +87,10 @@ pub struct Shows {
     pub echo: Map<String, Value>,
     /// Items that the request brought along, each with an id.
     pub input: Vec<Value>,
-    /// What was said so far, without the instructions of this request.
+    /// The conversation so far, without the instructions of this request.
     pub said: Vec<Item>,
     /// Ids of what the model said of it, as far as they are known.
-    pub generated: Generated,
+    pub generated: GeneratedIds,
     /// Functions in namespaces by the names that the model is told: their namespaces and names.
     pub spaces: BTreeMap<String, [String; 2]>,
     /// Whether the response can be asked for again.
@@ -103,21 +103,25 @@ pub struct Shows {
 ///
 /// # Errors
 /// When the body is no JSON, a field is wrong, or the previous response is not there.
-pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked<Ask, Shows>, ApiError> {
+pub fn read(
+    state: &ServerState,
+    caller: &Caller,
+    body: &[u8],
+) -> Result<Asked<TurnRequest, Shows>, ApiError> {
     let scope = state.scope(caller);
     let mut fields = Fields::of_body(&RESPONSES, body)?;
     let (model, adapters) = scope.model(&mut fields)?;
     refuse(&mut fields)?;
     let mut conversation = Conversation { date: scope.date, ..Conversation::default() };
     let previous = fields.text("previous_response_id")?;
-    let mut generated = Generated::new();
+    let mut generated = GeneratedIds::new();
     if let Some(id) = &previous {
         let stored = state.responses.get(caller.tenant, id);
         let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
         conversation.items.extend(stored.items.iter().cloned());
         generated.extend(stored.generated.iter().cloned());
     }
-    let (input, sealed) = Reading { state, caller }.items(&mut fields, &mut conversation)?;
+    let (input, sealed) = ItemReader { state, caller }.items(&mut fields, &mut conversation)?;
     generated.extend(sealed);
     let said = conversation.items.clone();
     let instructions = fields.text("instructions")?;
@@ -128,7 +132,7 @@ pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked<Ask, Sh
     conversation.tools = tools;
     let shown_choice = fields.look("tool_choice").unwrap_or_else(|| json!("auto"));
     let (choice, allowed) = tool_choice(&mut fields, "tool_choice", &conversation)?;
-    let Own { mut wanted, drafts } = Own::take(&scope, &mut fields)?;
+    let AnswerExtras { mut wanted, drafts } = AnswerExtras::take(&scope, &mut fields)?;
     let text = form(&mut fields, &mut wanted)?;
     fields.refuse()?;
     conversation.format = wanted.schema;
@@ -170,13 +174,13 @@ pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<Asked<Ask, Sh
     let stop_tokens = sampling::stop_tokens(&mut fields, scope.facts.vocab)?;
     let wishes =
         TurnOptions { choice, allowed, one_call: !is_parallel, form: wanted.text, ..TurnOptions::default() };
-    let ask = Ask {
+    let ask = TurnRequest {
         known,
         customs,
         wishes,
         form_field: wanted.field,
         max_tokens: max_tokens.map(|tokens| tokens as u32),
-        ..Ask::new(conversation, "input", Request { stop_tokens, drafts, ..request })
+        ..TurnRequest::new(conversation, "input", Request { stop_tokens, drafts, ..request })
     };
     let shows = Shows { echo, input, said, generated, spaces, stores, seals };
     Ok(Asked { ask, shows, model, streams, unknown: fields.rest() })
@@ -221,9 +225,9 @@ fn includes_seals(fields: &mut Fields) -> Result<bool, ApiError> {
 /// Ids of messages that the model generated, by the place of their item, as far as the items behind the
 /// reasoning are still those.
 fn known(
-    facts: &Facts,
+    facts: &BackendInfo,
     conversation: &Conversation,
-    generated: &Generated,
+    generated: &GeneratedIds,
     is_instructed: bool,
 ) -> Result<BTreeMap<usize, Vec<u32>>, ApiError> {
     let mut known = BTreeMap::new();
@@ -235,10 +239,9 @@ fn known(
         for ((place, item), (part, text, ids)) in conversation.items.iter().enumerate().skip(at).zip(messages)
         {
             let is_same = match (item, &part) {
-                (Item::Reasoning(own), Part::Reasoning) | (Item::Preamble(own), Part::Preamble) => {
-                    *own == text
-                }
-                (Item::Call(call), Part::Call { name, is_builtin }) => {
+                (Item::Reasoning(own), AnswerPart::Reasoning)
+                | (Item::Preamble(own), AnswerPart::Preamble) => *own == text,
+                (Item::Call(call), AnswerPart::Call { name, is_builtin }) => {
                     (&call.name, call.is_builtin) == (name, *is_builtin) && is_same(&call.arguments, &text)
                 }
                 _ => false,
@@ -258,18 +261,18 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || read(one).is_some_and(|value| read(other) == Some(value))
 }
 
-/// What items are read with.
-struct Reading<'a> {
-    state: &'a State,
+/// The context in which items are read.
+struct ItemReader<'a> {
+    state: &'a ServerState,
     caller: &'a Caller,
 }
 
 /// Items as they are shown, and the places of reasoning whose ids came along.
-type Read = (Vec<Value>, Generated);
+type ReadItems = (Vec<Value>, GeneratedIds);
 
-impl Reading<'_> {
+impl ItemReader<'_> {
     /// Appends the items of `input` to a conversation, and gives them as they are shown.
-    fn items(&self, fields: &mut Fields, conversation: &mut Conversation) -> Result<Read, ApiError> {
+    fn items(&self, fields: &mut Fields, conversation: &mut Conversation) -> Result<ReadItems, ApiError> {
         let list = match fields.take("input") {
             None => return Err(fields.missing("input")),
             Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
@@ -357,7 +360,7 @@ impl Reading<'_> {
             let facts = self.state.backend.facts();
             let messages = facts.format.messages(tokenizer(facts)?, conversation, ids);
             let messages = messages.map_err(|error| ApiError::field("input", error.to_string()))?;
-            let own = messages.into_iter().next().filter(|(part, ..)| *part == Part::Reasoning);
+            let own = messages.into_iter().next().filter(|(part, ..)| *part == AnswerPart::Reasoning);
             text = own.map(|(_, text, _)| text).unwrap_or_default();
         }
         if text.is_empty() {
@@ -431,7 +434,7 @@ fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
 }
 
 /// Reads the form that the answer shall have, and gives it as it is shown.
-fn form(fields: &mut Fields, wanted: &mut Wanted) -> Result<Value, ApiError> {
+fn form(fields: &mut Fields, wanted: &mut AnswerForm) -> Result<Value, ApiError> {
     let mut shown = json!({ "format": { "type": "text" }, "verbosity": "medium" });
     let Some(mut text) = fields.object("text")? else { return Ok(shown) };
     // No other length than this one can be asked for.

@@ -1,17 +1,17 @@
 //! Answers of `/v1/responses`, whole or in events.
 
-use super::events::{Events, usage};
+use super::events::{ResponseEvents, usage};
 use super::request::{self, Shows};
-use super::store::{Generated, Stored};
+use super::store::{GeneratedIds, StoredResponse};
 use crate::caller::Caller;
-use crate::chat::pieces::Piece;
-use crate::chat::turn::{Prepared, Turn};
+use crate::chat::pieces::AnswerPiece;
+use crate::chat::turn::{PreparedTurn, RunningTurn};
 use crate::error::ApiError;
 use crate::ids;
-use crate::reply::{self, Stream};
-use crate::state::State;
+use crate::reply::{self, ReplyStream};
+use crate::state::ServerState;
 use axum::response::Response;
-use kernmill_chat::{Item, Part, ToolChoice};
+use kernmill_chat::{AnswerPart, Item, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// # Errors
 /// When the request is wrong or not taken up.
 pub async fn answer(
-    state: Arc<State>,
+    state: Arc<ServerState>,
     caller: Caller,
     body: Vec<u8>,
     is_open: bool,
@@ -30,7 +30,7 @@ pub async fn answer(
     let tenant = caller.tenant;
     let (request, prepared) = reply::blocking(move || {
         let request = request::read(&worker, &caller, &body)?;
-        let prepared = Prepared::new(worker.backend.facts(), request.ask.clone())?;
+        let prepared = PreparedTurn::new(worker.backend.facts(), request.ask.clone())?;
         worker.charge(&caller, prepared.prompt_tokens())?;
         Ok((request, prepared))
     })
@@ -38,13 +38,14 @@ pub async fn answer(
     let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request, &record));
     turn.ready(request.streams).await?;
     let Shows { echo, input, said, generated, spaces, stores, seals } = request.shows;
-    let mut events = Events::new(echo, request.ask.conversation.effort.name(), is_open).spaced(spaces);
+    let mut events =
+        ResponseEvents::new(echo, request.ask.conversation.effort.name(), is_open).spaced(spaces);
     if seals {
         events = events.sealed(state.clone(), tenant);
     }
-    let kept = stores.then_some(Kept { tenant, input, said, generated });
+    let kept = stores.then_some(PendingResponse { tenant, input, said, generated });
     let response = if request.streams {
-        let (stream, response) = Stream::new();
+        let (stream, response) = ReplyStream::new();
         tokio::spawn(run(state, turn, events, stream, kept));
         response
     } else {
@@ -57,17 +58,17 @@ pub async fn answer(
 ///
 /// # Errors
 /// When the request is wrong.
-pub async fn count(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn count(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let prepared = reply::blocking(move || {
         let request = request::read(&state, &caller, &body)?;
-        Prepared::new(state.backend.facts(), request.ask)
+        PreparedTurn::new(state.backend.facts(), request.ask)
     })
     .await?;
     let count = prepared.prompt_tokens();
     Ok(reply::json(&json!({ "object": "response.input_tokens", "input_tokens": count })))
 }
 
-/// What a model is asked for in place of a conversation that is too long to go on with.
+/// The request that replaces a conversation that is too long to go on with.
 const COMPACT: &str = "Summarise the conversation so far, so that it can go on from the summary alone: what the user \
 wants, what was decided and found out, names, numbers and code that matter, and what is still to do. Write the summary \
 only.";
@@ -77,7 +78,7 @@ only.";
 ///
 /// # Errors
 /// When the request is wrong or not taken up.
-pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+pub async fn compact(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
     let record = caller.record.clone();
     let (worker, tenant) = (state.clone(), caller.tenant);
     let (input, unknown, prepared) = reply::blocking(move || {
@@ -86,7 +87,7 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
         ask.conversation.items.push(Item::User { name: None, text: COMPACT.to_owned() });
         (ask.conversation.tools, ask.conversation.format) = (Vec::new(), None);
         (ask.wishes.form, ask.wishes.choice) = (None, ToolChoice::None);
-        let prepared = Prepared::new(worker.backend.facts(), request.ask)?;
+        let prepared = PreparedTurn::new(worker.backend.facts(), request.ask)?;
         worker.charge(&caller, prepared.prompt_tokens())?;
         Ok((request.shows.input, request.unknown, prepared))
     })
@@ -95,10 +96,10 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
     let (mut summary, mut part, mut outcome) = (String::new(), None, None);
     while let Some(piece) = turn.next().await {
         match piece {
-            Piece::Begin(begun) => part = Some(begun),
-            Piece::Delta(text, _) if part != Some(Part::Reasoning) => summary.push_str(&text),
-            Piece::Delta(..) | Piece::Custom(_) | Piece::End(_) => {}
-            Piece::Done(done) => outcome = Some(done),
+            AnswerPiece::Begin(begun) => part = Some(begun),
+            AnswerPiece::Delta(text, _) if part != Some(AnswerPart::Reasoning) => summary.push_str(&text),
+            AnswerPiece::Delta(..) | AnswerPiece::Custom(_) | AnswerPiece::End(_) => {}
+            AnswerPiece::Done(done) => outcome = Some(done),
         }
     }
     let outcome = outcome.ok_or_else(|| ApiError::internal("the answer has no end"))?;
@@ -129,34 +130,35 @@ pub async fn compact(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result
 const KEPT: usize = 4;
 
 /// What is stored besides the answer.
-struct Kept {
+struct PendingResponse {
     tenant: u64,
     input: Vec<Value>,
     said: Vec<Item>,
-    generated: Generated,
+    generated: GeneratedIds,
 }
 
-impl Kept {
-    fn store(mut self, state: &State, events: Events) {
+impl PendingResponse {
+    fn store(mut self, state: &ServerState, events: ResponseEvents) {
         let id = events.id().to_owned();
         let (response, answer, generated) = events.finish();
         let first = self.said.len();
         self.said.extend(answer);
         self.generated.extend(generated.into_iter().map(|(place, ids)| (first + place, ids)));
-        let stored = Stored { response, input: self.input, items: self.said, generated: self.generated };
+        let stored =
+            StoredResponse { response, input: self.input, items: self.said, generated: self.generated };
         state.responses.insert(self.tenant, &id, stored);
     }
 }
 
 async fn whole(
-    state: &State,
-    mut turn: Turn,
-    mut events: Events,
-    kept: Option<Kept>,
+    state: &ServerState,
+    mut turn: RunningTurn,
+    mut events: ResponseEvents,
+    kept: Option<PendingResponse>,
 ) -> Result<Response, ApiError> {
     let mut response = Value::Null;
     while let Some(piece) = turn.next().await {
-        if let Piece::Done(outcome) = &piece {
+        if let AnswerPiece::Done(outcome) = &piece {
             if let Some(error) = outcome.error() {
                 return Err(error);
             }
@@ -177,7 +179,13 @@ async fn whole(
 }
 
 /// Sends events as they come. Ends early if nobody listens any more.
-async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stream, kept: Option<Kept>) {
+async fn run(
+    state: Arc<ServerState>,
+    mut turn: RunningTurn,
+    mut events: ResponseEvents,
+    stream: ReplyStream,
+    kept: Option<PendingResponse>,
+) {
     let send = |events: Vec<Value>| {
         let mut events = events.iter();
         events.try_for_each(|event| stream.send_named(event["type"].as_str().unwrap_or_default(), event))
@@ -193,7 +201,7 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
         };
         let Some(piece) = piece else { return };
         events.note(turn.tokens());
-        let Piece::Done(outcome) = piece else {
+        let AnswerPiece::Done(outcome) = piece else {
             if send(events.take(piece)).is_none() {
                 return;
             }
@@ -202,12 +210,12 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
         if outcome.error().is_none() {
             state.ended(&outcome);
         }
-        let last = events.take(Piece::Done(outcome));
+        let last = events.take(AnswerPiece::Done(outcome));
         // Stored first: who has seen the end may go on with it at once.
         if let Some(kept) = kept {
             kept.store(&state, events);
         }
-        // Who is gone needs no end.
+        // A client that is gone needs no end.
         let _ = send(last);
         return;
     }
@@ -217,23 +225,23 @@ async fn run(state: Arc<State>, mut turn: Turn, mut events: Events, stream: Stre
 mod tests {
     use crate::caller::Keys;
     use crate::scripted::{Scripted, events, send, state};
-    use crate::state::{Config, State};
+    use crate::state::{ServerConfig, ServerState};
     use serde_json::{Value, json};
     use std::sync::Arc;
 
     const PATH: &str = "/v1/responses";
 
-    fn server(says: &[&str]) -> (Arc<State>, Arc<Scripted>) {
+    fn server(says: &[&str]) -> (Arc<ServerState>, Arc<Scripted>) {
         let backend = Scripted::stops(says);
-        (state(backend.clone(), Config::default()), backend)
+        (state(backend.clone(), ServerConfig::default()), backend)
     }
 
-    async fn post(state: &Arc<State>, body: Value) -> (u16, Value) {
+    async fn post(state: &Arc<ServerState>, body: Value) -> (u16, Value) {
         let (status, _, text) = send(state, "POST", PATH, "", &body).await;
         (status, serde_json::from_str(&text).unwrap())
     }
 
-    async fn get(state: &Arc<State>, path: &str) -> (u16, Value) {
+    async fn get(state: &Arc<ServerState>, path: &str) -> (u16, Value) {
         let (status, _, text) = send(state, "GET", path, "", &json!({})).await;
         (status, serde_json::from_str(&text).unwrap())
     }
@@ -343,7 +351,7 @@ mod tests {
     #[tokio::test]
     async fn another_key_finds_nothing() {
         let keys = Keys::read("ann secret-key-of-ann\nbob secret-key-of-bob").unwrap();
-        let state = state(Scripted::stops(&["Yes."]), Config { keys, ..Config::default() });
+        let state = state(Scripted::stops(&["Yes."]), ServerConfig { keys, ..ServerConfig::default() });
         let (ann, bob) = ("secret-key-of-ann", "secret-key-of-bob");
         let (_, _, text) = send(&state, "POST", PATH, ann, &json!({ "input": "Hi" })).await;
         let response: Value = serde_json::from_str(&text).unwrap();

@@ -8,9 +8,9 @@ use blake3::Hash;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// What is in a content.
+/// The kind of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SealedKind {
     /// Ids that the model generated.
     Ids = 1,
     /// A text: the summary of a conversation.
@@ -39,19 +39,19 @@ impl Seal {
         Ok(Seal { key })
     }
 
-    fn hash(&self, kind: Kind, tenant: u64, bytes: &[u8]) -> Hash {
+    fn hash(&self, kind: SealedKind, tenant: u64, bytes: &[u8]) -> Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&[kind as u8]).update(&tenant.to_le_bytes()).update(bytes);
         hasher.finalize()
     }
 
-    fn close(&self, kind: Kind, tenant: u64, mut bytes: Vec<u8>) -> String {
+    fn close(&self, kind: SealedKind, tenant: u64, mut bytes: Vec<u8>) -> String {
         let hash = self.hash(kind, tenant, &bytes);
         bytes.extend(hash.as_bytes());
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    fn open(&self, kind: Kind, tenant: u64, sealed: &str) -> Option<Vec<u8>> {
+    fn open(&self, kind: SealedKind, tenant: u64, sealed: &str) -> Option<Vec<u8>> {
         let mut bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let hash = bytes.split_off(bytes.len().checked_sub(HASH)?);
         let hash: [u8; HASH] = hash.try_into().ok()?;
@@ -63,24 +63,24 @@ impl Seal {
     pub fn ids(&self, tenant: u64, ids: &[u32]) -> String {
         // A vocabulary has fewer than 2^24 tokens.
         let bytes = ids.iter().flat_map(|id| id.to_le_bytes().into_iter().take(ID)).collect();
-        self.close(Kind::Ids, tenant, bytes)
+        self.close(SealedKind::Ids, tenant, bytes)
     }
 
     /// Ids that were sealed for a tenant; `None` for anything else.
     pub fn open_ids(&self, tenant: u64, sealed: &str) -> Option<Vec<u32>> {
-        let bytes = self.open(Kind::Ids, tenant, sealed)?;
+        let bytes = self.open(SealedKind::Ids, tenant, sealed)?;
         let id = |id: &[u8]| u32::from_le_bytes([id[0], id[1], id[2], 0]);
         Some(bytes.chunks_exact(ID).map(id).collect())
     }
 
     /// A text of a tenant, sealed.
     pub fn text(&self, tenant: u64, text: &str) -> String {
-        self.close(Kind::Text, tenant, text.as_bytes().to_vec())
+        self.close(SealedKind::Text, tenant, text.as_bytes().to_vec())
     }
 
     /// A text that was sealed for a tenant; `None` for anything else.
     pub fn open_text(&self, tenant: u64, sealed: &str) -> Option<String> {
-        String::from_utf8(self.open(Kind::Text, tenant, sealed)?).ok()
+        String::from_utf8(self.open(SealedKind::Text, tenant, sealed)?).ok()
     }
 }
 

@@ -7,11 +7,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Ids of answers, each with the place of the item that it begins with.
-pub type Generated = Vec<(usize, Vec<u32>)>;
+pub type GeneratedIds = Vec<(usize, Vec<u32>)>;
 
 /// A response that was stored.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredResponse {
     /// The response as it was sent.
     pub response: Value,
     /// Items that its request brought along.
@@ -19,10 +19,10 @@ pub struct Stored {
     /// All that was said up to its end, without the instructions of the request.
     pub items: Vec<Item>,
     /// Ids of what the model said of it.
-    pub generated: Generated,
+    pub generated: GeneratedIds,
 }
 
-impl Stored {
+impl StoredResponse {
     /// Ids of the items that were answered.
     fn output(&self) -> impl Iterator<Item = &str> {
         ids_of(self.response["output"].as_array().map_or(&[][..], Vec::as_slice))
@@ -37,11 +37,11 @@ fn ids_of(items: &[Value]) -> impl Iterator<Item = &str> {
 /// Stored responses. Only its caller sees one. When they are too many or too large, the oldest go
 /// first.
 #[derive(Default)]
-pub struct Store(Mutex<Kept>);
+pub struct ResponseStore(Mutex<StoreContents>);
 
 #[derive(Default)]
-struct Kept {
-    entries: HashMap<String, Entry>,
+struct StoreContents {
+    entries: HashMap<String, ResponseEntry>,
     /// Names from the oldest to the newest.
     order: VecDeque<String>,
     /// Responses that have an item, by its tenant and id.
@@ -49,19 +49,19 @@ struct Kept {
     bytes: usize,
 }
 
-struct Entry {
+struct ResponseEntry {
     tenant: u64,
     bytes: usize,
-    stored: Arc<Stored>,
+    stored: Arc<StoredResponse>,
 }
 
-impl Store {
+impl ResponseStore {
     /// Keeps a response of a tenant.
-    pub fn insert(&self, tenant: u64, id: &str, stored: Stored) {
+    pub fn insert(&self, tenant: u64, id: &str, stored: StoredResponse) {
         self.insert_within(tenant, id, stored, limits::RESPONSES, limits::RESPONSE_BYTES);
     }
 
-    fn insert_within(&self, tenant: u64, id: &str, stored: Stored, most: usize, most_bytes: usize) {
+    fn insert_within(&self, tenant: u64, id: &str, stored: StoredResponse, most: usize, most_bytes: usize) {
         let input: usize = stored.input.iter().map(|item| item.to_string().len()).sum();
         let items: usize = stored.items.iter().map(size).sum();
         let ids: usize = stored.generated.iter().map(|(_, ids)| size_of_val(&ids[..])).sum();
@@ -76,7 +76,7 @@ impl Store {
         for item in ids_of(&stored.input) {
             kept.items.entry((tenant, item.to_owned())).or_insert_with(|| id.to_owned());
         }
-        kept.entries.insert(id.to_owned(), Entry { tenant, bytes, stored: Arc::new(stored) });
+        kept.entries.insert(id.to_owned(), ResponseEntry { tenant, bytes, stored: Arc::new(stored) });
         while kept.entries.len() > most || kept.bytes > most_bytes {
             let Some(oldest) = kept.order.front().cloned() else { break };
             kept.remove(&oldest);
@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// A response of a tenant.
-    pub fn get(&self, tenant: u64, id: &str) -> Option<Arc<Stored>> {
+    pub fn get(&self, tenant: u64, id: &str) -> Option<Arc<StoredResponse>> {
         let kept = self.kept();
         let entry = kept.entries.get(id).filter(|entry| entry.tenant == tenant)?;
         Some(entry.stored.clone())
@@ -98,7 +98,7 @@ impl Store {
         let Some(at) = output.iter().position(|item| item["id"] == id) else {
             return Some((stored.input.iter().find(|item| item["id"] == id)?.clone(), None));
         };
-        // What was answered stands last among all that was said.
+        // The answer stands last among all items.
         let place = (stored.items.len() + at).checked_sub(output.len())?;
         let ids = stored.generated.iter().find(|(begin, _)| *begin == place).map(|(_, ids)| ids.clone());
         Some((output[at].clone(), ids))
@@ -114,12 +114,12 @@ impl Store {
         is_own
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoreContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl StoreContents {
     fn remove(&mut self, id: &str) {
         if let Some(entry) = self.entries.remove(id) {
             self.bytes -= entry.bytes;
@@ -148,12 +148,12 @@ fn size(item: &Item) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Store, Stored};
+    use super::{ResponseStore, StoredResponse};
     use kernmill_chat::Item;
     use serde_json::json;
 
-    fn stored(bytes: usize) -> Stored {
-        Stored {
+    fn stored(bytes: usize) -> StoredResponse {
+        StoredResponse {
             response: json!({}),
             input: Vec::new(),
             items: vec![Item::Answer("a".repeat(bytes))],
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_by_number_and_by_bytes() {
-        let store = Store::default();
+        let store = ResponseStore::default();
         let there = |ids: &[&str]| ids.iter().map(|id| store.get(1, id).is_some()).collect::<Vec<_>>();
         for id in ["a", "b", "c"] {
             store.insert_within(1, id, stored(10), 2, 1000);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_response_is_its_callers_alone() {
-        let store = Store::default();
+        let store = ResponseStore::default();
         store.insert(1, "a", stored(1));
         assert!(store.get(2, "a").is_none() && !store.remove(2, "a"));
         assert!(store.get(1, "a").is_some() && store.remove(1, "a") && !store.remove(1, "a"));
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn items_are_there_as_long_as_their_response() {
-        let store = Store::default();
-        let of = |id: &str| Stored {
+        let store = ResponseStore::default();
+        let of = |id: &str| StoredResponse {
             response: json!({ "output": [{ "id": format!("msg_{id}") }] }),
             input: vec![json!({ "id": format!("in_{id}") })],
             items: vec![Item::Answer(String::new())],

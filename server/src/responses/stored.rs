@@ -1,10 +1,10 @@
 //! Responses that were stored, and the items of their requests.
 
-use super::store::Stored;
+use super::store::StoredResponse;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::reply;
-use crate::state::State;
+use crate::state::ServerState;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ const PAGE: [usize; 2] = [20, 100];
 /// The stored response `id`.
 ///
 /// # Errors
-/// When there is none of that name.
-pub fn stored(state: &State, caller: &Caller, id: &str) -> Result<Response, ApiError> {
+/// When no response has the name.
+pub fn stored(state: &ServerState, caller: &Caller, id: &str) -> Result<Response, ApiError> {
     Ok(reply::json(&found(state, caller, id)?.response))
 }
 
 /// Forgets the stored response `id`.
 ///
 /// # Errors
-/// When there is none of that name.
-pub fn delete(state: &State, caller: &Caller, id: &str) -> Result<Response, ApiError> {
+/// When no response has the name.
+pub fn delete(state: &ServerState, caller: &Caller, id: &str) -> Result<Response, ApiError> {
     if !state.responses.remove(caller.tenant, id) {
         return Err(ApiError::response(id, None));
     }
@@ -35,7 +35,7 @@ pub fn delete(state: &State, caller: &Caller, id: &str) -> Result<Response, ApiE
 ///
 /// # Errors
 /// Always.
-pub fn cancel(state: &State, caller: &Caller, id: &str) -> Result<Response, ApiError> {
+pub fn cancel(state: &ServerState, caller: &Caller, id: &str) -> Result<Response, ApiError> {
     found(state, caller, id)?;
     let message =
         format!("the response `{id}` has ended: a running one is cancelled by closing its connection");
@@ -45,12 +45,12 @@ pub fn cancel(state: &State, caller: &Caller, id: &str) -> Result<Response, ApiE
 /// The items of the request that the stored response `id` answers, by the page that the query asks for.
 ///
 /// # Errors
-/// When there is none of that name, or the query is wrong.
-pub fn items(state: &State, caller: &Caller, id: &str, query: &str) -> Result<Response, ApiError> {
+/// When no response has the name, or the query is wrong.
+pub fn items(state: &ServerState, caller: &Caller, id: &str, query: &str) -> Result<Response, ApiError> {
     Ok(reply::json(&input_items(&found(state, caller, id)?.input, query)?))
 }
 
-fn found(state: &State, caller: &Caller, id: &str) -> Result<Arc<Stored>, ApiError> {
+fn found(state: &ServerState, caller: &Caller, id: &str) -> Result<Arc<StoredResponse>, ApiError> {
     state.responses.get(caller.tenant, id).ok_or_else(|| ApiError::response(id, None))
 }
 

@@ -1,18 +1,18 @@
 use crate::scripted::{events, harmony, send};
-use crate::state::State;
+use crate::state::ServerState;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const PATH: &str = "/v1/responses";
 
-async fn post(state: &Arc<State>, body: Value) -> (u16, String, Value) {
+async fn post(state: &Arc<ServerState>, body: Value) -> (u16, String, Value) {
     let (status, headers, text) = send(state, "POST", PATH, "", &body).await;
     let named = headers.get("x-kernmill-unknown-fields").map(|value| value.to_str().unwrap().to_owned());
     (status, named.unwrap_or_default(), serde_json::from_str(&text).unwrap())
 }
 
 /// Tokens of the prompt that a request has.
-async fn count(state: &Arc<State>, body: Value) -> u64 {
+async fn count(state: &Arc<ServerState>, body: Value) -> u64 {
     let (_, _, text) = send(state, "POST", "/v1/responses/input_tokens", "", &body).await;
     serde_json::from_str::<Value>(&text).unwrap()["input_tokens"].as_u64().unwrap_or_else(|| panic!("{text}"))
 }
@@ -49,7 +49,7 @@ async fn items_of_stored_responses_can_be_named() {
     let (status, header, second) = post(&state, named).await;
     assert_eq!((status, header.as_str()), (200, ""), "{second}");
     assert_eq!(second["output"][0]["content"][0]["text"], "It rains.");
-    // What a request brought along can be named as well, and is shown as itself.
+    // Items that a request brought along can be named as well, and are shown as they are.
     let path = format!("{PATH}/{}/input_items?order=asc", second["id"].as_str().unwrap());
     let (_, _, text) = send(&state, "GET", &path, "", &json!({})).await;
     let items = serde_json::from_str::<Value>(&text).unwrap()["data"].clone();
@@ -73,10 +73,14 @@ async fn items_of_stored_responses_can_be_named() {
 
 #[test]
 fn an_item_is_its_tenants_alone() {
-    let store = super::store::Store::default();
+    let store = super::store::ResponseStore::default();
     let response = json!({ "output": [{ "id": "msg_1", "type": "message" }] });
-    let stored =
-        super::store::Stored { response, input: Vec::new(), items: Vec::new(), generated: Vec::new() };
+    let stored = super::store::StoredResponse {
+        response,
+        input: Vec::new(),
+        items: Vec::new(),
+        generated: Vec::new(),
+    };
     store.insert(1, "resp_1", stored);
     assert!(store.item(2, "msg_1").is_none() && store.item(1, "msg_2").is_none());
 }

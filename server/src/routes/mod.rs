@@ -6,7 +6,7 @@ mod table;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::record::Record;
-use crate::state::State;
+use crate::state::ServerState;
 use crate::{anthropic, guard, ollama, page, reply};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -15,18 +15,18 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use serde_json::json;
 use std::sync::Arc;
-use table::{Access, Call, ROUTES};
+use table::{ROUTES, RouteAccess, RouteCall};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// What clients are told of each route.
+/// The descriptions of all routes, for clients.
 #[cfg(test)]
 pub(crate) fn operations() -> impl Iterator<Item = &'static crate::openapi::Operation> {
     ROUTES.iter().map(|route| &route.operation)
 }
 
 /// The routes of a server.
-pub fn router(state: Arc<State>) -> Router {
+pub fn router(state: Arc<ServerState>) -> Router {
     // One handler: whatever is wrong has the same form, and the order of checks is in one place.
     Router::new().fallback(move |request: Request| {
         let state = state.clone();
@@ -35,7 +35,7 @@ pub fn router(state: Arc<State>) -> Router {
 }
 
 /// Answers a request, whatever it is.
-pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
+pub(crate) async fn respond(state: Arc<ServerState>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let record = state.record(name(&path), is_routine(&path), request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
@@ -76,7 +76,7 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     response
 }
 
-/// A route's name in figures: paths of clients' own are none.
+/// A route's name in figures. Other paths that clients make up have none.
 fn name(path: &str) -> &'static str {
     table::pattern_of(path).map_or("other", |(pattern, _)| pattern)
 }
@@ -84,10 +84,10 @@ fn name(path: &str) -> &'static str {
 /// Whether monitors and browsers ask for a path again and again.
 fn is_routine(path: &str) -> bool {
     let mut routes = table::pattern_of(path).into_iter().flat_map(|(pattern, _)| table::of_pattern(pattern));
-    page::is_there(path) || routes.any(|route| route.access != Access::Keyed)
+    page::is_there(path) || routes.any(|route| route.access != RouteAccess::Keyed)
 }
 
-async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Result<Response, ApiError> {
+async fn route(state: Arc<ServerState>, request: Request, record: Arc<Record>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     guard::check(&state.config, &parts.method, &parts.uri, &parts.headers)?;
     let (path, method) = (parts.uri.path(), &parts.method);
@@ -99,7 +99,7 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
     let is_get = method == Method::GET || method == Method::HEAD;
     let route = of(method).or_else(|| of(&Method::GET).filter(|_| is_get));
     let mut caller = Caller::default();
-    if route.is_none_or(|route| route.access != Access::Open) {
+    if route.is_none_or(|route| route.access != RouteAccess::Open) {
         if is_get && page::is_there(path) {
             return page::file(path);
         }
@@ -112,10 +112,10 @@ async fn route(state: Arc<State>, request: Request, record: Arc<Record>) -> Resu
     let route = route.ok_or_else(|| missing(method, path, pattern))?;
     let body = if method == Method::POST { read(&state, body).await? } else { Vec::new() };
     let (name, query) = (name.to_owned(), parts.uri.query().unwrap_or_default().to_owned());
-    (route.answer)(Call { state, caller, headers: parts.headers, query, name, body }).await
+    (route.answer)(RouteCall { state, caller, headers: parts.headers, query, name, body }).await
 }
 
-/// What is answered where there is nothing; `pattern` is that of the path, if it is one of a route.
+/// The answer where nothing is found; `pattern` is that of the path, if it is one of a route.
 fn missing(method: &Method, path: &str, pattern: &'static str) -> ApiError {
     let methods: Vec<&str> =
         table::of_pattern(pattern).map(|route| route.operation.method.as_str()).collect();
@@ -135,7 +135,7 @@ fn missing(method: &Method, path: &str, pattern: &'static str) -> ApiError {
     ApiError::not_found(format!("there is nothing at {path}: /v1/models and /v1/chat/completions are there"))
 }
 
-async fn read(state: &State, body: Body) -> Result<Vec<u8>, ApiError> {
+async fn read(state: &ServerState, body: Body) -> Result<Vec<u8>, ApiError> {
     let most = state.config.body_bytes;
     let reading = timeout(state.config.body_time, to_bytes(body, most));
     match reading.await {

@@ -1,14 +1,14 @@
-//! What operators ask a server about itself.
+//! Status routes for operators.
 
 use crate::error::ApiError;
 use crate::reply;
-use crate::state::State;
+use crate::state::ServerState;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 /// Whether the engine works.
-pub(super) fn health(state: &State) -> Result<Response, ApiError> {
+pub(super) fn health(state: &ServerState) -> Result<Response, ApiError> {
     if state.backend.load().has_failed {
         return Err(ApiError::unavailable("the engine has failed: the log says why"));
     }
@@ -16,7 +16,7 @@ pub(super) fn health(state: &State) -> Result<Response, ApiError> {
 }
 
 /// Whether requests are taken up.
-pub(super) fn ready(state: &State) -> Result<Response, ApiError> {
+pub(super) fn ready(state: &ServerState) -> Result<Response, ApiError> {
     let load = state.backend.load();
     if load.is_draining || load.has_failed {
         return Err(ApiError::unavailable("no requests are accepted any more"));
@@ -28,7 +28,7 @@ pub(super) fn ready(state: &State) -> Result<Response, ApiError> {
 }
 
 /// Figures for Prometheus.
-pub(super) fn metrics(state: &State) -> Response {
+pub(super) fn metrics(state: &ServerState) -> Response {
     let mut response = state.metrics.text(&state.backend.load()).into_response();
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);

@@ -5,7 +5,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::{self, Operation};
 use crate::responses::{self, stored};
-use crate::state::State;
+use crate::state::ServerState;
 use crate::{anthropic, chat, completions, models, ollama, page, reply, sessions};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
@@ -14,26 +14,26 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// A request that has come to its route.
-pub(super) struct Call {
-    pub state: Arc<State>,
+pub(super) struct RouteCall {
+    pub state: Arc<ServerState>,
     pub caller: Caller,
     pub headers: HeaderMap,
     pub query: String,
-    /// What the path has in the place of `{name}` or `{id}`.
+    /// The text of the path in the place of `{name}` or `{id}`.
     pub name: String,
     /// The body of a POST.
     pub body: Vec<u8>,
 }
 
-impl Call {
+impl RouteCall {
     fn is_anthropic(&self) -> bool {
         self.headers.contains_key(anthropic::VERSION)
     }
 }
 
-/// Who asks for a route, and how often.
+/// The callers that may use a route, and how often.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum RouteAccess {
     /// Operators and browsers, again and again, without a key.
     Open,
     /// Monitors, again and again.
@@ -45,15 +45,15 @@ pub(super) enum Access {
 /// A route.
 pub(super) struct Route {
     pub operation: Operation,
-    pub access: Access,
-    pub answer: fn(Call) -> Answer,
+    pub access: RouteAccess,
+    pub answer: fn(RouteCall) -> ResponseFuture,
 }
 
 /// The answer of a route, which comes later.
-pub(super) type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
+pub(super) type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
 impl Route {
-    /// What a path has in the place of the pattern's `{...}`, if it fits the pattern.
+    /// The text of a path in the place of the pattern's `{...}`, if it fits the pattern.
     fn name_in<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (before, rest) = self.operation.path.split_once('{')?;
         let (_, after) = rest.split_once('}')?;
@@ -84,7 +84,7 @@ macro_rules! routes {
             operation: Operation {
                 path: $path, method: Method::$method, about: $about, body: $body, answer: $response,
             },
-            access: Access::$access,
+            access: RouteAccess::$access,
             answer: |$call| Box::pin(async move { $answer }),
         }),*];
     };

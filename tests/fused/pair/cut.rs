@@ -1,7 +1,7 @@
 //! Rules cut out of a graph.
 
 use super::RULE;
-use kernmill_compiler::fuse::{Template, edges, rule::Part};
+use kernmill_compiler::fuse::{KernelTemplate, edges, rule::MemberRole};
 use kernmill_compiler::graph::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
 use kernmill_compiler::testing::Rng;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// A node of the pattern in the making.
 struct Line {
     id: NodeId,
-    part: Part,
+    part: MemberRole,
     ops: Vec<&'static str>,
     inputs: Vec<String>,
     optional: bool,
@@ -19,8 +19,8 @@ struct Cut<'g> {
     graph: &'g Graph,
     uses: Uses,
     rng: &'g mut Rng,
-    template: Template,
-    members: Vec<(NodeId, Part)>,
+    template: KernelTemplate,
+    members: Vec<(NodeId, MemberRole)>,
     kv_write: Option<[ValueId; 2]>,
 }
 
@@ -53,15 +53,15 @@ fn anchor(graph: &Graph, rng: &mut Rng) -> NodeId {
     if fit.is_empty() { rng.pick(&all) } else { rng.pick(&fit) }
 }
 
-fn template(op: OpKind, rng: &mut Rng) -> Template {
+fn template(op: OpKind, rng: &mut Rng) -> KernelTemplate {
     match op {
-        OpKind::Linear | OpKind::QuantLinear => Template::Matmul,
+        OpKind::Linear | OpKind::QuantLinear => KernelTemplate::Matmul,
         OpKind::ExpertLinear | OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => {
-            rng.pick(&[Template::Experts, Template::ExpertDown])
+            rng.pick(&[KernelTemplate::Experts, KernelTemplate::ExpertDown])
         }
-        OpKind::Attention => Template::Attention,
-        OpKind::LoraShrink => Template::Shrink,
-        _ => Template::Rows,
+        OpKind::Attention => KernelTemplate::Attention,
+        OpKind::LoraShrink => KernelTemplate::Shrink,
+        _ => KernelTemplate::Rows,
     }
 }
 
@@ -74,14 +74,17 @@ impl Cut<'_> {
         self.graph.node(id)
     }
 
-    fn legal(&self, id: NodeId, part: Part) -> bool {
+    fn legal(&self, id: NodeId, part: MemberRole) -> bool {
         kernmill_compiler::fuse::legal_ops(self.template, part).contains(&self.node(id).op.kind())
     }
 
     /// The roots: those that read what `root` reads, in any order, or some of them.
     fn roots(&mut self, root: NodeId) {
         let first = self.node(root);
-        let together = matches!(self.template, Template::Matmul | Template::Experts | Template::Shrink);
+        let together = matches!(
+            self.template,
+            KernelTemplate::Matmul | KernelTemplate::Experts | KernelTemplate::Shrink
+        );
         let alike = |node: &Node| {
             node.op.kind() == first.op.kind() && node.base_inputs() == first.base_inputs() && together
         };
@@ -94,32 +97,32 @@ impl Cut<'_> {
             let by = self.rng.below(roots.len());
             roots.rotate_left(by);
         }
-        self.members.extend(roots.into_iter().map(|id| (id, Part::Root)));
+        self.members.extend(roots.into_iter().map(|id| (id, MemberRole::Root)));
     }
 
-    /// What comes before the roots, as far back as luck will have it.
+    /// Makes the steps before the roots, as far back as luck will have it.
     fn before(&mut self, root: NodeId) {
         let mut waiting: Vec<ValueId> = self.node(root).base_inputs().to_vec();
         while let Some(value) = waiting.pop() {
             let Some(id) = self.uses.producer(value) else { continue };
-            if !self.has(id) && self.legal(id, Part::Prologue) && !self.rng.one_in(6) {
-                self.members.push((id, Part::Prologue));
+            if !self.has(id) && self.legal(id, MemberRole::Prologue) && !self.rng.one_in(6) {
+                self.members.push((id, MemberRole::Prologue));
                 waiting.extend(self.graph.node(id).base_inputs());
             }
         }
     }
 
-    /// What becomes of the results, as far on as luck will have it.
+    /// Makes the steps over the results, as far on as luck will have it.
     fn after(&mut self) {
         let stop = self.rng.pick(&[2, 6, 30]);
         for (id, node) in self.graph.nodes() {
             let reads = node.base_inputs().iter().any(|value| {
                 let producer = self.uses.producer(*value);
                 let part = self.members.iter().find(|(member, _)| Some(*member) == producer).map(|of| of.1);
-                matches!(part, Some(Part::Root | Part::Epilogue))
+                matches!(part, Some(MemberRole::Root | MemberRole::Epilogue))
             });
-            if reads && !self.has(id) && self.legal(id, Part::Epilogue) && !self.rng.one_in(stop) {
-                self.members.push((id, Part::Epilogue));
+            if reads && !self.has(id) && self.legal(id, MemberRole::Epilogue) && !self.rng.one_in(stop) {
+                self.members.push((id, MemberRole::Epilogue));
             }
         }
     }
@@ -130,7 +133,7 @@ impl Cut<'_> {
             let made = |value: &ValueId| self.uses.producer(*value).is_some_and(|id| self.has(id));
             if matches!(node.op, Op::Attention(_)) && node.inputs[1..].iter().all(made) && !self.rng.one_in(4)
             {
-                self.members.push((id, Part::Context));
+                self.members.push((id, MemberRole::Context));
                 self.kv_write = Some([node.inputs[1], node.inputs[2]]);
                 return;
             }
@@ -139,7 +142,7 @@ impl Cut<'_> {
 
     fn text(mut self) -> String {
         let inside: Vec<NodeId> =
-            self.members.iter().filter(|(_, part)| *part != Part::Context).map(|(id, _)| *id).collect();
+            self.members.iter().filter(|(_, part)| *part != MemberRole::Context).map(|(id, _)| *id).collect();
         let (_, mut outputs) = edges(self.graph, &self.uses, &inside);
         let mut lines: Vec<Line> = Vec::with_capacity(self.members.len());
         for (id, part) in self.members.clone() {
@@ -179,14 +182,15 @@ impl Cut<'_> {
         text
     }
 
-    fn line(&mut self, id: NodeId, part: Part) -> Line {
+    fn line(&mut self, id: NodeId, part: MemberRole) -> Line {
         let node = self.graph.node(id);
         let mut ops = vec![node.op.kind().name()];
         if node.op.kind() == OpKind::QuantLinear && self.rng.one_in(2) {
             ops.push("linear");
         }
         let rounds = matches!(node.op.kind(), OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::KvCast);
-        let optional = rounds && matches!(part, Part::Prologue | Part::Epilogue) && self.rng.one_in(3);
+        let optional =
+            rounds && matches!(part, MemberRole::Prologue | MemberRole::Epilogue) && self.rng.one_in(3);
         let inputs = node.base_inputs().iter().map(|value| name(*value)).collect();
         Line { id, part, ops, inputs, optional }
     }
@@ -196,7 +200,14 @@ impl Cut<'_> {
         let at = self.rng.below(lines.len());
         match self.rng.below(6) {
             0 => drop(lines.remove(at)),
-            1 => lines[at].part = self.rng.pick(&[Part::Prologue, Part::Root, Part::Epilogue, Part::Context]),
+            1 => {
+                lines[at].part = self.rng.pick(&[
+                    MemberRole::Prologue,
+                    MemberRole::Root,
+                    MemberRole::Epilogue,
+                    MemberRole::Context,
+                ])
+            }
             2 => drop(outputs.pop()),
             3 => outputs.push(self.node(lines[at].id).output),
             4 => lines[at].inputs.reverse(),

@@ -17,7 +17,7 @@ use kernmill_compiler::testing::Rng;
 /// A rule, a model, and how the two are compiled and run.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// What it was made from.
+    /// The seed that it was made from.
     pub seed: u64,
     /// The fused-op spec.
     pub spec: String,
@@ -42,7 +42,7 @@ pub fn random_pair(seed: u64) -> Result<Pair, String> {
     let mut rng = Rng::new(seed);
     let preset = rng.pick(&[Preset::Exact, Preset::Exact, Preset::Faithful, Preset::Fast, Preset::Bf16]);
     let graph = model::model(preset != Preset::Exact, &mut rng).map_err(|error| error.to_string())?;
-    // What adapters add has kernels of its own.
+    // Products of adapters have separate kernels.
     let adapted = rng.one_in(6);
     let choices = FormatChoices::assumed(&graph);
     let quantised = quantise_chosen(&graph, preset, Some(&choices)).map_err(|error| error.to_string())?;
@@ -58,7 +58,7 @@ pub fn random_pair(seed: u64) -> Result<Pair, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_compiler::fuse::{FusedSpec, Template};
+    use kernmill_compiler::fuse::{FusedSpec, KernelTemplate};
     use std::collections::BTreeMap;
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
                 *kernels.entry(spec.rule.unwrap().template.name()).or_default() += 1;
             }
         }
-        assert_eq!(kernels.len(), Template::NAMED.len(), "{kernels:?}");
+        assert_eq!(kernels.len(), KernelTemplate::NAMED.len(), "{kernels:?}");
         assert!(kernels.values().all(|count| *count >= 5), "{kernels:?}");
     }
 }

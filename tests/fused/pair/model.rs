@@ -2,8 +2,8 @@
 
 use kernmill_compiler::expr;
 use kernmill_compiler::graph::{
-    Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
-    TensorId, ValueId,
+    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, Role, RopeParameters, RopeScaling,
+    RowSelect, TensorId, TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -16,7 +16,7 @@ const HEADS: [usize; 14] = [16, 16, 16, 32, 32, 32, 48, 64, 64, 80, 96, 128, 192
 
 /// A model in the making.
 struct Making<'r> {
-    b: Builder,
+    b: GraphBuilder,
     rng: &'r mut Rng,
     /// Columns of matrices' inputs are whole blocks.
     whole: bool,
@@ -46,7 +46,7 @@ pub(super) fn model(whole: bool, rng: &mut Rng) -> Made<Graph> {
     let plain = [WeightFormat::Bf16, WeightFormat::F32];
     let packed = whole || hidden.is_multiple_of(BLOCK);
     let mut make = Making {
-        b: Builder::new("pair", vocab, 256),
+        b: GraphBuilder::new("pair", vocab, 256),
         whole,
         hidden,
         format: rng.pick(&plain),
@@ -104,7 +104,7 @@ impl Making<'_> {
         }
     }
 
-    /// What matrices read: the stream, normed or not.
+    /// The input of matrices: the stream, normed or not.
     fn prologue(&mut self, x: ValueId) -> Made {
         match self.rng.below(8) {
             0 => Ok(x),
@@ -138,7 +138,7 @@ impl Making<'_> {
             extra.push(self.extra(n, q_cols)?);
         }
         let head_dim = self.head_dim;
-        let rope = Rope { head_dim, theta: 10000.0, scaling: self.scaling.clone() };
+        let rope = RopeParameters { head_dim, theta: 10000.0, scaling: self.scaling.clone() };
         let rope = Op::Rope { rope: self.b.rope(rope), head_dim };
         if !self.rng.one_in(6) {
             q = self.b.node("q_rope", rope.clone(), &[q], &[])?;
@@ -146,7 +146,7 @@ impl Making<'_> {
         if !self.rng.one_in(6) {
             k = self.b.node("k_rope", rope, &[k], &[])?;
         }
-        let attention = Attention {
+        let attention = AttentionAttributes {
             layer: self.b.next_layer(),
             heads: self.heads,
             kv_heads: self.kv_heads,
@@ -196,7 +196,7 @@ impl Making<'_> {
         Ok(x)
     }
 
-    /// What becomes of results of the same columns; perhaps the stream joins them.
+    /// Joins results of the same columns; perhaps the stream joins them.
     fn meeting(&mut self, units: &[ValueId], x: ValueId) -> Made {
         let mut value = match units {
             [one] => *one,
@@ -319,7 +319,8 @@ impl Making<'_> {
         let shape = [experts, n, self.cols(x)];
         let format = self.experts_format;
         let scales = (format == WeightFormat::Mxfp4).then(|| "expert.scales".to_owned());
-        let data = Source { name: "expert.weight".into(), scales, rows: RowSelect::All, transposed: false };
+        let data =
+            TensorSource { name: "expert.weight".into(), scales, rows: RowSelect::All, transposed: false };
         let matrix = self.b.tensor("expert.weight", Role::ExpertMatrix, &shape, format, data);
         let mut tensors = vec![self.named(matrix)];
         if self.rng.one_in(2) {
@@ -342,6 +343,6 @@ impl Making<'_> {
     }
 }
 
-fn source(name: &str) -> Source {
-    Source { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
+fn source(name: &str) -> TensorSource {
+    TensorSource { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
 }

@@ -1,7 +1,7 @@
 //! Adapters.
 
 use kernmill_compiler::import::from_config;
-use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_os::region::WeightRegion;
@@ -31,7 +31,12 @@ fn adapter_loader() -> &'static AdapterLoader {
         let config = include_str!("../../fixtures/oracle/gptoss-base/config.json");
         let spec = from_config("small", config).expect("a config");
         let graph = Spec::parse("small.toml", &spec).and_then(|spec| lower(&spec)).expect("a spec");
-        let options = Options { preset: Preset::Exact, adapters: true, chunk: 16, ..Options::new(Level::V3) };
+        let options = CompilerOptions {
+            preset: Preset::Exact,
+            adapters: true,
+            chunk: 16,
+            ..CompilerOptions::new(Level::V3)
+        };
         let program = compile(&graph, &options).expect("a supported model").program;
         let weights = WeightRegion::anonymous(program.weight_bytes as usize).expect("memory");
         let adapters = Arc::new(program.model.adapters.expect("sites"));

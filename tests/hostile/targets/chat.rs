@@ -1,7 +1,7 @@
 //! Conversations, templates, and what models generate.
 
 use kernmill_chat::calls::{FORMATS, TextParser, ThoughtMarks};
-use kernmill_chat::harmony::{Options, Parser, prompt};
+use kernmill_chat::harmony::{HarmonyParser, PromptOptions, prompt};
 use kernmill_chat::{AddedToken, Conversation, Event, Template, Tool, Vocabulary, VocabularyError};
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ fn check(events: &[Event]) {
     assert!(!is_open);
 }
 
-/// What a model generates: a byte is itself, those from 0xC0 on may be special tokens.
+/// Output of a model: a byte is itself, those from 0xC0 on may be special tokens.
 pub fn generated(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else { return };
     let ids = bytes.iter().map(|byte| if *byte >= 0xF0 { u32::from(*byte) + 16 } else { u32::from(*byte) });
@@ -86,7 +86,7 @@ pub fn generated(data: &[u8]) {
         let mut parser = TextParser::new(&Bytes, Some(format), vec![tool], ThoughtMarks::default(), false);
         ids.for_each(|id| parser.push(&Bytes, id, &mut events));
         parser.finish(&mut events);
-    } else if let Ok(mut parser) = Parser::new(&Bytes, &Conversation::default(), &mut events) {
+    } else if let Ok(mut parser) = HarmonyParser::new(&Bytes, &Conversation::default(), &mut events) {
         ids.for_each(|id| parser.push(&Bytes, id, &mut events));
         parser.finish(&mut events);
     }
@@ -100,7 +100,7 @@ pub fn chat_template(data: &[u8]) {
     let (source, json) =
         text.split_once('\0').unwrap_or((text, r#"{"items": [{"user": {"text": "Hello"}}]}"#));
     let Ok(conversation) = serde_json::from_str::<Conversation>(json) else { return };
-    if let Ok(prompt) = prompt(&Bytes, &conversation, &Options::default()) {
+    if let Ok(prompt) = prompt(&Bytes, &conversation, &PromptOptions::default()) {
         let starts = prompt.ids.iter().filter(|id| **id == 256).count();
         assert!(starts <= conversation.items.len() + 3, "a text made a message");
     }

@@ -8,7 +8,7 @@ use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_compiler::weights::{WeightSource, Weights};
+use kernmill_compiler::weights::{CheckpointWeights, WeightSource};
 use kernmill_runtime::Tokenizer;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -80,7 +80,7 @@ fn assert_covered(checkpoint: &Checkpoint, file: &[u8], whole: bool) {
 
 /// Reads the first and the last rows of every tensor of `graph`, if the checkpoint is bound to it.
 fn reads_weights(graph: &Graph, checkpoint: &Checkpoint) -> bool {
-    let weights = match Weights::new(graph, checkpoint) {
+    let weights = match CheckpointWeights::new(graph, checkpoint) {
         Ok(weights) => weights,
         Err(error) => {
             assert!(!error.to_string().is_empty());

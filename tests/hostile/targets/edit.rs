@@ -7,7 +7,7 @@ const MAX_EDITS: usize = 32;
 
 /// An instruction.
 pub struct Edit {
-    /// What is edited.
+    /// The part that is edited.
     pub part: u8,
     /// In what way.
     pub how: u8,

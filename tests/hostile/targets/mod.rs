@@ -1,5 +1,5 @@
-//! What is fuzzed: one function per reader of bytes from outside. A function may neither panic nor hang nor
-//! take memory out of proportion, whatever the bytes; refusing them is fine.
+//! Targets of fuzzing: one function per reader of bytes from outside. A function may neither panic nor hang
+//! nor take memory out of proportion, whatever the bytes; refusing them is fine.
 //!
 //! The fuzzing package (`fuzz/`) includes this module too: it uses nothing of its neighbours.
 

@@ -6,7 +6,7 @@ use super::plan::{load, sign_plan};
 use super::sound::{plan_of, sound_image};
 use kernmill_plan::file::check::{PlanFile, Section};
 use kernmill_plan::file::{
-    ENTRY_BYTES, HEADER_BYTES, Kind, MAGIC, MAX_SECTIONS, Metadata, SECTION_ALIGN, TABLE_OFFSET,
+    ENTRY_BYTES, HEADER_BYTES, MAGIC, MAX_SECTIONS, Metadata, SECTION_ALIGN, SectionKind, TABLE_OFFSET,
     TargetProgram, VERSION, WEIGHT_ALIGN,
 };
 use kernmill_plan::program::Program;
@@ -89,7 +89,7 @@ fn sound_fields() -> &'static Fields {
             let program: TargetProgram = postcard::from_bytes(&parts[part].bytes).expect("sound");
             serde_json::to_value(program).expect("a program is data")
         };
-        assert_eq!(PROGRAMS.map(|part| parts[part].kind), [Kind::Program as u32; 2]);
+        assert_eq!(PROGRAMS.map(|part| parts[part].kind), [SectionKind::Program as u32; 2]);
         let metadata = serde_json::to_value(plan.metadata()).expect("metadata is data");
         Fields { metadata, programs: PROGRAMS.map(program), parts }
     })
@@ -154,7 +154,8 @@ pub fn sound_parts() -> Vec<Part> {
 
 /// A file of these sections.
 pub fn assemble(parts: &[Part]) -> Vec<u8> {
-    let align = |part: &Part| if part.kind == Kind::Weights as u32 { WEIGHT_ALIGN } else { SECTION_ALIGN };
+    let align =
+        |part: &Part| if part.kind == SectionKind::Weights as u32 { WEIGHT_ALIGN } else { SECTION_ALIGN };
     let place = |end: &mut usize, part: &Part| {
         let offset = end.next_multiple_of(align(part) as usize);
         *end = offset + part.bytes.len();

@@ -22,14 +22,14 @@ pub fn program(data: &[u8]) {
     check(&program);
 }
 
-/// What the runtime does with a program: checks it, and goes on only if it is sound.
+/// The runtime's use of a program: it checks it, and goes on only if it is sound.
 pub fn check(program: &Program) {
     if check_program(program).is_ok() {
         assert_runtime_agrees(program);
     }
 }
 
-/// What the runtime works out from a program that has passed, before it takes any memory.
+/// The figures that the runtime works out from a program that has passed, before it takes any memory.
 pub(super) fn assert_runtime_agrees(program: &Program) {
     for (context, chunk) in [(1, 1), (4096, 16), (1 << 24, 4096)] {
         let shape = KvShape { context, sequences: 3, chunk, budget: KvBudget::WorstCase };

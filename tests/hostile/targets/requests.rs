@@ -5,7 +5,8 @@ use super::edit::{Edit, edits};
 use super::sound::sound_image;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
-    Engine, EngineConfig, Entry, ErrorKind, LogitRow, LogitRows, Sampler, SamplerParams, SeqId, Steps,
+    Engine, EngineConfig, ErrorKind, LogitRow, LogitRows, Sampler, SamplerParams, SeqId, SequenceTokens,
+    Steps,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -115,9 +116,9 @@ fn step(served: &mut Served, sequences: &mut [Sequence], &Edit { part, how, at, 
     let wanted = [LogitRows::Last, LogitRows::All, LogitRows::None, LogitRows::LastN(value % 30)];
     let entry = |(at, n): (usize, &usize)| {
         let logits = wanted[(usize::from(part >> 6) + at) % wanted.len()];
-        Entry { sequence: sequences[*n].0, tokens: &new, logits }
+        SequenceTokens { sequence: sequences[*n].0, tokens: &new, logits }
     };
-    let work: Vec<Entry<'_>> = chosen.iter().enumerate().map(entry).collect();
+    let work: Vec<SequenceTokens<'_>> = chosen.iter().enumerate().map(entry).collect();
     let rows = Mutex::new(Vec::new());
     let take = |_: usize, row: LogitRow<'_>| {
         rows.lock().expect("no panic").push((row.entry, row.token, hash(row.logits)));
@@ -126,7 +127,7 @@ fn step(served: &mut Served, sequences: &mut [Sequence], &Edit { part, how, at, 
     let result = if how & 0x40 == 0 { engine.step(&work, &take) } else { engine.extend(&work, &take) };
     let rows = rows.into_inner().expect("no panic");
     if let Err(error) = result {
-        // What is wrong is found before anything runs.
+        // Errors are found before anything runs.
         assert!(error.kind() == ErrorKind::BadInput && rows.is_empty(), "{error}");
         return;
     }
@@ -179,7 +180,7 @@ fn sample(value: u32, at: usize, how: u8) {
 fn assert_all_is_free(engine: &mut Engine) {
     let tokens = vec![1; CONTEXT as usize];
     let ids: Vec<SeqId> = (0..SEQUENCES).map(|_| engine.create().expect("all are free")).collect();
-    let work: Vec<Entry<'_>> = ids.iter().map(|id| Entry::silent(*id, &tokens)).collect();
+    let work: Vec<SequenceTokens<'_>> = ids.iter().map(|id| SequenceTokens::silent(*id, &tokens)).collect();
     engine.extend(&work, &()).expect("there is room for all");
     ids.into_iter().for_each(|id| engine.drop_sequence(id));
 }

@@ -1,4 +1,4 @@
-//! What is damaged: a small compiled model, its plan file, its image in memory.
+//! The victims of damage: a small compiled model, its plan file, its image in memory.
 
 use super::small_model::{ModelShape, build};
 use kernmill_compiler::fuse::FusedSet;
@@ -6,7 +6,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::RawTensor;
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::testing::random_weights;
 use kernmill_plan::chat::{ChatTemplate, ChatTemplates, ChatToken, DEFAULT, TOOL_USE, TokenName};
@@ -29,7 +29,7 @@ pub fn sound_graph() -> Graph {
 }
 
 fn compiled(graph: &Graph, level: Level) -> Compiled {
-    let options = Options { chunk: CHUNK, ..Options::new(level) };
+    let options = CompilerOptions { chunk: CHUNK, ..CompilerOptions::new(level) };
     compile(graph, &options).expect("a supported model")
 }
 

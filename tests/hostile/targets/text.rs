@@ -7,10 +7,10 @@ use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
+use kernmill_compiler::pipeline::{CompileError, CompilerOptions, compile as compile_graph};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise};
-use kernmill_compiler::select::cost::Model;
+use kernmill_compiler::select::cost::CostModel;
 use kernmill_compiler::spec::{Spec, SpecError, lower};
 use kernmill_compiler::testing::random_weights;
 use kernmill_plan::check::check_program;
@@ -29,7 +29,7 @@ pub fn spec(data: &[u8]) {
     }
 }
 
-/// What a spec becomes is legal, and its text is read back to it.
+/// The graph of a spec is legal, and its text is read back to it.
 pub(super) fn assert_legal(graph: &Graph) {
     graph.verify().unwrap_or_else(|error| panic!("lowered to an illegal graph: {error}"));
     assert_round_trip(graph);
@@ -66,7 +66,7 @@ pub fn machine(data: &[u8]) {
             for preset in Preset::ALL {
                 let level = machine.level(preset);
                 assert!(machine.features.has(level.features()));
-                assert!(Model::on(level, machine.family, costs).machine() == &costs);
+                assert!(CostModel::on(level, machine.family, costs).machine() == &costs);
             }
         }
         Err(error) => assert!(!error.to_string().is_empty() && !error.to_string().contains('\n')),
@@ -94,7 +94,7 @@ pub fn expr(data: &[u8]) {
     match expr::parse(text, &vars) {
         Ok(expr) => {
             let again = expr::parse(&expr.text(&vars), &vars);
-            // What is near the limit of nesting can pass it in the text, which writes every parenthesis.
+            // A spec near the limit of nesting can pass it in the text, which writes every parenthesis.
             if let Ok(again) = again {
                 assert!(expr == again, "{} is another expression", expr.text(&vars));
             }
@@ -135,13 +135,14 @@ fn run_fused(spec: FusedSpec, seed: usize) {
     if !fused.groups.iter().any(|group| group.rule.as_deref() == Some(&rule.name)) {
         return;
     }
-    let options = Options { preset, chunk: 6, adapters: false, fused: set, ..Options::new(level) };
+    let options =
+        CompilerOptions { preset, chunk: 6, adapters: false, fused: set, ..CompilerOptions::new(level) };
     let weights = random_weights(&graph, seed as u64);
     let tokens: Vec<u32> = (0..9).map(|i| (i * 7 % graph.vocab) as u32).collect();
     let trial = Trial { graph: &graph, weights: &weights, tokens: &tokens };
     let expected = trial.expected(&quantised, None);
     for (fuse, flush) in [(true, Flush::End), (true, Flush::Start), (false, Flush::End)] {
-        let compiled = match compile_graph(&graph, &Options { fuse, ..options.clone() }) {
+        let compiled = match compile_graph(&graph, &CompilerOptions { fuse, ..options.clone() }) {
             Ok(compiled) => compiled,
             Err(error) => return assert_refusal(&error),
         };
@@ -175,7 +176,7 @@ pub fn compile(data: &[u8]) {
         [(Preset::Exact, false), (Preset::Faithful, true), (Preset::Bf16, true), (Preset::Fast, true)]
     {
         let choices = Some(FormatChoices::assumed(&graph));
-        let options = Options { preset, choices, fuse, chunk: 16, ..Options::new(Level::V3) };
+        let options = CompilerOptions { preset, choices, fuse, chunk: 16, ..CompilerOptions::new(Level::V3) };
         match compile_graph(&graph, &options) {
             Ok(compiled) => assert!(check_program(&compiled.program).is_ok()),
             Err(error) => assert_refusal(&error),

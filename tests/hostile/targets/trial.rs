@@ -1,4 +1,4 @@
-//! What the compiler makes of a graph, run between guard pages.
+//! Programs that the compiler makes of a graph, run between guard pages.
 
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};

@@ -10,7 +10,7 @@ pub struct Region {
     pub writable: bool,
 }
 
-/// What can be accessed.
+/// The memory that can be accessed.
 #[derive(Default)]
 pub struct Memory {
     regions: Vec<Region>,

@@ -1,15 +1,15 @@
 //! Arguments of calls that come one by one.
 
-use super::{State, TextParser};
-use crate::calls::pairs::{Pair, member, pair, value};
-use crate::calls::python::{Step, argument, name};
+use super::{CallState, TextParser};
+use crate::calls::pairs::{KeyValuePair, member, pair, value};
+use crate::calls::python::{PythonStep, argument, name};
 use crate::event::{Anomaly, Event};
 use std::mem::take;
 
 impl TextParser {
     /// In a list of calls: another one, its end, or something else.
     pub(super) fn list(&mut self, events: &mut Vec<Event>) -> bool {
-        let State::List(raw) = &mut self.state else { return false };
+        let CallState::List(raw) = &mut self.state else { return false };
         let separator = if raw.is_empty() { ',' } else { '[' };
         while let Some(c) = self.pending.chars().next().filter(|c| c.is_whitespace() || *c == separator) {
             self.pending.drain(..c.len_utf8());
@@ -20,20 +20,20 @@ impl TextParser {
             raw.clear();
         }
         match name(&self.pending) {
-            Step::Unfinished => return false,
-            Step::Whole(name, end) => {
+            PythonStep::Unfinished => return false,
+            PythonStep::Whole(name, end) => {
                 self.pending.drain(..end);
                 self.begin(name, events);
-                self.state = State::Keywords(0);
+                self.state = CallState::Keywords(0);
             }
-            Step::Other if raw.is_empty() => {
+            PythonStep::Other if raw.is_empty() => {
                 let end = usize::from(self.pending.starts_with(']'));
                 self.pending.drain(..end);
-                self.state = State::Calls(String::new());
+                self.state = CallState::Calls(String::new());
             }
-            Step::Other => {
+            PythonStep::Other => {
                 let raw = take(raw);
-                self.state = State::Answer;
+                self.state = CallState::Answer;
                 self.give_back(raw, events);
             }
         }
@@ -42,7 +42,7 @@ impl TextParser {
 
     /// The next of arguments that come one by one, or their end.
     pub(super) fn pairs(&mut self, events: &mut Vec<Event>) -> bool {
-        let State::Pairs(name, count) = &self.state else { return false };
+        let CallState::Pairs(name, count) = &self.state else { return false };
         let Some((format, marks)) = self.format.and_then(|format| Some((format, format.pairs()?))) else {
             return false;
         };
@@ -52,15 +52,15 @@ impl TextParser {
         let end = ends.into_iter().find(|end| !end.is_empty() && self.pending.starts_with(end));
         if end.is_none() && self.pending.starts_with(marks.before_key) {
             match pair(&marks, &self.pending, self.tool(name)) {
-                Pair::Unfinished(_) => return false,
-                Pair::Whole(key, text, end) => {
+                KeyValuePair::Unfinished(_) => return false,
+                KeyValuePair::Whole(key, text, end) => {
                     let text = value(self.tool(name), key, text);
                     events.push(Event::Delta(member(*count, key, &text)));
-                    self.state = State::Pairs(name.clone(), count + 1);
+                    self.state = CallState::Pairs(name.clone(), count + 1);
                     self.pending.drain(..end);
                     return true;
                 }
-                Pair::Other => {}
+                KeyValuePair::Other => {}
             }
         } else if end.is_none() {
             let mut marks = ends.into_iter().chain([marks.before_key]);
@@ -75,33 +75,33 @@ impl TextParser {
         }
         let rest = if *count == 0 { "{}" } else { "}" };
         events.extend([Event::Delta(rest.to_owned()), Event::End { is_complete: true }]);
-        self.state = State::Calls(String::new());
+        self.state = CallState::Calls(String::new());
         true
     }
 
     /// The next of arguments by keyword, or their end.
     pub(super) fn keywords(&mut self, events: &mut Vec<Event>) -> bool {
-        let State::Keywords(count) = &mut self.state else { return false };
+        let CallState::Keywords(count) = &mut self.state else { return false };
         let is_between = |c: char| c.is_whitespace() || c == ',';
         let space = self.pending.len() - self.pending.trim_start_matches(is_between).len();
         self.pending.drain(..space);
         let has_ended = self.pending.starts_with(')');
         if !has_ended {
             match argument(&self.pending) {
-                Step::Unfinished => return false,
-                Step::Whole((key, json), end) => {
+                PythonStep::Unfinished => return false,
+                PythonStep::Whole((key, json), end) => {
                     events.push(Event::Delta(member(*count, &key, &json)));
                     *count += 1;
                     self.pending.drain(..end);
                     return true;
                 }
-                Step::Other => self.anomalies.add(Anomaly::BadCall),
+                PythonStep::Other => self.anomalies.add(Anomaly::BadCall),
             }
         }
         let rest = if *count == 0 { "{}" } else { "}" };
         events.extend([Event::Delta(rest.to_owned()), Event::End { is_complete: true }]);
         self.pending.drain(..usize::from(has_ended));
-        self.state = if has_ended { State::List(String::new()) } else { State::Calls(String::new()) };
+        self.state = if has_ended { CallState::List(String::new()) } else { CallState::Calls(String::new()) };
         true
     }
 }

@@ -2,20 +2,20 @@
 
 mod arguments;
 
-use super::format::{Arguments, BARE_KEYS, CallFormat, NAME_BYTES, ThoughtMarks};
-use super::head::{Head, head};
-use super::object::{Object, Step, unquoted};
-use super::pairs::{Pair, member, pair, value};
+use super::format::{ArgumentStyle, BARE_KEYS, CallFormat, NAME_BYTES, ThoughtMarks};
+use super::head::{CallHead, head};
+use super::object::{ObjectStep, PartialObject, unquoted};
+use super::pairs::{KeyValuePair, member, pair, value};
 use super::python::begins_list;
 use crate::conversation::Tool;
-use crate::event::{Anomalies, Anomaly, Event, Part};
+use crate::event::{Anomalies, Anomaly, AnswerPart, Event};
 use kernmill_text::Utf8Stream;
 use kernmill_text::Vocabulary;
 use std::mem::take;
 
 /// A parser of generated texts: thoughts, calls of tools, and the answer.
 ///
-/// Any text has a meaning. What looks like a call and is none is part of the answer.
+/// Any text has a meaning. Text that only looks like a call is part of the answer.
 #[derive(Clone, Debug)]
 pub struct TextParser {
     format: Option<&'static CallFormat>,
@@ -27,9 +27,9 @@ pub struct TextParser {
     utf8: Utf8Stream,
     /// Text that is not decided yet.
     pending: String,
-    state: State,
+    state: CallState,
     /// The part that has begun, of those with text.
-    open: Option<Part>,
+    open: Option<AnswerPart>,
     has_answer: bool,
     /// Whether an answer has a form: from its first character on, all is answer.
     has_form: bool,
@@ -37,14 +37,14 @@ pub struct TextParser {
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum CallState {
     Thoughts,
     Answer,
     /// Between calls; the mark before them, until there is one.
     Calls(String),
     /// The name of a function, which the arguments follow.
     Name(String),
-    Call(Box<Call>),
+    Call(Box<PartialCall>),
     /// Arguments that come one by one, after the name; how many there were.
     Pairs(String, usize),
     /// In a list of calls of Python; the mark before them, until there is one.
@@ -54,8 +54,8 @@ enum State {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Call {
-    object: Object,
+struct PartialCall {
+    object: PartialObject,
     /// All that was read of it, with the mark before it.
     raw: String,
     /// Arguments that were not given out yet.
@@ -94,7 +94,7 @@ impl TextParser {
             hidden,
             utf8: Utf8Stream::default(),
             pending: String::new(),
-            state: if is_thinking { State::Thoughts } else { State::Answer },
+            state: if is_thinking { CallState::Thoughts } else { CallState::Answer },
             open: None,
             has_answer: false,
             has_form: false,
@@ -129,20 +129,20 @@ impl TextParser {
     pub fn finish(&mut self, events: &mut Vec<Event>) {
         self.utf8.finish(&mut self.pending);
         while self.advance(events) {}
-        match std::mem::replace(&mut self.state, State::Answer) {
-            State::Call(call) if call.has_begun => events.push(Event::End { is_complete: false }),
-            State::Call(call) => self.give_back(call.raw, events),
-            State::Keywords(_) => {
+        match std::mem::replace(&mut self.state, CallState::Answer) {
+            CallState::Call(call) if call.has_begun => events.push(Event::End { is_complete: false }),
+            CallState::Call(call) => self.give_back(call.raw, events),
+            CallState::Keywords(_) => {
                 self.pending.clear();
                 events.push(Event::End { is_complete: false });
             }
-            State::Calls(raw) | State::List(raw) => {
+            CallState::Calls(raw) | CallState::List(raw) => {
                 let rest = take(&mut self.pending);
                 if !raw.is_empty() || !rest.trim().is_empty() {
                     self.give_back(raw + &rest, events);
                 }
             }
-            State::Name(raw) => {
+            CallState::Name(raw) => {
                 let rest = take(&mut self.pending);
                 let marks = self.format.map_or(&[][..], |format| format.after_name);
                 let end = marks.iter().filter_map(|mark| rest.find(mark)).min().unwrap_or(rest.len());
@@ -151,11 +151,11 @@ impl TextParser {
                     _ => self.give_back(raw + &rest, events),
                 }
             }
-            State::Pairs(name, count) => {
+            CallState::Pairs(name, count) => {
                 let rest = take(&mut self.pending);
                 let marks = self.format.and_then(CallFormat::pairs);
                 let begun = marks.filter(|marks| rest.starts_with(marks.before_key));
-                if let Some(Pair::Unfinished(Some((key, text)))) =
+                if let Some(KeyValuePair::Unfinished(Some((key, text)))) =
                     begun.map(|marks| pair(&marks, &rest, self.tool(&name)))
                 {
                     let mut text = value(self.tool(&name), key, text);
@@ -165,8 +165,12 @@ impl TextParser {
                 }
                 events.push(Event::End { is_complete: false });
             }
-            state @ (State::Thoughts | State::Answer) => {
-                let part = if matches!(state, State::Thoughts) { Part::Reasoning } else { Part::Answer };
+            state @ (CallState::Thoughts | CallState::Answer) => {
+                let part = if matches!(state, CallState::Thoughts) {
+                    AnswerPart::Reasoning
+                } else {
+                    AnswerPart::Answer
+                };
                 let rest = take(&mut self.pending);
                 self.text(part, &rest, events);
             }
@@ -177,22 +181,22 @@ impl TextParser {
     /// Decides as much of the pending text as is certain. Whether there may be more to decide.
     fn advance(&mut self, events: &mut Vec<Event>) -> bool {
         match &mut self.state {
-            State::Thoughts => {
-                let Some(end) = self.until(&[self.thoughts.close], Part::Reasoning, events) else {
+            CallState::Thoughts => {
+                let Some(end) = self.until(&[self.thoughts.close], AnswerPart::Reasoning, events) else {
                     return false;
                 };
                 self.pending.drain(..end.len());
                 self.close(events);
-                self.state = State::Answer;
+                self.state = CallState::Answer;
                 true
             }
-            State::Answer => self.answer(events),
-            State::Calls(_) => self.between(events),
-            State::Name(_) => self.name(events),
-            State::Call(_) => self.call(events),
-            State::Pairs(..) => self.pairs(events),
-            State::List(_) => self.list(events),
-            State::Keywords(_) => self.keywords(events),
+            CallState::Answer => self.answer(events),
+            CallState::Calls(_) => self.between(events),
+            CallState::Name(_) => self.name(events),
+            CallState::Call(_) => self.call(events),
+            CallState::Pairs(..) => self.pairs(events),
+            CallState::List(_) => self.list(events),
+            CallState::Keywords(_) => self.keywords(events),
         }
     }
 
@@ -212,19 +216,23 @@ impl TextParser {
             }
             let bare = self.format.filter(|format| format.has_bare).map(|format| format.arguments);
             match bare.map_or(Some(false), |arguments| match arguments {
-                Arguments::Keywords => begins_list(lead, |name| self.is_declared(name)),
+                ArgumentStyle::Keywords => begins_list(lead, |name| self.is_declared(name)),
                 _ => begins_call(lead),
             }) {
                 None => return false,
                 Some(true) => {
-                    let is_list = bare == Some(Arguments::Keywords);
+                    let is_list = bare == Some(ArgumentStyle::Keywords);
                     let start = self.pending.len() - lead.len() + usize::from(is_list);
                     let raw = self.pending.drain(..start).collect();
                     if is_list {
-                        self.state = State::List(raw);
+                        self.state = CallState::List(raw);
                         return true;
                     }
-                    self.state = State::Call(Box::new(Call { raw, is_bare: true, ..Call::default() }));
+                    self.state = CallState::Call(Box::new(PartialCall {
+                        raw,
+                        is_bare: true,
+                        ..PartialCall::default()
+                    }));
                     return true;
                 }
                 Some(false) => {}
@@ -234,18 +242,21 @@ impl TextParser {
         }
         if found.is_none() && self.has_form {
             let text = take(&mut self.pending);
-            self.text(Part::Answer, &text, events);
+            self.text(AnswerPart::Answer, &text, events);
             return false;
         }
-        let Some(mark) = found.or_else(|| self.until(opens, Part::Answer, events)) else { return false };
+        let Some(mark) = found.or_else(|| self.until(opens, AnswerPart::Answer, events)) else {
+            return false;
+        };
         self.pending.drain(..mark.len());
         self.close(events);
-        self.state = if mark == self.thoughts.open { State::Thoughts } else { State::Calls(mark.to_owned()) };
+        self.state =
+            if mark == self.thoughts.open { CallState::Thoughts } else { CallState::Calls(mark.to_owned()) };
         true
     }
 
     /// Gives text out until the next of some marks, with which the pending text then begins.
-    fn until<'m>(&mut self, marks: &[&'m str], part: Part, events: &mut Vec<Event>) -> Option<&'m str> {
+    fn until<'m>(&mut self, marks: &[&'m str], part: AnswerPart, events: &mut Vec<Event>) -> Option<&'m str> {
         let at = marks
             .iter()
             .filter_map(|mark| Some((self.pending.find(mark)?, *mark)))
@@ -258,7 +269,7 @@ impl TextParser {
 
     /// Between calls: another one, their end, or something else.
     fn between(&mut self, events: &mut Vec<Event>) -> bool {
-        let State::Calls(raw) = &mut self.state else { return false };
+        let CallState::Calls(raw) = &mut self.state else { return false };
         let Some(format) = self.format else { return false };
         let filler = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | ';');
         loop {
@@ -270,7 +281,7 @@ impl TextParser {
                 self.pending.drain(..mark.len());
                 if mark == format.close {
                     let raw = take(raw);
-                    self.state = State::Answer;
+                    self.state = CallState::Answer;
                     if !raw.is_empty() {
                         // There was nothing between the marks.
                         self.give_back(raw + mark, events);
@@ -296,13 +307,13 @@ impl TextParser {
         }
         let raw = take(raw);
         if self.pending.starts_with('{') {
-            self.state = State::Call(Box::new(Call { raw, ..Call::default() }));
-        } else if !raw.is_empty() && format.arguments == Arguments::Keywords {
-            self.state = State::List(raw);
+            self.state = CallState::Call(Box::new(PartialCall { raw, ..PartialCall::default() }));
+        } else if !raw.is_empty() && format.arguments == ArgumentStyle::Keywords {
+            self.state = CallState::List(raw);
         } else if !raw.is_empty() && format.has_names() {
-            self.state = State::Name(raw);
+            self.state = CallState::Name(raw);
         } else {
-            self.state = State::Answer;
+            self.state = CallState::Answer;
             if !raw.is_empty() {
                 self.give_back(raw, events);
             }
@@ -312,31 +323,36 @@ impl TextParser {
 
     /// The name before arguments.
     fn name(&mut self, events: &mut Vec<Event>) -> bool {
-        let State::Name(raw) = &mut self.state else { return false };
+        let CallState::Name(raw) = &mut self.state else { return false };
         let Some(format) = self.format else { return false };
         let raw = take(raw);
         match head(format, &self.pending) {
-            Head::Unfinished => {
-                self.state = State::Name(raw);
+            CallHead::Unfinished => {
+                self.state = CallState::Name(raw);
                 return false;
             }
-            Head::Name { name, end, .. } if format.pairs().is_some() => {
+            CallHead::Name { name, end, .. } if format.pairs().is_some() => {
                 self.pending.drain(..end);
                 self.begin(name.clone(), events);
-                self.state = State::Pairs(name, 0);
+                self.state = CallState::Pairs(name, 0);
             }
-            Head::Name { name, end, has_arguments: true } => {
+            CallHead::Name { name, end, has_arguments: true } => {
                 let raw = raw + &self.pending[..end];
                 self.pending.drain(..end);
-                let object = Object::of(name);
-                self.state = State::Call(Box::new(Call { object, raw, is_named: true, ..Call::default() }));
+                let object = PartialObject::of(name);
+                self.state = CallState::Call(Box::new(PartialCall {
+                    object,
+                    raw,
+                    is_named: true,
+                    ..PartialCall::default()
+                }));
             }
-            Head::Name { name, end, .. } if self.is_declared(&name) => {
+            CallHead::Name { name, end, .. } if self.is_declared(&name) => {
                 self.pending.drain(..end);
                 self.without_arguments(name, events);
             }
-            Head::Name { .. } | Head::Other => {
-                self.state = State::Answer;
+            CallHead::Name { .. } | CallHead::Other => {
+                self.state = CallState::Answer;
                 self.give_back(raw, events);
             }
         }
@@ -347,7 +363,7 @@ impl TextParser {
         if !self.is_declared(&name) {
             self.anomalies.add(Anomaly::UnknownTool);
         }
-        events.push(Event::Begin(Part::Call { name, is_builtin: false }));
+        events.push(Event::Begin(AnswerPart::Call { name, is_builtin: false }));
     }
 
     fn tool(&self, name: &str) -> Option<&Tool> {
@@ -358,17 +374,17 @@ impl TextParser {
     fn without_arguments(&mut self, name: String, events: &mut Vec<Event>) {
         self.begin(name, events);
         events.extend([Event::Delta("{}".to_owned()), Event::End { is_complete: true }]);
-        self.state = State::Calls(String::new());
+        self.state = CallState::Calls(String::new());
     }
 
     fn call(&mut self, events: &mut Vec<Event>) -> bool {
         let mut pending = take(&mut self.pending);
-        let State::Call(call) = &mut self.state else { return false };
+        let CallState::Call(call) = &mut self.state else { return false };
         let (mut end, mut new) = (None, String::new());
         for (at, c) in pending.char_indices() {
             let step = call.object.push(c);
-            let is_done = step == Step::Done;
-            if call.is_named || matches!(step, Step::Argument(_)) {
+            let is_done = step == ObjectStep::Done;
+            if call.is_named || matches!(step, ObjectStep::Argument(_)) {
                 new.push(c);
             }
             if is_done {
@@ -394,7 +410,7 @@ impl TextParser {
                     if !is_known(&name) {
                         self.anomalies.add(Anomaly::UnknownTool);
                     }
-                    events.push(Event::Begin(Part::Call { name, is_builtin: false }));
+                    events.push(Event::Begin(AnswerPart::Call { name, is_builtin: false }));
                 }
                 let text = take(&mut call.arguments);
                 let text = if is_other { object_of(text) } else { text };
@@ -403,15 +419,15 @@ impl TextParser {
                 }
                 if is_done {
                     events.push(Event::End { is_complete: true });
-                    self.state = State::Calls(String::new());
+                    self.state = CallState::Calls(String::new());
                 }
             }
             _ if is_done => {
                 let (raw, is_bare) = (take(&mut call.raw), call.is_bare);
-                self.state = State::Answer;
+                self.state = CallState::Answer;
                 if is_bare && self.has_form {
                     // The answer's form may begin as a call does: that is no mistake.
-                    self.text(Part::Answer, &raw, events);
+                    self.text(AnswerPart::Answer, &raw, events);
                 } else {
                     self.give_back(raw, events);
                 }
@@ -424,17 +440,17 @@ impl TextParser {
     /// Gives out what was no call after all.
     fn give_back(&mut self, raw: String, events: &mut Vec<Event>) {
         self.anomalies.add(Anomaly::BadCall);
-        self.text(Part::Answer, &raw, events);
+        self.text(AnswerPart::Answer, &raw, events);
     }
 
-    fn text(&mut self, part: Part, text: &str, events: &mut Vec<Event>) {
+    fn text(&mut self, part: AnswerPart, text: &str, events: &mut Vec<Event>) {
         let is_new = self.open.as_ref() != Some(&part);
         // Space at the beginning belongs to the marks before it.
         let text = if is_new { text.trim_start() } else { text };
         if text.is_empty() {
             return;
         }
-        self.has_answer |= part == Part::Answer;
+        self.has_answer |= part == AnswerPart::Answer;
         if is_new {
             self.close(events);
             events.push(Event::Begin(part.clone()));

@@ -2,18 +2,18 @@
 
 use super::ast::Name;
 use super::budget::{Budget, Result, failed};
-use super::text::Text;
+use super::text::TemplateText;
 use super::value::{Dict, Value};
 use std::rc::Rc;
 
 /// Arguments that were given.
 #[derive(Clone, Default)]
-pub(super) struct Given {
+pub(super) struct GivenArguments {
     pub positional: Vec<Value>,
     pub named: Vec<(Name, Value)>,
 }
 
-impl Given {
+impl GivenArguments {
     /// The arguments of the parameters `names` of `what`, which has no others.
     pub fn bind<const N: usize>(self, what: &str, names: [&str; N]) -> Result<Bound<N>> {
         if self.positional.len() > N {
@@ -81,7 +81,7 @@ impl<const N: usize> Bound<N> {
     }
 
     /// An argument that is a text, if it was given and is not none.
-    pub fn text(&self, at: usize) -> Result<Option<&Text>> {
+    pub fn text(&self, at: usize) -> Result<Option<&TemplateText>> {
         match self.given(at) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
@@ -89,7 +89,7 @@ impl<const N: usize> Bound<N> {
         }
     }
 
-    pub fn need_text(&self, at: usize) -> Result<&Text> {
+    pub fn need_text(&self, at: usize) -> Result<&TemplateText> {
         match self.need(at)? {
             Value::Text(text) => Ok(text),
             _ => self.wrong(at, "a text"),

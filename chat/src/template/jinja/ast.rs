@@ -15,35 +15,35 @@ pub(super) enum Literal {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Expr {
+pub(super) enum TemplateExpr {
     Literal(Literal),
     Name(Name),
-    List(Vec<Expr>),
-    Tuple(Vec<Expr>),
-    Dict(Vec<(Expr, Expr)>),
+    List(Vec<TemplateExpr>),
+    Tuple(Vec<TemplateExpr>),
+    Dict(Vec<(TemplateExpr, TemplateExpr)>),
     /// Operators, the innermost first, and their operand.
-    Unary(Vec<Unary>, Box<Expr>),
+    Unary(Vec<UnaryOperator>, Box<TemplateExpr>),
     /// Operators of one rank, from the left.
-    Binary(Box<Expr>, Vec<(Binary, Expr)>),
-    Compare(Box<Expr>, Vec<(Compare, Expr)>),
-    And(Vec<Expr>),
-    Or(Vec<Expr>),
-    Concat(Vec<Expr>),
+    Binary(Box<TemplateExpr>, Vec<(BinaryOperator, TemplateExpr)>),
+    Compare(Box<TemplateExpr>, Vec<(Comparison, TemplateExpr)>),
+    And(Vec<TemplateExpr>),
+    Or(Vec<TemplateExpr>),
+    Concat(Vec<TemplateExpr>),
     /// Condition, value if it holds, and value otherwise.
-    If(Box<[Expr; 2]>, Option<Box<Expr>>),
+    If(Box<[TemplateExpr; 2]>, Option<Box<TemplateExpr>>),
     /// An operand, and what is done with it from the left.
-    Steps(Box<Expr>, Vec<Step>),
+    Steps(Box<TemplateExpr>, Vec<Postfix>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unary {
+pub(super) enum UnaryOperator {
     Not,
     Minus,
     Plus,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Binary {
+pub(super) enum BinaryOperator {
     Add,
     Subtract,
     Multiply,
@@ -54,7 +54,7 @@ pub(super) enum Binary {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compare {
+pub(super) enum Comparison {
     Equal,
     Unequal,
     Less,
@@ -65,13 +65,13 @@ pub(super) enum Compare {
     NotIn,
 }
 
-/// What is done with an operand.
+/// An operation behind an operand.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum Postfix {
     Attribute(Name),
-    Item(Expr),
+    Item(TemplateExpr),
     /// Start, stop and step.
-    Slice(Box<[Option<Expr>; 3]>),
+    Slice(Box<[Option<TemplateExpr>; 3]>),
     Call(Arguments),
     Filter(Name, Arguments),
     /// Name of the test, its arguments, and whether it shall not hold.
@@ -80,63 +80,63 @@ pub(super) enum Step {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arguments {
-    pub positional: Vec<Expr>,
-    pub named: Vec<(Name, Expr)>,
+    pub positional: Vec<TemplateExpr>,
+    pub named: Vec<(Name, TemplateExpr)>,
     /// A list of further arguments (`*rest`).
-    pub more: Option<Box<Expr>>,
+    pub more: Option<Box<TemplateExpr>>,
     /// A dictionary of further named arguments (`**rest`).
-    pub more_named: Option<Box<Expr>>,
+    pub more_named: Option<Box<TemplateExpr>>,
 }
 
-/// What a value is assigned to.
+/// The place that a value is assigned to.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum AssignTarget {
     Name(Name),
-    Tuple(Vec<Target>),
+    Tuple(Vec<AssignTarget>),
     /// An attribute of a namespace.
     Attribute(Name, Name),
 }
 
 /// A statement and its line, from 1.
-pub(super) type Line = (Statement, u32);
+pub(super) type StatementLine = (Statement, u32);
 
 #[derive(Clone, Debug)]
 pub(super) enum Statement {
     Data(Arc<str>),
-    Output(Expr),
-    Set(Target, Expr),
+    Output(TemplateExpr),
+    Set(AssignTarget, TemplateExpr),
     /// A block as a value, behind filters.
-    SetBlock(Target, Vec<Step>, Vec<Line>),
+    SetBlock(AssignTarget, Vec<Postfix>, Vec<StatementLine>),
     /// Conditions with their blocks, and the block otherwise.
-    If(Vec<(Expr, Vec<Line>)>, Vec<Line>),
-    For(Arc<Loop>),
+    If(Vec<(TemplateExpr, Vec<StatementLine>)>, Vec<StatementLine>),
+    For(Arc<ForLoop>),
     Macro(Arc<Macro>),
     /// A call, with a block as the macro `caller`.
-    Call(Expr, Arc<Macro>),
-    Filter(Vec<Step>, Vec<Line>),
-    With(Vec<(Target, Expr)>, Vec<Line>),
+    Call(TemplateExpr, Arc<Macro>),
+    Filter(Vec<Postfix>, Vec<StatementLine>),
+    With(Vec<(AssignTarget, TemplateExpr)>, Vec<StatementLine>),
     Break,
     Continue,
 }
 
 #[derive(Debug)]
-pub(super) struct Loop {
-    pub target: Target,
-    pub items: Expr,
+pub(super) struct ForLoop {
+    pub target: AssignTarget,
+    pub items: TemplateExpr,
     /// Which items count.
-    pub condition: Option<Expr>,
+    pub condition: Option<TemplateExpr>,
     pub is_recursive: bool,
-    pub body: Vec<Line>,
-    /// What there is without items.
-    pub otherwise: Vec<Line>,
+    pub body: Vec<StatementLine>,
+    /// The statements that run without items.
+    pub otherwise: Vec<StatementLine>,
 }
 
 #[derive(Debug)]
 pub(super) struct Macro {
     pub name: Name,
     /// Parameters with their defaults.
-    pub parameters: Vec<(Name, Option<Expr>)>,
-    pub body: Vec<Line>,
+    pub parameters: Vec<(Name, Option<TemplateExpr>)>,
+    pub body: Vec<StatementLine>,
     /// Whether the body uses `varargs`, which takes further arguments.
     pub takes_more: bool,
     /// Whether the body uses `kwargs`, which takes further named arguments.

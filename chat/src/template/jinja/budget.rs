@@ -1,6 +1,6 @@
-//! What a run of a template may use up, and how it fails.
+//! The budget of a template's run, and its failures.
 
-use kernmill_os::foreign::{Stopped, Watch};
+use kernmill_os::foreign::{Watch, WorkStopped};
 use std::cell::Cell;
 
 /// Work of evaluating one expression or statement, or of one item of a list, in bytes of text.
@@ -14,24 +14,24 @@ const RUN_DEPTH: u32 = 200;
 
 /// Why a run of a template has no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::template) enum Fault {
+pub(in crate::template) enum TemplateFault {
     /// The template calls `raise_exception`.
     Refused(String),
     /// The template does what cannot be done, or too much. With the line, from 1, once it is known.
     Failed(String, Option<u32>),
 }
 
-pub(in crate::template) type Result<T> = std::result::Result<T, Box<Fault>>;
+pub(in crate::template) type Result<T> = std::result::Result<T, Box<TemplateFault>>;
 
 /// A failure with its message.
 pub(super) fn failed<T>(message: impl Into<String>) -> Result<T> {
-    Err(Box::new(Fault::Failed(message.into(), None)))
+    Err(Box::new(TemplateFault::Failed(message.into(), None)))
 }
 
 /// Why a template was stopped from outside.
-pub(in crate::template) fn stopped(why: &Stopped) -> String {
+pub(in crate::template) fn stopped(why: &WorkStopped) -> String {
     match why {
-        Stopped::Time(_) => "it takes longer than a template may".to_owned(),
+        WorkStopped::Time(_) => "it takes longer than a template may".to_owned(),
         other => other.to_string(),
     }
 }

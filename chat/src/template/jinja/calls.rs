@@ -1,15 +1,15 @@
 //! Calls: functions that every template has, macros, methods, loops.
 
-use super::arguments::Given;
-use super::ast::{self, Expr, Line, Name};
-use super::budget::{Budget, Fault, Result, failed};
+use super::arguments::GivenArguments;
+use super::ast::{self, Name, StatementLine, TemplateExpr};
+use super::budget::{Budget, Result, TemplateFault, failed};
 use super::methods;
-use super::text::Builder;
+use super::text::TextBuilder;
 use super::value::{Definition, Dict, Loop, Namespace, Scope, Value, deepest, equal, range_length};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What calls need of a run.
+/// Services of a run that calls need.
 pub(super) trait Runner {
     fn budget(&self) -> &Budget;
 
@@ -21,18 +21,18 @@ pub(super) trait Runner {
 
     fn keep_loop(&self, state: &Rc<Loop>);
 
-    fn value(&self, expression: &Expr, scope: &Rc<Scope>) -> Result<Value>;
+    fn value(&self, expression: &TemplateExpr, scope: &Rc<Scope>) -> Result<Value>;
 
-    fn write(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<()>;
+    fn write(&self, body: &[StatementLine], scope: &Rc<Scope>, out: &mut TextBuilder) -> Result<()>;
 
     /// Runs a loop, which may be inside of itself `level` times.
     fn repeat(
         &self,
-        definition: &Arc<ast::Loop>,
+        definition: &Arc<ast::ForLoop>,
         items: &Value,
         scope: &Rc<Scope>,
         level: usize,
-        out: &mut Builder,
+        out: &mut TextBuilder,
     ) -> Result<()>;
 }
 
@@ -47,8 +47,13 @@ pub(super) fn function(name: &str) -> Option<Value> {
     FUNCTIONS.iter().find(|known| **known == name).map(|name| Value::Function(name))
 }
 
-/// What a call gives. `caller` is the block of a `call` statement.
-pub(super) fn call(run: &dyn Runner, value: &Value, given: Given, caller: Option<Value>) -> Result<Value> {
+/// The result of a call. `caller` is the block of a `call` statement.
+pub(super) fn call(
+    run: &dyn Runner,
+    value: &Value,
+    given: GivenArguments,
+    caller: Option<Value>,
+) -> Result<Value> {
     let budget = run.budget();
     budget.steps(1)?;
     match value {
@@ -74,7 +79,7 @@ pub(super) fn call(run: &dyn Runner, value: &Value, given: Given, caller: Option
         },
         Value::Loop(state) if state.definition.is_recursive => {
             let given = given.bind("loop", ["items"])?;
-            let mut out = Builder::new(budget);
+            let mut out = TextBuilder::new(budget);
             let items = given.need(0)?;
             run.repeat(&state.definition, items, &state.scope, state.level + 1, &mut out)?;
             Ok(Value::Text(out.finish()))
@@ -88,7 +93,7 @@ pub(super) fn call(run: &dyn Runner, value: &Value, given: Given, caller: Option
     }
 }
 
-fn builtin(run: &dyn Runner, name: &str, given: Given) -> Result<Value> {
+fn builtin(run: &dyn Runner, name: &str, given: GivenArguments) -> Result<Value> {
     let budget = run.budget();
     match name {
         "range" => {
@@ -129,14 +134,14 @@ fn builtin(run: &dyn Runner, name: &str, given: Given) -> Result<Value> {
             let given = given.bind(name, ["sep"])?;
             let text = match given.get(0) {
                 Some(text) => super::write::text(budget, text)?,
-                None => super::text::Text::of_template(", "),
+                None => super::text::TemplateText::of_template(", "),
             };
             Ok(Value::Joiner(Rc::new((text, false.into()))))
         }
         "raise_exception" => {
             let given = given.bind(name, ["message"])?;
             let message = super::write::text(budget, given.need(0)?)?;
-            Err(Box::new(Fault::Refused(message.as_str().to_owned())))
+            Err(Box::new(TemplateFault::Refused(message.as_str().to_owned())))
         }
         _ => {
             let given = given.bind(name, ["format"])?;
@@ -148,9 +153,9 @@ fn builtin(run: &dyn Runner, name: &str, given: Given) -> Result<Value> {
 }
 
 /// Entries of a dictionary that are given as one, as pairs, or as named arguments.
-fn entries(run: &dyn Runner, name: &str, given: Given) -> Result<Dict> {
+fn entries(run: &dyn Runner, name: &str, given: GivenArguments) -> Result<Dict> {
     let budget = run.budget();
-    let Given { mut positional, named } = given;
+    let GivenArguments { mut positional, named } = given;
     if positional.len() > 1 {
         return failed(format!("`{name}` takes one value and named ones"));
     }
@@ -172,11 +177,16 @@ fn entries(run: &dyn Runner, name: &str, given: Given) -> Result<Dict> {
     Dict::of(budget, entries)
 }
 
-/// What a macro writes.
-fn expand(run: &dyn Runner, macro_: &Rc<Definition>, given: Given, caller: Option<Value>) -> Result<Value> {
+/// The text of a macro.
+fn expand(
+    run: &dyn Runner,
+    macro_: &Rc<Definition>,
+    given: GivenArguments,
+    caller: Option<Value>,
+) -> Result<Value> {
     let (definition, budget) = (&macro_.definition, run.budget());
     let scope = Scope::new(Some(macro_.scope.clone()));
-    let Given { positional, mut named } = given;
+    let GivenArguments { positional, mut named } = given;
     let mut positional = positional.into_iter();
     let mut missing = Vec::new();
     for (name, default) in &definition.parameters {
@@ -209,7 +219,7 @@ fn expand(run: &dyn Runner, macro_: &Rc<Definition>, given: Given, caller: Optio
         return failed(format!("`{}` has more than {most} arguments", definition.name));
     }
     if definition.takes_more_named {
-        scope.set(&Name::from("kwargs"), Given::named_dict(budget, named)?);
+        scope.set(&Name::from("kwargs"), GivenArguments::named_dict(budget, named)?);
     } else if let Some((name, _)) = named.first() {
         return failed(format!("`{}` has no argument `{name}`", definition.name));
     }
@@ -219,7 +229,7 @@ fn expand(run: &dyn Runner, macro_: &Rc<Definition>, given: Given, caller: Optio
     } else if caller.is_some() {
         return failed(format!("`{}` does not use `caller`", definition.name));
     }
-    let mut out = Builder::new(budget);
+    let mut out = TextBuilder::new(budget);
     run.write(&definition.body, &scope, &mut out)?;
     Ok(Value::Text(out.finish()))
 }

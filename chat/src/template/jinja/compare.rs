@@ -1,6 +1,6 @@
 //! Equality and order of values, as Python has them.
 
-use super::ast::Compare;
+use super::ast::Comparison;
 use super::budget::{Budget, Result, failed};
 use super::value::{Value, check_key, equal};
 use std::cmp::Ordering;
@@ -93,19 +93,19 @@ pub(super) fn sort_by<T>(budget: &Budget, items: Vec<T>, key: &impl Fn(&T) -> &V
 }
 
 /// Whether two values compare so.
-pub(super) fn compares(budget: &Budget, compare: Compare, left: &Value, right: &Value) -> Result<bool> {
+pub(super) fn compares(budget: &Budget, compare: Comparison, left: &Value, right: &Value) -> Result<bool> {
     let ordered = |accepts: fn(Ordering) -> bool| {
         let is_nan = |value: &Value| matches!(value, Value::Float(number) if number.is_nan());
         Ok(accepts(order(budget, left, right)?) && !is_nan(left) && !is_nan(right))
     };
     match compare {
-        Compare::Equal => equal(budget, left, right),
-        Compare::Unequal => Ok(!equal(budget, left, right)?),
-        Compare::Less => ordered(Ordering::is_lt),
-        Compare::LessEqual => ordered(Ordering::is_le),
-        Compare::Greater => ordered(Ordering::is_gt),
-        Compare::GreaterEqual => ordered(Ordering::is_ge),
-        Compare::In => contains(budget, right, left),
-        Compare::NotIn => Ok(!contains(budget, right, left)?),
+        Comparison::Equal => equal(budget, left, right),
+        Comparison::Unequal => Ok(!equal(budget, left, right)?),
+        Comparison::Less => ordered(Ordering::is_lt),
+        Comparison::LessEqual => ordered(Ordering::is_le),
+        Comparison::Greater => ordered(Ordering::is_gt),
+        Comparison::GreaterEqual => ordered(Ordering::is_ge),
+        Comparison::In => contains(budget, right, left),
+        Comparison::NotIn => Ok(!contains(budget, right, left)?),
     }
 }

@@ -1,39 +1,44 @@
 //! Tokens to a tree: expressions.
 
-use super::ast::{Arguments, Binary, Compare, Expr, Literal, Step, Unary};
-use super::lexer::{Token, Wrong};
-use super::parse::Parser;
+use super::ast::{Arguments, BinaryOperator, Comparison, Literal, Postfix, TemplateExpr, UnaryOperator};
+use super::lexer::{TemplateToken, Wrong};
+use super::parse::TemplateParser;
 
 type Parsed<T> = Result<T, Wrong>;
 
 /// Operators of one rank, from those that bind least.
-const RANKS: [&[(&str, Binary)]; 3] = [
-    &[("+", Binary::Add), ("-", Binary::Subtract)],
-    &[("*", Binary::Multiply), ("/", Binary::Divide), ("//", Binary::FloorDivide), ("%", Binary::Modulo)],
-    &[("**", Binary::Power)],
+const RANKS: [&[(&str, BinaryOperator)]; 3] = [
+    &[("+", BinaryOperator::Add), ("-", BinaryOperator::Subtract)],
+    &[
+        ("*", BinaryOperator::Multiply),
+        ("/", BinaryOperator::Divide),
+        ("//", BinaryOperator::FloorDivide),
+        ("%", BinaryOperator::Modulo),
+    ],
+    &[("**", BinaryOperator::Power)],
 ];
 
-const COMPARES: [(&str, Compare); 6] = [
-    ("==", Compare::Equal),
-    ("!=", Compare::Unequal),
-    ("<", Compare::Less),
-    ("<=", Compare::LessEqual),
-    (">", Compare::Greater),
-    (">=", Compare::GreaterEqual),
+const COMPARES: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    ("<", Comparison::Less),
+    ("<=", Comparison::LessEqual),
+    (">", Comparison::Greater),
+    (">=", Comparison::GreaterEqual),
 ];
 
 /// Conditions without `else` that may follow each other.
 const CONDITIONS: usize = 64;
 
-impl Parser {
+impl TemplateParser {
     /// An expression, or several with commas between them. `has_if` says whether they may be conditional.
-    pub fn tuple(&mut self, has_if: bool) -> Parsed<Expr> {
+    pub fn tuple(&mut self, has_if: bool) -> Parsed<TemplateExpr> {
         let (mut items, mut is_tuple) = (Vec::new(), false);
         loop {
-            if matches!(self.peek(), Token::Tag(_)) || self.is_sign(")") {
+            if matches!(self.peek(), TemplateToken::Tag(_)) || self.is_sign(")") {
                 break;
             }
-            items.push(if has_if { self.expression()? } else { self.deeper(Parser::or)? });
+            items.push(if has_if { self.expression()? } else { self.deeper(TemplateParser::or)? });
             if !self.skip(",") {
                 break;
             }
@@ -44,13 +49,13 @@ impl Parser {
             None => self.unexpected("an expression"),
             last => {
                 items.extend(last);
-                Ok(Expr::Tuple(items))
+                Ok(TemplateExpr::Tuple(items))
             }
         }
     }
 
     /// An expression, which may be conditional.
-    pub fn expression(&mut self) -> Parsed<Expr> {
+    pub fn expression(&mut self) -> Parsed<TemplateExpr> {
         self.deeper(|parser| {
             let mut value = parser.or()?;
             let mut conditions = 0;
@@ -65,23 +70,27 @@ impl Parser {
                     true => Some(Box::new(parser.expression()?)),
                     false => None,
                 };
-                value = Expr::If(Box::new([condition, value]), otherwise);
+                value = TemplateExpr::If(Box::new([condition, value]), otherwise);
             }
             Ok(value)
         })
     }
 
-    fn or(&mut self) -> Parsed<Expr> {
-        self.words("or", |parser| parser.words("and", Parser::not, Expr::And), Expr::Or)
+    fn or(&mut self) -> Parsed<TemplateExpr> {
+        self.words(
+            "or",
+            |parser| parser.words("and", TemplateParser::not, TemplateExpr::And),
+            TemplateExpr::Or,
+        )
     }
 
     /// Operands with a word between them.
     fn words(
         &mut self,
         word: &str,
-        operand: impl Fn(&mut Parser) -> Parsed<Expr>,
-        join: impl Fn(Vec<Expr>) -> Expr,
-    ) -> Parsed<Expr> {
+        operand: impl Fn(&mut TemplateParser) -> Parsed<TemplateExpr>,
+        join: impl Fn(Vec<TemplateExpr>) -> TemplateExpr,
+    ) -> Parsed<TemplateExpr> {
         let first = operand(self)?;
         let mut all = vec![first];
         while self.skip_name(word) {
@@ -90,65 +99,66 @@ impl Parser {
         Ok(if all.len() == 1 { all.remove(0) } else { join(all) })
     }
 
-    fn not(&mut self) -> Parsed<Expr> {
+    fn not(&mut self) -> Parsed<TemplateExpr> {
         let mut signs = Vec::new();
         while self.skip_name("not") {
-            signs.push(Unary::Not);
+            signs.push(UnaryOperator::Not);
         }
         let value = self.compare()?;
-        Ok(if signs.is_empty() { value } else { Expr::Unary(signs, Box::new(value)) })
+        Ok(if signs.is_empty() { value } else { TemplateExpr::Unary(signs, Box::new(value)) })
     }
 
-    fn compare(&mut self) -> Parsed<Expr> {
+    fn compare(&mut self) -> Parsed<TemplateExpr> {
         let first = self.binary(0)?;
         let mut others = Vec::new();
         loop {
             let found = COMPARES.iter().find(|(sign, _)| self.is_sign(sign)).map(|(_, compare)| *compare);
             let is_not_in =
-                self.is_name("not") && matches!(self.peek_second(), Token::Name(n) if &**n == "in");
+                self.is_name("not") && matches!(self.peek_second(), TemplateToken::Name(n) if &**n == "in");
             let compare = match found {
                 Some(compare) => compare,
-                None if self.is_name("in") => Compare::In,
+                None if self.is_name("in") => Comparison::In,
                 None if is_not_in => {
                     self.next();
-                    Compare::NotIn
+                    Comparison::NotIn
                 }
                 None => break,
             };
             self.next();
             others.push((compare, self.binary(0)?));
         }
-        Ok(if others.is_empty() { first } else { Expr::Compare(Box::new(first), others) })
+        Ok(if others.is_empty() { first } else { TemplateExpr::Compare(Box::new(first), others) })
     }
 
-    fn binary(&mut self, rank: usize) -> Parsed<Expr> {
+    fn binary(&mut self, rank: usize) -> Parsed<TemplateExpr> {
         let Some(operators) = RANKS.get(rank) else { return self.unary() };
         // Joining binds between sums and products.
-        let operand = |parser: &mut Parser| if rank == 0 { parser.joined() } else { parser.binary(rank + 1) };
+        let operand =
+            |parser: &mut TemplateParser| if rank == 0 { parser.joined() } else { parser.binary(rank + 1) };
         let first = operand(self)?;
         let mut others = Vec::new();
         while let Some((sign, operator)) = operators.iter().find(|(sign, _)| self.is_sign(sign)) {
             self.skip(sign);
             others.push((*operator, operand(self)?));
         }
-        Ok(if others.is_empty() { first } else { Expr::Binary(Box::new(first), others) })
+        Ok(if others.is_empty() { first } else { TemplateExpr::Binary(Box::new(first), others) })
     }
 
-    fn joined(&mut self) -> Parsed<Expr> {
+    fn joined(&mut self) -> Parsed<TemplateExpr> {
         let mut all = vec![self.binary(1)?];
         while self.skip("~") {
             all.push(self.binary(1)?);
         }
-        Ok(if all.len() == 1 { all.remove(0) } else { Expr::Concat(all) })
+        Ok(if all.len() == 1 { all.remove(0) } else { TemplateExpr::Concat(all) })
     }
 
-    fn unary(&mut self) -> Parsed<Expr> {
+    fn unary(&mut self) -> Parsed<TemplateExpr> {
         let mut signs = Vec::new();
         loop {
             if self.skip("-") {
-                signs.push(Unary::Minus);
+                signs.push(UnaryOperator::Minus);
             } else if self.skip("+") {
-                signs.push(Unary::Plus);
+                signs.push(UnaryOperator::Plus);
             } else {
                 break;
             }
@@ -158,51 +168,51 @@ impl Parser {
         if !signs.is_empty() {
             // Filters and tests apply to the number with its sign, attributes to the number without.
             signs.reverse();
-            value = Expr::Unary(signs, Box::new(value));
+            value = TemplateExpr::Unary(signs, Box::new(value));
             value = self.steps(value, true)?;
         }
         Ok(value)
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    fn primary(&mut self) -> Parsed<TemplateExpr> {
         let value = match self.peek().clone() {
-            Token::Name(name) => match &*name {
-                "true" | "True" => Expr::Literal(Literal::Bool(true)),
-                "false" | "False" => Expr::Literal(Literal::Bool(false)),
-                "none" | "None" => Expr::Literal(Literal::None),
-                _ => Expr::Name(name),
+            TemplateToken::Name(name) => match &*name {
+                "true" | "True" => TemplateExpr::Literal(Literal::Bool(true)),
+                "false" | "False" => TemplateExpr::Literal(Literal::Bool(false)),
+                "none" | "None" => TemplateExpr::Literal(Literal::None),
+                _ => TemplateExpr::Name(name),
             },
-            Token::Text(text) => {
+            TemplateToken::Text(text) => {
                 let mut text = text.to_string();
-                while let Token::Text(more) = self.peek_second() {
+                while let TemplateToken::Text(more) = self.peek_second() {
                     text.push_str(more);
                     self.next();
                 }
-                Expr::Literal(Literal::Text(text.into()))
+                TemplateExpr::Literal(Literal::Text(text.into()))
             }
-            Token::Int(number) => Expr::Literal(Literal::Int(number)),
-            Token::Float(number) => Expr::Literal(Literal::Float(number)),
-            Token::Sign("(") => {
+            TemplateToken::Int(number) => TemplateExpr::Literal(Literal::Int(number)),
+            TemplateToken::Float(number) => TemplateExpr::Literal(Literal::Float(number)),
+            TemplateToken::Sign("(") => {
                 self.next();
                 if self.skip(")") {
-                    return Ok(Expr::Tuple(Vec::new()));
+                    return Ok(TemplateExpr::Tuple(Vec::new()));
                 }
                 let value = self.tuple(true)?;
                 self.expect(")")?;
                 return Ok(value);
             }
-            Token::Sign("[") => {
+            TemplateToken::Sign("[") => {
                 self.next();
-                return Ok(Expr::List(self.items("]", Parser::expression)?));
+                return Ok(TemplateExpr::List(self.items("]", TemplateParser::expression)?));
             }
-            Token::Sign("{") => {
+            TemplateToken::Sign("{") => {
                 self.next();
-                let member = |parser: &mut Parser| {
+                let member = |parser: &mut TemplateParser| {
                     let key = parser.expression()?;
                     parser.expect(":")?;
                     Ok((key, parser.expression()?))
                 };
-                return Ok(Expr::Dict(self.items("}", member)?));
+                return Ok(TemplateExpr::Dict(self.items("}", member)?));
             }
             _ => return self.unexpected("an expression"),
         };
@@ -211,7 +221,7 @@ impl Parser {
     }
 
     /// Items with commas between them, up to a sign.
-    fn items<T>(&mut self, end: &str, item: impl Fn(&mut Parser) -> Parsed<T>) -> Parsed<Vec<T>> {
+    fn items<T>(&mut self, end: &str, item: impl Fn(&mut TemplateParser) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
         while !self.skip(end) {
             if !items.is_empty() {
@@ -225,19 +235,20 @@ impl Parser {
         Ok(items)
     }
 
-    /// What is done with an operand. Behind the first filter or test there are neither attributes nor items.
-    fn steps(&mut self, value: Expr, has_filters: bool) -> Parsed<Expr> {
+    /// The operations behind an operand. Behind the first filter or test there are neither attributes nor
+    /// items.
+    fn steps(&mut self, value: TemplateExpr, has_filters: bool) -> Parsed<TemplateExpr> {
         let (mut steps, mut is_filtered) = (Vec::new(), false);
         loop {
             if self.is_sign("(") {
-                steps.push(Step::Call(self.arguments()?));
+                steps.push(Postfix::Call(self.arguments()?));
             } else if !is_filtered && self.skip(".") {
                 steps.push(match self.peek().clone() {
-                    Token::Int(number) => {
+                    TemplateToken::Int(number) => {
                         self.next();
-                        Step::Item(Expr::Literal(Literal::Int(number)))
+                        Postfix::Item(TemplateExpr::Literal(Literal::Int(number)))
                     }
-                    _ => Step::Attribute(self.name()?),
+                    _ => Postfix::Attribute(self.name()?),
                 });
             } else if !is_filtered && self.skip("[") {
                 steps.push(self.subscript()?);
@@ -245,7 +256,7 @@ impl Parser {
                 is_filtered = true;
                 let name = self.dotted()?;
                 let arguments = if self.is_sign("(") { self.arguments()? } else { Arguments::default() };
-                steps.push(Step::Filter(name, arguments));
+                steps.push(Postfix::Filter(name, arguments));
             } else if has_filters && self.skip_name("is") {
                 is_filtered = true;
                 steps.push(self.test()?);
@@ -253,15 +264,20 @@ impl Parser {
                 break;
             }
         }
-        Ok(if steps.is_empty() { value } else { Expr::Steps(Box::new(value), steps) })
+        Ok(if steps.is_empty() { value } else { TemplateExpr::Steps(Box::new(value), steps) })
     }
 
-    fn test(&mut self) -> Parsed<Step> {
+    fn test(&mut self) -> Parsed<Postfix> {
         let is_negated = self.skip_name("not");
         let name = self.dotted()?;
         let has_argument = match self.peek() {
-            Token::Name(word) => !matches!(&**word, "else" | "or" | "and" | "is" | "if" | "in" | "not"),
-            Token::Text(_) | Token::Int(_) | Token::Float(_) | Token::Sign("[" | "{") => true,
+            TemplateToken::Name(word) => {
+                !matches!(&**word, "else" | "or" | "and" | "is" | "if" | "in" | "not")
+            }
+            TemplateToken::Text(_)
+            | TemplateToken::Int(_)
+            | TemplateToken::Float(_)
+            | TemplateToken::Sign("[" | "{") => true,
             _ => false,
         };
         let arguments = if self.is_sign("(") {
@@ -272,12 +288,12 @@ impl Parser {
         } else {
             Arguments::default()
         };
-        Ok(Step::Test(name, arguments, is_negated))
+        Ok(Postfix::Test(name, arguments, is_negated))
     }
 
-    /// What is between square brackets behind a value.
-    fn subscript(&mut self) -> Parsed<Step> {
-        let mut parts: [Option<Expr>; 3] = [None, None, None];
+    /// The subscript in square brackets behind a value.
+    fn subscript(&mut self) -> Parsed<Postfix> {
+        let mut parts: [Option<TemplateExpr>; 3] = [None, None, None];
         let (mut at, mut is_slice) = (0, false);
         loop {
             if self.skip(":") {
@@ -295,8 +311,8 @@ impl Parser {
             }
         }
         match parts {
-            [Some(item), None, None] if !is_slice => Ok(Step::Item(item)),
-            parts if is_slice => Ok(Step::Slice(Box::new(parts))),
+            [Some(item), None, None] if !is_slice => Ok(Postfix::Item(item)),
+            parts if is_slice => Ok(Postfix::Slice(Box::new(parts))),
             _ => self.unexpected("an expression"),
         }
     }
@@ -313,7 +329,7 @@ impl Parser {
                     break;
                 }
             }
-            let is_named = *self.peek_second() == Token::Sign("=");
+            let is_named = *self.peek_second() == TemplateToken::Sign("=");
             if self.skip("**") {
                 arguments.more_named = Some(Box::new(self.expression()?));
             } else if self.skip("*") {

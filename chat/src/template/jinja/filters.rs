@@ -1,15 +1,15 @@
 //! Filters that look at one value: its text, its numbers, its JSON.
 
-use super::arguments::Given;
+use super::arguments::GivenArguments;
 use super::budget::{Budget, Result, failed};
 use super::lists;
-use super::text::{Builder, Text, is_space};
-use super::value::{Kind, Value};
+use super::text::{TemplateText, TextBuilder, is_space};
+use super::value::{SequenceKind, Value};
 use super::write::{Json, text};
 use super::{format, methods, names};
 
-/// What a filter makes of a value.
-pub(super) fn apply(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<Value> {
+/// The result of a filter.
+pub(super) fn apply(budget: &Budget, name: &str, value: &Value, given: GivenArguments) -> Result<Value> {
     budget.steps(1)?;
     if let (Value::Undefined(what), "int" | "float") = (value, name) {
         return failed(what.to_string());
@@ -66,7 +66,7 @@ pub(super) fn apply(budget: &Budget, name: &str, value: &Value, given: Given) ->
         }
         "pprint" => {
             given.bind(name, ["verbose"])?;
-            let mut out = Builder::new(budget);
+            let mut out = TextBuilder::new(budget);
             super::write::represent(&mut out, value)?;
             Ok(Value::Text(out.finish()))
         }
@@ -75,16 +75,17 @@ pub(super) fn apply(budget: &Budget, name: &str, value: &Value, given: Given) ->
 }
 
 /// Filters that take the value as a text.
-fn of_text(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<Value> {
+fn of_text(budget: &Budget, name: &str, value: &Value, given: GivenArguments) -> Result<Value> {
     let whole = text(budget, value)?;
     budget.spend(whole.as_str().len() / 4)?;
-    let method = |given: Given| methods::call(budget, &Value::Text(whole.clone()), &name.into(), given);
+    let method =
+        |given: GivenArguments| methods::call(budget, &Value::Text(whole.clone()), &name.into(), given);
     let made = match name {
         "upper" | "lower" | "capitalize" => return method(given),
         "title" => whole.map(budget, str::to_lowercase).and_then(|lower| titled(budget, &lower))?,
         "trim" => {
             let given = given.bind(name, ["chars"])?;
-            methods::stripped(budget, &whole, given.text(0)?.map(Text::as_str), [true, true])?
+            methods::stripped(budget, &whole, given.text(0)?.map(TemplateText::as_str), [true, true])?
         }
         "replace" => {
             let given = given.bind(name, ["old", "new", "count"])?;
@@ -94,7 +95,8 @@ fn of_text(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<V
         }
         "center" => {
             let given = given.bind(name, ["width"])?;
-            let arguments = Given { positional: vec![Value::Int(given.int(0, 80)?)], named: Vec::new() };
+            let arguments =
+                GivenArguments { positional: vec![Value::Int(given.int(0, 80)?)], named: Vec::new() };
             return method(arguments);
         }
         "escape" | "e" | "forceescape" => {
@@ -106,7 +108,7 @@ fn of_text(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<V
         }
         "format" => {
             if !given.named.is_empty() {
-                let named = Given::named_dict(budget, given.named)?;
+                let named = GivenArguments::named_dict(budget, given.named)?;
                 return Ok(Value::Text(format::percent(budget, &whole, &named)?));
             }
             let values = Value::tuple(budget, given.positional)?;
@@ -126,7 +128,7 @@ fn of_text(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<V
 }
 
 /// Every word with a capital. Words are between spaces, hyphens and opening brackets.
-fn titled(budget: &Budget, text: &Text) -> Result<Text> {
+fn titled(budget: &Budget, text: &TemplateText) -> Result<TemplateText> {
     let is_start = std::cell::Cell::new(true);
     text.map(budget, |run| {
         let mut changed = String::with_capacity(run.len());
@@ -143,10 +145,10 @@ fn titled(budget: &Budget, text: &Text) -> Result<Text> {
 }
 
 /// The first characters of a text, up to a word's end, and three points; texts that are a little longer stay.
-fn truncate(budget: &Budget, text: &Text, given: Given) -> Result<Text> {
+fn truncate(budget: &Budget, text: &TemplateText, given: GivenArguments) -> Result<TemplateText> {
     let given = given.bind("truncate", ["length", "killwords", "end", "leeway"])?;
     let (length, leeway) = (given.int(0, 255)?, if given.given(3).is_some() { given.int(3, 5)? } else { 5 });
-    let end = given.text(2)?.cloned().unwrap_or_else(|| Text::of_template("..."));
+    let end = given.text(2)?.cloned().unwrap_or_else(|| TemplateText::of_template("..."));
     let whole = text.as_str();
     let most = length - end.as_str().chars().count() as i64;
     if most < 0 || leeway < 0 {
@@ -157,20 +159,20 @@ fn truncate(budget: &Budget, text: &Text, given: Given) -> Result<Text> {
     }
     let cut = whole.char_indices().nth(most as usize).map_or(whole.len(), |(at, _)| at);
     let cut = if given.is_true(1, false) { cut } else { whole[..cut].rfind(' ').unwrap_or(cut) };
-    let mut out = Builder::new(budget);
+    let mut out = TextBuilder::new(budget);
     out.push_part(text, 0..cut)?;
     out.push_text(&end)?;
     Ok(out.finish())
 }
 
 /// Lines with a text before each, as a rule but before the first and empty ones.
-fn indent(budget: &Budget, text: &Text, given: Given) -> Result<Text> {
+fn indent(budget: &Budget, text: &TemplateText, given: GivenArguments) -> Result<TemplateText> {
     let given = given.bind("indent", ["width", "first", "blank"])?;
     let width = match given.get(0) {
         Some(Value::Text(text)) => text.clone(),
         _ => {
-            let mut spaces = Builder::new(budget);
-            spaces.repeat(&Text::of_template(" "), usize::try_from(given.int(0, 4)?).unwrap_or(0))?;
+            let mut spaces = TextBuilder::new(budget);
+            spaces.repeat(&TemplateText::of_template(" "), usize::try_from(given.int(0, 4)?).unwrap_or(0))?;
             spaces.finish()
         }
     };
@@ -181,7 +183,7 @@ fn indent(budget: &Budget, text: &Text, given: Given) -> Result<Text> {
     if whole.is_empty() || lines.last().is_some_and(|last| last.end < whole.len()) {
         lines.push(whole.len()..whole.len());
     }
-    let mut out = Builder::new(budget);
+    let mut out = TextBuilder::new(budget);
     for (n, line) in lines.into_iter().enumerate() {
         if n > 0 {
             out.own("\n")?;
@@ -205,7 +207,7 @@ fn number(text: &str) -> Option<f64> {
     text.replace('_', "").parse().ok()
 }
 
-fn int(value: &Value, given: Given) -> Result<Value> {
+fn int(value: &Value, given: GivenArguments) -> Result<Value> {
     let given = given.bind("int", ["default", "base"])?;
     let usual = || Ok(given.get(0).cloned().unwrap_or(Value::Int(0)));
     let whole = |x: f64| if x.is_finite() && x.abs() < 9e18 { Some(Value::Int(x as i64)) } else { None };
@@ -236,10 +238,10 @@ fn int(value: &Value, given: Given) -> Result<Value> {
     }
 }
 
-fn round(value: &Value, given: Given) -> Result<Value> {
+fn round(value: &Value, given: GivenArguments) -> Result<Value> {
     let given = given.bind("round", ["precision", "method"])?;
     let precision = given.int(0, 0)?.clamp(-300, 300) as i32;
-    let method = given.text(1)?.map_or("common", Text::as_str);
+    let method = given.text(1)?.map_or("common", TemplateText::as_str);
     let Some(x) = value.as_float() else {
         return failed(format!("a value of type {} cannot be rounded", value.type_name()));
     };
@@ -259,7 +261,7 @@ fn round(value: &Value, given: Given) -> Result<Value> {
 }
 
 /// `tojson` as transformers has it: JSON of Python's `json.dumps`, with its options.
-fn json(budget: &Budget, value: &Value, given: Given) -> Result<Value> {
+fn json(budget: &Budget, value: &Value, given: GivenArguments) -> Result<Value> {
     let given = given.bind("tojson", ["ensure_ascii", "indent", "separators", "sort_keys"])?;
     let indent = match given.given(1) {
         None => None,
@@ -268,15 +270,17 @@ fn json(budget: &Budget, value: &Value, given: Given) -> Result<Value> {
     };
     let usual = [if indent.is_some() { "," } else { ", " }, ": "];
     let [item, key] = match given.given(2) {
-        None => usual.map(Text::of_template),
-        Some(Value::List(list)) if list.items.len() == 2 && matches!(list.kind, Kind::Tuple | Kind::List) => {
+        None => usual.map(TemplateText::of_template),
+        Some(Value::List(list))
+            if list.items.len() == 2 && matches!(list.kind, SequenceKind::Tuple | SequenceKind::List) =>
+        {
             [text(budget, &list.items[0])?, text(budget, &list.items[1])?]
         }
         Some(_) => return failed("`separators` of `tojson` needs two texts"),
     };
     let options =
         Json { indent, item, key, is_ascii: given.is_true(0, false), is_sorted: given.is_true(3, false) };
-    let mut out = Builder::new(budget);
+    let mut out = TextBuilder::new(budget);
     options.write(&mut out, value, 0)?;
     Ok(Value::Text(out.finish()))
 }

@@ -1,9 +1,9 @@
 //! Values in formats: Python's `%`, `str.format` and its fields.
 
-use super::arguments::Given;
+use super::arguments::GivenArguments;
 use super::budget::{Budget, Result, failed};
-use super::text::{Builder, Text};
-use super::value::{Kind, Value};
+use super::text::{TemplateText, TextBuilder};
+use super::value::{SequenceKind, Value};
 use super::write::{float, print, represent};
 use super::{operate, write};
 
@@ -12,7 +12,7 @@ const WIDTH: usize = 1000;
 
 /// How a field is written: `[[fill]align][sign][#][0][width][,][.precision][type]`.
 #[derive(Clone, Copy, Default)]
-struct Field {
+struct FormatField {
     fill: Option<char>,
     align: Option<char>,
     sign: Option<char>,
@@ -24,9 +24,9 @@ struct Field {
     kind: Option<char>,
 }
 
-impl Field {
-    fn parse(text: &str) -> Result<Field> {
-        let mut field = Field::default();
+impl FormatField {
+    fn parse(text: &str) -> Result<FormatField> {
+        let mut field = FormatField::default();
         let is_align = |c: char| matches!(c, '<' | '>' | '^' | '=');
         let mut rest = text.chars().peekable();
         let second = text.chars().nth(1);
@@ -66,7 +66,7 @@ impl Field {
     }
 
     /// Writes a value.
-    fn write(&self, out: &mut Builder, value: &Value) -> Result<()> {
+    fn write(&self, out: &mut TextBuilder, value: &Value) -> Result<()> {
         let budget = out.budget();
         let is_number = value.as_float().is_some() && !matches!((value, self.kind), (Value::Bool(_), None));
         match self.kind {
@@ -88,7 +88,7 @@ impl Field {
                     let fill: String = std::iter::repeat_n(fill, missing).collect();
                     return out.own(&format!("{sign}{fill}{digits}"));
                 }
-                self.pad(out, &Text::of_template(sign + &digits), '>')
+                self.pad(out, &TemplateText::of_template(sign + &digits), '>')
             }
         }
     }
@@ -143,14 +143,14 @@ impl Field {
         Ok((sign.to_owned(), digits))
     }
 
-    fn pad(&self, out: &mut Builder, text: &Text, usual: char) -> Result<()> {
+    fn pad(&self, out: &mut TextBuilder, text: &TemplateText, usual: char) -> Result<()> {
         let missing = self.width.saturating_sub(text.as_str().chars().count());
         let before = match self.align.unwrap_or(usual) {
             '<' => 0,
             '^' => missing / 2,
             _ => missing,
         };
-        let fill = Text::of_template(self.fill.unwrap_or(' ').to_string());
+        let fill = TemplateText::of_template(self.fill.unwrap_or(' ').to_string());
         out.repeat(&fill, before)?;
         out.push_text(text)?;
         out.repeat(&fill, missing - before)
@@ -193,15 +193,17 @@ fn grouped(digits: &str, mark: char) -> String {
 }
 
 /// A text with fields such as `%s` and `%(name)02d`.
-pub(super) fn percent(budget: &Budget, format: &Text, values: &Value) -> Result<Text> {
+pub(super) fn percent(budget: &Budget, format: &TemplateText, values: &Value) -> Result<TemplateText> {
     let tuple = match values {
-        Value::List(list) if matches!(list.kind, Kind::Tuple | Kind::Group) => Some(&list.items[..]),
+        Value::List(list) if matches!(list.kind, SequenceKind::Tuple | SequenceKind::Group) => {
+            Some(&list.items[..])
+        }
         _ => None,
     };
     let one = std::slice::from_ref(values);
     let mut given = tuple.unwrap_or(one).iter();
     let mut used_names = false;
-    let (whole, mut out, mut at) = (format.as_str(), Builder::new(budget), 0);
+    let (whole, mut out, mut at) = (format.as_str(), TextBuilder::new(budget), 0);
     while let Some(start) = whole[at..].find('%').map(|found| at + found) {
         out.push_part(format, at..start)?;
         let mut rest = &whole[start + 1..];
@@ -228,7 +230,7 @@ pub(super) fn percent(budget: &Budget, format: &Text, values: &Value) -> Result<
             out.own("%")?;
             continue;
         }
-        let mut field = Field::parse(&behind[..length])?;
+        let mut field = FormatField::parse(&behind[..length])?;
         field.has_zeros = flags.contains('0') && !flags.contains('-');
         field.align = Some(if flags.contains('-') { '<' } else { '>' }).filter(|_| !field.has_zeros);
         field.sign = flags.chars().rev().find(|c| matches!(c, '+' | ' '));
@@ -242,7 +244,7 @@ pub(super) fn percent(budget: &Budget, format: &Text, values: &Value) -> Result<
         };
         match kind {
             's' | 'r' | 'a' => {
-                let mut text = Builder::new(budget);
+                let mut text = TextBuilder::new(budget);
                 if kind == 's' {
                     print(&mut text, &value)?
                 } else {
@@ -277,8 +279,8 @@ pub(super) fn percent(budget: &Budget, format: &Text, values: &Value) -> Result<
 }
 
 /// A text with fields such as `{}`, `{0.name!r:>8}` and `{name}`.
-pub(super) fn braces(budget: &Budget, format: &Text, given: &Given) -> Result<Text> {
-    let (whole, mut out, mut at, mut count) = (format.as_str(), Builder::new(budget), 0, 0);
+pub(super) fn braces(budget: &Budget, format: &TemplateText, given: &GivenArguments) -> Result<TemplateText> {
+    let (whole, mut out, mut at, mut count) = (format.as_str(), TextBuilder::new(budget), 0, 0);
     while let Some(start) = whole[at..].find(['{', '}']).map(|found| at + found) {
         out.push_part(format, at..start)?;
         let brace = &whole[start..=start];
@@ -305,7 +307,7 @@ pub(super) fn braces(budget: &Budget, format: &Text, given: &Given) -> Result<Te
         };
         let mut value = looked_up(budget, target, given, &mut count)?;
         if let Some(conversion) = conversion {
-            let mut text = Builder::new(budget);
+            let mut text = TextBuilder::new(budget);
             if conversion == "s" {
                 print(&mut text, &value)?
             } else {
@@ -324,14 +326,14 @@ pub(super) fn braces(budget: &Budget, format: &Text, given: &Given) -> Result<Te
             spec.replace_range(open..=close, inner.as_str());
             budget.spend(spec.len())?;
         }
-        Field::parse(&spec)?.write(&mut out, &value)?;
+        FormatField::parse(&spec)?.write(&mut out, &value)?;
     }
     out.push_part(format, at..whole.len())?;
     Ok(out.finish())
 }
 
 /// The value that a field names: a number or a name, with attributes and items behind it.
-fn looked_up(budget: &Budget, target: &str, given: &Given, count: &mut usize) -> Result<Value> {
+fn looked_up(budget: &Budget, target: &str, given: &GivenArguments, count: &mut usize) -> Result<Value> {
     let end = target.find(['.', '[']).unwrap_or(target.len());
     let (name, mut rest) = target.split_at(end);
     let found = if name.is_empty() {

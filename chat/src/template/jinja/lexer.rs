@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A part of a template's source.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum TemplateToken {
     /// Text between tags.
     Data(Arc<str>),
     /// `{{` or `}}`, `{%` or `%}`.
@@ -26,18 +26,18 @@ const SIGNS: [&str; 26] = [
     "=", ".", ":", "|", ",", ";",
 ];
 
-/// What is wrong with a template's source, and in which line from 1.
+/// The problem of a template's source, and its line from 1.
 pub(super) type Wrong = (String, u32);
 
 /// Tokens of a template, each with its line from 1. A newline at the end of the source is left out, and so
 /// are newlines behind blocks and spaces before them.
-pub(super) fn tokens(source: &str) -> Result<Vec<(Token, u32)>, Wrong> {
+pub(super) fn tokens(source: &str) -> Result<Vec<(TemplateToken, u32)>, Wrong> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let source = source.strip_suffix('\n').unwrap_or(&source);
     let mut lexer = Lexer { source, at: 0, line: 1, counted: 0, starts_line: true, tokens: Vec::new() };
     lexer.run()?;
     let line = lexer.line_here();
-    lexer.tokens.push((Token::End, line));
+    lexer.tokens.push((TemplateToken::End, line));
     Ok(lexer.tokens)
 }
 
@@ -49,7 +49,7 @@ struct Lexer<'s> {
     counted: usize,
     /// Whether what comes begins a line, as far as what was left out tells.
     starts_line: bool,
-    tokens: Vec<(Token, u32)>,
+    tokens: Vec<(TemplateToken, u32)>,
 }
 
 impl<'s> Lexer<'s> {
@@ -64,7 +64,7 @@ impl<'s> Lexer<'s> {
         self.line
     }
 
-    fn add(&mut self, token: Token) {
+    fn add(&mut self, token: TemplateToken) {
         let line = self.line_here();
         self.tokens.push((token, line));
     }
@@ -108,7 +108,7 @@ impl<'s> Lexer<'s> {
 
     fn data(&mut self, text: &str) {
         if !text.is_empty() {
-            self.add(Token::Data(text.into()));
+            self.add(TemplateToken::Data(text.into()));
         }
     }
 
@@ -172,13 +172,13 @@ impl<'s> Lexer<'s> {
 
     /// Tokens of a tag up to its end.
     fn inside(&mut self, end: &'static str) -> Result<(), Wrong> {
-        self.add(Token::Tag(if end == "%}" { "{%" } else { "{{" }));
+        self.add(TemplateToken::Tag(if end == "%}" { "{%" } else { "{{" }));
         let mut open = Vec::new();
         loop {
             let rest = self.rest();
             let sign = rest.chars().next().filter(|c| *c == '-' || *c == '+' && end == "%}");
             if open.is_empty() && rest[sign.map_or(0, char::len_utf8)..].starts_with(end) {
-                self.add(Token::Tag(end));
+                self.add(TemplateToken::Tag(end));
                 self.at += sign.map_or(0, char::len_utf8);
                 self.close(sign, end == "%}");
                 return Ok(());
@@ -193,7 +193,7 @@ impl<'s> Lexer<'s> {
             } else if c == '_' || c.is_alphabetic() {
                 let is_part = |c: char| c == '_' || c.is_alphanumeric();
                 let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-                self.add(Token::Name(rest[..length].into()));
+                self.add(TemplateToken::Name(rest[..length].into()));
                 self.at += length;
             } else if c == '"' || c == '\'' {
                 self.text(c)?;
@@ -207,7 +207,7 @@ impl<'s> Lexer<'s> {
                     }
                     _ => {}
                 }
-                self.add(Token::Sign(sign));
+                self.add(TemplateToken::Sign(sign));
                 self.at += sign.len();
             } else {
                 return self.wrong(format!("unexpected character {c:?}"));
@@ -227,7 +227,7 @@ impl<'s> Lexer<'s> {
             let Ok(number) = i64::from_str_radix(&body[..length].replace('_', ""), radix) else {
                 return self.wrong("a number is none, or too large");
             };
-            self.add(Token::Int(number));
+            self.add(TemplateToken::Int(number));
             self.at += 2 + length;
             return Ok(());
         }
@@ -246,9 +246,9 @@ impl<'s> Lexer<'s> {
         }
         let text = rest[..length].replace('_', "");
         let token = if length > whole {
-            text.parse().ok().map(Token::Float)
+            text.parse().ok().map(TemplateToken::Float)
         } else {
-            text.parse().ok().map(Token::Int)
+            text.parse().ok().map(TemplateToken::Int)
         };
         let Some(token) = token else { return self.wrong("a number is too large") };
         self.add(token);
@@ -314,7 +314,7 @@ impl<'s> Lexer<'s> {
                 Some(c) => text.push(c),
             }
         }
-        self.add(Token::Text(text.into()));
+        self.add(TemplateToken::Text(text.into()));
         self.at = self.source.len() - rest.as_str().len();
         Ok(())
     }

@@ -1,24 +1,24 @@
 //! Filters that go through the items of a value.
 
-use super::arguments::{Bound, Given};
+use super::arguments::{Bound, GivenArguments};
 use super::arithmetic::binary;
-use super::ast::{Binary, Name};
+use super::ast::{BinaryOperator, Name};
 use super::budget::{Budget, Result, failed};
 use super::compare::{order, sort_by};
-use super::text::Text;
-use super::value::{Kind, Value, equal};
+use super::text::TemplateText;
+use super::value::{SequenceKind, Value, equal};
 use super::write::join as join_texts;
 use super::{methods, operate, tests, write};
 
 /// Applies a filter of a name.
-type Apply<'a> = &'a dyn Fn(&str, &Value, Given) -> Result<Value>;
+type Apply<'a> = &'a dyn Fn(&str, &Value, GivenArguments) -> Result<Value>;
 
-/// What a filter makes of a value.
+/// The result of a filter.
 pub(super) fn apply(
     budget: &Budget,
     name: &str,
     value: &Value,
-    given: Given,
+    given: GivenArguments,
     filter: Apply,
 ) -> Result<Value> {
     match name {
@@ -58,7 +58,9 @@ pub(super) fn apply(
             };
             items.reverse();
             match value {
-                Value::Text(_) => Ok(Value::Text(join_texts(budget, &items, &Text::of_template(""))?)),
+                Value::Text(_) => {
+                    Ok(Value::Text(join_texts(budget, &items, &TemplateText::of_template(""))?))
+                }
                 _ => Value::stream(budget, items),
             }
         }
@@ -72,7 +74,7 @@ pub(super) fn apply(
                 if let Value::Text(_) = sum {
                     return failed("`sum` takes no texts");
                 }
-                sum = binary(budget, Binary::Add, &sum, &item)?;
+                sum = binary(budget, BinaryOperator::Add, &sum, &item)?;
             }
             Ok(sum)
         }
@@ -101,7 +103,7 @@ pub(super) fn apply(
         "dictsort" => {
             let given = given.bind(name, ["case_sensitive", "by", "reverse"])?;
             let Value::Dict(dict) = value else { return failed("`dictsort` takes a dictionary") };
-            let at = match given.text(1)?.map(Text::as_str) {
+            let at = match given.text(1)?.map(TemplateText::as_str) {
                 None | Some("key") => 0,
                 Some("value") => 1,
                 Some(_) => return failed("`dictsort` sorts by `key` or `value`"),
@@ -124,7 +126,7 @@ pub(super) fn apply(
 fn join(budget: &Budget, value: &Value, given: &Bound<2>) -> Result<Value> {
     let between = match given.get(0) {
         Some(between) => write::text(budget, between)?,
-        None => Text::of_template(""),
+        None => TemplateText::of_template(""),
     };
     let items = value.items(budget)?;
     let items: Vec<Value> =
@@ -192,7 +194,7 @@ fn sorted(budget: &Budget, mut keyed: Vec<(Value, Value)>, is_reverse: bool) -> 
 }
 
 /// `map`: attributes of the items, or what a filter makes of each.
-fn map(budget: &Budget, value: &Value, mut given: Given, apply: Apply) -> Result<Value> {
+fn map(budget: &Budget, value: &Value, mut given: GivenArguments, apply: Apply) -> Result<Value> {
     let items = items_if_any(budget, value)?;
     if given.positional.is_empty() && given.named.iter().any(|(name, _)| &**name == "attribute") {
         let given = given.bind("map", ["attribute", "default"])?;
@@ -215,7 +217,7 @@ fn items_if_any(budget: &Budget, value: &Value) -> Result<Vec<Value>> {
     if value.is_true() { value.items(budget) } else { Ok(Vec::new()) }
 }
 
-fn take_name(given: &mut Given) -> Option<Name> {
+fn take_name(given: &mut GivenArguments) -> Option<Name> {
     if given.positional.is_empty() {
         return None;
     }
@@ -223,7 +225,7 @@ fn take_name(given: &mut Given) -> Option<Name> {
 }
 
 /// Items that pass a test, or fail it, themselves or by an attribute.
-fn select(budget: &Budget, name: &str, value: &Value, mut given: Given) -> Result<Value> {
+fn select(budget: &Budget, name: &str, value: &Value, mut given: GivenArguments) -> Result<Value> {
     let wanted = name.starts_with("select");
     let attribute = match name.ends_with("attr") {
         true if given.positional.is_empty() => {
@@ -270,7 +272,7 @@ fn group(budget: &Budget, value: &Value, given: &Bound<3>) -> Result<Value> {
     }
     let made = |(_, shown, items): (Value, Value, Vec<Value>)| {
         let pair = vec![shown, Value::list(budget, items)?];
-        Value::sequence(budget, pair, Kind::Group)
+        Value::sequence(budget, pair, SequenceKind::Group)
     };
     Value::list(budget, groups.into_iter().map(made).collect::<Result<_>>()?)
 }
@@ -306,7 +308,7 @@ fn pieces(budget: &Budget, name: &str, value: &Value, given: &Bound<2>) -> Resul
 }
 
 /// Distinct items, in the order of their first appearance.
-fn unique(budget: &Budget, value: &Value, given: Given) -> Result<Value> {
+fn unique(budget: &Budget, value: &Value, given: GivenArguments) -> Result<Value> {
     let given = given.bind("unique", ["case_sensitive", "attribute"])?;
     let mut seen: Vec<Value> = Vec::new();
     let mut items = Vec::new();

@@ -1,18 +1,18 @@
 //! Methods of texts, lists and dictionaries, those of Python that change nothing.
 
-use super::arguments::Given;
+use super::arguments::GivenArguments;
 use super::ast::Name;
 use super::budget::{Budget, Result, failed};
-use super::text::{Builder, Text, is_space};
-use super::value::{Dict, Kind, Value, check_key, equal};
+use super::text::{TemplateText, TextBuilder, is_space};
+use super::value::{Dict, SequenceKind, Value, check_key, equal};
 use super::write::is_printable;
 use super::{format, names};
 use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What a method gives.
-pub(super) fn call(budget: &Budget, value: &Value, name: &Name, given: Given) -> Result<Value> {
+/// The result of a method.
+pub(super) fn call(budget: &Budget, value: &Value, name: &Name, given: GivenArguments) -> Result<Value> {
     match value {
         Value::Text(text) => of_text(budget, text, name, given),
         Value::Dict(dict) => of_dict(budget, value, dict, name, given),
@@ -39,7 +39,7 @@ pub(super) fn call(budget: &Budget, value: &Value, name: &Name, given: Given) ->
     }
 }
 
-fn of_dict(budget: &Budget, value: &Value, dict: &Dict, name: &Name, given: Given) -> Result<Value> {
+fn of_dict(budget: &Budget, value: &Value, dict: &Dict, name: &Name, given: GivenArguments) -> Result<Value> {
     let parts = dict.entries().iter();
     match &**name {
         "get" => {
@@ -51,24 +51,26 @@ fn of_dict(budget: &Budget, value: &Value, dict: &Dict, name: &Name, given: Give
         "copy" => Ok(value.clone()),
         "items" => {
             let pairs = parts.map(|(key, value)| Value::tuple(budget, vec![key.clone(), value.clone()]));
-            Value::sequence(budget, pairs.collect::<Result<_>>()?, Kind::View("dict_items"))
+            Value::sequence(budget, pairs.collect::<Result<_>>()?, SequenceKind::View("dict_items"))
         }
-        "keys" => {
-            Value::sequence(budget, parts.map(|(key, _)| key.clone()).collect(), Kind::View("dict_keys"))
-        }
+        "keys" => Value::sequence(
+            budget,
+            parts.map(|(key, _)| key.clone()).collect(),
+            SequenceKind::View("dict_keys"),
+        ),
         "values" => Value::sequence(
             budget,
             parts.map(|(_, value)| value.clone()).collect(),
-            Kind::View("dict_values"),
+            SequenceKind::View("dict_values"),
         ),
         name => failed(format!("`{name}` changes a dictionary, which templates may not")),
     }
 }
 
-fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Value> {
+fn of_text(budget: &Budget, text: &TemplateText, name: &Name, given: GivenArguments) -> Result<Value> {
     let whole = text.as_str();
     budget.spend(whole.len() / 4)?;
-    let made = |text: Result<Text>| text.map(Value::Text);
+    let made = |text: Result<TemplateText>| text.map(Value::Text);
     match &**name {
         "upper" => made(text.map(budget, str::to_uppercase)),
         "lower" | "casefold" => made(text.map(budget, str::to_lowercase)),
@@ -80,13 +82,13 @@ fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Va
             made(stripped(
                 budget,
                 text,
-                given.text(0)?.map(Text::as_str),
+                given.text(0)?.map(TemplateText::as_str),
                 [&**name != "rstrip", &**name != "lstrip"],
             ))
         }
         "split" | "rsplit" => {
             let given = given.bind(name, ["sep", "maxsplit"])?;
-            let separator = given.text(0)?.map(Text::as_str);
+            let separator = given.text(0)?.map(TemplateText::as_str);
             if separator == Some("") {
                 return failed(format!("`{name}` needs a separator that is not empty"));
             }
@@ -131,7 +133,7 @@ fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Va
             let given = given.bind(name, ["affix", "start", "end"])?;
             let part = &whole[span(whole, given.given(1), given.given(2))?];
             let affixes = match given.need(0)? {
-                Value::List(list) if list.kind == Kind::Tuple => list.items.clone(),
+                Value::List(list) if list.kind == SequenceKind::Tuple => list.items.clone(),
                 one => vec![one.clone()],
             };
             let mut fits = false;
@@ -159,7 +161,7 @@ fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Va
         }
         "join" => {
             let given = given.bind(name, ["items"])?;
-            let mut joined = Builder::new(budget);
+            let mut joined = TextBuilder::new(budget);
             for (n, item) in given.need(0)?.items(budget)?.iter().enumerate() {
                 let Value::Text(item) = item else {
                     return failed(format!(
@@ -177,7 +179,7 @@ fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Va
         "center" | "ljust" | "rjust" => {
             let given = given.bind(name, ["width", "fillchar"])?;
             given.need(0)?;
-            let fill = given.text(1)?.cloned().unwrap_or_else(|| Text::of_template(" "));
+            let fill = given.text(1)?.cloned().unwrap_or_else(|| TemplateText::of_template(" "));
             let missing =
                 usize::try_from(given.int(0, 0)?).unwrap_or(0).saturating_sub(whole.chars().count());
             let before = match &**name {
@@ -192,22 +194,22 @@ fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Va
             let missing =
                 usize::try_from(given.int(0, 0)?).unwrap_or(0).saturating_sub(whole.chars().count());
             let sign = usize::from(whole.starts_with(['+', '-']));
-            let mut out = Builder::new(budget);
+            let mut out = TextBuilder::new(budget);
             out.push_part(text, 0..sign)?;
-            out.repeat(&Text::of_template("0"), missing)?;
+            out.repeat(&TemplateText::of_template("0"), missing)?;
             out.push_part(text, sign..whole.len())?;
             made(Ok(out.finish()))
         }
         "expandtabs" => {
             let given = given.bind(name, ["tabsize"])?;
             let (size, column) = (given.count(0, 8)?, Cell::new(0));
-            let mut out = Builder::new(budget);
+            let mut out = TextBuilder::new(budget);
             for (run, is_template) in text.runs() {
                 for c in run.chars() {
                     if c == '\t' {
                         let width =
                             if size == usize::MAX || size == 0 { 0 } else { size - column.get() % size };
-                        out.repeat(&Text::of_template(" "), width)?;
+                        out.repeat(&TemplateText::of_template(" "), width)?;
                         column.set(column.get() + width);
                     } else {
                         out.push(c.encode_utf8(&mut [0; 4]), is_template)?;
@@ -225,7 +227,7 @@ fn of_text(budget: &Budget, text: &Text, name: &Name, given: Given) -> Result<Va
                 let entries = dict.entries().iter();
                 named.extend(entries.filter_map(|(key, value)| Some((key.as_str()?.into(), value.clone()))));
             }
-            made(format::braces(budget, text, &Given { positional: Vec::new(), named }))
+            made(format::braces(budget, text, &GivenArguments { positional: Vec::new(), named }))
         }
         "encode" => failed("`encode` makes bytes, which templates cannot use"),
         name => Ok(Value::Bool(is_of(whole, name))),
@@ -272,7 +274,7 @@ fn swapped(c: char) -> String {
 }
 
 /// Every word with a capital, and else small.
-pub(super) fn title(budget: &Budget, text: &Text) -> Result<Text> {
+pub(super) fn title(budget: &Budget, text: &TemplateText) -> Result<TemplateText> {
     let follows = Cell::new(false);
     text.map(budget, |run| {
         let mut changed = String::with_capacity(run.len());
@@ -289,7 +291,7 @@ pub(super) fn title(budget: &Budget, text: &Text) -> Result<Text> {
 }
 
 /// A capital first, and else small.
-pub(super) fn capitalized(budget: &Budget, text: &Text) -> Result<Text> {
+pub(super) fn capitalized(budget: &Budget, text: &TemplateText) -> Result<TemplateText> {
     let follows = Cell::new(false);
     text.map(budget, |run| {
         let mut changed = String::with_capacity(run.len());
@@ -307,10 +309,10 @@ pub(super) fn capitalized(budget: &Budget, text: &Text) -> Result<Text> {
 /// A text without some characters, or space, at its ends.
 pub(super) fn stripped(
     budget: &Budget,
-    text: &Text,
+    text: &TemplateText,
     chars: Option<&str>,
     [left, right]: [bool; 2],
-) -> Result<Text> {
+) -> Result<TemplateText> {
     let whole = text.as_str();
     let goes = |c: char| chars.map_or_else(|| is_space(c), |chars| chars.contains(c));
     let end = if right { whole.trim_end_matches(goes).len() } else { whole.len() };
@@ -319,8 +321,14 @@ pub(super) fn stripped(
 }
 
 /// A text with one part of it replaced by another, as often as a count allows.
-pub(super) fn replaced(budget: &Budget, text: &Text, old: &Text, new: &Text, count: usize) -> Result<Text> {
-    let (mut out, mut at) = (Builder::new(budget), 0);
+pub(super) fn replaced(
+    budget: &Budget,
+    text: &TemplateText,
+    old: &TemplateText,
+    new: &TemplateText,
+    count: usize,
+) -> Result<TemplateText> {
+    let (mut out, mut at) = (TextBuilder::new(budget), 0);
     for (start, found) in text.as_str().match_indices(old.as_str()).take(count) {
         out.push_part(text, at..start)?;
         out.push_text(new)?;
@@ -333,18 +341,18 @@ pub(super) fn replaced(budget: &Budget, text: &Text, old: &Text, new: &Text, cou
 /// A text with a character before and behind it, so many times each.
 pub(super) fn padded(
     budget: &Budget,
-    text: &Text,
-    fill: &Text,
+    text: &TemplateText,
+    fill: &TemplateText,
     [before, behind]: [usize; 2],
-) -> Result<Text> {
-    let mut out = Builder::new(budget);
+) -> Result<TemplateText> {
+    let mut out = TextBuilder::new(budget);
     out.repeat(fill, before)?;
     out.push_text(text)?;
     out.repeat(fill, behind)?;
     Ok(out.finish())
 }
 
-fn parts(budget: &Budget, text: &Text, ranges: Vec<Range<usize>>) -> Result<Value> {
+fn parts(budget: &Budget, text: &TemplateText, ranges: Vec<Range<usize>>) -> Result<Value> {
     let texts = ranges.into_iter().map(|range| text.slice(budget, range).map(Value::Text));
     Value::list(budget, texts.collect::<Result<_>>()?)
 }

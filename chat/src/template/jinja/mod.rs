@@ -27,29 +27,34 @@ mod text;
 mod value;
 mod write;
 
-pub(super) use budget::{Budget, Fault, Result, stopped};
-pub(super) use run::Clock;
-pub(super) use text::Text;
+pub(super) use budget::{Budget, Result, TemplateFault, stopped};
+pub(super) use run::TimeFormatter;
+pub(super) use text::TemplateText;
 pub(super) use value::Value;
 
-use ast::Line;
-use run::Run;
+use ast::StatementLine;
+use run::TemplateRun;
 use std::rc::Rc;
 use value::Dict;
 
 /// A template that was read.
 #[derive(Debug)]
-pub(super) struct Program(Vec<Line>);
+pub(super) struct TemplateProgram(Vec<StatementLine>);
 
-impl Program {
+impl TemplateProgram {
     /// Reads a template. An error says what is wrong, and in which line from 1.
-    pub fn parse(source: &str) -> std::result::Result<Program, (String, u32)> {
-        parse::parse(source).map(Program)
+    pub fn parse(source: &str) -> std::result::Result<TemplateProgram, (String, u32)> {
+        parse::parse(source).map(TemplateProgram)
     }
 
     /// The text that the template writes with some values, within a budget.
-    pub fn text(&self, values: Vec<(&str, Value)>, budget: Budget, clock: Clock) -> Result<Text> {
-        Run::new(budget, clock).text(&self.0, values)
+    pub fn text(
+        &self,
+        values: Vec<(&str, Value)>,
+        budget: Budget,
+        clock: TimeFormatter,
+    ) -> Result<TemplateText> {
+        TemplateRun::new(budget, clock).text(&self.0, values)
     }
 }
 
@@ -60,7 +65,11 @@ impl Value {
     }
 
     /// A value of JSON. `text` makes its texts, and the keys of objects.
-    pub fn of_json(json: &serde_json::Value, budget: &Budget, text: &dyn Fn(&str) -> Text) -> Result<Value> {
+    pub fn of_json(
+        json: &serde_json::Value,
+        budget: &Budget,
+        text: &dyn Fn(&str) -> TemplateText,
+    ) -> Result<Value> {
         Ok(match json {
             serde_json::Value::Null => Value::None,
             serde_json::Value::Bool(bool) => Value::Bool(*bool),

@@ -1,6 +1,6 @@
 //! Names of methods, filters and tests.
 
-use super::value::{Kind, Value};
+use super::value::{SequenceKind, Value};
 
 const OF_TEXTS: &str = "capitalize casefold center count endswith expandtabs find format format_map index isalnum \
     isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle \
@@ -16,10 +16,10 @@ pub(super) fn has(value: &Value, name: &str) -> bool {
     let is_in = |names: &str| lists(names, name);
     match value {
         Value::Text(_) => is_in(OF_TEXTS),
-        Value::List(list) if list.kind == Kind::List => {
+        Value::List(list) if list.kind == SequenceKind::List => {
             name == "copy" || is_in(OF_LISTS) || changes(value, name)
         }
-        Value::List(list) if !matches!(list.kind, Kind::View(_)) => is_in(OF_LISTS),
+        Value::List(list) if !matches!(list.kind, SequenceKind::View(_)) => is_in(OF_LISTS),
         Value::Dict(_) => is_in(OF_DICTS) || changes(value, name),
         Value::Range(_) => is_in(OF_LISTS),
         Value::Float(_) => name == "is_integer",

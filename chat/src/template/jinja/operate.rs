@@ -2,8 +2,8 @@
 
 use super::ast::Name;
 use super::budget::{Budget, Result, failed};
-use super::text::{Builder, Text};
-use super::value::{Kind, Loop, Value, check_key, range_length};
+use super::text::{TemplateText, TextBuilder};
+use super::value::{Loop, SequenceKind, Value, check_key, range_length};
 use super::{names, write};
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub(super) fn attribute(budget: &Budget, value: &Value, name: &Name) -> Result<V
             }
             _ => None,
         },
-        Value::List(list) if list.kind == Kind::Group && matches!(&**name, "grouper" | "list") => {
+        Value::List(list) if list.kind == SequenceKind::Group && matches!(&**name, "grouper" | "list") => {
             list.items.get(usize::from(&**name == "list")).cloned()
         }
         value if names::has(value, name) => Some(Value::method(budget, value, name)?),
@@ -83,7 +83,7 @@ pub(super) fn item(budget: &Budget, value: &Value, key: &Value) -> Result<Value>
     };
     match (found, key) {
         (Some(found), _) => Ok(found),
-        // What a dictionary does not have may still be a method.
+        // A name that a dictionary does not have may still be a method.
         (None, Value::Text(name)) => attribute(budget, value, &name.as_str().into()),
         (None, key) => {
             let key = write::text(budget, key).map(|text| text.as_str().to_owned()).unwrap_or_default();
@@ -123,7 +123,7 @@ pub(super) fn slice(budget: &Budget, value: &Value, bounds: [Value; 3]) -> Resul
             chars = text.as_str().char_indices().map(|(at, _)| at).chain([text.as_str().len()]).collect();
             chars.len() - 1
         }
-        Value::List(list) if !matches!(list.kind, Kind::View(_)) => {
+        Value::List(list) if !matches!(list.kind, SequenceKind::View(_)) => {
             chars = Vec::new();
             list.items.len()
         }
@@ -149,14 +149,14 @@ pub(super) fn slice(budget: &Budget, value: &Value, bounds: [Value; 3]) -> Resul
     budget.steps(places.len())?;
     match value {
         Value::Text(text) => {
-            let mut part = Builder::new(budget);
+            let mut part = TextBuilder::new(budget);
             for at in places {
                 part.push_part(text, chars[at]..chars[at + 1])?;
             }
             Ok(Value::Text(part.finish()))
         }
         Value::List(list) => {
-            let kind = if list.kind == Kind::Group { Kind::Tuple } else { list.kind };
+            let kind = if list.kind == SequenceKind::Group { SequenceKind::Tuple } else { list.kind };
             Value::sequence(budget, places.map(|at| list.items[at].clone()).collect(), kind)
         }
         Value::Range(range) => {
@@ -169,8 +169,8 @@ pub(super) fn slice(budget: &Budget, value: &Value, bounds: [Value; 3]) -> Resul
 }
 
 /// Values joined as texts (`~`).
-pub(super) fn joined(budget: &Budget, values: &[Value]) -> Result<Text> {
-    let mut text = Builder::new(budget);
+pub(super) fn joined(budget: &Budget, values: &[Value]) -> Result<TemplateText> {
+    let mut text = TextBuilder::new(budget);
     values.iter().try_for_each(|value| write::print(&mut text, value))?;
     Ok(text.finish())
 }

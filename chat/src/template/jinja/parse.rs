@@ -1,24 +1,26 @@
 //! Tokens to a tree: statements.
 
-use super::ast::{Arguments, Expr, Line, Loop, Macro, Name, Statement, Step, Target};
-use super::lexer::{Token, Wrong, tokens};
+use super::ast::{
+    Arguments, AssignTarget, ForLoop, Macro, Name, Postfix, Statement, StatementLine, TemplateExpr,
+};
+use super::lexer::{TemplateToken, Wrong, tokens};
 use std::sync::Arc;
 
 /// Deepest nesting of brackets and blocks.
 const DEPTH: usize = 64;
 
 /// The statements of a template.
-pub(super) fn parse(source: &str) -> Result<Vec<Line>, Wrong> {
-    let mut parser = Parser { tokens: tokens(source)?, at: 0, depth: 0, loops: 0 };
+pub(super) fn parse(source: &str) -> Result<Vec<StatementLine>, Wrong> {
+    let mut parser = TemplateParser { tokens: tokens(source)?, at: 0, depth: 0, loops: 0 };
     let body = parser.block(&[])?;
     match parser.peek() {
-        Token::End => Ok(body),
+        TemplateToken::End => Ok(body),
         _ => parser.wrong("unexpected end of a block"),
     }
 }
 
-pub(super) struct Parser {
-    tokens: Vec<(Token, u32)>,
+pub(super) struct TemplateParser {
+    tokens: Vec<(TemplateToken, u32)>,
     at: usize,
     depth: usize,
     /// Loops around the statement.
@@ -27,12 +29,12 @@ pub(super) struct Parser {
 
 type Parsed<T> = Result<T, Wrong>;
 
-impl Parser {
-    pub fn peek(&self) -> &Token {
+impl TemplateParser {
+    pub fn peek(&self) -> &TemplateToken {
         &self.tokens[self.at].0
     }
 
-    pub fn peek_second(&self) -> &Token {
+    pub fn peek_second(&self) -> &TemplateToken {
         &self.tokens[(self.at + 1).min(self.tokens.len() - 1)].0
     }
 
@@ -40,7 +42,7 @@ impl Parser {
         self.tokens[self.at].1
     }
 
-    pub fn next(&mut self) -> Token {
+    pub fn next(&mut self) -> TemplateToken {
         let token = self.tokens[self.at].0.clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
@@ -52,22 +54,22 @@ impl Parser {
 
     pub fn unexpected<T>(&self, wanted: &str) -> Parsed<T> {
         let found = match self.peek() {
-            Token::Data(_) => "text".to_owned(),
-            Token::Tag(sign) | Token::Sign(sign) => format!("`{sign}`"),
-            Token::Name(name) => format!("`{name}`"),
-            Token::Text(_) => "a quoted text".to_owned(),
-            Token::Int(_) | Token::Float(_) => "a number".to_owned(),
-            Token::End => "the end of the template".to_owned(),
+            TemplateToken::Data(_) => "text".to_owned(),
+            TemplateToken::Tag(sign) | TemplateToken::Sign(sign) => format!("`{sign}`"),
+            TemplateToken::Name(name) => format!("`{name}`"),
+            TemplateToken::Text(_) => "a quoted text".to_owned(),
+            TemplateToken::Int(_) | TemplateToken::Float(_) => "a number".to_owned(),
+            TemplateToken::End => "the end of the template".to_owned(),
         };
         self.wrong(format!("unexpected {found}, expected {wanted}"))
     }
 
     pub fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.peek(), Token::Sign(found) if *found == sign)
+        matches!(self.peek(), TemplateToken::Sign(found) if *found == sign)
     }
 
     pub fn is_name(&self, name: &str) -> bool {
-        matches!(self.peek(), Token::Name(found) if &**found == name)
+        matches!(self.peek(), TemplateToken::Name(found) if &**found == name)
     }
 
     /// Takes a sign if it is next.
@@ -94,7 +96,7 @@ impl Parser {
 
     pub fn name(&mut self) -> Parsed<Name> {
         match self.peek().clone() {
-            Token::Name(name) => {
+            TemplateToken::Name(name) => {
                 self.next();
                 Ok(name)
             }
@@ -103,7 +105,7 @@ impl Parser {
     }
 
     /// Parses what is one level deeper.
-    pub fn deeper<T>(&mut self, parse: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
+    pub fn deeper<T>(&mut self, parse: impl FnOnce(&mut TemplateParser) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
             return self.wrong(format!("brackets and blocks nest deeper than {DEPTH}"));
         }
@@ -114,7 +116,7 @@ impl Parser {
     }
 
     fn tag_end(&mut self, end: &'static str) -> Parsed<()> {
-        if *self.peek() == Token::Tag(end) {
+        if *self.peek() == TemplateToken::Tag(end) {
             self.next();
             return Ok(());
         }
@@ -122,27 +124,27 @@ impl Parser {
     }
 
     /// Statements up to a tag with one of some names, whose name is next then.
-    fn block(&mut self, ends: &[&str]) -> Parsed<Vec<Line>> {
+    fn block(&mut self, ends: &[&str]) -> Parsed<Vec<StatementLine>> {
         let mut lines = Vec::new();
         loop {
             let line = self.line();
             match self.peek().clone() {
-                Token::Data(text) => {
+                TemplateToken::Data(text) => {
                     self.next();
                     lines.push((Statement::Data(text), line));
                 }
-                Token::Tag("{{") => {
+                TemplateToken::Tag("{{") => {
                     self.next();
                     let value = self.tuple(true)?;
                     self.tag_end("}}")?;
                     lines.push((Statement::Output(value), line));
                 }
-                Token::Tag(_) => {
+                TemplateToken::Tag(_) => {
                     self.next();
                     if ends.iter().any(|end| self.is_name(end)) {
                         return Ok(lines);
                     }
-                    let statement = self.deeper(Parser::statement)?;
+                    let statement = self.deeper(TemplateParser::statement)?;
                     lines.extend(statement.map(|statement| (statement, line)));
                 }
                 _ if ends.is_empty() => return Ok(lines),
@@ -152,7 +154,7 @@ impl Parser {
     }
 
     /// A block with its end.
-    fn body(&mut self, end: &str) -> Parsed<Vec<Line>> {
+    fn body(&mut self, end: &str) -> Parsed<Vec<StatementLine>> {
         self.tag_end("%}")?;
         let body = self.block(&[end])?;
         self.next();
@@ -161,7 +163,7 @@ impl Parser {
 
     /// A statement without the beginning of its tag; `None` for one that does nothing.
     fn statement(&mut self) -> Parsed<Option<Statement>> {
-        let Token::Name(word) = self.peek().clone() else { return self.unexpected("a statement") };
+        let TemplateToken::Name(word) = self.peek().clone() else { return self.unexpected("a statement") };
         self.next();
         let statement = match &*word {
             "set" => self.set()?,
@@ -175,7 +177,8 @@ impl Parser {
             "call" => {
                 let parameters = if self.is_sign("(") { self.parameters()? } else { Vec::new() };
                 let call = self.expression()?;
-                if !matches!(&call, Expr::Steps(_, steps) if matches!(steps.last(), Some(Step::Call(_)))) {
+                if !matches!(&call, TemplateExpr::Steps(_, steps) if matches!(steps.last(), Some(Postfix::Call(_))))
+                {
                     return self.wrong("`call` needs a call");
                 }
                 Statement::Call(call, self.definition("caller".into(), parameters, "endcall")?)
@@ -186,7 +189,7 @@ impl Parser {
             }
             "with" => {
                 let mut values = Vec::new();
-                while *self.peek() != Token::Tag("%}") {
+                while *self.peek() != TemplateToken::Tag("%}") {
                     if !values.is_empty() {
                         self.expect(",")?;
                     }
@@ -201,7 +204,7 @@ impl Parser {
             "block" => {
                 self.name()?;
                 let body = self.body("endblock")?;
-                if let Token::Name(_) = self.peek() {
+                if let TemplateToken::Name(_) = self.peek() {
                     self.next();
                 }
                 Statement::With(Vec::new(), body)
@@ -269,17 +272,17 @@ impl Parser {
         } else {
             self.next();
         }
-        Ok(Statement::For(Arc::new(Loop { target, items, condition, is_recursive, body, otherwise })))
+        Ok(Statement::For(Arc::new(ForLoop { target, items, condition, is_recursive, body, otherwise })))
     }
 
     /// Filters of a block. Only before the first one may there be no bar.
-    fn filters(&mut self, mut has_bar: bool) -> Parsed<Vec<Step>> {
+    fn filters(&mut self, mut has_bar: bool) -> Parsed<Vec<Postfix>> {
         let mut filters = Vec::new();
         while has_bar || self.skip("|") {
             has_bar = false;
             let name = self.dotted()?;
             let arguments = if self.is_sign("(") { self.arguments()? } else { Arguments::default() };
-            filters.push(Step::Filter(name, arguments));
+            filters.push(Postfix::Filter(name, arguments));
         }
         Ok(filters)
     }
@@ -293,7 +296,7 @@ impl Parser {
         Ok(name)
     }
 
-    fn parameters(&mut self) -> Parsed<Vec<(Name, Option<Expr>)>> {
+    fn parameters(&mut self) -> Parsed<Vec<(Name, Option<TemplateExpr>)>> {
         self.expect("(")?;
         let mut parameters = Vec::new();
         while !self.skip(")") {
@@ -310,7 +313,7 @@ impl Parser {
     fn definition(
         &mut self,
         name: Name,
-        parameters: Vec<(Name, Option<Expr>)>,
+        parameters: Vec<(Name, Option<TemplateExpr>)>,
         end: &str,
     ) -> Parsed<Arc<Macro>> {
         let (start, loops) = (self.at, std::mem::take(&mut self.loops));
@@ -319,7 +322,7 @@ impl Parser {
         let uses = |name: &str| {
             self.tokens[start..self.at]
                 .iter()
-                .any(|(token, _)| matches!(token, Token::Name(n) if &**n == name))
+                .any(|(token, _)| matches!(token, TemplateToken::Name(n) if &**n == name))
         };
         Ok(Arc::new(Macro {
             name,
@@ -331,7 +334,7 @@ impl Parser {
         }))
     }
 
-    fn target(&mut self, has_attributes: bool) -> Parsed<Target> {
+    fn target(&mut self, has_attributes: bool) -> Parsed<AssignTarget> {
         let mut targets = Vec::new();
         let mut is_tuple = false;
         loop {
@@ -342,9 +345,9 @@ impl Parser {
             } else {
                 let name = self.name()?;
                 if has_attributes && self.skip(".") {
-                    targets.push(Target::Attribute(name, self.name()?));
+                    targets.push(AssignTarget::Attribute(name, self.name()?));
                 } else {
-                    targets.push(Target::Name(name));
+                    targets.push(AssignTarget::Name(name));
                 }
             }
             if !self.skip(",") {
@@ -359,7 +362,7 @@ impl Parser {
             Some(target) if !is_tuple => Ok(target),
             last => {
                 targets.extend(last);
-                Ok(Target::Tuple(targets))
+                Ok(AssignTarget::Tuple(targets))
             }
         }
     }

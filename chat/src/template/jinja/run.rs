@@ -1,10 +1,13 @@
 //! Runs a template.
 
-use super::arguments::Given;
-use super::ast::{Arguments, Compare, Expr, Line, Literal, Name, Statement, Step, Target, Unary};
-use super::budget::{Budget, Fault, Result, failed};
+use super::arguments::GivenArguments;
+use super::ast::{
+    Arguments, AssignTarget, Comparison, Literal, Name, Postfix, Statement, StatementLine, TemplateExpr,
+    UnaryOperator,
+};
+use super::budget::{Budget, Result, TemplateFault, failed};
 use super::calls::Runner;
-use super::text::{Builder, Text};
+use super::text::{TemplateText, TextBuilder};
 use super::value::{Definition, Loop, Namespace, Scope, Value, deepest};
 use super::{arithmetic, ast, calls, compare, filters, operate, tests};
 use std::cell::RefCell;
@@ -12,18 +15,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Text of the time in a form.
-pub(in crate::template) type Clock<'c> = &'c dyn Fn(&str) -> String;
+pub(in crate::template) type TimeFormatter<'c> = &'c dyn Fn(&str) -> String;
 
 /// A run of a template.
-pub(in crate::template) struct Run<'r> {
+pub(in crate::template) struct TemplateRun<'r> {
     pub(super) budget: Budget,
-    pub(super) clock: Clock<'r>,
-    /// What may hold itself. It is emptied at the end of the run, as nothing else would free it.
-    kept: RefCell<Kept>,
+    pub(super) clock: TimeFormatter<'r>,
+    /// Values that may hold themselves. They are dropped at the end of the run, as nothing else would free
+    /// it.
+    kept: RefCell<CyclicValues>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CyclicValues {
     scopes: Vec<Rc<Scope>>,
     spaces: Vec<Rc<Namespace>>,
     loops: Vec<Rc<Loop>>,
@@ -31,34 +35,34 @@ struct Kept {
 
 /// How a block ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(super) enum BlockEnd {
     On,
     Break,
     Continue,
 }
 
-impl Drop for Run<'_> {
+impl Drop for TemplateRun<'_> {
     fn drop(&mut self) {
-        let Kept { scopes, spaces, loops } = &*self.kept.borrow();
+        let CyclicValues { scopes, spaces, loops } = &*self.kept.borrow();
         scopes.iter().for_each(|scope| scope.clear());
         spaces.iter().for_each(|space| space.clear());
         loops.iter().for_each(|state| drop(state.last.take()));
     }
 }
 
-impl<'r> Run<'r> {
-    pub fn new(budget: Budget, clock: Clock<'r>) -> Run<'r> {
-        Run { budget, clock, kept: RefCell::default() }
+impl<'r> TemplateRun<'r> {
+    pub fn new(budget: Budget, clock: TimeFormatter<'r>) -> TemplateRun<'r> {
+        TemplateRun { budget, clock, kept: RefCell::default() }
     }
 
     /// The text that a template writes with some values.
-    pub fn text(&self, body: &[Line], values: Vec<(&str, Value)>) -> Result<Text> {
+    pub fn text(&self, body: &[StatementLine], values: Vec<(&str, Value)>) -> Result<TemplateText> {
         let scope = Scope::new(None);
         self.keep_scope(&scope);
         for (name, value) in values {
             scope.set(&name.into(), value);
         }
-        let mut out = Builder::new(&self.budget);
+        let mut out = TextBuilder::new(&self.budget);
         self.block(body, &scope, &mut out)?;
         Ok(out.finish())
     }
@@ -67,25 +71,25 @@ impl<'r> Run<'r> {
         self.kept.borrow_mut().scopes.push(scope.clone());
     }
 
-    fn block(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<Flow> {
+    fn block(&self, body: &[StatementLine], scope: &Rc<Scope>, out: &mut TextBuilder) -> Result<BlockEnd> {
         self.budget.deeper(|| {
             for (statement, line) in body {
                 let flow = self.statement(statement, scope, out).map_err(|mut fault| {
                     // The innermost line says most.
-                    if let Fault::Failed(_, place @ None) = &mut *fault {
+                    if let TemplateFault::Failed(_, place @ None) = &mut *fault {
                         *place = Some(*line);
                     }
                     fault
                 })?;
-                if flow != Flow::On {
+                if flow != BlockEnd::On {
                     return Ok(flow);
                 }
             }
-            Ok(Flow::On)
+            Ok(BlockEnd::On)
         })
     }
 
-    fn statement(&self, statement: &Statement, scope: &Rc<Scope>, out: &mut Builder) -> Result<Flow> {
+    fn statement(&self, statement: &Statement, scope: &Rc<Scope>, out: &mut TextBuilder) -> Result<BlockEnd> {
         self.budget.steps(1)?;
         match statement {
             Statement::Data(text) => out.own(text)?,
@@ -136,15 +140,15 @@ impl<'r> Run<'r> {
                 }
                 return self.block(body, &inner, out);
             }
-            Statement::Break => return Ok(Flow::Break),
-            Statement::Continue => return Ok(Flow::Continue),
+            Statement::Break => return Ok(BlockEnd::Break),
+            Statement::Continue => return Ok(BlockEnd::Continue),
         }
-        Ok(Flow::On)
+        Ok(BlockEnd::On)
     }
 
-    /// What a block writes, in a scope of its own.
-    fn captured(&self, body: &[Line], scope: &Rc<Scope>) -> Result<Text> {
-        let mut out = Builder::new(&self.budget);
+    /// The text of a block, which has a separate scope.
+    fn captured(&self, body: &[StatementLine], scope: &Rc<Scope>) -> Result<TemplateText> {
+        let mut out = TextBuilder::new(&self.budget);
         self.block(body, &Scope::new(Some(scope.clone())), &mut out)?;
         Ok(out.finish())
     }
@@ -154,10 +158,10 @@ impl<'r> Run<'r> {
         Value::Macro(Rc::new(Definition { definition: definition.clone(), scope: scope.clone() }))
     }
 
-    fn assign(&self, target: &Target, value: Value, scope: &Rc<Scope>) -> Result<()> {
+    fn assign(&self, target: &AssignTarget, value: Value, scope: &Rc<Scope>) -> Result<()> {
         match target {
-            Target::Name(name) => scope.set(name, value),
-            Target::Tuple(targets) => {
+            AssignTarget::Name(name) => scope.set(name, value),
+            AssignTarget::Tuple(targets) => {
                 let values = value.items(&self.budget)?;
                 if values.len() != targets.len() {
                     return failed(format!("{} values for {} names", values.len(), targets.len()));
@@ -166,7 +170,7 @@ impl<'r> Run<'r> {
                     self.assign(target, value, scope)?;
                 }
             }
-            Target::Attribute(name, attribute) => match scope.get(name) {
+            AssignTarget::Attribute(name, attribute) => match scope.get(name) {
                 Some(Value::Namespace(_)) if attribute.starts_with('_') => {
                     return failed(format!("an attribute of a namespace begins with `_`: `{attribute}`"));
                 }
@@ -189,23 +193,24 @@ impl<'r> Run<'r> {
             .unwrap_or_else(|| Value::undefined(format!("`{name}` is undefined"))))
     }
 
-    fn values(&self, expressions: &[Expr], scope: &Rc<Scope>) -> Result<Vec<Value>> {
+    fn values(&self, expressions: &[TemplateExpr], scope: &Rc<Scope>) -> Result<Vec<Value>> {
         expressions.iter().map(|expression| self.value(expression, scope)).collect()
     }
 
-    fn composed(&self, expression: &Expr, scope: &Rc<Scope>) -> Result<Value> {
+    fn composed(&self, expression: &TemplateExpr, scope: &Rc<Scope>) -> Result<Value> {
         match expression {
-            Expr::Literal(_) | Expr::Name(_) => self.value(expression, scope),
-            Expr::List(items) => Value::list(&self.budget, self.values(items, scope)?),
-            Expr::Tuple(items) => Value::tuple(&self.budget, self.values(items, scope)?),
-            Expr::Dict(entries) => {
-                let pair =
-                    |(key, value): &(Expr, Expr)| Ok((self.value(key, scope)?, self.value(value, scope)?));
+            TemplateExpr::Literal(_) | TemplateExpr::Name(_) => self.value(expression, scope),
+            TemplateExpr::List(items) => Value::list(&self.budget, self.values(items, scope)?),
+            TemplateExpr::Tuple(items) => Value::tuple(&self.budget, self.values(items, scope)?),
+            TemplateExpr::Dict(entries) => {
+                let pair = |(key, value): &(TemplateExpr, TemplateExpr)| {
+                    Ok((self.value(key, scope)?, self.value(value, scope)?))
+                };
                 let entries = entries.iter().map(pair).collect::<Result<Vec<_>>>()?;
                 Value::dict(&self.budget, entries)
             }
-            Expr::Unary(operators, value) => self.unary(operators, value, scope),
-            Expr::Binary(first, others) => {
+            TemplateExpr::Unary(operators, value) => self.unary(operators, value, scope),
+            TemplateExpr::Binary(first, others) => {
                 let mut value = self.value(first, scope)?;
                 for (operator, other) in others {
                     let other = self.value(other, scope)?;
@@ -213,9 +218,9 @@ impl<'r> Run<'r> {
                 }
                 Ok(value)
             }
-            Expr::Compare(first, others) => self.compared(first, others, scope),
-            Expr::And(all) | Expr::Or(all) => {
-                let is_and = matches!(expression, Expr::And(_));
+            TemplateExpr::Compare(first, others) => self.compared(first, others, scope),
+            TemplateExpr::And(all) | TemplateExpr::Or(all) => {
+                let is_and = matches!(expression, TemplateExpr::And(_));
                 let mut value = Value::Bool(is_and);
                 for one in all {
                     value = self.value(one, scope)?;
@@ -225,11 +230,11 @@ impl<'r> Run<'r> {
                 }
                 Ok(value)
             }
-            Expr::Concat(all) => {
+            TemplateExpr::Concat(all) => {
                 let values = self.values(all, scope)?;
                 Ok(Value::Text(operate::joined(&self.budget, &values)?))
             }
-            Expr::If(parts, otherwise) => {
+            TemplateExpr::If(parts, otherwise) => {
                 let [condition, value] = &**parts;
                 if self.value(condition, scope)?.is_true() {
                     return self.value(value, scope);
@@ -239,14 +244,14 @@ impl<'r> Run<'r> {
                     None => Ok(Value::undefined("the condition does not hold, and there is no `else`")),
                 }
             }
-            Expr::Steps(value, steps) => {
+            TemplateExpr::Steps(value, steps) => {
                 let first = self.value(value, scope)?;
                 self.stepped(first, value, steps, scope)
             }
         }
     }
 
-    fn unary(&self, operators: &[Unary], value: &Expr, scope: &Rc<Scope>) -> Result<Value> {
+    fn unary(&self, operators: &[UnaryOperator], value: &TemplateExpr, scope: &Rc<Scope>) -> Result<Value> {
         let mut value = self.value(value, scope)?;
         for operator in operators {
             self.budget.spend(8)?;
@@ -255,7 +260,12 @@ impl<'r> Run<'r> {
         Ok(value)
     }
 
-    fn compared(&self, first: &Expr, others: &[(Compare, Expr)], scope: &Rc<Scope>) -> Result<Value> {
+    fn compared(
+        &self,
+        first: &TemplateExpr,
+        others: &[(Comparison, TemplateExpr)],
+        scope: &Rc<Scope>,
+    ) -> Result<Value> {
         let mut left = self.value(first, scope)?;
         for (compare, right) in others {
             let right = self.value(right, scope)?;
@@ -267,12 +277,18 @@ impl<'r> Run<'r> {
         Ok(Value::Bool(true))
     }
 
-    fn stepped(&self, mut value: Value, first: &Expr, steps: &[Step], scope: &Rc<Scope>) -> Result<Value> {
+    fn stepped(
+        &self,
+        mut value: Value,
+        first: &TemplateExpr,
+        steps: &[Postfix],
+        scope: &Rc<Scope>,
+    ) -> Result<Value> {
         for (n, step) in steps.iter().enumerate() {
             self.budget.spend(16)?;
             value = self.step(&value, step, scope)?;
             if let Value::Undefined(_) = value {
-                // What is missing is named as the template has it.
+                // A missing value is named as in the template.
                 let shown = shown(first, &steps[..=n]);
                 self.budget.spend(shown.len())?;
                 value = Value::undefined(format!("`{shown}` is undefined"));
@@ -281,37 +297,37 @@ impl<'r> Run<'r> {
         Ok(value)
     }
 
-    fn step(&self, value: &Value, step: &Step, scope: &Rc<Scope>) -> Result<Value> {
+    fn step(&self, value: &Value, step: &Postfix, scope: &Rc<Scope>) -> Result<Value> {
         match step {
-            Step::Attribute(name) => operate::attribute(&self.budget, value, name),
-            Step::Item(key) => {
+            Postfix::Attribute(name) => operate::attribute(&self.budget, value, name),
+            Postfix::Item(key) => {
                 let key = self.value(key, scope)?;
                 operate::item(&self.budget, value, &key)
             }
-            Step::Slice(bounds) => {
-                let bound = |bound: &Option<Expr>| match bound {
+            Postfix::Slice(bounds) => {
+                let bound = |bound: &Option<TemplateExpr>| match bound {
                     Some(bound) => self.value(bound, scope),
                     None => Ok(Value::None),
                 };
                 let [start, stop, step] = &**bounds;
                 operate::slice(&self.budget, value, [bound(start)?, bound(stop)?, bound(step)?])
             }
-            Step::Call(arguments) => {
+            Postfix::Call(arguments) => {
                 let given = self.given(arguments, scope)?;
                 calls::call(self, value, given, None)
             }
-            Step::Filter(name, arguments) => {
+            Postfix::Filter(name, arguments) => {
                 let given = self.given(arguments, scope)?;
                 filters::apply(&self.budget, name, value, given)
             }
-            Step::Test(name, arguments, is_negated) => {
+            Postfix::Test(name, arguments, is_negated) => {
                 let given = self.given(arguments, scope)?;
                 Ok(Value::Bool(tests::passes(&self.budget, name, value, given)? != *is_negated))
             }
         }
     }
 
-    fn filtered(&self, mut value: Value, steps: &[Step], scope: &Rc<Scope>) -> Result<Value> {
+    fn filtered(&self, mut value: Value, steps: &[Postfix], scope: &Rc<Scope>) -> Result<Value> {
         for step in steps {
             value = self.step(&value, step, scope)?;
         }
@@ -319,9 +335,9 @@ impl<'r> Run<'r> {
     }
 
     /// A call with a block as its `caller`.
-    fn called(&self, call: &Expr, caller: Value, scope: &Rc<Scope>) -> Result<Value> {
-        let Expr::Steps(first, steps) = call else { return failed("`call` needs a call") };
-        let Some((Step::Call(arguments), before)) = steps.split_last() else {
+    fn called(&self, call: &TemplateExpr, caller: Value, scope: &Rc<Scope>) -> Result<Value> {
+        let TemplateExpr::Steps(first, steps) = call else { return failed("`call` needs a call") };
+        let Some((Postfix::Call(arguments), before)) = steps.split_last() else {
             return failed("`call` needs a call");
         };
         let value = self.value(first, scope)?;
@@ -330,8 +346,9 @@ impl<'r> Run<'r> {
         calls::call(self, &value, given, Some(caller))
     }
 
-    fn given(&self, arguments: &Arguments, scope: &Rc<Scope>) -> Result<Given> {
-        let mut given = Given { positional: self.values(&arguments.positional, scope)?, named: Vec::new() };
+    fn given(&self, arguments: &Arguments, scope: &Rc<Scope>) -> Result<GivenArguments> {
+        let mut given =
+            GivenArguments { positional: self.values(&arguments.positional, scope)?, named: Vec::new() };
         for (name, value) in &arguments.named {
             given.named.push((name.clone(), self.value(value, scope)?));
         }
@@ -351,7 +368,7 @@ impl<'r> Run<'r> {
     }
 }
 
-impl Runner for Run<'_> {
+impl Runner for TemplateRun<'_> {
     fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -368,17 +385,17 @@ impl Runner for Run<'_> {
         self.kept.borrow_mut().loops.push(state.clone());
     }
 
-    fn write(&self, body: &[Line], scope: &Rc<Scope>, out: &mut Builder) -> Result<()> {
+    fn write(&self, body: &[StatementLine], scope: &Rc<Scope>, out: &mut TextBuilder) -> Result<()> {
         self.block(body, scope, out).map(drop)
     }
 
     fn repeat(
         &self,
-        definition: &Arc<ast::Loop>,
+        definition: &Arc<ast::ForLoop>,
         items: &Value,
         scope: &Rc<Scope>,
         level: usize,
-        out: &mut Builder,
+        out: &mut TextBuilder,
     ) -> Result<()> {
         let mut items = items.items(&self.budget)?;
         if let Some(condition) = &definition.condition {
@@ -407,7 +424,7 @@ impl Runner for Run<'_> {
             let inner = Scope::new(Some(scope.clone()));
             self.assign(&definition.target, item.clone(), &inner)?;
             inner.set(&"loop".into(), Value::Loop(state.clone()));
-            if self.block(&definition.body, &inner, out)? == Flow::Break {
+            if self.block(&definition.body, &inner, out)? == BlockEnd::Break {
                 break;
             }
         }
@@ -417,9 +434,9 @@ impl Runner for Run<'_> {
         Ok(())
     }
 
-    fn value(&self, expression: &Expr, scope: &Rc<Scope>) -> Result<Value> {
+    fn value(&self, expression: &TemplateExpr, scope: &Rc<Scope>) -> Result<Value> {
         match expression {
-            Expr::Literal(literal) => {
+            TemplateExpr::Literal(literal) => {
                 self.budget.spend(8)?;
                 Ok(match literal {
                     Literal::None => Value::None,
@@ -429,28 +446,28 @@ impl Runner for Run<'_> {
                     Literal::Text(text) => Value::text(text.clone()),
                 })
             }
-            Expr::Name(name) => self.named(name, scope),
+            TemplateExpr::Name(name) => self.named(name, scope),
             expression => self.budget.deeper(|| self.composed(expression, scope)),
         }
     }
 }
 
 /// A value as the template writes it, for messages.
-fn shown(first: &Expr, steps: &[Step]) -> String {
+fn shown(first: &TemplateExpr, steps: &[Postfix]) -> String {
     let mut text = match first {
-        Expr::Name(name) => name.to_string(),
+        TemplateExpr::Name(name) => name.to_string(),
         _ => "(…)".to_owned(),
     };
     for step in steps {
         text += &match step {
-            Step::Attribute(name) => format!(".{name}"),
-            Step::Item(Expr::Literal(Literal::Int(number))) => format!("[{number}]"),
-            Step::Item(Expr::Literal(Literal::Text(key))) => format!("['{key}']"),
-            Step::Item(_) => "[…]".to_owned(),
-            Step::Slice(_) => "[:]".to_owned(),
-            Step::Call(_) => "(…)".to_owned(),
-            Step::Filter(name, _) => format!(" | {name}"),
-            Step::Test(name, ..) => format!(" is {name}"),
+            Postfix::Attribute(name) => format!(".{name}"),
+            Postfix::Item(TemplateExpr::Literal(Literal::Int(number))) => format!("[{number}]"),
+            Postfix::Item(TemplateExpr::Literal(Literal::Text(key))) => format!("['{key}']"),
+            Postfix::Item(_) => "[…]".to_owned(),
+            Postfix::Slice(_) => "[:]".to_owned(),
+            Postfix::Call(_) => "(…)".to_owned(),
+            Postfix::Filter(name, _) => format!(" | {name}"),
+            Postfix::Test(name, ..) => format!(" is {name}"),
         };
     }
     text

@@ -80,9 +80,9 @@ pub(in crate::template) struct Loop<V> {
     pub(super) at: Cell<usize>,
     /// How many loops call each other, from 0.
     pub(super) level: usize,
-    /// What `loop.changed` was given last.
+    /// The last arguments of `loop.changed`.
     pub(super) last: RefCell<Option<Vec<V>>>,
-    pub(super) definition: Arc<ast::Loop>,
+    pub(super) definition: Arc<ast::ForLoop>,
     pub(super) scope: Rc<Scope<V>>,
     /// How deep the items nest.
     pub(super) depth: u32,

@@ -1,22 +1,22 @@
 //! Tests of values (`value is name`).
 
-use super::arguments::Given;
-use super::ast::Compare;
+use super::arguments::GivenArguments;
+use super::ast::Comparison;
 use super::budget::{Budget, Result, failed};
 use super::compare::compares;
 use super::value::{Value, same};
 use super::{methods, names};
 
 /// Whether a value passes a test.
-pub(super) fn passes(budget: &Budget, name: &str, value: &Value, given: Given) -> Result<bool> {
+pub(super) fn passes(budget: &Budget, name: &str, value: &Value, given: GivenArguments) -> Result<bool> {
     let compare = match name {
-        "==" | "eq" | "equalto" => Some(Compare::Equal),
-        "!=" | "ne" => Some(Compare::Unequal),
-        "<" | "lt" | "lessthan" => Some(Compare::Less),
-        "<=" | "le" => Some(Compare::LessEqual),
-        ">" | "gt" | "greaterthan" => Some(Compare::Greater),
-        ">=" | "ge" => Some(Compare::GreaterEqual),
-        "in" => Some(Compare::In),
+        "==" | "eq" | "equalto" => Some(Comparison::Equal),
+        "!=" | "ne" => Some(Comparison::Unequal),
+        "<" | "lt" | "lessthan" => Some(Comparison::Less),
+        "<=" | "le" => Some(Comparison::LessEqual),
+        ">" | "gt" | "greaterthan" => Some(Comparison::Greater),
+        ">=" | "ge" => Some(Comparison::GreaterEqual),
+        "in" => Some(Comparison::In),
         _ => None,
     };
     if let Some(compare) = compare {
@@ -74,7 +74,7 @@ pub(super) fn passes(budget: &Budget, name: &str, value: &Value, given: Given) -
         "lower" | "upper" => {
             let text = super::write::text(budget, value)?;
             let method = if name == "lower" { "islower" } else { "isupper" };
-            let fits = methods::call(budget, &Value::Text(text), &method.into(), Given::default())?;
+            let fits = methods::call(budget, &Value::Text(text), &method.into(), GivenArguments::default())?;
             fits.is_true()
         }
         "filter" => value.as_str().is_some_and(names::is_filter),

@@ -6,47 +6,47 @@ use std::sync::Arc;
 
 /// A text with the origin of its characters. Cutting and joining keeps origins.
 #[derive(Clone, Debug)]
-pub(in crate::template) struct Text {
+pub(in crate::template) struct TemplateText {
     text: Arc<str>,
-    origin: Origin,
+    origin: TextOrigin,
 }
 
 /// Where the characters of a text come from.
 #[derive(Clone, Debug)]
-enum Origin {
+enum TextOrigin {
     Template,
     Conversation,
     /// Ends of runs in bytes, each with whether the template wrote it; the last end is the text's.
     Mixed(Arc<[(usize, bool)]>),
 }
 
-impl Text {
+impl TemplateText {
     /// A text that the template wrote.
-    pub fn of_template(text: impl Into<Arc<str>>) -> Text {
-        Text { text: text.into(), origin: Origin::Template }
+    pub fn of_template(text: impl Into<Arc<str>>) -> TemplateText {
+        TemplateText { text: text.into(), origin: TextOrigin::Template }
     }
 
     /// A text of the conversation.
-    pub fn of_conversation(text: impl Into<Arc<str>>) -> Text {
-        Text { text: text.into(), origin: Origin::Conversation }
+    pub fn of_conversation(text: impl Into<Arc<str>>) -> TemplateText {
+        TemplateText { text: text.into(), origin: TextOrigin::Conversation }
     }
 
     /// A text of pieces, each with whether the template wrote it.
-    pub fn of_runs<'r>(pieces: impl Iterator<Item = (&'r str, bool)>) -> Text {
+    pub fn of_runs<'r>(pieces: impl Iterator<Item = (&'r str, bool)>) -> TemplateText {
         let (mut text, mut runs) = (String::new(), Vec::<(usize, bool)>::new());
         for (piece, is_template) in pieces {
             add(&mut text, &mut runs, piece, is_template);
         }
-        Text::made(text, runs)
+        TemplateText::made(text, runs)
     }
 
-    fn made(text: String, runs: Vec<(usize, bool)>) -> Text {
+    fn made(text: String, runs: Vec<(usize, bool)>) -> TemplateText {
         let origin = match runs[..] {
-            [] | [(_, true)] => Origin::Template,
-            [(_, false)] => Origin::Conversation,
-            _ => Origin::Mixed(runs.into()),
+            [] | [(_, true)] => TextOrigin::Template,
+            [(_, false)] => TextOrigin::Conversation,
+            _ => TextOrigin::Mixed(runs.into()),
         };
-        Text { text: text.into(), origin }
+        TemplateText { text: text.into(), origin }
     }
 
     pub fn as_str(&self) -> &str {
@@ -59,9 +59,9 @@ impl Text {
     }
 
     fn runs_in(&self, range: Range<usize>) -> impl Iterator<Item = (&str, bool)> {
-        let whole = [(self.text.len(), !matches!(self.origin, Origin::Conversation))];
+        let whole = [(self.text.len(), !matches!(self.origin, TextOrigin::Conversation))];
         let (mixed, whole) = match &self.origin {
-            Origin::Mixed(runs) => (&runs[runs.partition_point(|run| run.0 <= range.start)..], None),
+            TextOrigin::Mixed(runs) => (&runs[runs.partition_point(|run| run.0 <= range.start)..], None),
             _ => (&[][..], Some(whole)),
         };
         let mut at = range.start;
@@ -73,18 +73,18 @@ impl Text {
     }
 
     /// A part of the text, by bytes.
-    pub fn slice(&self, budget: &Budget, range: Range<usize>) -> Result<Text> {
+    pub fn slice(&self, budget: &Budget, range: Range<usize>) -> Result<TemplateText> {
         if range == (0..self.text.len()) {
             return Ok(self.clone());
         }
-        let mut part = Builder::new(budget);
+        let mut part = TextBuilder::new(budget);
         part.push_part(self, range)?;
         Ok(part.finish())
     }
 
     /// The text with each run replaced by what a function makes of it.
-    pub fn map(&self, budget: &Budget, change: impl Fn(&str) -> String) -> Result<Text> {
-        let mut changed = Builder::new(budget);
+    pub fn map(&self, budget: &Budget, change: impl Fn(&str) -> String) -> Result<TemplateText> {
+        let mut changed = TextBuilder::new(budget);
         for (run, is_template) in self.runs() {
             changed.push(&change(run), is_template)?;
         }
@@ -93,15 +93,15 @@ impl Text {
 }
 
 /// A text that grows. It uses up the budget by what it makes.
-pub(in crate::template) struct Builder<'b> {
+pub(in crate::template) struct TextBuilder<'b> {
     budget: &'b Budget,
     text: String,
     runs: Vec<(usize, bool)>,
 }
 
-impl<'b> Builder<'b> {
-    pub fn new(budget: &'b Budget) -> Builder<'b> {
-        Builder { budget, text: String::new(), runs: Vec::new() }
+impl<'b> TextBuilder<'b> {
+    pub fn new(budget: &'b Budget) -> TextBuilder<'b> {
+        TextBuilder { budget, text: String::new(), runs: Vec::new() }
     }
 
     pub fn budget(&self) -> &'b Budget {
@@ -118,10 +118,11 @@ impl<'b> Builder<'b> {
     }
 
     /// Appends a text so many times.
-    pub fn repeat(&mut self, text: &Text, times: usize) -> Result<()> {
+    pub fn repeat(&mut self, text: &TemplateText, times: usize) -> Result<()> {
         self.budget.spend(text.text.len().saturating_mul(times))?;
-        if let (Origin::Template | Origin::Conversation, false) = (&text.origin, text.text.is_empty()) {
-            self.add(&text.text.repeat(times), !matches!(text.origin, Origin::Conversation));
+        if let (TextOrigin::Template | TextOrigin::Conversation, false) = (&text.origin, text.text.is_empty())
+        {
+            self.add(&text.text.repeat(times), !matches!(text.origin, TextOrigin::Conversation));
             return Ok(());
         }
         let times = if text.text.is_empty() { 0 } else { times };
@@ -138,16 +139,16 @@ impl<'b> Builder<'b> {
         self.push(text, true)
     }
 
-    pub fn push_text(&mut self, text: &Text) -> Result<()> {
+    pub fn push_text(&mut self, text: &TemplateText) -> Result<()> {
         self.push_part(text, 0..text.text.len())
     }
 
-    pub fn push_part(&mut self, text: &Text, range: Range<usize>) -> Result<()> {
+    pub fn push_part(&mut self, text: &TemplateText, range: Range<usize>) -> Result<()> {
         text.runs_in(range).try_for_each(|(run, is_template)| self.push(run, is_template))
     }
 
-    pub fn finish(self) -> Text {
-        Text::made(self.text, self.runs)
+    pub fn finish(self) -> TemplateText {
+        TemplateText::made(self.text, self.runs)
     }
 }
 

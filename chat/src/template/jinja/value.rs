@@ -3,7 +3,7 @@
 use super::ast;
 use super::budget::{Budget, Result, VALUE_DEPTH, failed};
 use super::scope;
-use super::text::Text;
+use super::text::TemplateText;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub(in crate::template) enum Value {
     Bool(bool),
     Int(i64),
     Float(f64),
-    Text(Text),
+    Text(TemplateText),
     List(Rc<List>),
     Dict(Rc<Dict>),
     /// Start, stop and step.
@@ -35,7 +35,7 @@ pub(in crate::template) enum Value {
     /// Values that follow each other in a circle, the number of the next, and how deep they nest.
     Cycler(Rc<(Vec<Value>, Cell<usize>, u32)>),
     /// A text between items, and whether there was one.
-    Joiner(Rc<(Text, Cell<bool>)>),
+    Joiner(Rc<(TemplateText, Cell<bool>)>),
 }
 
 pub(super) type Scope = scope::Scope<Value>;
@@ -43,21 +43,21 @@ pub(in crate::template) type Namespace = scope::Namespace<Value>;
 pub(in crate::template) type Definition = scope::Definition<Value>;
 pub(in crate::template) type Loop = scope::Loop<Value>;
 
-/// What a list of values is in Python.
+/// The Python type of a list of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SequenceKind {
     List,
     Tuple,
     /// A tuple with the names `grouper` and `list`.
     Group,
-    /// What a method of a dictionary gives, by its name.
+    /// The view that a method of a dictionary gives, by its name.
     View(&'static str),
 }
 
 /// Values in order.
 pub(in crate::template) struct List {
     pub items: Vec<Value>,
-    pub(super) kind: Kind,
+    pub(super) kind: SequenceKind,
     depth: u32,
 }
 
@@ -73,7 +73,7 @@ pub(in crate::template) struct Dict {
 impl Value {
     /// A text that the template wrote.
     pub fn text(text: impl Into<Arc<str>>) -> Value {
-        Value::Text(Text::of_template(text))
+        Value::Text(TemplateText::of_template(text))
     }
 
     pub fn undefined(what: impl Into<Arc<str>>) -> Value {
@@ -81,14 +81,14 @@ impl Value {
     }
 
     pub fn list(budget: &Budget, items: Vec<Value>) -> Result<Value> {
-        Value::sequence(budget, items, Kind::List)
+        Value::sequence(budget, items, SequenceKind::List)
     }
 
     pub fn tuple(budget: &Budget, items: Vec<Value>) -> Result<Value> {
-        Value::sequence(budget, items, Kind::Tuple)
+        Value::sequence(budget, items, SequenceKind::Tuple)
     }
 
-    pub(super) fn sequence(budget: &Budget, items: Vec<Value>, kind: Kind) -> Result<Value> {
+    pub(super) fn sequence(budget: &Budget, items: Vec<Value>, kind: SequenceKind) -> Result<Value> {
         let depth = deepest(budget, items.iter())?;
         Ok(Value::List(Rc::new(List { items, kind, depth })))
     }
@@ -126,9 +126,9 @@ impl Value {
             Value::Float(_) => "float",
             Value::Text(_) => "str",
             Value::List(list) => match list.kind {
-                Kind::List => "list",
-                Kind::Tuple | Kind::Group => "tuple",
-                Kind::View(name) => name,
+                SequenceKind::List => "list",
+                SequenceKind::Tuple | SequenceKind::Group => "tuple",
+                SequenceKind::View(name) => name,
             },
             Value::Dict(_) => "dict",
             Value::Range(_) => "range",
@@ -159,7 +159,7 @@ impl Value {
     }
 
     pub fn is_sequence(&self) -> bool {
-        matches!(self, Value::List(list) if !matches!(list.kind, Kind::View(_)))
+        matches!(self, Value::List(list) if !matches!(list.kind, SequenceKind::View(_)))
     }
 
     /// The value as a whole number, as which Python takes true and false too.
@@ -209,8 +209,8 @@ impl Value {
                 budget.steps(text.as_str().len())?;
                 let runs = text.runs();
                 let one = |text: String, is_template: bool| match is_template {
-                    true => Text::of_template(text),
-                    false => Text::of_conversation(text),
+                    true => TemplateText::of_template(text),
+                    false => TemplateText::of_conversation(text),
                 };
                 let chars = |(run, is_template): (&str, bool)| {
                     let texts = run.chars().map(|c| Value::Text(one(c.to_string(), is_template)));
@@ -316,7 +316,7 @@ impl Dict {
 /// Refuses what Python cannot have as a key.
 pub(super) fn check_key(budget: &Budget, key: &Value) -> Result<()> {
     match key {
-        Value::List(list) if matches!(list.kind, Kind::Tuple | Kind::Group) => {
+        Value::List(list) if matches!(list.kind, SequenceKind::Tuple | SequenceKind::Group) => {
             budget.steps(1)?;
             list.items.iter().try_for_each(|item| check_key(budget, item))
         }
@@ -340,7 +340,9 @@ pub(super) fn equal(budget: &Budget, left: &Value, right: &Value) -> Result<bool
         }
         (Value::List(left), Value::List(right)) => {
             let same = match (left.kind, right.kind) {
-                (Kind::Tuple | Kind::Group, Kind::Tuple | Kind::Group) => true,
+                (SequenceKind::Tuple | SequenceKind::Group, SequenceKind::Tuple | SequenceKind::Group) => {
+                    true
+                }
                 (left, right) => left == right,
             };
             same && left.items.len() == right.items.len() && {

@@ -2,21 +2,21 @@
 
 use super::budget::{Budget, Result, failed};
 use super::compare::sort_by;
-use super::text::{Builder, Text};
-use super::value::{Kind, Value};
+use super::text::{TemplateText, TextBuilder};
+use super::value::{SequenceKind, Value};
 
 /// A value as Python prints it.
-pub(super) fn text(budget: &Budget, value: &Value) -> Result<Text> {
+pub(super) fn text(budget: &Budget, value: &Value) -> Result<TemplateText> {
     if let Value::Text(text) = value {
         return Ok(text.clone());
     }
-    let mut out = Builder::new(budget);
+    let mut out = TextBuilder::new(budget);
     print(&mut out, value)?;
     Ok(out.finish())
 }
 
 /// Writes a value as Python prints it.
-pub(super) fn print(out: &mut Builder, value: &Value) -> Result<()> {
+pub(super) fn print(out: &mut TextBuilder, value: &Value) -> Result<()> {
     match value {
         Value::Undefined(_) => Ok(()),
         Value::Text(text) => out.push_text(text),
@@ -25,8 +25,8 @@ pub(super) fn print(out: &mut Builder, value: &Value) -> Result<()> {
 }
 
 /// Values as texts with a text between them.
-pub(super) fn join(budget: &Budget, values: &[Value], between: &Text) -> Result<Text> {
-    let mut out = Builder::new(budget);
+pub(super) fn join(budget: &Budget, values: &[Value], between: &TemplateText) -> Result<TemplateText> {
+    let mut out = TextBuilder::new(budget);
     for (n, value) in values.iter().enumerate() {
         if n > 0 {
             out.push_text(between)?;
@@ -37,7 +37,7 @@ pub(super) fn join(budget: &Budget, values: &[Value], between: &Text) -> Result<
 }
 
 /// Writes a value as Python's `repr` does.
-pub(super) fn represent(out: &mut Builder, value: &Value) -> Result<()> {
+pub(super) fn represent(out: &mut TextBuilder, value: &Value) -> Result<()> {
     out.budget().spend(32)?;
     match value {
         Value::Undefined(_) => out.own("Undefined"),
@@ -49,9 +49,9 @@ pub(super) fn represent(out: &mut Builder, value: &Value) -> Result<()> {
         Value::Text(text) => quoted(out, text),
         Value::List(list) => {
             let (open, close) = match list.kind {
-                Kind::List => ("[".to_owned(), "]"),
-                Kind::Tuple | Kind::Group => ("(".to_owned(), ")"),
-                Kind::View(name) => (format!("{name}(["), "])"),
+                SequenceKind::List => ("[".to_owned(), "]"),
+                SequenceKind::Tuple | SequenceKind::Group => ("(".to_owned(), ")"),
+                SequenceKind::View(name) => (format!("{name}(["), "])"),
             };
             out.own(&open)?;
             for (n, item) in list.items.iter().enumerate() {
@@ -60,7 +60,8 @@ pub(super) fn represent(out: &mut Builder, value: &Value) -> Result<()> {
                 }
                 represent(out, item)?;
             }
-            let is_single = list.items.len() == 1 && matches!(list.kind, Kind::Tuple | Kind::Group);
+            let is_single =
+                list.items.len() == 1 && matches!(list.kind, SequenceKind::Tuple | SequenceKind::Group);
             out.own(if is_single { "," } else { "" })?;
             out.own(close)
         }
@@ -88,7 +89,7 @@ pub(super) fn represent(out: &mut Builder, value: &Value) -> Result<()> {
 }
 
 /// A quoted text as Python's `repr` writes it.
-fn quoted(out: &mut Builder, text: &Text) -> Result<()> {
+fn quoted(out: &mut TextBuilder, text: &TemplateText) -> Result<()> {
     let whole = text.as_str();
     let quote = if whole.contains('\'') && !whole.contains('"') { '"' } else { '\'' };
     out.own(quote.encode_utf8(&mut [0; 4]))?;
@@ -149,16 +150,16 @@ pub(super) struct Json {
     /// Text of one level, where items have lines of their own.
     pub indent: Option<String>,
     /// Text between items.
-    pub item: Text,
+    pub item: TemplateText,
     /// Text behind keys.
-    pub key: Text,
+    pub key: TemplateText,
     pub is_ascii: bool,
     pub is_sorted: bool,
 }
 
 impl Json {
     /// Writes a value as Python's `json.dumps` does.
-    pub fn write(&self, out: &mut Builder, value: &Value, depth: usize) -> Result<()> {
+    pub fn write(&self, out: &mut TextBuilder, value: &Value, depth: usize) -> Result<()> {
         out.budget().spend(32)?;
         match value {
             Value::None => out.own("null"),
@@ -167,7 +168,7 @@ impl Json {
             Value::Int(number) => out.own(&number.to_string()),
             Value::Float(number) => out.own(&float(*number, ["NaN", "Infinity", "-Infinity"])),
             Value::Text(text) => self.text(out, text),
-            Value::List(list) if !matches!(list.kind, Kind::View(_)) => {
+            Value::List(list) if !matches!(list.kind, SequenceKind::View(_)) => {
                 out.own("[")?;
                 for (n, item) in list.items.iter().enumerate() {
                     self.between(out, n, depth)?;
@@ -203,24 +204,24 @@ impl Json {
         }
     }
 
-    fn between(&self, out: &mut Builder, n: usize, depth: usize) -> Result<()> {
+    fn between(&self, out: &mut TextBuilder, n: usize, depth: usize) -> Result<()> {
         if n > 0 {
             out.push_text(&self.item)?;
         }
         self.line(out, depth + 1)
     }
 
-    fn end(&self, out: &mut Builder, is_empty: bool, depth: usize) -> Result<()> {
+    fn end(&self, out: &mut TextBuilder, is_empty: bool, depth: usize) -> Result<()> {
         if is_empty { Ok(()) } else { self.line(out, depth) }
     }
 
-    fn line(&self, out: &mut Builder, depth: usize) -> Result<()> {
+    fn line(&self, out: &mut TextBuilder, depth: usize) -> Result<()> {
         let Some(indent) = &self.indent else { return Ok(()) };
         out.own("\n")?;
         (0..depth).try_for_each(|_| out.own(indent))
     }
 
-    fn text(&self, out: &mut Builder, text: &Text) -> Result<()> {
+    fn text(&self, out: &mut TextBuilder, text: &TemplateText) -> Result<()> {
         out.own("\"")?;
         for (run, is_template) in text.runs() {
             let mut spelt = String::with_capacity(run.len());

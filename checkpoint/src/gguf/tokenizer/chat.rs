@@ -52,7 +52,7 @@ impl Gguf {
                 "eos_token" if is_sentencepiece => DEFAULT_IDS.1,
                 _ => None,
             };
-            // What is no id names no token.
+            // A value that is no id names no token.
             let id = self.token_id(key).ok().flatten().or(default.map(|id| id as u32));
             tokens.extend(id.map(|id| ChatToken { name: name.to_owned(), token: TokenName::Id(id) }));
         }

@@ -11,9 +11,9 @@ use kernmill_os::text::shortened;
 use pre::PreTokenizer;
 use serde_json::{Map, Value, json};
 
-/// What a file says of a token.
+/// The type of a token, as the file gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenType {
     Normal,
     /// Stands for what the vocabulary cannot spell.
     Unknown,
@@ -26,15 +26,21 @@ enum Kind {
     Byte,
 }
 
-impl Kind {
+impl TokenType {
     /// By their numbers in files, from 1.
-    const ALL: [Kind; 6] =
-        [Kind::Normal, Kind::Unknown, Kind::Control, Kind::UserDefined, Kind::Unused, Kind::Byte];
+    const ALL: [TokenType; 6] = [
+        TokenType::Normal,
+        TokenType::Unknown,
+        TokenType::Control,
+        TokenType::UserDefined,
+        TokenType::Unused,
+        TokenType::Byte,
+    ];
 
     /// Other numbers are those of normal tokens.
-    fn of(number: u64) -> Kind {
+    fn of(number: u64) -> TokenType {
         let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        index.and_then(|index| Kind::ALL.get(index)).copied().unwrap_or(Kind::Normal)
+        index.and_then(|index| TokenType::ALL.get(index)).copied().unwrap_or(TokenType::Normal)
     }
 }
 
@@ -92,7 +98,7 @@ impl Gguf {
         Ok(Some(tokenizer.to_string().into_bytes()))
     }
 
-    /// What a user should know about the tokenizer: that the file does not say how it cuts texts into words.
+    /// A note for the user about the tokenizer: that the file does not say how it cuts texts into words.
     ///
     /// # Errors
     /// If the file's own statement is not text.
@@ -169,21 +175,21 @@ impl Gguf {
         }
     }
 
-    /// What the file says of each token; nothing, if it says nothing of any.
-    fn kinds(&self, tokens: &[&str]) -> Result<Vec<Kind>> {
+    /// The type of each token; empty if the file gives no types.
+    fn kinds(&self, tokens: &[&str]) -> Result<Vec<TokenType>> {
         let key = "tokenizer.ggml.token_type";
         let Some(numbers) = self.wholes(key)? else { return Ok(Vec::new()) };
         if numbers.len() != tokens.len() {
             let (found, expected) = (numbers.len(), tokens.len());
             return self.corrupt(format!("key `{key}` has {found} entries for {expected} tokens"));
         }
-        Ok(numbers.into_iter().map(Kind::of).collect())
+        Ok(numbers.into_iter().map(TokenType::of).collect())
     }
 
-    fn added_tokens(&self, tokens: &[&str], kinds: &[Kind], vocab: &Map<String, Value>) -> Vec<Value> {
-        let added = |(id, (kind, &content)): (usize, (&Kind, &&str))| {
-            let special = matches!(kind, Kind::Control | Kind::Unknown);
-            let is_added = special || *kind == Kind::UserDefined;
+    fn added_tokens(&self, tokens: &[&str], kinds: &[TokenType], vocab: &Map<String, Value>) -> Vec<Value> {
+        let added = |(id, (kind, &content)): (usize, (&TokenType, &&str))| {
+            let special = matches!(kind, TokenType::Control | TokenType::Unknown);
+            let is_added = special || *kind == TokenType::UserDefined;
             // An empty token would match everywhere.
             let is_texts =
                 !content.is_empty() && vocab.get(content).and_then(Value::as_u64) == Some(id as u64);
@@ -210,7 +216,7 @@ impl Gguf {
         Ok(pairs)
     }
 
-    /// What puts the start token before a text and the end token behind it, as the file says; or nothing.
+    /// The start token before a text and the end token behind it, as the file asks for them; or nothing.
     fn around(
         &self,
         tokens: &[&str],

@@ -1,6 +1,6 @@
 //! Vocabularies of kind `llama`: SentencePiece's, whose tokens have scores in place of merges.
 
-use super::Kind;
+use super::TokenType;
 use crate::error::Result;
 use crate::gguf::Gguf;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ const MAX_TOKEN_BYTES: usize = 128;
 const MAX_MERGES_PER_TOKEN: usize = 16;
 
 /// A pair of tokens whose texts together are a token's.
-struct Merge<'a> {
+struct TokenMerge<'a> {
     left: &'a str,
     right: &'a str,
     score: f32,
@@ -30,7 +30,7 @@ impl Gguf {
         let prefix = self.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
         let unknown = match self.token_id("tokenizer.ggml.unknown_token_id")? {
             Some(id) => Some(id as usize),
-            None => kinds.iter().position(|kind| *kind == Kind::Unknown),
+            None => kinds.iter().position(|kind| *kind == TokenType::Unknown),
         };
         let unknown = unknown.and_then(|id| tokens.get(id));
         let merges = match self.merges()? {
@@ -61,7 +61,7 @@ impl Gguf {
                 "continuing_subword_prefix": null,
                 "end_of_word_suffix": null,
                 "fuse_unk": true,
-                "byte_fallback": kinds.contains(&Kind::Byte),
+                "byte_fallback": kinds.contains(&TokenType::Byte),
                 "ignore_merges": false,
                 "vocab": vocab,
                 "merges": merges,
@@ -72,9 +72,10 @@ impl Gguf {
     /// The merges that scores stand for: of two neighbours whose texts together are a token's, those of the
     /// highest score join first. Of equal scores, the longer left part comes first, as in the conversion that
     /// other programs use.
-    fn merges_by_score<'a>(&'a self, tokens: &[&'a str], kinds: &[Kind]) -> Result<Vec<[&'a str; 2]>> {
+    fn merges_by_score<'a>(&'a self, tokens: &[&'a str], kinds: &[TokenType]) -> Result<Vec<[&'a str; 2]>> {
         let scores = self.scores(tokens)?;
-        let is_piece = |id: usize| matches!(kinds.get(id), None | Some(Kind::Normal | Kind::UserDefined));
+        let is_piece =
+            |id: usize| matches!(kinds.get(id), None | Some(TokenType::Normal | TokenType::UserDefined));
         let pieces: HashMap<&str, usize> = tokens
             .iter()
             .enumerate()
@@ -90,7 +91,7 @@ impl Gguf {
             for (at, _) in token.char_indices().skip(1) {
                 let (left, right) = token.split_at(at);
                 if pieces.contains_key(left) && pieces.contains_key(right) {
-                    merges.push(Merge { left, right, score });
+                    merges.push(TokenMerge { left, right, score });
                 }
             }
             if token.len() > MAX_TOKEN_BYTES && token.chars().nth(1).is_some() {
@@ -106,7 +107,7 @@ impl Gguf {
                 ));
             }
         }
-        merges.sort_by(Merge::order);
+        merges.sort_by(TokenMerge::order);
         Ok(merges.into_iter().map(|merge| [merge.left, merge.right]).collect())
     }
 
@@ -123,8 +124,8 @@ impl Gguf {
     }
 }
 
-impl Merge<'_> {
-    fn order(&self, other: &Merge<'_>) -> Ordering {
+impl TokenMerge<'_> {
+    fn order(&self, other: &TokenMerge<'_>) -> Ordering {
         let length = |text: &str| text.chars().count();
         let scores = other.score.total_cmp(&self.score);
         let lefts = || length(other.left).cmp(&length(self.left));

@@ -1,6 +1,6 @@
 //! A kernel in terms of the graph.
 
-use crate::graph::{Graph, NodeId, Op, Step, ValueId};
+use crate::graph::{Graph, GraphEpilogue, NodeId, Op, ValueId};
 use crate::ops;
 
 /// A kernel in terms of the graph.
@@ -10,19 +10,19 @@ pub enum Composition {
     Rows(Vec<NodeId>),
     /// Dense matrices that read `input`.
     Matmul {
-        /// What they read.
+        /// The value that they read.
         input: ValueId,
         /// Matrices whose results meet, and what becomes of them.
-        parts: Vec<Part>,
+        parts: Vec<ComposedPart>,
     },
     /// Matrices of the experts that `routing` chose.
     Experts {
-        /// What they read.
+        /// The value that they read.
         input: ValueId,
         /// Chosen experts.
         routing: ValueId,
         /// The matrices, and what becomes of their results.
-        part: Part,
+        part: ComposedPart,
     },
     /// Matrix of the chosen experts, weighted sum, residual.
     ExpertDown {
@@ -44,7 +44,7 @@ pub enum Composition {
     },
     /// The A of adapters at matrices that read `input`.
     Shrink {
-        /// What they read.
+        /// The value that they read.
         input: ValueId,
         /// Chosen experts, whose matrices they are.
         routing: Option<ValueId>,
@@ -62,7 +62,8 @@ impl Composition {
             }
             op if ops::is_row_op(op) => Composition::Rows(vec![id]),
             _ => {
-                let part = Part { roots: vec![id], steps: vec![Step::Store { out: node.output }] };
+                let part =
+                    ComposedPart { roots: vec![id], steps: vec![GraphEpilogue::Store { out: node.output }] };
                 match node.base_inputs().get(1) {
                     Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
                     None => Composition::Matmul { input: node.inputs[0], parts: vec![part] },
@@ -74,9 +75,9 @@ impl Composition {
 
 /// Matrices whose results meet in an epilogue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct ComposedPart {
     /// The matrix products, in the rule's order.
     pub roots: Vec<NodeId>,
-    /// What becomes of their results, in order.
-    pub steps: Vec<Step>,
+    /// The steps that their results go through, in order.
+    pub steps: Vec<GraphEpilogue>,
 }

@@ -3,7 +3,7 @@
 use crate::fuse::group::Group;
 use crate::graph::{Graph, Uses, ValueId};
 
-/// What the parts of a composition are looked for in.
+/// The group in which the parts of a composition are looked for.
 pub(super) struct Compose<'a> {
     pub graph: &'a Graph,
     pub uses: &'a Uses,

@@ -1,21 +1,21 @@
-//! What kernel a group's members make: its prologue, its matrices, and the steps of its epilogues. A group
-//! that makes none is refused here, with the reason, whatever the rule's guards say.
+//! The kernel that a group's members make: its prologue, its matrices, and the steps of its epilogues. A
+//! group that makes none is refused here, with the reason, whatever the rule's guards say.
 
 mod composition;
 mod group;
 mod steps;
 
-pub use composition::{Composition, Part};
+pub use composition::{ComposedPart, Composition};
 
 use super::group::Group;
 use super::guard::RowKind;
-use super::rule::{self, Template};
-use crate::graph::{Graph, Node, NodeId, Op, OperandRef, Rows, Step, Type, Uses, ValueId};
+use super::rule::{self, KernelTemplate};
+use crate::graph::{Graph, GraphEpilogue, Node, NodeId, Op, OperandRef, Rows, Type, Uses, ValueId};
 use crate::ops;
 use group::Compose;
 use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
-use steps::Steps;
+use steps::EpilogueSteps;
 
 /// The kernel of that kind that a group with a root makes. The group's own composition is not looked at.
 ///
@@ -25,18 +25,18 @@ pub(super) fn compose(
     graph: &Graph,
     uses: &Uses,
     group: &Group,
-    template: Template,
+    template: KernelTemplate,
 ) -> Result<Composition, String> {
     let compose = Compose { graph, uses, group };
     compose.legal(template)?;
     compose.prologue()?;
     let composition = match template {
-        Template::Rows => compose.rows()?,
-        Template::Matmul => compose.matmul()?,
-        Template::Experts => compose.experts()?,
-        Template::ExpertDown => compose.expert_down()?,
-        Template::Attention => compose.attention()?,
-        Template::Shrink => compose.shrink()?,
+        KernelTemplate::Rows => compose.rows()?,
+        KernelTemplate::Matmul => compose.matmul()?,
+        KernelTemplate::Experts => compose.experts()?,
+        KernelTemplate::ExpertDown => compose.expert_down()?,
+        KernelTemplate::Attention => compose.attention()?,
+        KernelTemplate::Shrink => compose.shrink()?,
     };
     match (group.kv_write, &composition) {
         (Some(attention), Composition::Matmul { parts, .. }) => compose.cached(attention, parts)?,
@@ -60,11 +60,13 @@ impl Compose<'_> {
     }
 
     /// Every member's op may be where it is. Of specs the reader has checked it.
-    fn legal(&self, template: Template) -> Result<(), String> {
+    fn legal(&self, template: KernelTemplate) -> Result<(), String> {
         let Group { prologue, roots, epilogue, .. } = self.group;
-        for (nodes, part) in
-            [(prologue, rule::Part::Prologue), (roots, rule::Part::Root), (epilogue, rule::Part::Epilogue)]
-        {
+        for (nodes, part) in [
+            (prologue, rule::MemberRole::Prologue),
+            (roots, rule::MemberRole::Root),
+            (epilogue, rule::MemberRole::Epilogue),
+        ] {
             for node in nodes.iter().map(|id| self.graph.node(*id)) {
                 let op = node.op.kind();
                 if !ops::legal(template, part).contains(&op) {
@@ -142,10 +144,10 @@ impl Compose<'_> {
     }
 
     /// Keys and values both go to the cache: nothing else writes them there.
-    fn cached(&self, attention: NodeId, parts: &[Part]) -> Result<(), String> {
+    fn cached(&self, attention: NodeId, parts: &[ComposedPart]) -> Result<(), String> {
         let inputs = &self.graph.node(attention).inputs;
         for (plane, value) in [(KvPlane::K, inputs[1]), (KvPlane::V, inputs[2])] {
-            let writes = |step: &Step| matches!(step, Step::KvWrite { plane: other, .. } if *other == plane);
+            let writes = |step: &GraphEpilogue| matches!(step, GraphEpilogue::KvWrite { plane: other, .. } if *other == plane);
             if parts.iter().any(|part| part.steps.iter().any(writes)) {
                 continue;
             }
@@ -161,7 +163,7 @@ impl Compose<'_> {
     }
 
     /// A work item is a head where heads are rotated or written to the cache: the same for all parts.
-    fn one_head_size(&self, parts: &[Part]) -> Result<(), String> {
+    fn one_head_size(&self, parts: &[ComposedPart]) -> Result<(), String> {
         let sizes: Vec<usize> =
             parts.iter().flat_map(|part| &part.steps).filter_map(|step| self.head(step)).collect();
         match sizes.iter().find(|size| **size != sizes[0]) {
@@ -173,11 +175,11 @@ impl Compose<'_> {
     }
 
     /// Where a work item is a head, it rounds the head's columns, which must be whole blocks.
-    fn whole_blocks(&self, parts: &[Part]) -> Result<(), String> {
+    fn whole_blocks(&self, parts: &[ComposedPart]) -> Result<(), String> {
         for part in parts {
             let head = part.steps.iter().find_map(|step| self.head(step));
             let rounded = part.steps.iter().find_map(|step| match step {
-                Step::Quantize { out } | Step::Bf16Cast { out } => Some(*out),
+                GraphEpilogue::Quantize { out } | GraphEpilogue::Bf16Cast { out } => Some(*out),
                 _ => None,
             });
             if let (Some(head), Some(value)) = (head, rounded)
@@ -191,13 +193,13 @@ impl Compose<'_> {
     }
 
     /// Elements of the heads that a step works on.
-    fn head(&self, step: &Step) -> Option<usize> {
+    fn head(&self, step: &GraphEpilogue) -> Option<usize> {
         match step {
-            Step::Rope { table: OperandRef::Rope(rope) } => {
+            GraphEpilogue::Rope { table: OperandRef::Rope(rope) } => {
                 self.graph.ropes.get(*rope as usize).map(|rope| rope.head_dim)
             }
-            Step::Hadamard { head_dim } => Some(*head_dim),
-            Step::KvWrite { geometry, .. } => Some(geometry.head_dim),
+            GraphEpilogue::Hadamard { head_dim } => Some(*head_dim),
+            GraphEpilogue::KvWrite { geometry, .. } => Some(geometry.head_dim),
             _ => None,
         }
     }
@@ -320,9 +322,9 @@ impl Compose<'_> {
     }
 
     /// Results that meet have the same columns: what an epilogue's op reads and makes has.
-    fn part(&self, roots: Vec<NodeId>, epilogue: &[NodeId]) -> Result<Part, String> {
+    fn part(&self, roots: Vec<NodeId>, epilogue: &[NodeId]) -> Result<ComposedPart, String> {
         let outputs: Vec<ValueId> = roots.iter().map(|id| self.graph.node(*id).output).collect();
-        let mut steps = Steps::new(self, &outputs, epilogue);
+        let mut steps = EpilogueSteps::new(self, &outputs, epilogue);
         for value in &outputs {
             steps.hand_out(*value)?;
         }
@@ -333,6 +335,6 @@ impl Compose<'_> {
         if steps.is_empty() {
             return Err(format!("nothing that comes of {} is used", self.name(outputs[0])));
         }
-        Ok(Part { roots, steps })
+        Ok(ComposedPart { roots, steps })
     }
 }

@@ -3,13 +3,13 @@
 
 use super::group::Compose;
 use crate::fuse::row_steps::MAX_OPERATORS;
-use crate::graph::{Node, NodeId, Op, OpKind, OperandRef, Step, ValueId};
+use crate::graph::{GraphEpilogue, Node, NodeId, Op, OpKind, OperandRef, ValueId};
 use crate::ops::{InEpilogue, def};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::KvPlane;
 
 /// The steps of an epilogue in the making.
-pub(super) struct Steps<'c, 'a> {
+pub(super) struct EpilogueSteps<'c, 'a> {
     of: &'c Compose<'a>,
     /// Units of results.
     units: usize,
@@ -17,19 +17,19 @@ pub(super) struct Steps<'c, 'a> {
     live: Vec<(ValueId, Expr)>,
     /// Other values that the expressions read.
     inputs: Vec<ValueId>,
-    steps: Vec<Step>,
+    steps: Vec<GraphEpilogue>,
     /// Nodes to come.
     left: &'c [NodeId],
 }
 
-impl<'c, 'a> Steps<'c, 'a> {
+impl<'c, 'a> EpilogueSteps<'c, 'a> {
     /// At hand are the results of the matrices, one unit of each; `left` is the epilogue.
-    pub(super) fn new(of: &'c Compose<'a>, results: &[ValueId], left: &'c [NodeId]) -> Steps<'c, 'a> {
+    pub(super) fn new(of: &'c Compose<'a>, results: &[ValueId], left: &'c [NodeId]) -> EpilogueSteps<'c, 'a> {
         let live = results.iter().enumerate().map(|(i, value)| (*value, Expr::Var(i))).collect();
-        Steps { of, units: results.len(), live, inputs: Vec::new(), steps: Vec::new(), left }
+        EpilogueSteps { of, units: results.len(), live, inputs: Vec::new(), steps: Vec::new(), left }
     }
 
-    pub(super) fn done(self) -> Vec<Step> {
+    pub(super) fn done(self) -> Vec<GraphEpilogue> {
         self.steps
     }
 
@@ -54,7 +54,7 @@ impl<'c, 'a> Steps<'c, 'a> {
                 self.settle(node.inputs[0])?;
                 self.live = vec![(out, Expr::Var(0))];
             }
-            InEpilogue::Ends(Step::KvCast { to, .. }) if to.format.is_scaled() => {
+            InEpilogue::Ends(GraphEpilogue::KvCast { to, .. }) if to.format.is_scaled() => {
                 let name = self.of.name(out);
                 return Err(format!(
                     "{name} is rounded to {to} by heads, and only the write to the KV cache does that"
@@ -95,7 +95,7 @@ impl<'c, 'a> Steps<'c, 'a> {
     }
 
     /// A rounding, behind which nothing comes: no op of an epilogue reads a rounded value.
-    fn last(&mut self, node: &Node, step: Step) -> Result<(), String> {
+    fn last(&mut self, node: &Node, step: GraphEpilogue) -> Result<(), String> {
         self.settle(node.inputs[0])?;
         self.steps.push(step);
         self.live.clear();
@@ -108,7 +108,7 @@ impl<'c, 'a> Steps<'c, 'a> {
             return Ok(());
         }
         self.settle(value)?;
-        self.steps.push(self.cache_write(value).unwrap_or(Step::Store { out: value }));
+        self.steps.push(self.cache_write(value).unwrap_or(GraphEpilogue::Store { out: value }));
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl<'c, 'a> Steps<'c, 'a> {
             return Err(format!("{a} is needed after {b} has been stored, rotated or rounded"));
         }
         if self.units > 1 || expr != Expr::Var(0) {
-            self.steps.push(Step::Map { expr, inputs: std::mem::take(&mut self.inputs) });
+            self.steps.push(GraphEpilogue::Map { expr, inputs: std::mem::take(&mut self.inputs) });
         }
         self.units = 1;
         self.live = vec![(value, Expr::Var(0))];
@@ -137,7 +137,7 @@ impl<'c, 'a> Steps<'c, 'a> {
     }
 
     /// How a value goes to the cache, if it does.
-    fn cache_write(&self, value: ValueId) -> Option<Step> {
+    fn cache_write(&self, value: ValueId) -> Option<GraphEpilogue> {
         let attention = self.of.graph.node(self.of.group.kv_write?);
         let plane = match attention.inputs.iter().position(|input| *input == value) {
             Some(1) => KvPlane::K,
@@ -146,7 +146,12 @@ impl<'c, 'a> Steps<'c, 'a> {
         };
         let Op::Attention(a) = &attention.op else { return None };
         let kind = a.layer_kind();
-        Some(Step::KvWrite { pool: OperandRef::Kv(a.layer, kind), plane, kind, geometry: a.geometry() })
+        Some(GraphEpilogue::KvWrite {
+            pool: OperandRef::Kv(a.layer, kind),
+            plane,
+            kind,
+            geometry: a.geometry(),
+        })
     }
 
     fn in_epilogue(&self, value: ValueId) -> bool {

@@ -1,16 +1,16 @@
 //! Columns and rows of a sample's values: what the ops of its pattern demand of each other, and the rest at
 //! random.
 
-use super::pattern::{HIDDEN, ODD, Pattern, WIDTHS};
-use crate::fuse::guard::{Check, RowKind};
-use crate::fuse::rule::{FusionRule, Part, Template};
+use super::pattern::{HIDDEN, ODD, SamplePattern, WIDTHS};
+use crate::fuse::guard::{GuardCheck, RowKind};
+use crate::fuse::rule::{FusionRule, KernelTemplate, MemberRole};
 use crate::ops::def;
-use crate::ops::sample::{Known, Sizes};
+use crate::ops::sample::{KnownValues, Sizes};
 use crate::testing::Rng;
 use std::collections::BTreeMap;
 
-/// What is known of the pattern's values before they are made.
-pub(super) struct Facts {
+/// Facts about the pattern's values before they are made.
+pub(super) struct PatternValues {
     /// Class of equal columns, by name.
     class: BTreeMap<String, usize>,
     cols: Vec<usize>,
@@ -20,15 +20,15 @@ pub(super) struct Facts {
     pub(super) ids: Vec<String>,
 }
 
-impl Facts {
+impl PatternValues {
     pub(super) fn of(
         rule: &FusionRule,
-        pattern: &Pattern<'_>,
+        pattern: &SamplePattern<'_>,
         sizes: &Sizes,
         seed: u64,
         rng: &mut Rng,
-    ) -> Facts {
-        let mut known = Known::new(sizes);
+    ) -> PatternValues {
+        let mut known = KnownValues::new(sizes);
         for (node, op, inputs) in &pattern.nodes {
             inputs.iter().chain([&node.capture.as_str()]).for_each(|name| {
                 known.class(name);
@@ -37,18 +37,19 @@ impl Facts {
         }
         for guard in &rule.guards {
             match &guard.check {
-                Check::SameCols { of: names } => {
+                GuardCheck::SameCols { of: names } => {
                     let names: Vec<&str> = names.iter().map(|name| pattern.resolve(name)).collect();
                     names.windows(2).for_each(|pair| known.same_cols(pair[0], pair[1]));
                 }
-                Check::RowsOf { of: name, rows: kind } => known.rows_are(pattern.resolve(name), *kind),
-                Check::IsOutput { value } => known.cols_are(pattern.resolve(value), sizes.vocab),
+                GuardCheck::RowsOf { of: name, rows: kind } => known.rows_are(pattern.resolve(name), *kind),
+                GuardCheck::IsOutput { value } => known.cols_are(pattern.resolve(value), sizes.vocab),
                 _ => {}
             }
         }
-        let Known { class, same, fixed, heads, mut rows, alike, routing, ids, .. } = known;
-        if rule.template == Template::ExpertDown
-            && let Some((_, _, inputs)) = pattern.nodes.iter().find(|(node, ..)| node.part == Part::Root)
+        let KnownValues { class, same, fixed, heads, mut rows, alike, routing, ids, .. } = known;
+        if rule.template == KernelTemplate::ExpertDown
+            && let Some((_, _, inputs)) =
+                pattern.nodes.iter().find(|(node, ..)| node.part == MemberRole::Root)
         {
             rows.insert(inputs[0].to_owned(), RowKind::Slots);
         }
@@ -78,7 +79,7 @@ impl Facts {
                 }
             }
         }
-        Facts { class, cols, rows, routing, ids }
+        PatternValues { class, cols, rows, routing, ids }
     }
 
     /// Columns of a value.

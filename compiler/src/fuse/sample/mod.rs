@@ -7,21 +7,21 @@
 mod facts;
 mod pattern;
 
-use super::guard::{Check, RowKind};
+use super::guard::{GuardCheck, RowKind};
 use super::rule::{FusionRule, PatternNode};
-use crate::expr::Function;
+use crate::expr::ExprFunction;
 use crate::graph::{
-    Activations, Attention, Builder, Graph, GraphError, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows,
-    Source, TensorId, Type, ValueId,
+    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, OpKind, Role, RopeParameters,
+    RopeScaling, RowSelect, Rows, TensorId, TensorSource, Type, ValueId,
 };
 use crate::ops::def;
 use crate::ops::sample::{Sizes, TOP_K, expression};
 use crate::testing::Rng;
-use facts::Facts;
+use facts::PatternValues;
 use kernmill_kernels_gen::expr::{Binary, Expr};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::{KvFormat, KvPair};
-use pattern::{HIDDEN, Pattern, WIDTHS};
+use pattern::{HIDDEN, SamplePattern, WIDTHS};
 use std::collections::BTreeMap;
 
 /// A random model around the rule's pattern.
@@ -37,9 +37,9 @@ pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
         head_dim: rng.pick(&[16, 32, 32, 64, 64, 96, 128, 256]),
         vocab: 48 + rng.below(40),
     };
-    let pattern = Pattern::new(rule, &mut rng);
-    let facts = Facts::of(rule, &pattern, &sizes, seed, &mut rng);
-    let mut b = Builder::new(&rule.name, sizes.vocab, 4096);
+    let pattern = SamplePattern::new(rule, &mut rng);
+    let facts = PatternValues::of(rule, &pattern, &sizes, seed, &mut rng);
+    let mut b = GraphBuilder::new(&rule.name, sizes.vocab, 4096);
     let format = rng.pick(&[WeightFormat::Bf16, WeightFormat::F32]);
     let experts_format = rng.pick(&[WeightFormat::Mxfp4, WeightFormat::Bf16]);
     let table = b.tensor("embed", Role::Table, &[sizes.vocab, HIDDEN], format, source("embed"));
@@ -54,13 +54,13 @@ pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
 ///
 /// # Errors
 /// When the function has more parameters than an op has inputs.
-pub fn sample_function(function: &Function, seed: u64) -> Result<Graph, GraphError> {
+pub fn sample_function(function: &ExprFunction, seed: u64) -> Result<Graph, GraphError> {
     let mut rng = Rng::new(seed);
     let width = rng.pick(&WIDTHS[..5]);
-    let mut b = Builder::new(&function.name, 64, 4096);
+    let mut b = GraphBuilder::new(&function.name, 64, 4096);
     let table = b.tensor("embed", Role::Table, &[64, HIDDEN], WeightFormat::Bf16, source("embed"));
     let x = b.node("embed", Op::Embed, &[ValueId(0)], &[table])?;
-    let linear = |b: &mut Builder, name: &str, x: ValueId, n: usize| {
+    let linear = |b: &mut GraphBuilder, name: &str, x: ValueId, n: usize| {
         let k = b.graph().value(x).ty.cols();
         let from = format!("{name}.weight");
         let matrix = b.tensor(&from, Role::Matrix, &[n, k], WeightFormat::Bf16, source(&from));
@@ -79,7 +79,7 @@ pub fn sample_function(function: &Function, seed: u64) -> Result<Graph, GraphErr
 }
 
 struct Make {
-    b: Builder,
+    b: GraphBuilder,
     /// The embedding.
     x: ValueId,
     sizes: Sizes,
@@ -87,7 +87,7 @@ struct Make {
     experts_format: WeightFormat,
     values: BTreeMap<String, ValueId>,
     routing: Option<ValueId>,
-    facts: Facts,
+    facts: PatternValues,
     rng: Rng,
 }
 
@@ -96,7 +96,7 @@ impl Make {
         self.b.graph().value(value).ty
     }
 
-    fn pattern(&mut self, pattern: &Pattern<'_>) -> Result<(), GraphError> {
+    fn pattern(&mut self, pattern: &SamplePattern<'_>) -> Result<(), GraphError> {
         for (node, op, inputs) in &pattern.nodes {
             let inputs = inputs.iter().map(|name| self.value(name)).collect::<Result<Vec<_>, _>>()?;
             let value = self.node(node, *op, &inputs)?;
@@ -168,12 +168,13 @@ impl Make {
             }
             OpKind::Rope => {
                 let head_dim = self.sizes.head_dim;
-                let rope = self.b.rope(Rope { head_dim, theta: 10000.0, scaling: RopeScaling::Plain });
+                let rope =
+                    self.b.rope(RopeParameters { head_dim, theta: 10000.0, scaling: RopeScaling::Plain });
                 self.b.node(name, Op::Rope { rope, head_dim }, inputs, &[])
             }
             OpKind::Attention => {
                 let Sizes { kv_heads, group, head_dim, .. } = self.sizes;
-                let attention = Attention {
+                let attention = AttentionAttributes {
                     layer: self.b.next_layer(),
                     heads: kv_heads * group,
                     kv_heads,
@@ -192,9 +193,9 @@ impl Make {
     }
 
     /// Everything that the pattern gives out, into the logits.
-    fn finish(mut self, rule: &FusionRule, pattern: &Pattern<'_>) -> Result<Graph, GraphError> {
+    fn finish(mut self, rule: &FusionRule, pattern: &SamplePattern<'_>) -> Result<Graph, GraphError> {
         let is_output = |guard: &super::guard::Guard| match &guard.check {
-            Check::IsOutput { value } => Some(pattern.resolve(value).to_owned()),
+            GuardCheck::IsOutput { value } => Some(pattern.resolve(value).to_owned()),
             _ => None,
         };
         if let Some(name) = rule.guards.iter().find_map(is_output) {
@@ -275,7 +276,7 @@ impl Make {
         let shape = [self.sizes.experts, n, self.ty(x).cols()];
         let (from, packed) = (format!("{name}.weight"), self.experts_format == WeightFormat::Mxfp4);
         let scales = packed.then(|| format!("{name}.scales"));
-        let data = Source { name: from.clone(), scales, rows: RowSelect::All, transposed: false };
+        let data = TensorSource { name: from.clone(), scales, rows: RowSelect::All, transposed: false };
         let matrix = self.b.tensor(&from, Role::ExpertMatrix, &shape, self.experts_format, data);
         let mut tensors = vec![matrix];
         if self.rng.one_in(2) {
@@ -290,6 +291,6 @@ impl Make {
     }
 }
 
-fn source(name: &str) -> Source {
-    Source { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
+fn source(name: &str) -> TensorSource {
+    TensorSource { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
 }

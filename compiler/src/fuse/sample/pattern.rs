@@ -15,14 +15,14 @@ pub(super) const WIDTHS: [usize; 6] = [32, 64, 96, 160, 288, 2880];
 pub(super) const ODD: [usize; 6] = [16, 48, 80, 112, 144, 208];
 
 /// A pattern without roundings, and without the optional nodes and the copies that this sample leaves out.
-pub(super) struct Pattern<'r> {
+pub(super) struct SamplePattern<'r> {
     pub nodes: Vec<(&'r PatternNode, OpKind, Vec<&'r str>)>,
-    /// What a left-out node's name stands for.
+    /// The name that stands in for a left-out node.
     pub alias: BTreeMap<&'r str, &'r str>,
 }
 
-impl<'r> Pattern<'r> {
-    pub fn new(rule: &'r FusionRule, rng: &mut Rng) -> Pattern<'r> {
+impl<'r> SamplePattern<'r> {
+    pub fn new(rule: &'r FusionRule, rng: &mut Rng) -> SamplePattern<'r> {
         let rounding = |op: &OpKind| {
             matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::Hadamard | OpKind::KvCast)
         };
@@ -69,7 +69,7 @@ impl<'r> Pattern<'r> {
                 None => break,
             }
         }
-        Pattern { nodes, alias }
+        SamplePattern { nodes, alias }
     }
 
     pub fn resolve<'n>(&self, name: &'n str) -> &'n str

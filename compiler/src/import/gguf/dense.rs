@@ -1,11 +1,11 @@
 //! Dense models: llama files, which converted Mistral models are too, and qwen2 files.
 
 use super::super::dense::{self, Dense, Windows};
-use super::{File, extend};
+use super::{GgufImport, extend};
 use kernmill_checkpoint::Result;
 use serde_json::json;
 
-impl File<'_> {
+impl GgufImport<'_> {
     /// A model of the published class `class`. Which biases there are, the file's tensors say.
     pub(super) fn dense(mut self, class: &'static str, name: &str) -> Result<String> {
         let mut config = self.common()?;

@@ -42,7 +42,7 @@ const READ_GPT_OSS: [&str; 5] = [
     "expert_used_count",
 ];
 
-/// Keys of computations that kernmill lacks, and the value with which there is none. A flag is 0 or 1.
+/// Keys of computations that kernmill lacks, and the value that switches each off. A flag is 0 or 1.
 const NEUTRAL: [(&str, f64); 18] = [
     ("attention.causal", 1.0),
     ("attention.clamp_kqv", 0.0),

@@ -7,7 +7,7 @@ mod dense;
 mod keys;
 mod rope;
 
-use super::config::Config;
+use super::config::ModelConfig;
 use super::writer::{TIED, Tensors, tensor};
 use super::{ImportError, gpt_oss, others};
 use crate::spec::{self, Spec};
@@ -20,7 +20,7 @@ const EMBEDDINGS: &str = "token_embd.weight";
 /// Missing where the embeddings serve as the unembedding too.
 const UNEMBEDDING: &str = "output.weight";
 const MAX_LAYERS: u64 = 1024;
-/// What the published model code fixes for the experts' activation.
+/// The limit that the published model code fixes for the experts' activation.
 const GPT_OSS_LIMIT: f64 = 7.0;
 
 /// The spec, as TOML text, of the model called `name` that `gguf` holds.
@@ -29,7 +29,7 @@ const GPT_OSS_LIMIT: f64 = 7.0;
 /// If the architecture is not supported, or the metadata lacks something or contradicts itself.
 pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
     let arch = gguf.architecture()?;
-    let file = File { gguf, arch, layers: 0 };
+    let file = GgufImport { gguf, arch, layers: 0 };
     let text = match arch {
         "gpt-oss" => file.gpt_oss(name),
         "llama" => file.dense("LlamaForCausalLM", name),
@@ -43,13 +43,13 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
 }
 
 /// A file being imported.
-struct File<'a> {
+struct GgufImport<'a> {
     gguf: &'a Gguf,
     arch: &'a str,
     layers: u64,
 }
 
-impl File<'_> {
+impl GgufImport<'_> {
     fn gpt_oss(mut self, name: &str) -> Result<String> {
         let mut config = self.common()?;
         let (rope_scaling, _) = self.rope_scaling(false)?;
@@ -99,7 +99,7 @@ impl File<'_> {
         self.finish(gpt_oss::write, name, config, layer)
     }
 
-    /// What all architectures have, in a `config.json`'s words.
+    /// The keys that all architectures have, in a `config.json`'s words.
     fn common(&mut self) -> Result<Value> {
         keys::check(self.gguf, self.arch)?;
         self.layers = self.require("block_count")?;
@@ -175,7 +175,7 @@ impl File<'_> {
 
     fn finish(
         self,
-        write: impl FnOnce(&str, &Config, &Tensors) -> super::Result<String>,
+        write: impl FnOnce(&str, &ModelConfig, &Tensors) -> super::Result<String>,
         name: &str,
         config: Value,
         layer: Vec<(&'static str, String)>,
@@ -193,7 +193,7 @@ impl File<'_> {
             layer,
         };
         let Value::Object(map) = config else { unreachable!("a config is an object") };
-        match write(name, &Config::from_map(map), &tensors) {
+        match write(name, &ModelConfig::from_map(map), &tensors) {
             Ok(text) => Ok(text),
             Err(ImportError::Unsupported { what }) => self.gguf.unsupported(what),
             Err(ImportError::Bad { what }) => self.gguf.bad(what),

@@ -1,8 +1,8 @@
 //! RoPE's scaling by a GGUF file's metadata, or by the factors that llama files hold.
 
-use super::File;
+use super::GgufImport;
 use crate::graph::rope::inv_freq;
-use crate::graph::{Rope, RopeScaling};
+use crate::graph::{RopeParameters, RopeScaling};
 use kernmill_checkpoint::Result;
 use kernmill_os::text::shortened;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const LLAMA3_CONTEXT: f64 = 8192.0;
 /// Factors that differ by this share or less are the same but for rounding.
 const ROPE_TOLERANCE: f64 = 1e-4;
 
-impl File<'_> {
+impl GgufImport<'_> {
     /// `rope_scaling` of a `config.json` for a llama file: by the metadata, or Llama 3's by the factors in
     /// the file.
     pub(super) fn rope_scaling_or_factors(&self) -> Result<Value> {
@@ -98,7 +98,7 @@ impl File<'_> {
             gguf.data(info).as_chunks().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect();
         let factor = stored.iter().copied().fold(1.0, f64::max);
         let theta = gguf.positive(&self.key("rope.freq_base"))?.unwrap_or(10000.0);
-        let frequencies = |scaling| inv_freq(&Rope { head_dim, theta, scaling }).0;
+        let frequencies = |scaling| inv_freq(&RopeParameters { head_dim, theta, scaling }).0;
         let plain = frequencies(RopeScaling::Plain);
         let scaled = frequencies(RopeScaling::Llama3 {
             factor,

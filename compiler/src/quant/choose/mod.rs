@@ -232,7 +232,7 @@ fn before(graph: &Graph, uses: &Uses) -> Vec<Option<MatrixClass>> {
 }
 
 /// Rows of a candidate that are fitted at once.
-struct Item {
+struct CandidateRows {
     /// Index of the choice.
     choice: usize,
     rows: Range<usize>,
@@ -250,7 +250,7 @@ fn measure<S: WeightSource>(
     for (choice, FormatChoice { tensor, .. }) in choices.list.iter().enumerate() {
         let n = graph.tensor(*tensor).shape[0];
         let starts = (0..n).step_by(ITEM_ROWS);
-        items.extend(starts.map(|start| Item { choice, rows: start..n.min(start + ITEM_ROWS) }));
+        items.extend(starts.map(|start| CandidateRows { choice, rows: start..n.min(start + ITEM_ROWS) }));
     }
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Squares, _>>>> = items.iter().map(|_| Mutex::default()).collect();

@@ -1,6 +1,6 @@
 //! Each instruction by itself, and the shape of the code.
 
-use super::{Rule, Violation, violation};
+use super::{AsmViolation, SafetyRule, violation};
 use iced_x86::{
     CodeSize, CpuidFeature, Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, Mnemonic,
     OpKind, Register, RflagsBits, RoundingControl,
@@ -8,8 +8,8 @@ use iced_x86::{
 use kernmill_plan::target::Features;
 use std::collections::BTreeSet;
 
-/// What every x86-64 CPU has and micro-kernels may use. (`SSE` is for the prefetches: its vector instructions
-/// are refused.)
+/// Features of every x86-64 CPU that micro-kernels may use. (`SSE` is for the prefetches: its vector
+/// instructions are refused.)
 const ALWAYS: &[CpuidFeature] = &[
     CpuidFeature::INTEL8086,
     CpuidFeature::INTEL186,
@@ -42,14 +42,14 @@ const GRANTED: &[(Features, &[CpuidFeature])] = &[
     (Features::AMX_INT8, &[CpuidFeature::AMX_INT8]),
 ];
 
-/// What code for these features may use.
+/// The features that code for these features may use.
 fn granted(features: Features) -> impl Iterator<Item = CpuidFeature> {
     let granted = GRANTED.iter().filter(move |(feature, _)| features.has(*feature));
     granted.flat_map(|(_, sets)| sets.iter()).copied()
 }
 
 /// The instructions in order, all of them from the first byte to the constants.
-pub fn decode(bytes: &[u8], features: Features) -> Result<Vec<Instruction>, Violation> {
+pub fn decode(bytes: &[u8], features: Features) -> Result<Vec<Instruction>, AsmViolation> {
     let features: Vec<CpuidFeature> = granted(features).chain(ALWAYS.iter().copied()).collect();
     let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
     let mut code: Vec<Instruction> = Vec::with_capacity(bytes.len() / 6);
@@ -58,8 +58,11 @@ pub fn decode(bytes: &[u8], features: Features) -> Result<Vec<Instruction>, Viol
         let instruction = decoder.decode();
         if instruction.is_invalid() {
             let last = code.last().unwrap_or(&instruction);
-            let rule =
-                if decoder.can_decode() || code.is_empty() { Rule::Undecodable } else { Rule::RunsOff };
+            let rule = if decoder.can_decode() || code.is_empty() {
+                SafetyRule::Undecodable
+            } else {
+                SafetyRule::RunsOff
+            };
             return Err(violation(last, rule));
         }
         alone(&instruction, &features).map_err(|rule| violation(&instruction, rule))?;
@@ -77,7 +80,7 @@ pub fn decode(bytes: &[u8], features: Features) -> Result<Vec<Instruction>, Viol
     }
     for branch in code.iter().filter(|i| targets.contains(&i.near_branch_target()) && is_branch(i)) {
         if code.binary_search_by_key(&branch.near_branch_target(), Instruction::ip).is_err() {
-            return Err(violation(branch, Rule::Branch));
+            return Err(violation(branch, SafetyRule::Branch));
         }
     }
     Ok(code)
@@ -88,46 +91,46 @@ pub fn is_branch(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch)
 }
 
-fn alone(i: &Instruction, features: &[CpuidFeature]) -> Result<(), Rule> {
+fn alone(i: &Instruction, features: &[CpuidFeature]) -> Result<(), SafetyRule> {
     let plain_return = matches!(i.flow_control(), FlowControl::Return)
         && i.mnemonic() == Mnemonic::Ret
         && i.op_count() == 0
         && i.code_size() != CodeSize::Code16;
     let direct = is_branch(i) && (0..i.op_count()).all(|op| i.op_kind(op) == OpKind::NearBranch64);
     if i.flow_control() != FlowControl::Next && !plain_return && !direct {
-        return Err(Rule::ControlFlow);
+        return Err(SafetyRule::ControlFlow);
     }
     if matches!(i.mnemonic(), Mnemonic::Ldmxcsr | Mnemonic::Vldmxcsr | Mnemonic::Fldcw | Mnemonic::Fninit) {
-        return Err(Rule::FloatControl);
+        return Err(SafetyRule::FloatControl);
     }
     if i.rflags_modified() & RflagsBits::DF != 0 {
-        return Err(Rule::Direction);
+        return Err(SafetyRule::Direction);
     }
     if i.is_string_instruction() {
-        return Err(Rule::Foreign("string instructions"));
+        return Err(SafetyRule::Foreign("string instructions"));
     }
     if i.is_privileged() {
-        return Err(Rule::Foreign("privileged instructions"));
+        return Err(SafetyRule::Foreign("privileged instructions"));
     }
     if i.has_lock_prefix() || i.has_rep_prefix() || i.has_repne_prefix() {
-        return Err(Rule::Foreign("lock and repeat prefixes"));
+        return Err(SafetyRule::Foreign("lock and repeat prefixes"));
     }
     if i.segment_prefix() != Register::None {
-        return Err(Rule::Foreign("segments"));
+        return Err(SafetyRule::Foreign("segments"));
     }
     if i.is_vsib() {
-        return Err(Rule::Foreign("gathers and scatters"));
+        return Err(SafetyRule::Foreign("gathers and scatters"));
     }
     if let Some(missing) = i.cpuid_features().iter().find(|f| !features.contains(f)) {
-        return Err(Rule::Feature(format!("{missing:?}")));
+        return Err(SafetyRule::Feature(format!("{missing:?}")));
     }
     let vectors = (0..i.op_count())
         .any(|op| i.op_kind(op) == OpKind::Register && i.op_register(op).is_vector_register());
     if vectors && !matches!(i.encoding(), EncodingKind::VEX | EncodingKind::EVEX) {
-        return Err(Rule::Legacy);
+        return Err(SafetyRule::Legacy);
     }
     if !matches!(i.rounding_control(), RoundingControl::None | RoundingControl::RoundToNearest) {
-        return Err(Rule::Rounding);
+        return Err(SafetyRule::Rounding);
     }
     Ok(())
 }

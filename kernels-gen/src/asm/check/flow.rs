@@ -2,9 +2,9 @@
 //! registers are defined.
 
 use super::decode::is_branch;
-use super::state::{CALLEE_SAVED, State, Value};
+use super::state::{CALLEE_SAVED, KnownValue, MachineState};
 use super::uses::{is_read, is_write, reads, writes};
-use super::{Rule, Violation, violation};
+use super::{AsmViolation, SafetyRule, violation};
 use crate::ukernel::param::{Param, TileState};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
@@ -14,24 +14,29 @@ use iced_x86::{
 const SLOT: i64 = 8;
 
 /// Follows every path of the decoded code of a micro-kernel of `size` bytes, constants included.
-pub fn follow(code: &[Instruction], size: u64, params: &[Param], tiles: TileState) -> Result<(), Violation> {
+pub fn follow(
+    code: &[Instruction],
+    size: u64,
+    params: &[Param],
+    tiles: TileState,
+) -> Result<(), AsmViolation> {
     let code_end = code.last().map_or(0, Instruction::next_ip);
     let flow = Flow { params, tiles, constants: code_end as i64..size as i64 };
     let mut info = InstructionInfoFactory::new();
     // States are kept where paths can meet: at the targets of branches.
-    let mut at_target: Vec<Option<State>> = vec![None; code.len()];
+    let mut at_target: Vec<Option<MachineState>> = vec![None; code.len()];
     let mut is_target = vec![false; code.len()];
     for branch in code.iter().filter(|i| is_branch(i)) {
         is_target[index_of(code, branch)] = true;
     }
     let mut reached = vec![false; code.len()];
-    let mut work = vec![(0, State::entry(params, tiles))];
+    let mut work = vec![(0, MachineState::entry(params, tiles))];
     while let Some((start, state)) = work.pop() {
         let mut state = state;
         let mut index = start;
         loop {
             let Some(instruction) = code.get(index) else {
-                return Err(violation(&code[index - 1], Rule::RunsOff));
+                return Err(violation(&code[index - 1], SafetyRule::RunsOff));
             };
             let refuse = |rule| violation(instruction, rule);
             if is_target[index] {
@@ -59,7 +64,7 @@ pub fn follow(code: &[Instruction], size: u64, params: &[Param], tiles: TileStat
         }
     }
     match reached.iter().position(|reached| !reached) {
-        Some(index) => Err(violation(&code[index], Rule::Unreached)),
+        Some(index) => Err(violation(&code[index], SafetyRule::Unreached)),
         None => Ok(()),
     }
 }
@@ -81,8 +86,8 @@ impl Flow<'_> {
         &self,
         i: &Instruction,
         info: &mut InstructionInfoFactory,
-        state: &mut State,
-    ) -> Result<(), Rule> {
+        state: &mut MachineState,
+    ) -> Result<(), SafetyRule> {
         if stack_pointer(i, state)? {
             return Ok(());
         }
@@ -95,7 +100,7 @@ impl Flow<'_> {
             return Ok(());
         }
         tile_configuration(i, state)?;
-        let mut loaded = Value::Number;
+        let mut loaded = KnownValue::Number;
         let used = info.info(i);
         for memory in used.used_memory() {
             loaded = self.access(i, memory, state)?;
@@ -104,75 +109,80 @@ impl Flow<'_> {
             Some(value) => value,
             None => {
                 reads(i, used, state)?;
-                if i.mnemonic() == Mnemonic::Mov { loaded } else { Value::Number }
+                if i.mnemonic() == Mnemonic::Mov { loaded } else { KnownValue::Number }
             }
         };
         writes(i, used, state, result)
     }
 
     /// A memory operand: whether it may be accessed, and what a load of eight bytes gives.
-    fn access(&self, i: &Instruction, memory: &UsedMemory, state: &mut State) -> Result<Value, Rule> {
+    fn access(
+        &self,
+        i: &Instruction,
+        memory: &UsedMemory,
+        state: &mut MachineState,
+    ) -> Result<KnownValue, SafetyRule> {
         // lea computes, a prefetch accesses nothing: any address will do that is one.
         if matches!(memory.access(), OpAccess::NoMemAccess | OpAccess::None) {
-            return address(i, state).map(|_| Value::Number);
+            return address(i, state).map(|_| KnownValue::Number);
         }
         let (load, store) = (is_read(memory.access()), is_write(memory.access()));
         let bytes = i.memory_size().size().max(1) as i64;
         if memory.base() == Register::RSP {
             if memory.index() != Register::None {
-                return Err(Rule::Stack);
+                return Err(SafetyRule::Stack);
             }
             return stack_access(i, memory.displacement() as i64, bytes, load, store, state);
         }
         match address(i, state)? {
-            Value::Constant(offset) => {
+            KnownValue::Constant(offset) => {
                 if store {
-                    return Err(Rule::StoreReadOnly);
+                    return Err(SafetyRule::StoreReadOnly);
                 }
                 if offset < self.constants.start || offset + bytes > self.constants.end {
-                    return Err(Rule::Constant);
+                    return Err(SafetyRule::Constant);
                 }
-                Ok(Value::Number)
+                Ok(KnownValue::Number)
             }
-            Value::Row if store => Err(Rule::StoreReadOnly),
-            Value::Row | Value::Target => Ok(Value::Number),
-            Value::Pointer(index) => {
+            KnownValue::Row if store => Err(SafetyRule::StoreReadOnly),
+            KnownValue::Row | KnownValue::Target => Ok(KnownValue::Number),
+            KnownValue::Pointer(index) => {
                 let param = &self.params[index];
                 if store && !matches!(param, Param::Write(_) | Param::Update(_)) {
-                    return Err(Rule::Store(index));
+                    return Err(SafetyRule::Store(index));
                 }
                 match param {
-                    _ if !load => Ok(Value::Number),
-                    Param::Read(_) | Param::Update(_) => Ok(Value::Number),
-                    Param::Rows(_) if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => Ok(Value::Row),
+                    _ if !load => Ok(KnownValue::Number),
+                    Param::Read(_) | Param::Update(_) => Ok(KnownValue::Number),
+                    Param::Rows(_) if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => Ok(KnownValue::Row),
                     Param::Targets { .. } if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => {
-                        Ok(Value::Target)
+                        Ok(KnownValue::Target)
                     }
-                    _ => Err(Rule::Load(index)),
+                    _ => Err(SafetyRule::Load(index)),
                 }
             }
-            _ => Err(Rule::Address),
+            _ => Err(SafetyRule::Address),
         }
     }
 
-    fn at_return(&self, state: &State) -> Result<(), Rule> {
+    fn at_return(&self, state: &MachineState) -> Result<(), SafetyRule> {
         if !state.stack.is_empty() {
-            return Err(Rule::Unbalanced);
+            return Err(SafetyRule::Unbalanced);
         }
         for register in CALLEE_SAVED {
-            if state.get(register) != Value::Callers(register) {
-                return Err(Rule::CalleeSaved(register));
+            if state.get(register) != KnownValue::Callers(register) {
+                return Err(SafetyRule::CalleeSaved(register));
             }
         }
         if state.configured != self.tiles.after {
-            return Err(Rule::Tiles);
+            return Err(SafetyRule::Tiles);
         }
-        if state.wide { Err(Rule::UpperHalves) } else { Ok(()) }
+        if state.wide { Err(SafetyRule::UpperHalves) } else { Ok(()) }
     }
 }
 
 /// Push, pop, and constants added to the stack pointer. Whether it was one of these.
-fn stack_pointer(i: &Instruction, state: &mut State) -> Result<bool, Rule> {
+fn stack_pointer(i: &Instruction, state: &mut MachineState) -> Result<bool, SafetyRule> {
     let first = (i.op_count() > 0 && i.op0_kind() == OpKind::Register).then(|| i.op0_register());
     match (i.mnemonic(), first) {
         (Mnemonic::Push, Some(register)) if register.is_gpr64() && register != Register::RSP => {
@@ -180,37 +190,38 @@ fn stack_pointer(i: &Instruction, state: &mut State) -> Result<bool, Rule> {
             Ok(true)
         }
         (Mnemonic::Pop, Some(register)) if register.is_gpr64() && register != Register::RSP => {
-            let value = state.stack.pop().ok_or(Rule::Stack)?;
+            let value = state.stack.pop().ok_or(SafetyRule::Stack)?;
             state.set(register, value);
             Ok(true)
         }
         (Mnemonic::Add | Mnemonic::Sub, Some(Register::RSP)) => {
-            let constant = immediate(i).filter(|c| c % SLOT == 0 && *c >= 0).ok_or(Rule::StackPointer)?;
+            let constant =
+                immediate(i).filter(|c| c % SLOT == 0 && *c >= 0).ok_or(SafetyRule::StackPointer)?;
             let slots = (constant / SLOT) as usize;
             if i.mnemonic() == Mnemonic::Sub {
                 // More than a page would step over the guard of the caller's stack.
                 if slots * SLOT as usize > 4096 {
-                    return Err(Rule::StackPointer);
+                    return Err(SafetyRule::StackPointer);
                 }
-                state.stack.resize(state.stack.len() + slots, Value::Undefined);
+                state.stack.resize(state.stack.len() + slots, KnownValue::Undefined);
             } else {
-                let left = state.stack.len().checked_sub(slots).ok_or(Rule::Stack)?;
+                let left = state.stack.len().checked_sub(slots).ok_or(SafetyRule::Stack)?;
                 state.stack.truncate(left);
             }
             Ok(true)
         }
         (Mnemonic::Ret, _) => Ok(false),
-        _ if i.is_stack_instruction() => Err(Rule::StackPointer),
+        _ if i.is_stack_instruction() => Err(SafetyRule::StackPointer),
         _ => Ok(false),
     }
 }
 
 /// Tiles are there between configuration and release.
-fn tile_configuration(i: &Instruction, state: &mut State) -> Result<(), Rule> {
+fn tile_configuration(i: &Instruction, state: &mut MachineState) -> Result<(), SafetyRule> {
     match i.mnemonic() {
         Mnemonic::Ldtilecfg => {
-            if !matches!(address(i, state)?, Value::Constant(_)) {
-                return Err(Rule::Tiles);
+            if !matches!(address(i, state)?, KnownValue::Constant(_)) {
+                return Err(SafetyRule::Tiles);
             }
             state.configured = true;
         }
@@ -218,7 +229,7 @@ fn tile_configuration(i: &Instruction, state: &mut State) -> Result<(), Rule> {
         _ => {
             let names = |op| i.op_kind(op) == OpKind::Register && i.op_register(op).is_tmm();
             if (0..i.op_count()).any(names) && !state.configured {
-                return Err(Rule::Tiles);
+                return Err(SafetyRule::Tiles);
             }
         }
     }
@@ -232,11 +243,11 @@ fn stack_access(
     bytes: i64,
     load: bool,
     store: bool,
-    state: &mut State,
-) -> Result<Value, Rule> {
+    state: &mut MachineState,
+) -> Result<KnownValue, SafetyRule> {
     let size = state.stack.len() as i64 * SLOT;
     if displacement < 0 || displacement + bytes > size {
-        return Err(Rule::Stack);
+        return Err(SafetyRule::Stack);
     }
     // The top of the stack is its lowest address.
     let first = ((size - displacement - bytes) / SLOT) as usize;
@@ -245,35 +256,35 @@ fn stack_access(
     if store {
         let value = match i.op1_kind() {
             OpKind::Register if whole && i.op1_register().is_gpr64() => state.get(i.op1_register()),
-            _ => Value::Number,
+            _ => KnownValue::Number,
         };
         // The caller's values stay where they were pushed.
-        if state.stack[first..=last].iter().any(|slot| matches!(slot, Value::Callers(_))) {
-            return Err(Rule::Stack);
+        if state.stack[first..=last].iter().any(|slot| matches!(slot, KnownValue::Callers(_))) {
+            return Err(SafetyRule::Stack);
         }
         state.stack[first..=last].fill(value);
     }
     if load && whole {
         return Ok(state.stack[first]);
     }
-    if load && state.stack[first..=last].iter().any(|slot| *slot != Value::Number) {
-        return Err(Rule::Stack);
+    if load && state.stack[first..=last].iter().any(|slot| *slot != KnownValue::Number) {
+        return Err(SafetyRule::Stack);
     }
-    Ok(Value::Number)
+    Ok(KnownValue::Number)
 }
 
 /// Where the memory operand's address comes from.
-fn address(i: &Instruction, state: &State) -> Result<Value, Rule> {
+fn address(i: &Instruction, state: &MachineState) -> Result<KnownValue, SafetyRule> {
     if i.is_ip_rel_memory_operand() {
-        return Ok(Value::Constant(i.ip_rel_memory_address() as i64));
+        return Ok(KnownValue::Constant(i.ip_rel_memory_address() as i64));
     }
     let (base, index) = (i.memory_base(), i.memory_index());
     if base == Register::RSP || index == Register::RSP {
-        return Err(Rule::StackPointer);
+        return Err(SafetyRule::StackPointer);
     }
     let full = |register: Register| register == Register::None || register.is_gpr64();
     if !full(base) || !full(index) {
-        return Err(Rule::Address);
+        return Err(SafetyRule::Address);
     }
     let constant = i.memory_displacement64() as i64;
     let sum = match (base, index) {
@@ -282,27 +293,27 @@ fn address(i: &Instruction, state: &State) -> Result<Value, Rule> {
         (base, index) => {
             let index_value = state.defined(index)?;
             let scaled = match index_value {
-                Value::Number => Some(Value::Number),
+                KnownValue::Number => Some(KnownValue::Number),
                 value if i.memory_index_scale() == 1 => Some(value),
                 _ => None,
             };
-            let base = if base == Register::None { Value::Number } else { state.defined(base)? };
+            let base = if base == Register::None { KnownValue::Number } else { state.defined(base)? };
             scaled.and_then(|scaled| base.plus(scaled))
         }
     };
-    sum.ok_or(Rule::Address)
+    sum.ok_or(SafetyRule::Address)
 }
 
 /// The value of an instruction that may give a pointer, if this is one.
-fn pointer_arithmetic(i: &Instruction, state: &State) -> Result<Option<Value>, Rule> {
+fn pointer_arithmetic(i: &Instruction, state: &MachineState) -> Result<Option<KnownValue>, SafetyRule> {
     if i.mnemonic() == Mnemonic::Lea {
         let value = address(i, state)?;
-        let whole = value == Value::Number || i.op0_register().is_gpr64();
-        return if whole { Ok(Some(value)) } else { Err(Rule::PointerAsNumber(i.memory_base())) };
+        let whole = value == KnownValue::Number || i.op0_register().is_gpr64();
+        return if whole { Ok(Some(value)) } else { Err(SafetyRule::PointerAsNumber(i.memory_base())) };
     }
     // Anything may be kept on the stack, as by a push.
     if i.mnemonic() == Mnemonic::Mov && i.op1_kind() == OpKind::Register && i.memory_base() == Register::RSP {
-        return Ok(Some(Value::Number));
+        return Ok(Some(KnownValue::Number));
     }
     if i.op_count() == 0 || i.op0_kind() != OpKind::Register || !i.op0_register().is_gpr64() {
         return Ok(None);
@@ -313,16 +324,16 @@ fn pointer_arithmetic(i: &Instruction, state: &State) -> Result<Option<Value>, R
         (Mnemonic::Mov, Some(from)) if from.is_gpr64() && from != Register::RSP => Some(state.defined(from)?),
         (Mnemonic::Add, Some(other)) if other.is_gpr64() && other != Register::RSP => {
             let sum = state.defined(register)?.plus(state.defined(other)?);
-            Some(sum.ok_or(Rule::PointerAsNumber(register))?)
+            Some(sum.ok_or(SafetyRule::PointerAsNumber(register))?)
         }
         // A number less a pointer is nothing; a pointer less a number is a pointer.
         (Mnemonic::Sub, Some(other)) if other.is_gpr64() && other != register && other != Register::RSP => {
             match (state.defined(register)?, state.defined(other)?) {
-                (value, Value::Number) => {
-                    Some(value.plus(Value::Number).ok_or(Rule::PointerAsNumber(register))?)
+                (value, KnownValue::Number) => {
+                    Some(value.plus(KnownValue::Number).ok_or(SafetyRule::PointerAsNumber(register))?)
                 }
-                (a, b) if a == b => Some(Value::Number),
-                _ => return Err(Rule::PointerAsNumber(other)),
+                (a, b) if a == b => Some(KnownValue::Number),
+                _ => return Err(SafetyRule::PointerAsNumber(other)),
             }
         }
         (Mnemonic::Add | Mnemonic::Sub, None) => match immediate(i) {
@@ -338,7 +349,7 @@ fn pointer_arithmetic(i: &Instruction, state: &State) -> Result<Option<Value>, R
         (Mnemonic::Cmp, Some(other)) if other.is_gpr64() => {
             state.defined(register)?;
             state.defined(other)?;
-            Some(Value::Number)
+            Some(KnownValue::Number)
         }
         _ => None,
     })

@@ -21,18 +21,18 @@ use kernmill_plan::target::Features;
 /// Where a micro-kernel breaks which rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{instruction}` at {offset:#x}: {rule}")]
-pub struct Violation {
+pub struct AsmViolation {
     /// From the micro-kernel's first byte.
     pub offset: u64,
     /// The instruction as text.
     pub instruction: String,
-    /// What it breaks.
-    pub rule: Rule,
+    /// The rule that it breaks.
+    pub rule: SafetyRule,
 }
 
-/// What a micro-kernel may not do.
+/// A rule for micro-kernels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Rule {
+pub enum SafetyRule {
     /// Bytes that are no instruction.
     #[error("not an instruction")]
     Undecodable,
@@ -117,13 +117,18 @@ pub enum Rule {
 ///
 /// # Errors
 /// The first violation found.
-pub fn check(bytes: &[u8], params: &[Param], tiles: TileState, features: Features) -> Result<(), Violation> {
+pub fn check(
+    bytes: &[u8],
+    params: &[Param],
+    tiles: TileState,
+    features: Features,
+) -> Result<(), AsmViolation> {
     let code = decode::decode(bytes, features)?;
     flow::follow(&code, bytes.len() as u64, params, tiles)
 }
 
-fn violation(instruction: &Instruction, rule: Rule) -> Violation {
+fn violation(instruction: &Instruction, rule: SafetyRule) -> AsmViolation {
     let mut text = String::new();
     NasmFormatter::new().format(instruction, &mut text);
-    Violation { offset: instruction.ip(), instruction: text, rule }
+    AsmViolation { offset: instruction.ip(), instruction: text, rule }
 }

@@ -1,6 +1,6 @@
-//! What is known of registers and the stack at a place of the code.
+//! Knowledge about registers and the stack at a place of the code.
 
-use super::Rule;
+use super::SafetyRule;
 use crate::asm::regs::PARAMS;
 use crate::ukernel::param::{Param, TileState};
 use iced_x86::Register;
@@ -9,9 +9,9 @@ use iced_x86::Register;
 pub const CALLEE_SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
-/// What is known of a general register or a place on the stack.
+/// Knowledge about a general register or a place on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum KnownValue {
     /// Never written, or different things on different paths.
     Undefined,
     /// No pointer.
@@ -24,40 +24,46 @@ pub enum Value {
     Target,
     /// An address at this offset in the micro-kernel.
     Constant(i64),
-    /// What the caller had in a callee-saved register.
+    /// The caller's value in a callee-saved register.
     Callers(Register),
 }
 
-impl Value {
-    pub fn meet(self, other: Value) -> Value {
-        if self == other { self } else { Value::Undefined }
+impl KnownValue {
+    pub fn meet(self, other: KnownValue) -> KnownValue {
+        if self == other { self } else { KnownValue::Undefined }
     }
 
     /// The sum, if it is a pointer or a number.
-    pub fn plus(self, other: Value) -> Option<Value> {
+    pub fn plus(self, other: KnownValue) -> Option<KnownValue> {
         match (self, other) {
-            (Value::Number, Value::Number) => Some(Value::Number),
-            (pointer @ (Value::Pointer(_) | Value::Row | Value::Target), Value::Number)
-            | (Value::Number, pointer @ (Value::Pointer(_) | Value::Row | Value::Target)) => Some(pointer),
+            (KnownValue::Number, KnownValue::Number) => Some(KnownValue::Number),
+            (
+                pointer @ (KnownValue::Pointer(_) | KnownValue::Row | KnownValue::Target),
+                KnownValue::Number,
+            )
+            | (
+                KnownValue::Number,
+                pointer @ (KnownValue::Pointer(_) | KnownValue::Row | KnownValue::Target),
+            ) => Some(pointer),
             _ => None,
         }
     }
 
-    pub fn plus_constant(self, constant: i64) -> Value {
+    pub fn plus_constant(self, constant: i64) -> KnownValue {
         match self {
-            Value::Constant(offset) => Value::Constant(offset + constant),
+            KnownValue::Constant(offset) => KnownValue::Constant(offset + constant),
             other => other,
         }
     }
 }
 
-/// What is known at a place of the code.
+/// Knowledge at a place of the code.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct MachineState {
     /// By register number.
-    pub general: [Value; 16],
+    pub general: [KnownValue; 16],
     /// Pushed eight bytes, the last on top.
-    pub stack: Vec<Value>,
+    pub stack: Vec<KnownValue>,
     /// Bit per vector register that has been written.
     pub vectors: u32,
     /// Bit per mask register that has been written.
@@ -68,28 +74,35 @@ pub struct State {
     pub configured: bool,
 }
 
-impl State {
-    pub fn entry(params: &[Param], tiles: TileState) -> State {
-        let mut general = [Value::Undefined; 16];
+impl MachineState {
+    pub fn entry(params: &[Param], tiles: TileState) -> MachineState {
+        let mut general = [KnownValue::Undefined; 16];
         for register in CALLEE_SAVED {
-            general[register.number()] = Value::Callers(register);
+            general[register.number()] = KnownValue::Callers(register);
         }
         for (index, (param, register)) in params.iter().zip(PARAMS).enumerate() {
-            let value = if *param == Param::Number { Value::Number } else { Value::Pointer(index) };
+            let value = if *param == Param::Number { KnownValue::Number } else { KnownValue::Pointer(index) };
             general[Register::from(register).number()] = value;
         }
-        State { general, stack: Vec::new(), vectors: 0, masks: 0, wide: false, configured: tiles.before }
+        MachineState {
+            general,
+            stack: Vec::new(),
+            vectors: 0,
+            masks: 0,
+            wide: false,
+            configured: tiles.before,
+        }
     }
 
-    /// What holds whichever way the place was reached.
-    pub fn meet(&self, other: &State) -> Result<State, Rule> {
+    /// The facts that hold whichever way the place was reached.
+    pub fn meet(&self, other: &MachineState) -> Result<MachineState, SafetyRule> {
         if self.stack.len() != other.stack.len() {
-            return Err(Rule::StackMeet);
+            return Err(SafetyRule::StackMeet);
         }
         if self.configured != other.configured {
-            return Err(Rule::Tiles);
+            return Err(SafetyRule::Tiles);
         }
-        Ok(State {
+        Ok(MachineState {
             general: std::array::from_fn(|i| self.general[i].meet(other.general[i])),
             stack: self.stack.iter().zip(&other.stack).map(|(a, b)| a.meet(*b)).collect(),
             vectors: self.vectors & other.vectors,
@@ -99,18 +112,18 @@ impl State {
         })
     }
 
-    pub fn get(&self, register: Register) -> Value {
+    pub fn get(&self, register: Register) -> KnownValue {
         self.general[register.full_register().number()]
     }
 
-    pub fn set(&mut self, register: Register, value: Value) {
+    pub fn set(&mut self, register: Register, value: KnownValue) {
         self.general[register.full_register().number()] = value;
     }
 
     /// A register's value, which must be a defined one of the micro-kernel's own.
-    pub fn defined(&self, register: Register) -> Result<Value, Rule> {
+    pub fn defined(&self, register: Register) -> Result<KnownValue, SafetyRule> {
         match self.get(register) {
-            Value::Undefined | Value::Callers(_) => Err(Rule::Undefined(register)),
+            KnownValue::Undefined | KnownValue::Callers(_) => Err(SafetyRule::Undefined(register)),
             value => Ok(value),
         }
     }

@@ -1,10 +1,10 @@
 //! Every rule refuses a micro-kernel made to break it, and all assembled versions pass.
 
-use super::{Rule, check};
+use super::{SafetyRule, check};
 use crate::asm;
 use crate::ukernel::gemm_q8::{Decoded, Overlap};
 use crate::ukernel::param::{Param, TileState};
-use crate::ukernel::{MicroKernel, Order};
+use crate::ukernel::{MicroKernel, TileOrder};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     CodeAssembler, al, byte_ptr, dword_ptr, eax, ecx, esp, ptr, qword_ptr, r10, r12, rax, rbp, rbx, rcx, rdi,
@@ -24,7 +24,7 @@ fn contract() -> Vec<Param> {
 type Emit = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
 /// Verdict on the code, with a return behind it.
-fn verdict_for(params: &[Param], level: Level, emit: Emit) -> Result<(), Rule> {
+fn verdict_for(params: &[Param], level: Level, emit: Emit) -> Result<(), SafetyRule> {
     let mut a = CodeAssembler::new(64).unwrap();
     emit(&mut a).unwrap();
     a.ret().unwrap();
@@ -32,11 +32,11 @@ fn verdict_for(params: &[Param], level: Level, emit: Emit) -> Result<(), Rule> {
         .map_err(|violation| violation.rule)
 }
 
-fn verdict(emit: Emit) -> Result<(), Rule> {
+fn verdict(emit: Emit) -> Result<(), SafetyRule> {
     verdict_for(&contract(), Level::V4Vnni, emit)
 }
 
-fn refused(rule: Rule, emit: Emit) {
+fn refused(rule: SafetyRule, emit: Emit) {
     assert_eq!(verdict(emit), Err(rule));
 }
 
@@ -49,7 +49,7 @@ fn every_wide_version_passes_in_every_shape() {
         for k in [32, 64, 2880] {
             ukernels.extend((1..=8).map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
             ukernels.extend((1..=8).map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
-            let adjacent = [(1, Order::Straight), (2, Order::Straight), (2, Order::Pairs)];
+            let adjacent = [(1, TileOrder::Straight), (2, TileOrder::Straight), (2, TileOrder::Pairs)];
             ukernels.extend(adjacent.map(|(tokens, order)| MicroKernel::DotQ8x4 {
                 format,
                 k,
@@ -135,17 +135,17 @@ fn the_message_names_instruction_and_rule() {
 fn flow_stays_inside_and_ends_in_a_return() {
     let no_return = check(&[0x90], &contract(), TileState::default(), Level::V3.features())
         .map_err(|violation| violation.rule);
-    assert_eq!(no_return, Err(Rule::RunsOff));
-    refused(Rule::Undecodable, |a| a.db(&[0x06, 0x06]));
+    assert_eq!(no_return, Err(SafetyRule::RunsOff));
+    refused(SafetyRule::Undecodable, |a| a.db(&[0x06, 0x06]));
     // jmp +0x10, out of the micro-kernel; jmp -1, into itself.
-    refused(Rule::Branch, |a| a.db(&[0xeb, 0x10, 0xc3]));
-    refused(Rule::Branch, |a| a.db(&[0x74, 0xff, 0xc3]));
-    refused(Rule::ControlFlow, |a| a.call(rax));
-    refused(Rule::ControlFlow, |a| a.jmp(rax));
-    refused(Rule::ControlFlow, |a| a.int3());
-    refused(Rule::ControlFlow, |a| a.ret_1(8));
-    refused(Rule::ControlFlow, |a| a.syscall());
-    refused(Rule::Unreached, |a| {
+    refused(SafetyRule::Branch, |a| a.db(&[0xeb, 0x10, 0xc3]));
+    refused(SafetyRule::Branch, |a| a.db(&[0x74, 0xff, 0xc3]));
+    refused(SafetyRule::ControlFlow, |a| a.call(rax));
+    refused(SafetyRule::ControlFlow, |a| a.jmp(rax));
+    refused(SafetyRule::ControlFlow, |a| a.int3());
+    refused(SafetyRule::ControlFlow, |a| a.ret_1(8));
+    refused(SafetyRule::ControlFlow, |a| a.syscall());
+    refused(SafetyRule::Unreached, |a| {
         let mut end = a.create_label();
         a.jmp(end)?;
         a.nop()?;
@@ -153,13 +153,13 @@ fn flow_stays_inside_and_ends_in_a_return() {
         a.ret()
     });
     // A call of its own code is a call.
-    refused(Rule::ControlFlow, |a| a.db(&[0xe8, 0, 0, 0, 0, 0xc3]));
+    refused(SafetyRule::ControlFlow, |a| a.db(&[0xe8, 0, 0, 0, 0, 0xc3]));
 }
 
 #[test]
 fn only_features_of_the_level() {
     let feature = |level, emit: Emit| verdict_for(&contract(), level, emit);
-    let lacks = |feature: CpuidFeature| Err(Rule::Feature(format!("{feature:?}")));
+    let lacks = |feature: CpuidFeature| Err(SafetyRule::Feature(format!("{feature:?}")));
     let evex: Emit = |a| a.vpxord(zmm0, zmm0, zmm0);
     assert_eq!(feature(Level::V3, evex), lacks(CpuidFeature::AVX512F));
     assert_eq!(feature(Level::V3Vnni, evex), lacks(CpuidFeature::AVX512F));
@@ -179,7 +179,7 @@ fn only_features_of_the_level() {
     let vex_vnni: Emit = |a| a.db(&[0xc4, 0xe2, 0x7d, 0x50, 0xc0, 0xc3]);
     assert_eq!(feature(Level::V3, vex_vnni), lacks(CpuidFeature::AVX_VNNI));
     assert_eq!(feature(Level::V4Vnni, vex_vnni), lacks(CpuidFeature::AVX_VNNI));
-    assert_eq!(feature(Level::V3Vnni, vex_vnni), Err(Rule::Undefined(Register::YMM0)));
+    assert_eq!(feature(Level::V3Vnni, vex_vnni), Err(SafetyRule::Undefined(Register::YMM0)));
     assert_eq!(feature(Level::V4Vnni, |a| a.rdtsc()), lacks(CpuidFeature::TSC));
     // Granted where it should be.
     let ymm: Emit = |a| {
@@ -195,29 +195,31 @@ fn only_features_of_the_level() {
 
 #[test]
 fn state_of_the_cpu_is_left_alone() {
-    refused(Rule::FloatControl, |a| a.vldmxcsr(dword_ptr(rdi)));
-    refused(Rule::FloatControl, |a| a.ldmxcsr(dword_ptr(rdi)));
-    refused(Rule::FloatControl, |a| a.fldcw(iced_x86::code_asm::word_ptr(rdi)));
-    refused(Rule::Direction, |a| a.std());
-    refused(Rule::Direction, |a| a.popfq());
-    refused(Rule::Legacy, |a| a.xorps(xmm0, xmm1));
+    refused(SafetyRule::FloatControl, |a| a.vldmxcsr(dword_ptr(rdi)));
+    refused(SafetyRule::FloatControl, |a| a.ldmxcsr(dword_ptr(rdi)));
+    refused(SafetyRule::FloatControl, |a| a.fldcw(iced_x86::code_asm::word_ptr(rdi)));
+    refused(SafetyRule::Direction, |a| a.std());
+    refused(SafetyRule::Direction, |a| a.popfq());
+    refused(SafetyRule::Legacy, |a| a.xorps(xmm0, xmm1));
     // vaddps zmm0, zmm0, zmm0, {rz-sae}
-    refused(Rule::Rounding, |a| a.vaddps(zmm0, zmm0, zmm0.rz_sae()));
-    refused(Rule::Foreign("string instructions"), |a| a.rep().movsb());
-    refused(Rule::Foreign("lock and repeat prefixes"), |a| a.lock().add(qword_ptr(rdx), 1));
-    refused(Rule::Foreign("segments"), |a| a.mov(rax, qword_ptr(0).fs()));
-    refused(Rule::Foreign("gathers and scatters"), |a| a.vgatherdps(zmm0.k1(), zmmword_ptr(rdi + zmm1 * 4)));
+    refused(SafetyRule::Rounding, |a| a.vaddps(zmm0, zmm0, zmm0.rz_sae()));
+    refused(SafetyRule::Foreign("string instructions"), |a| a.rep().movsb());
+    refused(SafetyRule::Foreign("lock and repeat prefixes"), |a| a.lock().add(qword_ptr(rdx), 1));
+    refused(SafetyRule::Foreign("segments"), |a| a.mov(rax, qword_ptr(0).fs()));
+    refused(SafetyRule::Foreign("gathers and scatters"), |a| {
+        a.vgatherdps(zmm0.k1(), zmmword_ptr(rdi + zmm1 * 4))
+    });
 }
 
 #[test]
 fn the_stack_and_the_callers_registers_come_back() {
-    refused(Rule::CalleeSaved(Register::RBX), |a| {
+    refused(SafetyRule::CalleeSaved(Register::RBX), |a| {
         a.xor(ecx, ecx)?;
         a.mov(rbx, rcx)?;
         a.ret()
     });
     // Restored in the wrong order.
-    refused(Rule::CalleeSaved(Register::RBP), |a| {
+    refused(SafetyRule::CalleeSaved(Register::RBP), |a| {
         a.push(rbp)?;
         a.push(r12)?;
         a.pop(rbp)?;
@@ -225,7 +227,7 @@ fn the_stack_and_the_callers_registers_come_back() {
         a.ret()
     });
     // Restored on one path only.
-    refused(Rule::CalleeSaved(Register::RBX), |a| {
+    refused(SafetyRule::CalleeSaved(Register::RBX), |a| {
         let mut end = a.create_label();
         a.push(rbx)?;
         a.mov(rbx, rcx)?;
@@ -237,34 +239,34 @@ fn the_stack_and_the_callers_registers_come_back() {
         a.add(rsp, 8)?;
         a.ret()
     });
-    refused(Rule::Unbalanced, |a| {
+    refused(SafetyRule::Unbalanced, |a| {
         a.push(rbx)?;
         a.ret()
     });
-    refused(Rule::Stack, |a| a.pop(rax));
-    refused(Rule::StackMeet, |a| {
+    refused(SafetyRule::Stack, |a| a.pop(rax));
+    refused(SafetyRule::StackMeet, |a| {
         let mut again = a.create_label();
         a.set_label(&mut again)?;
         a.push(rcx)?;
         a.jmp(again)
     });
     // Below the stack pointer, above what was pushed, and the saved registers themselves.
-    refused(Rule::Stack, |a| a.mov(qword_ptr(rsp - 8), rcx));
-    refused(Rule::Stack, |a| a.mov(rax, qword_ptr(rsp)));
-    refused(Rule::Stack, |a| {
+    refused(SafetyRule::Stack, |a| a.mov(qword_ptr(rsp - 8), rcx));
+    refused(SafetyRule::Stack, |a| a.mov(rax, qword_ptr(rsp)));
+    refused(SafetyRule::Stack, |a| {
         a.push(rbx)?;
         a.mov(qword_ptr(rsp), rcx)
     });
-    refused(Rule::Stack, |a| {
+    refused(SafetyRule::Stack, |a| {
         a.push(rcx)?;
         a.mov(rax, qword_ptr(rsp + rcx * 8))
     });
-    refused(Rule::StackPointer, |a| a.and(rsp, -64));
-    refused(Rule::StackPointer, |a| a.mov(rsp, rdi));
-    refused(Rule::StackPointer, |a| a.mov(esp, ecx));
-    refused(Rule::StackPointer, |a| a.leave());
-    refused(Rule::StackPointer, |a| a.mov(rax, rsp));
-    refused(Rule::StackPointer, |a| a.lea(rax, qword_ptr(rsp + 8)));
+    refused(SafetyRule::StackPointer, |a| a.and(rsp, -64));
+    refused(SafetyRule::StackPointer, |a| a.mov(rsp, rdi));
+    refused(SafetyRule::StackPointer, |a| a.mov(esp, ecx));
+    refused(SafetyRule::StackPointer, |a| a.leave());
+    refused(SafetyRule::StackPointer, |a| a.mov(rax, rsp));
+    refused(SafetyRule::StackPointer, |a| a.lea(rax, qword_ptr(rsp + 8)));
     let spill: Emit = |a| {
         a.sub(rsp, 24)?;
         a.mov(qword_ptr(rsp + 8), rdi)?;
@@ -278,12 +280,12 @@ fn the_stack_and_the_callers_registers_come_back() {
 
 #[test]
 fn upper_halves_are_cleared() {
-    refused(Rule::UpperHalves, |a| {
+    refused(SafetyRule::UpperHalves, |a| {
         a.vmovups(ymm0, ymmword_ptr(rdi))?;
         a.ret()
     });
     // Cleared on one path only.
-    refused(Rule::UpperHalves, |a| {
+    refused(SafetyRule::UpperHalves, |a| {
         let mut end = a.create_label();
         a.vmovups(zmm0, zmmword_ptr(rdi))?;
         a.test(rcx, rcx)?;
@@ -292,8 +294,8 @@ fn upper_halves_are_cleared() {
         a.set_label(&mut end)?;
         a.ret()
     });
-    // What vzeroupper cleared is no value.
-    refused(Rule::Undefined(Register::ZMM0), |a| {
+    // A register that vzeroupper cleared has no value.
+    refused(SafetyRule::Undefined(Register::ZMM0), |a| {
         a.vmovups(zmm0, zmmword_ptr(rdi))?;
         a.vzeroupper()?;
         a.vmovups(zmmword_ptr(rdx), zmm0)
@@ -302,11 +304,11 @@ fn upper_halves_are_cleared() {
 
 #[test]
 fn memory_is_reached_through_the_contract_only() {
-    refused(Rule::Store(0), |a| a.mov(dword_ptr(rdi), ecx));
-    refused(Rule::Store(1), |a| a.mov(qword_ptr(rsi), rcx));
-    refused(Rule::Load(2), |a| a.mov(eax, dword_ptr(rdx)));
-    refused(Rule::Load(2), |a| a.add(dword_ptr(rdx), ecx));
-    refused(Rule::StoreReadOnly, |a| {
+    refused(SafetyRule::Store(0), |a| a.mov(dword_ptr(rdi), ecx));
+    refused(SafetyRule::Store(1), |a| a.mov(qword_ptr(rsi), rcx));
+    refused(SafetyRule::Load(2), |a| a.mov(eax, dword_ptr(rdx)));
+    refused(SafetyRule::Load(2), |a| a.add(dword_ptr(rdx), ecx));
+    refused(SafetyRule::StoreReadOnly, |a| {
         a.mov(rax, qword_ptr(rsi))?;
         a.mov(dword_ptr(rax), ecx)
     });
@@ -318,32 +320,32 @@ fn memory_is_reached_through_the_contract_only() {
     });
     assert_eq!(store, Ok(()));
     let store = verdict_for(&targets, Level::V3, |a| a.mov(dword_ptr(rdi), 1));
-    assert_eq!(store, Err(Rule::Store(0)));
+    assert_eq!(store, Err(SafetyRule::Store(0)));
     // A row list gives pointers, whole ones.
-    refused(Rule::Load(1), |a| a.mov(eax, dword_ptr(rsi)));
-    refused(Rule::Load(1), |a| {
+    refused(SafetyRule::Load(1), |a| a.mov(eax, dword_ptr(rsi)));
+    refused(SafetyRule::Load(1), |a| {
         a.xor(eax, eax)?;
         a.add(rax, qword_ptr(rsi))
     });
     // Numbers, sums and multiples of pointers, absolute addresses, and what memory holds are no addresses.
-    refused(Rule::Address, |a| a.mov(rax, qword_ptr(rcx)));
-    refused(Rule::Address, |a| a.mov(eax, dword_ptr(rdi + rsi)));
-    refused(Rule::Address, |a| a.mov(eax, dword_ptr(rcx + rdi * 2)));
-    refused(Rule::Address, |a| a.mov(eax, dword_ptr(0x1000)));
-    refused(Rule::Address, |a| a.mov(eax, dword_ptr(iced_x86::code_asm::edi)));
-    refused(Rule::Address, |a| {
+    refused(SafetyRule::Address, |a| a.mov(rax, qword_ptr(rcx)));
+    refused(SafetyRule::Address, |a| a.mov(eax, dword_ptr(rdi + rsi)));
+    refused(SafetyRule::Address, |a| a.mov(eax, dword_ptr(rcx + rdi * 2)));
+    refused(SafetyRule::Address, |a| a.mov(eax, dword_ptr(0x1000)));
+    refused(SafetyRule::Address, |a| a.mov(eax, dword_ptr(iced_x86::code_asm::edi)));
+    refused(SafetyRule::Address, |a| {
         a.mov(rax, qword_ptr(rdi))?;
         a.mov(eax, dword_ptr(rax))
     });
-    refused(Rule::Undefined(Register::R10), |a| a.mov(rax, qword_ptr(r10)));
-    refused(Rule::Undefined(Register::RBX), |a| a.mov(rax, qword_ptr(rbx)));
-    refused(Rule::PointerAsNumber(Register::RDI), |a| a.imul_3(rax, rdi, 4));
-    refused(Rule::PointerAsNumber(Register::EDI), |a| a.mov(eax, iced_x86::code_asm::edi));
-    refused(Rule::PointerAsNumber(Register::RDI), |a| a.add(rdi, rsi));
-    refused(Rule::PointerAsNumber(Register::RDI), |a| a.and(rdi, -64));
-    refused(Rule::PointerAsNumber(Register::RDI), |a| a.mov(qword_ptr(rdx), rdi));
+    refused(SafetyRule::Undefined(Register::R10), |a| a.mov(rax, qword_ptr(r10)));
+    refused(SafetyRule::Undefined(Register::RBX), |a| a.mov(rax, qword_ptr(rbx)));
+    refused(SafetyRule::PointerAsNumber(Register::RDI), |a| a.imul_3(rax, rdi, 4));
+    refused(SafetyRule::PointerAsNumber(Register::EDI), |a| a.mov(eax, iced_x86::code_asm::edi));
+    refused(SafetyRule::PointerAsNumber(Register::RDI), |a| a.add(rdi, rsi));
+    refused(SafetyRule::PointerAsNumber(Register::RDI), |a| a.and(rdi, -64));
+    refused(SafetyRule::PointerAsNumber(Register::RDI), |a| a.mov(qword_ptr(rdx), rdi));
     // Which pointer it is depends on the path.
-    refused(Rule::Undefined(Register::RAX), |a| {
+    refused(SafetyRule::Undefined(Register::RAX), |a| {
         let mut end = a.create_label();
         a.mov(rax, rdi)?;
         a.test(rcx, rcx)?;
@@ -353,7 +355,7 @@ fn memory_is_reached_through_the_contract_only() {
         a.mov(eax, dword_ptr(rax))
     });
     // The same in a loop, where the second turn goes wrong.
-    refused(Rule::Undefined(Register::RDI), |a| {
+    refused(SafetyRule::Undefined(Register::RDI), |a| {
         let mut again = a.create_label();
         a.set_label(&mut again)?;
         a.mov(eax, dword_ptr(rdi))?;
@@ -366,7 +368,7 @@ fn memory_is_reached_through_the_contract_only() {
 
 #[test]
 fn constants_lie_behind_the_code() {
-    let at = |offset: i32| -> Result<(), Rule> {
+    let at = |offset: i32| -> Result<(), SafetyRule> {
         let mut a = CodeAssembler::new(64).unwrap();
         let mut constants = a.create_label();
         a.lea(rax, qword_ptr(constants)).unwrap();
@@ -380,9 +382,9 @@ fn constants_lie_behind_the_code() {
     };
     assert_eq!(at(0), Ok(()));
     assert_eq!(at(16), Ok(()));
-    assert_eq!(at(17), Err(Rule::Constant));
-    assert_eq!(at(-1), Err(Rule::Constant));
-    refused(Rule::StoreReadOnly, |a| {
+    assert_eq!(at(17), Err(SafetyRule::Constant));
+    assert_eq!(at(-1), Err(SafetyRule::Constant));
+    refused(SafetyRule::StoreReadOnly, |a| {
         let mut constants = a.create_label();
         a.mov(dword_ptr(constants), ecx)?;
         a.ret()?;
@@ -393,11 +395,11 @@ fn constants_lie_behind_the_code() {
 
 #[test]
 fn registers_are_written_before_they_are_read() {
-    refused(Rule::Undefined(Register::EAX), |a| a.add(eax, ecx));
-    refused(Rule::Undefined(Register::AL), |a| a.mov(al, byte_ptr(rdi)));
-    refused(Rule::Undefined(Register::RBX), |a| a.add(rbx, 1));
-    refused(Rule::Undefined(Register::ZMM2), |a| a.vaddps(zmm0, zmm2, zmm2));
-    refused(Rule::Undefined(Register::K1), |a| {
+    refused(SafetyRule::Undefined(Register::EAX), |a| a.add(eax, ecx));
+    refused(SafetyRule::Undefined(Register::AL), |a| a.mov(al, byte_ptr(rdi)));
+    refused(SafetyRule::Undefined(Register::RBX), |a| a.add(rbx, 1));
+    refused(SafetyRule::Undefined(Register::ZMM2), |a| a.vaddps(zmm0, zmm2, zmm2));
+    refused(SafetyRule::Undefined(Register::K1), |a| {
         a.vpxord(zmm0, zmm0, zmm0)?;
         a.vmovaps(zmm0.k1(), zmm0)
     });
@@ -406,9 +408,9 @@ fn registers_are_written_before_they_are_read() {
 #[test]
 fn tiles_are_configured_and_released() {
     let on_amx = |emit: Emit| verdict_for(&contract(), Level::Amx, emit);
-    assert_eq!(on_amx(|a| a.tilezero(tmm0)), Err(Rule::Tiles));
-    assert_eq!(on_amx(|a| a.ldtilecfg(ptr(rdi))), Err(Rule::Tiles));
-    let lacks = Err(Rule::Feature(format!("{:?}", CpuidFeature::AMX_TILE)));
+    assert_eq!(on_amx(|a| a.tilezero(tmm0)), Err(SafetyRule::Tiles));
+    assert_eq!(on_amx(|a| a.ldtilecfg(ptr(rdi))), Err(SafetyRule::Tiles));
+    let lacks = Err(SafetyRule::Feature(format!("{:?}", CpuidFeature::AMX_TILE)));
     assert_eq!(verdict(|a| a.tilezero(tmm0)), lacks);
     // Left configured; with constants of the wrong length.
     let configured = |emit: Emit, config: &[u8]| {
@@ -422,15 +424,15 @@ fn tiles_are_configured_and_released() {
         check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::Amx.features())
             .map_err(|violation| violation.rule)
     };
-    assert_eq!(configured(|a| a.tilezero(tmm0), &[0; 64]), Err(Rule::Tiles));
-    assert_eq!(configured(|a| a.tilerelease(), &[0; 63]), Err(Rule::Constant));
+    assert_eq!(configured(|a| a.tilezero(tmm0), &[0; 64]), Err(SafetyRule::Tiles));
+    assert_eq!(configured(|a| a.tilerelease(), &[0; 63]), Err(SafetyRule::Constant));
     assert_eq!(configured(|a| a.tilerelease(), &[0; 64]), Ok(()));
-    assert_eq!(configured(|a| a.tileloadd(tmm0, ptr(rdx + rcx)), &[0; 64]), Err(Rule::Load(2)));
+    assert_eq!(configured(|a| a.tileloadd(tmm0, ptr(rdx + rcx)), &[0; 64]), Err(SafetyRule::Load(2)));
     let store: Emit = |a| {
         a.tilezero(tmm0)?;
         a.tilestored(ptr(rdi + rcx), tmm0)
     };
-    assert_eq!(configured(store, &[0; 64]), Err(Rule::Store(0)));
+    assert_eq!(configured(store, &[0; 64]), Err(SafetyRule::Store(0)));
     // As the contract says.
     let as_told = |before, after, emit: Emit| {
         let mut a = CodeAssembler::new(64).unwrap();
@@ -445,10 +447,10 @@ fn tiles_are_configured_and_released() {
     let products: [Emit; 2] = [|a| a.tdpbf16ps(tmm0, tmm1, tmm2), |a| a.tdpbssd(tmm0, tmm1, tmm2)];
     for product in products {
         assert_eq!(as_told(true, true, product), Ok(()));
-        assert!(matches!(verdict(product), Err(Rule::Feature(_))));
+        assert!(matches!(verdict(product), Err(SafetyRule::Feature(_))));
     }
     assert_eq!(as_told(true, false, |a| a.tilerelease()), Ok(()));
-    assert_eq!(as_told(true, false, |a| a.tilezero(tmm0)), Err(Rule::Tiles));
-    assert_eq!(as_told(true, true, |a| a.tilerelease()), Err(Rule::Tiles));
-    assert_eq!(as_told(false, true, |a| a.nop()), Err(Rule::Tiles));
+    assert_eq!(as_told(true, false, |a| a.tilezero(tmm0)), Err(SafetyRule::Tiles));
+    assert_eq!(as_told(true, true, |a| a.tilerelease()), Err(SafetyRule::Tiles));
+    assert_eq!(as_told(false, true, |a| a.nop()), Err(SafetyRule::Tiles));
 }

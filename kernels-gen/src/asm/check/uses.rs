@@ -1,11 +1,11 @@
-//! What an instruction reads and writes besides memory.
+//! Registers that an instruction reads and writes.
 
-use super::Rule;
-use super::state::{State, Value};
+use super::SafetyRule;
+use super::state::{KnownValue, MachineState};
 use iced_x86::{Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register};
 
 /// Registers that are read as data must be defined, and numbers.
-pub fn reads(i: &Instruction, used: &InstructionInfo, state: &State) -> Result<(), Rule> {
+pub fn reads(i: &Instruction, used: &InstructionInfo, state: &MachineState) -> Result<(), SafetyRule> {
     // A register may be an operand that is read, or only (part of) its address.
     let operand = |register: Register| {
         (0..i.op_count()).any(|op| {
@@ -22,16 +22,18 @@ pub fn reads(i: &Instruction, used: &InstructionInfo, state: &State) -> Result<(
         let of_address = [i.memory_base(), i.memory_index()].contains(&register);
         if register.is_gpr() && (operand(register) || !of_address) {
             match state.get(register) {
-                Value::Number => {}
-                _ if register.full_register() == Register::RSP => return Err(Rule::StackPointer),
-                Value::Undefined | Value::Callers(_) => return Err(Rule::Undefined(register)),
-                _ => return Err(Rule::PointerAsNumber(register)),
+                KnownValue::Number => {}
+                _ if register.full_register() == Register::RSP => return Err(SafetyRule::StackPointer),
+                KnownValue::Undefined | KnownValue::Callers(_) => {
+                    return Err(SafetyRule::Undefined(register));
+                }
+                _ => return Err(SafetyRule::PointerAsNumber(register)),
             }
         }
         let undefined = (register.is_vector_register() && state.vectors & 1 << register.number() == 0)
             || (register.is_k() && state.masks & 1 << register.number() == 0);
         if undefined {
-            return Err(Rule::Undefined(register));
+            return Err(SafetyRule::Undefined(register));
         }
     }
     Ok(())
@@ -60,7 +62,12 @@ fn all_ones(i: &Instruction) -> bool {
     compare || truth
 }
 
-pub fn writes(i: &Instruction, used: &InstructionInfo, state: &mut State, result: Value) -> Result<(), Rule> {
+pub fn writes(
+    i: &Instruction,
+    used: &InstructionInfo,
+    state: &mut MachineState,
+    result: KnownValue,
+) -> Result<(), SafetyRule> {
     for op in 0..i.op_count() {
         if i.op_kind(op) == OpKind::Register {
             let register = i.op_register(op);
@@ -74,7 +81,7 @@ pub fn writes(i: &Instruction, used: &InstructionInfo, state: &mut State, result
         }
         let sure = matches!(use_.access(), OpAccess::Write | OpAccess::ReadWrite);
         if register.full_register() == Register::RSP {
-            return Err(Rule::StackPointer);
+            return Err(SafetyRule::StackPointer);
         } else if register.is_gpr() {
             let explicit = i.op_count() > 0
                 && i.op0_kind() == OpKind::Register
@@ -82,17 +89,17 @@ pub fn writes(i: &Instruction, used: &InstructionInfo, state: &mut State, result
             // Parts of 8 and 16 bits, and writes on a condition, may leave what was there: of a number, a
             // number.
             let part = register.is_gpr8() || register.is_gpr16() || !sure;
-            if part && state.get(register) != Value::Number {
-                return Err(Rule::Undefined(register));
+            if part && state.get(register) != KnownValue::Number {
+                return Err(SafetyRule::Undefined(register));
             }
-            let value = if explicit && !part { result } else { Value::Number };
+            let value = if explicit && !part { result } else { KnownValue::Number };
             state.set(register, value);
         } else if register.is_vector_register() && sure {
             state.vectors |= 1 << register.number();
         } else if register.is_k() && sure {
             state.masks |= 1 << register.number();
         } else if !register.is_vector_register() && !register.is_k() && !register.is_tmm() {
-            return Err(Rule::Foreign("other registers"));
+            return Err(SafetyRule::Foreign("other registers"));
         }
     }
     Ok(())

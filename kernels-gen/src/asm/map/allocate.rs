@@ -2,12 +2,12 @@
 //! there are is refused, and the 128-bit version serves.
 
 use crate::asm::vector::{Condition, Fma, Lanes, Vector};
-use crate::expr::lower::{Program, Source, Step};
+use crate::expr::lower::{ExprOperand, ExprProgram, ExprStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A second source: in a register, or read from memory by the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arg {
+pub enum MapOperand {
     Register(Vector),
     Input(usize),
     Constant(u32),
@@ -15,26 +15,26 @@ pub enum Arg {
 
 /// An instruction, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum MapInstruction {
     Load {
         to: Vector,
-        from: Arg,
+        from: MapOperand,
     },
     Lanes {
         op: Lanes,
         to: Vector,
         x: Vector,
-        y: Arg,
+        y: MapOperand,
     },
     Fma {
         form: Fma,
         to: Vector,
         x: Vector,
-        y: Arg,
+        y: MapOperand,
     },
     Sqrt {
         to: Vector,
-        x: Arg,
+        x: MapOperand,
     },
     /// i32 lanes by 23 bits.
     ShiftToExponent {
@@ -49,15 +49,15 @@ pub enum Op {
     ZeroBelow {
         to: Vector,
         x: Vector,
-        limit: Arg,
+        limit: MapOperand,
         value: Vector,
     },
     Select {
         condition: Condition,
         to: Vector,
         a: Vector,
-        b: Arg,
-        yes: Arg,
+        b: MapOperand,
+        yes: MapOperand,
         no: Vector,
     },
     Store {
@@ -65,17 +65,19 @@ pub enum Op {
     },
 }
 
-impl Op {
+impl MapInstruction {
     /// Sources that may lie in memory.
-    pub fn args(&self) -> Vec<Arg> {
+    pub fn args(&self) -> Vec<MapOperand> {
         match *self {
-            Op::Load { from: arg, .. }
-            | Op::Lanes { y: arg, .. }
-            | Op::Fma { y: arg, .. }
-            | Op::Sqrt { x: arg, .. }
-            | Op::ZeroBelow { limit: arg, .. } => vec![arg],
-            Op::Select { b, yes, .. } => vec![b, yes],
-            Op::ShiftToExponent { .. } | Op::ShiftRight { .. } | Op::Store { .. } => Vec::new(),
+            MapInstruction::Load { from: arg, .. }
+            | MapInstruction::Lanes { y: arg, .. }
+            | MapInstruction::Fma { y: arg, .. }
+            | MapInstruction::Sqrt { x: arg, .. }
+            | MapInstruction::ZeroBelow { limit: arg, .. } => vec![arg],
+            MapInstruction::Select { b, yes, .. } => vec![b, yes],
+            MapInstruction::ShiftToExponent { .. }
+            | MapInstruction::ShiftRight { .. }
+            | MapInstruction::Store { .. } => Vec::new(),
         }
     }
 }
@@ -83,14 +85,14 @@ impl Op {
 /// Code for one vector of each input.
 #[derive(Debug)]
 pub struct Allocated {
-    pub ops: Vec<Op>,
+    pub ops: Vec<MapInstruction>,
     /// Constants that stay in registers.
     pub resident: BTreeMap<u32, Vector>,
 }
 
 /// Allocates `registers` registers; as many constants as have room stay in registers, those read most often
 /// first.
-pub fn allocate(program: &Program, registers: usize) -> Option<Allocated> {
+pub fn allocate(program: &ExprProgram, registers: usize) -> Option<Allocated> {
     let (_, used) = Allocator::run(program, registers, &BTreeMap::new())?;
     let constants = program.constants();
     let resident = (used..registers).rev().zip(&constants).map(|(register, (bits, _))| (*bits, register));
@@ -109,15 +111,15 @@ struct Allocator<'a> {
     free: BTreeSet<Vector>,
     /// One more than the highest register taken.
     used: usize,
-    ops: Vec<Op>,
+    ops: Vec<MapInstruction>,
 }
 
 impl Allocator<'_> {
     fn run(
-        program: &Program,
+        program: &ExprProgram,
         registers: usize,
         resident: &BTreeMap<u32, Vector>,
-    ) -> Option<(Vec<Op>, usize)> {
+    ) -> Option<(Vec<MapInstruction>, usize)> {
         let mut last_use = vec![0; program.steps.len()];
         let result = std::iter::once((program.steps.len(), program.result));
         let reads = program
@@ -126,7 +128,7 @@ impl Allocator<'_> {
             .enumerate()
             .flat_map(|(i, step)| step.sources().into_iter().map(move |s| (i, s)));
         for (reader, source) in reads.chain(result) {
-            if let Source::Step(i) = source {
+            if let ExprOperand::Step(i) = source {
                 last_use[i] = reader;
             }
         }
@@ -138,7 +140,7 @@ impl Allocator<'_> {
             allocator.place.push(place);
         }
         let (from, _) = allocator.in_register(program.result)?;
-        allocator.ops.push(Op::Store { from });
+        allocator.ops.push(MapInstruction::Store { from });
         Some((allocator.ops, allocator.used))
     }
 
@@ -148,36 +150,36 @@ impl Allocator<'_> {
         Some(register)
     }
 
-    fn arg(&self, source: Source) -> Arg {
+    fn arg(&self, source: ExprOperand) -> MapOperand {
         match source {
-            Source::Input(i) => Arg::Input(i),
-            Source::Constant(bits) => {
-                self.resident.get(&bits).map_or(Arg::Constant(bits), |r| Arg::Register(*r))
+            ExprOperand::Input(i) => MapOperand::Input(i),
+            ExprOperand::Constant(bits) => {
+                self.resident.get(&bits).map_or(MapOperand::Constant(bits), |r| MapOperand::Register(*r))
             }
-            Source::Step(i) => Arg::Register(self.place[i]),
+            ExprOperand::Step(i) => MapOperand::Register(self.place[i]),
         }
     }
 
     /// The source's register, or a new one that it is loaded to (true).
-    fn in_register(&mut self, source: Source) -> Option<(Vector, bool)> {
+    fn in_register(&mut self, source: ExprOperand) -> Option<(Vector, bool)> {
         let from = self.arg(source);
-        if let Arg::Register(register) = from {
+        if let MapOperand::Register(register) = from {
             return Some((register, false));
         }
         let to = self.take()?;
-        self.ops.push(Op::Load { to, from });
+        self.ops.push(MapInstruction::Load { to, from });
         Some((to, true))
     }
 
     /// Whether the step being placed is the last to read the source.
-    fn dies(&self, source: Source) -> bool {
-        matches!(source, Source::Step(i) if self.last_use[i] == self.place.len())
+    fn dies(&self, source: ExprOperand) -> bool {
+        matches!(source, ExprOperand::Step(i) if self.last_use[i] == self.place.len())
     }
 
     /// Frees the registers of sources that die, except one that has become the result's.
-    fn release(&mut self, sources: &[Source], result: Option<Vector>) {
+    fn release(&mut self, sources: &[ExprOperand], result: Option<Vector>) {
         for source in sources {
-            if let (true, Arg::Register(register)) = (self.dies(*source), self.arg(*source))
+            if let (true, MapOperand::Register(register)) = (self.dies(*source), self.arg(*source))
                 && Some(register) != result
             {
                 self.free.insert(register);
@@ -186,9 +188,9 @@ impl Allocator<'_> {
     }
 
     /// Places one step; the register of its result.
-    fn step(&mut self, step: Step) -> Option<Vector> {
+    fn step(&mut self, step: ExprStep) -> Option<Vector> {
         match step {
-            Step::Lanes(op, x, y) => {
+            ExprStep::Lanes(op, x, y) => {
                 let (x_register, loaded) = self.in_register(x)?;
                 let arg = self.arg(y);
                 let to = if loaded {
@@ -198,43 +200,43 @@ impl Allocator<'_> {
                     self.release(&[x, y], None);
                     self.take()?
                 };
-                self.ops.push(Op::Lanes { op, to, x: x_register, y: arg });
+                self.ops.push(MapInstruction::Lanes { op, to, x: x_register, y: arg });
                 Some(to)
             }
-            Step::Fma(x, y, z) => {
+            ExprStep::Fma(x, y, z) => {
                 let to = self.fma(x, y, z)?;
                 self.release(&[x, y, z], Some(to));
                 Some(to)
             }
-            Step::Sqrt(x) => {
+            ExprStep::Sqrt(x) => {
                 let arg = self.arg(x);
                 self.release(&[x], None);
                 let to = self.take()?;
-                self.ops.push(Op::Sqrt { to, x: arg });
+                self.ops.push(MapInstruction::Sqrt { to, x: arg });
                 Some(to)
             }
-            Step::AddExponent(p, t) => {
+            ExprStep::AddExponent(p, t) => {
                 let (t_register, loaded) = self.in_register(t)?;
                 let to = if loaded { t_register } else { self.take()? };
-                self.ops.push(Op::ShiftToExponent { to, x: t_register });
+                self.ops.push(MapInstruction::ShiftToExponent { to, x: t_register });
                 let y = self.arg(p);
-                self.ops.push(Op::Lanes { op: Lanes::AddInt, to, x: to, y });
+                self.ops.push(MapInstruction::Lanes { op: Lanes::AddInt, to, x: to, y });
                 self.release(&[p, t], None);
                 Some(to)
             }
-            Step::ShiftRight(x, bits) => {
+            ExprStep::ShiftRight(x, bits) => {
                 let (x_register, loaded) = self.in_register(x)?;
                 self.release(&[x], None);
                 let to = if loaded { x_register } else { self.take()? };
-                self.ops.push(Op::ShiftRight { to, x: x_register, bits });
+                self.ops.push(MapInstruction::ShiftRight { to, x: x_register, bits });
                 Some(to)
             }
-            Step::Select { condition, a, b, yes, no } => {
+            ExprStep::Select { condition, a, b, yes, no } => {
                 let (a_register, a_loaded) = self.in_register(a)?;
                 let (no_register, no_loaded) = self.in_register(no)?;
                 let to = if a_loaded { a_register } else { self.take()? };
                 let (b_arg, yes_arg) = (self.arg(b), self.arg(yes));
-                self.ops.push(Op::Select {
+                self.ops.push(MapInstruction::Select {
                     condition,
                     to,
                     a: a_register,
@@ -248,12 +250,17 @@ impl Allocator<'_> {
                 self.release(&[a, b, yes, no], None);
                 Some(to)
             }
-            Step::ZeroBelow { x, limit, value } => {
+            ExprStep::ZeroBelow { x, limit, value } => {
                 let (x_register, x_loaded) = self.in_register(x)?;
                 let (value_register, value_loaded) = self.in_register(value)?;
                 let to = if x_loaded { x_register } else { self.take()? };
                 let limit_arg = self.arg(limit);
-                self.ops.push(Op::ZeroBelow { to, x: x_register, limit: limit_arg, value: value_register });
+                self.ops.push(MapInstruction::ZeroBelow {
+                    to,
+                    x: x_register,
+                    limit: limit_arg,
+                    value: value_register,
+                });
                 if value_loaded {
                     self.free.insert(value_register);
                 }
@@ -264,24 +271,28 @@ impl Allocator<'_> {
     }
 
     /// `x * y + z` in the form whose destination is a source that nobody needs any more, if there is one.
-    fn fma(&mut self, x: Source, y: Source, z: Source) -> Option<Vector> {
+    fn fma(&mut self, x: ExprOperand, y: ExprOperand, z: ExprOperand) -> Option<Vector> {
         let (ax, ay, az) = (self.arg(x), self.arg(y), self.arg(z));
-        let own = |source: Source, others: [Source; 2]| match self.arg(source) {
-            Arg::Register(register) if self.dies(source) && !others.contains(&source) => Some(register),
+        let own = |source: ExprOperand, others: [ExprOperand; 2]| match self.arg(source) {
+            MapOperand::Register(register) if self.dies(source) && !others.contains(&source) => {
+                Some(register)
+            }
             _ => None,
         };
         let (own_x, own_y, own_z) = (own(x, [y, z]), own(y, [x, z]), own(z, [x, y]));
         let (form, to, first, second) = match (own_x, own_y, own_z, ax, ay, az) {
-            (_, _, Some(to), Arg::Register(first), second, _) => (Fma::F231, to, first, second),
-            (_, _, Some(to), second, Arg::Register(first), _) => (Fma::F231, to, first, second),
-            (Some(to), _, _, _, Arg::Register(first), second) => (Fma::F213, to, first, second),
-            (_, Some(to), _, Arg::Register(first), _, second) => (Fma::F213, to, first, second),
-            (Some(to), _, _, _, second, Arg::Register(first)) => (Fma::F132, to, first, second),
-            (_, Some(to), _, second, _, Arg::Register(first)) => (Fma::F132, to, first, second),
+            (_, _, Some(to), MapOperand::Register(first), second, _) => (Fma::F231, to, first, second),
+            (_, _, Some(to), second, MapOperand::Register(first), _) => (Fma::F231, to, first, second),
+            (Some(to), _, _, _, MapOperand::Register(first), second) => (Fma::F213, to, first, second),
+            (_, Some(to), _, MapOperand::Register(first), _, second) => (Fma::F213, to, first, second),
+            (Some(to), _, _, _, second, MapOperand::Register(first)) => (Fma::F132, to, first, second),
+            (_, Some(to), _, second, _, MapOperand::Register(first)) => (Fma::F132, to, first, second),
             _ => {
                 let to = self.take()?;
-                self.ops.push(Op::Load { to, from: az });
-                if let (Arg::Register(first), second) | (second, Arg::Register(first)) = (ax, ay) {
+                self.ops.push(MapInstruction::Load { to, from: az });
+                if let (MapOperand::Register(first), second) | (second, MapOperand::Register(first)) =
+                    (ax, ay)
+                {
                     (Fma::F231, to, first, second)
                 } else {
                     let (first, _) = self.in_register(x)?;
@@ -290,7 +301,7 @@ impl Allocator<'_> {
                 }
             }
         };
-        self.ops.push(Op::Fma { form, to, x: first, y: second });
+        self.ops.push(MapInstruction::Fma { form, to, x: first, y: second });
         Some(to)
     }
 }

@@ -11,11 +11,11 @@ mod tests;
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
-use super::vector::{Operand, Place, Vectors, Width};
-use crate::expr::lower::Program;
+use super::vector::{Address, VectorOperand, Vectors, Width};
+use crate::expr::lower::ExprProgram;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::map::{Definition, Map};
-use allocate::{Allocated, Arg, Op, allocate};
+use crate::ukernel::map::{Map, MapDefinition};
+use allocate::{Allocated, MapInstruction, MapOperand, allocate};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
 use kernmill_plan::target::Features;
@@ -44,7 +44,7 @@ const TURN: usize = 4;
 const TURN_OPS: usize = 512;
 
 fn allocated(map: &Map, width: Width) -> Option<Allocated> {
-    allocate(&Program::of(&map.definition().expr), width.registers())
+    allocate(&ExprProgram::of(&map.definition().expr), width.registers())
 }
 
 /// Whether the expression fits the registers, and every distance an instruction.
@@ -66,7 +66,7 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
 }
 
 struct Assembly<'m> {
-    map: &'m Definition,
+    map: &'m MapDefinition,
     code: Allocated,
     width: Width,
 }
@@ -109,8 +109,8 @@ impl Assembly<'_> {
     /// Constants in memory, in order.
     fn table(&self) -> Vec<u32> {
         let mut table: Vec<u32> = self.code.resident.keys().copied().collect();
-        for arg in self.code.ops.iter().flat_map(Op::args) {
-            if let Arg::Constant(bits) = arg
+        for arg in self.code.ops.iter().flat_map(MapInstruction::args) {
+            if let MapOperand::Constant(bits) = arg
                 && !table.contains(&bits)
             {
                 table.push(bits);
@@ -119,9 +119,9 @@ impl Assembly<'_> {
         table
     }
 
-    fn constant(&self, table: &[u32], bits: u32) -> Place {
+    fn constant(&self, table: &[u32], bits: u32) -> Address {
         let index = table.iter().position(|other| *other == bits).expect("the table has every constant");
-        Place { base: SCRATCH, index: None, offset: index * self.width.constant_bytes() }
+        Address { base: SCRATCH, index: None, offset: index * self.width.constant_bytes() }
     }
 
     /// Every vector of a row.
@@ -153,25 +153,27 @@ impl Assembly<'_> {
         table: &[u32],
     ) -> Result<(), IcedError> {
         let mut v = Vectors { a, width: self.width };
-        let place = |pointer: usize| Place { base: PARAMS[pointer], index, offset };
-        let operand = |arg: Arg| match arg {
-            Arg::Register(register) => Operand::Register(register),
-            Arg::Input(i) => Operand::Memory(place(i + 1)),
-            Arg::Constant(bits) => Operand::Constant(self.constant(table, bits)),
+        let place = |pointer: usize| Address { base: PARAMS[pointer], index, offset };
+        let operand = |arg: MapOperand| match arg {
+            MapOperand::Register(register) => VectorOperand::Register(register),
+            MapOperand::Input(i) => VectorOperand::Memory(place(i + 1)),
+            MapOperand::Constant(bits) => VectorOperand::Constant(self.constant(table, bits)),
         };
         for op in &self.code.ops {
             match *op {
-                Op::Load { to, from } => v.load(to, operand(from))?,
-                Op::Lanes { op, to, x, y } => v.lanes(op, to, x, operand(y))?,
-                Op::Fma { form, to, x, y } => v.fma(form, to, x, operand(y))?,
-                Op::Sqrt { to, x } => v.sqrt(to, operand(x))?,
-                Op::ShiftToExponent { to, x } => v.shift_left(to, x, 23)?,
-                Op::ShiftRight { to, x, bits } => v.shift_right(to, x, bits)?,
-                Op::Select { condition, to, a, b, yes, no } => {
+                MapInstruction::Load { to, from } => v.load(to, operand(from))?,
+                MapInstruction::Lanes { op, to, x, y } => v.lanes(op, to, x, operand(y))?,
+                MapInstruction::Fma { form, to, x, y } => v.fma(form, to, x, operand(y))?,
+                MapInstruction::Sqrt { to, x } => v.sqrt(to, operand(x))?,
+                MapInstruction::ShiftToExponent { to, x } => v.shift_left(to, x, 23)?,
+                MapInstruction::ShiftRight { to, x, bits } => v.shift_right(to, x, bits)?,
+                MapInstruction::Select { condition, to, a, b, yes, no } => {
                     v.select(condition, to, (a, operand(b)), (operand(yes), no))?;
                 }
-                Op::ZeroBelow { to, x, limit, value } => v.zero_below(to, x, operand(limit), value)?,
-                Op::Store { from } => v.store(place(0), from)?,
+                MapInstruction::ZeroBelow { to, x, limit, value } => {
+                    v.zero_below(to, x, operand(limit), value)?
+                }
+                MapInstruction::Store { from } => v.store(place(0), from)?,
             }
         }
         Ok(())

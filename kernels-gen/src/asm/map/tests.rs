@@ -1,4 +1,4 @@
-//! What fits and what does not.
+//! Expressions that fit into registers, and others.
 
 use super::*;
 use crate::asm;
@@ -17,13 +17,13 @@ fn a_glu_keeps_its_constants_in_registers() {
     let sigmoid = call(Unary::Sigmoid, num(1.702) * gate.clone());
     let MicroKernel::Map(map) = ukernel((up + num(1.0)) * (gate * sigmoid), 2) else { unreachable!() };
     let full = allocated(&map, Width::Full).unwrap();
-    assert_eq!(full.resident.len(), Program::of(&map.definition().expr).constants().len());
+    assert_eq!(full.resident.len(), ExprProgram::of(&map.definition().expr).constants().len());
     assert!(!allocated(&map, Width::Half).unwrap().resident.is_empty());
 }
 
 #[test]
 fn common_parts_are_computed_once() {
-    let steps = |expr: &Expr| Program::of(expr).steps.len();
+    let steps = |expr: &Expr| ExprProgram::of(expr).steps.len();
     let sigmoid = call(Unary::Sigmoid, var(0) + num(1.0));
     assert_eq!(steps(&(sigmoid.clone() * sigmoid.clone())), steps(&sigmoid) + 1);
     // The same operands the other way round are another operation: the sign of a NaN may differ.

@@ -5,7 +5,7 @@ use super::check;
 use crate::expr::Expr;
 use crate::expr::testing::var;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, Part, RowOp, RowType,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, MatrixPart, RowOp, RowType,
     ShrinkLoraTarget, Tiling,
 };
 use kernmill_plan::adapter::MAX_RANK;
@@ -103,14 +103,14 @@ fn what_a_kernel_writes_first_it_does_not_need() {
     assert_eq!(check(&kernel).unwrap().operands, [both, buffer(2, 128, false)]);
 }
 
-/// What is said of a kernel after a change.
+/// The error of a kernel after a change.
 fn refused(mut kernel: Kernel, change: impl FnOnce(&mut Kernel)) -> String {
     change(&mut kernel);
     check(&kernel).expect_err("the change is a fault").to_string()
 }
 
 /// A part of a kernel of matrices.
-fn nth(kernel: &mut Kernel, index: usize) -> &mut Part {
+fn nth(kernel: &mut Kernel, index: usize) -> &mut MatrixPart {
     match &mut kernel.body {
         Body::Matmul { parts, .. } => &mut parts[index],
         Body::Experts { part, .. } => part,
@@ -384,7 +384,7 @@ fn attention_has_heads_segments_and_a_window() {
     }
 }
 
-/// What is counted here is what the generator takes, but for the gaps between areas, which begin on lines.
+/// The count here is the generator's, but for the gaps between areas, which begin on lines.
 #[test]
 fn scratch_holds_what_bodies_keep_there() {
     let tiles = [gate_up(), down()].map(|kernel| Kernel { tiling: TILES, ..kernel });

@@ -2,8 +2,8 @@
 
 use crate::expr::testing::var;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, Part, RowOp,
-    RowType, ShrinkLoraTarget, Tiling, Val,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, MatrixPart,
+    RowOp, RowType, ShrinkLoraTarget, Tiling, Val,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -28,8 +28,8 @@ pub fn mat(operand: usize, format: WeightFormat, n: usize, k: usize) -> Mat {
     Mat { operand, format, n, k, tile_stride, expert_stride: 0, bias: None, adapter: None }
 }
 
-pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<Epilogue>) -> Part {
-    Part { mats, interleaved: false, rows_per_item, epilogue }
+pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<Epilogue>) -> MatrixPart {
+    MatrixPart { mats, interleaved: false, rows_per_item, epilogue }
 }
 
 /// Norm and rounding by every worker, then queries, which are rotated, keys, which go to the cache, and a
@@ -88,7 +88,7 @@ pub fn gate_up() -> Kernel {
             routing: 1,
             experts: 4,
             top_k: 2,
-            part: Part { interleaved: true, ..part(vec![half(2), half(3)], 32, epilogue) },
+            part: MatrixPart { interleaved: true, ..part(vec![half(2), half(3)], 32, epilogue) },
         },
         max_rows: 64,
         tiling: GEMM,

@@ -1,26 +1,26 @@
 //! One thing that is measured, and how.
 
-use super::machine::Machine;
+use super::machine::MachineLimits;
 use kernmill::adapters::AdapterSource;
 use kernmill::{Error, Result};
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
 use kernmill_runtime::trace::Trace;
-use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId, Steps};
+use kernmill_runtime::{AdapterUse, Engine, SeqId, SequenceTokens, Steps};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
 /// Prompt or decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CaseKind {
     /// All tokens at once.
     Prompt,
     /// One token of each sequence at a time.
     Decode,
 }
 
-/// What a context is filled with before something is measured behind it.
+/// The filling of a context before something is measured behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
     /// Tokens, which are run: it takes as long as a prompt.
@@ -42,11 +42,11 @@ impl FromStr for Fill {
     }
 }
 
-/// What is measured.
+/// The work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Prompt or decoding.
-    pub kind: Kind,
+    pub kind: CaseKind,
     /// Tokens per sequence.
     pub tokens: u32,
     /// Tokens that the sequences have before.
@@ -71,7 +71,7 @@ pub struct Cases<'a> {
 }
 
 impl Cases<'_> {
-    /// What is measured, if it fits a context of `longest` tokens.
+    /// The case, if it fits a context of `longest` tokens.
     ///
     /// # Errors
     /// When a case does not fit, or nothing is to be measured.
@@ -79,12 +79,12 @@ impl Cases<'_> {
         let mut cases = Vec::new();
         for tokens in self.prompts.iter().copied().filter(|tokens| *tokens > 0) {
             let depths = self.prompt_depths.iter().copied();
-            cases.extend(depths.map(|depth| Case { kind: Kind::Prompt, tokens, depth, batch: 1 }));
+            cases.extend(depths.map(|depth| Case { kind: CaseKind::Prompt, tokens, depth, batch: 1 }));
         }
         let tokens = self.decoded;
         for depth in self.depths.iter().copied().filter(|_| tokens > 0) {
             let batches = self.batches.iter().copied();
-            cases.extend(batches.map(|batch| Case { kind: Kind::Decode, tokens, depth, batch }));
+            cases.extend(batches.map(|batch| Case { kind: CaseKind::Decode, tokens, depth, batch }));
         }
         cases.iter().try_for_each(|case| case.check(longest))?;
         if cases.is_empty() {
@@ -110,14 +110,14 @@ impl Cases<'_> {
 
 /// How cases are measured.
 #[derive(Clone, Copy, Debug)]
-pub struct How<'a> {
+pub struct Setup<'a> {
     /// The sequences' adapters, in turn.
     pub adapters: &'a [AdapterUse],
     /// Measured runs.
     pub repeat: u16,
-    /// What contexts are filled with.
+    /// The filling of contexts.
     pub fill: Fill,
-    /// What is timed.
+    /// The detail of the times.
     pub detail: Detail,
     /// Whether some batches are recorded behind the measured runs.
     pub record: bool,
@@ -127,9 +127,9 @@ pub struct How<'a> {
     pub read: u64,
 }
 
-/// What came of a case.
-pub struct Outcome {
-    /// What was measured.
+/// The outcome of a case.
+pub struct CaseOutcome {
+    /// The case.
     pub case: Case,
     /// Seconds of each run.
     pub seconds: Vec<f64>,
@@ -138,9 +138,9 @@ pub struct Outcome {
     pub replays: Vec<f64>,
     /// Page faults of each run that waited for a disk.
     pub major_faults: Vec<u64>,
-    /// What the executor metered in all runs together.
+    /// The executor's measurements of all runs together.
     pub profile: Profile,
-    /// What every worker did in some batches, if that was to be recorded.
+    /// The record of every worker in some batches, if that was asked for.
     pub trace: Option<Trace>,
 }
 
@@ -152,8 +152,8 @@ const WARM_UP: usize = 8;
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Prompt => write!(f, "prompt {}", self.tokens)?,
-            Kind::Decode => write!(f, "decode {}", self.tokens)?,
+            CaseKind::Prompt => write!(f, "prompt {}", self.tokens)?,
+            CaseKind::Decode => write!(f, "decode {}", self.tokens)?,
         }
         f.write_str(&self.place())
     }
@@ -181,8 +181,8 @@ impl Case {
             return Ok(());
         }
         let (of_depth, of_tokens) = match self.kind {
-            Kind::Prompt => ("--pp-depth", "--pp"),
-            Kind::Decode => ("--depth", "--tg"),
+            CaseKind::Prompt => ("--pp-depth", "--pp"),
+            CaseKind::Decode => ("--depth", "--tg"),
         };
         Err(Error::bad_input(format!(
             "{of_depth} {depth} and {of_tokens} {tokens}: expected together at most {longest}, the model's longest context"
@@ -197,19 +197,19 @@ impl Case {
     pub fn measure(
         &self,
         engine: &mut Engine,
-        machine: &mut Machine,
-        how: &How<'_>,
+        machine: &mut MachineLimits,
+        how: &Setup<'_>,
         tick: &dyn Fn(),
-    ) -> Result<Outcome> {
-        let How { adapters, repeat, detail, vocab, .. } = *how;
+    ) -> Result<CaseOutcome> {
+        let Setup { adapters, repeat, detail, vocab, .. } = *how;
         let filled = self.fill(engine, how)?;
         let ids: Vec<Vec<u32>> =
             (0..self.batch).map(|n| random_ids(n + 1, self.tokens as usize, vocab)).collect();
         let short: Vec<Vec<u32>> = match self.kind {
-            Kind::Prompt => {
+            CaseKind::Prompt => {
                 ids.iter().map(|ids| ids[..ids.len().min(engine.chunk() as usize)].to_vec()).collect()
             }
-            Kind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
+            CaseKind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
         };
         let mut sequences = self.start(engine, adapters, &filled)?;
         self.run(engine, &sequences, &short)?;
@@ -238,15 +238,15 @@ impl Case {
             trace = self.record(engine, &sequences, &ids)?;
         }
         sequences.into_iter().chain(filled).for_each(|id| engine.drop_sequence(id));
-        Ok(Outcome { case: *self, seconds, replays, major_faults: faults, profile, trace })
+        Ok(CaseOutcome { case: *self, seconds, replays, major_faults: faults, profile, trace })
     }
 
     /// Records one chunk of a prompt, or some steps of decoding: no run that is measured, since recording
     /// takes a look at the clock more for every step and worker.
     fn record(&self, engine: &mut Engine, sequences: &[SeqId], ids: &[Vec<u32>]) -> Result<Option<Trace>> {
         let (tokens, batches) = match self.kind {
-            Kind::Prompt => (engine.chunk() as usize, 1),
-            Kind::Decode => (RECORDED, RECORDED),
+            CaseKind::Prompt => (engine.chunk() as usize, 1),
+            CaseKind::Decode => (RECORDED, RECORDED),
         };
         let ids: Vec<Vec<u32>> = ids.iter().map(|ids| ids[..ids.len().min(tokens)].to_vec()).collect();
         engine.start_trace(batches);
@@ -256,10 +256,10 @@ impl Case {
     }
 
     /// Seconds of a replay of the last step of decoding.
-    fn replay(&self, engine: &mut Engine, machine: &mut Machine) -> Result<Option<f64>> {
+    fn replay(&self, engine: &mut Engine, machine: &mut MachineLimits) -> Result<Option<f64>> {
         match self.kind {
-            Kind::Decode => machine.replay(engine).map(Some),
-            Kind::Prompt => Ok(None),
+            CaseKind::Decode => machine.replay(engine).map(Some),
+            CaseKind::Prompt => Ok(None),
         }
     }
 
@@ -267,7 +267,7 @@ impl Case {
     ///
     /// # Errors
     /// As those of [`Case::measure`].
-    pub(super) fn fill(&self, engine: &mut Engine, how: &How<'_>) -> Result<Vec<SeqId>> {
+    pub(super) fn fill(&self, engine: &mut Engine, how: &Setup<'_>) -> Result<Vec<SeqId>> {
         let mut filled = Vec::new();
         for n in (0..self.batch).filter(|_| self.depth > 0) {
             if how.fill == Fill::Random && !how.adapters.is_empty() {
@@ -281,7 +281,7 @@ impl Case {
             }
             let id = engine.create_with(turn(how.adapters, n as usize))?;
             let ids = random_ids(0x1000 + n, self.depth as usize, how.vocab);
-            engine.extend(&[Entry::silent(id, &ids)], &())?;
+            engine.extend(&[SequenceTokens::silent(id, &ids)], &())?;
             filled.push(id);
         }
         Ok(filled)
@@ -304,14 +304,16 @@ impl Case {
     /// Seconds that these tokens take.
     fn run(&self, engine: &mut Engine, sequences: &[SeqId], ids: &[Vec<u32>]) -> Result<f64> {
         let at_once = match self.kind {
-            Kind::Prompt => ids[0].len(),
-            Kind::Decode => 1,
+            CaseKind::Prompt => ids[0].len(),
+            CaseKind::Decode => 1,
         };
-        let mut work: Vec<Entry<'_>> = Vec::with_capacity(ids.len());
+        let mut work: Vec<SequenceTokens<'_>> = Vec::with_capacity(ids.len());
         let start = Instant::now();
         for at in (0..ids[0].len()).step_by(at_once) {
             work.clear();
-            work.extend(sequences.iter().zip(ids).map(|(id, ids)| Entry::last(*id, &ids[at..at + at_once])));
+            work.extend(
+                sequences.iter().zip(ids).map(|(id, ids)| SequenceTokens::last(*id, &ids[at..at + at_once])),
+            );
             engine.extend(&work, &())?;
         }
         Ok(start.elapsed().as_secs_f64())
@@ -323,7 +325,7 @@ fn turn(adapters: &[AdapterUse], n: usize) -> &[AdapterUse] {
     adapters.chunks(1).cycle().nth(n).unwrap_or_default()
 }
 
-impl Outcome {
+impl CaseOutcome {
     /// Tokens of one run, of all sequences.
     fn tokens(&self) -> f64 {
         f64::from(self.case.tokens) * f64::from(self.case.batch)
@@ -366,9 +368,9 @@ mod tests {
     #[test]
     fn cases_have_names() {
         let case = |kind, depth, batch| Case { kind, tokens: 128, depth, batch }.to_string();
-        assert_eq!(case(Kind::Prompt, 0, 1), "prompt 128");
-        assert_eq!(case(Kind::Prompt, 512, 1), "prompt 128 after 512");
-        assert_eq!(case(Kind::Decode, 0, 1), "decode 128");
-        assert_eq!(case(Kind::Decode, 4096, 8), "decode 128 after 4096, 8 sequences");
+        assert_eq!(case(CaseKind::Prompt, 0, 1), "prompt 128");
+        assert_eq!(case(CaseKind::Prompt, 512, 1), "prompt 128 after 512");
+        assert_eq!(case(CaseKind::Decode, 0, 1), "decode 128");
+        assert_eq!(case(CaseKind::Decode, 4096, 8), "decode 128 after 4096, 8 sequences");
     }
 }

@@ -8,15 +8,15 @@ use kernmill_os::memory::available_memory;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::Engine;
-use kernmill_runtime::measure::{Limits, memory_to_read, peak_resident};
+use kernmill_runtime::measure::{MachineProbe, memory_to_read, peak_resident};
 use std::sync::Arc;
 
 /// Least looks at the limits.
 const LOOKS: usize = 5;
 
-/// What the machine's limits have been found to be so far.
-pub struct Machine {
-    limits: Limits,
+/// The machine's limits as they have been found so far.
+pub struct MachineLimits {
+    limits: MachineProbe,
     replays: Replays,
     memory: Arc<WeightRegion>,
     /// Bytes of each read.
@@ -31,13 +31,13 @@ pub struct Machine {
     resident_before: Option<u64>,
 }
 
-impl Machine {
+impl MachineLimits {
     /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as
     /// there is.
     ///
     /// # Errors
     /// When the probes cannot be made or run here, or the system refuses the memory.
-    pub fn new(loaded: &Loaded, bytes: u64) -> Result<Machine> {
+    pub fn new(loaded: &Loaded, bytes: u64) -> Result<MachineLimits> {
         let bytes = bytes.max(1 << 20);
         let resident_before = peak_resident();
         let weights = loaded.image.weights().len() as u64 >= bytes;
@@ -45,7 +45,7 @@ impl Machine {
         let mut limits = limits(loaded.image.program().level, loaded.engine.threads())?;
         limits.choose_read(&memory.as_slice()[..memory.len().min(bytes as usize)]);
         let replays = Replays::new(loaded)?;
-        Ok(Machine {
+        Ok(MachineLimits {
             limits,
             replays,
             memory,
@@ -105,10 +105,10 @@ impl Machine {
 ///
 /// # Errors
 /// When this CPU cannot run them, or the system makes no threads.
-pub fn limits(level: Level, threads: usize) -> Result<Limits> {
+pub fn limits(level: Level, threads: usize) -> Result<MachineProbe> {
     let probe = kernmill_kernels_gen::peak::probe(level)?;
     // SAFETY: the generator has just made the probe.
-    Ok(unsafe { Limits::new(&probe, threads) }?)
+    Ok(unsafe { MachineProbe::new(&probe, threads) }?)
 }
 
 /// Memory to read that is neither the weights nor in a cache: `bytes`, or half of what there is.

@@ -8,7 +8,7 @@ mod report;
 mod timeline;
 
 pub use crate::stats::{Quartiles, best};
-pub use case::{Case, Cases, Fill, How, Kind, Outcome};
-pub use machine::{Caches, Machine, buffer, caches, limits};
+pub use case::{Case, CaseKind, CaseOutcome, Cases, Fill, Setup};
+pub use machine::{Caches, MachineLimits, buffer, caches, limits};
 pub use paired::{Paired, PairedOutcome, PairedReport, UNITS};
 pub use report::Report;

@@ -4,7 +4,7 @@ use crate::stats::Quartiles;
 use kernmill::Loaded;
 use kernmill::Result;
 use kernmill_kernels_gen::peak::probe;
-use kernmill_runtime::measure::{Reader, readers};
+use kernmill_runtime::measure::{MemoryReader, readers};
 use kernmill_runtime::{Engine, Replay};
 use std::time::Instant;
 
@@ -13,10 +13,10 @@ const ROUNDS: usize = 3;
 /// Replays that are timed; their median counts.
 const REPLAYS: usize = 5;
 
-/// What reads as an engine's steps do.
+/// Replays, which read as an engine's steps do.
 pub struct Replays {
     pub replay: Replay,
-    pub readers: Vec<Reader>,
+    pub readers: Vec<MemoryReader>,
     /// Index of the way to read that is the fastest, once it is known.
     fastest: Option<usize>,
 }

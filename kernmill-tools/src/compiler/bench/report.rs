@@ -1,7 +1,7 @@
-//! What measured cases amount to: speeds, and shares of what the machine allows.
+//! Figures of measured cases: speeds, and shares of what the machine allows.
 
-use super::case::{Case, How, Kind, Outcome};
-use super::machine::{Caches, Machine, caches};
+use super::case::{Case, CaseKind, CaseOutcome, Setup};
+use super::machine::{Caches, MachineLimits, caches};
 use super::timeline::timeline;
 use crate::compiler::cpu::model_name;
 use crate::run_figures::adapter_json;
@@ -11,7 +11,7 @@ use kernmill::Result;
 use kernmill::adapters::LoadedAdapter;
 use kernmill_os::text::size;
 use kernmill_runtime::measure::{HugePages, huge_pages};
-use kernmill_runtime::profile::{Profile, StepProfile, Work};
+use kernmill_runtime::profile::{Profile, StepProfile, WorkDone};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -19,15 +19,15 @@ use std::fmt::Write;
 pub struct Report<'a> {
     loaded: &'a Loaded,
     adapters: &'a [LoadedAdapter],
-    machine: Machine,
-    results: Vec<Measured>,
+    machine: MachineLimits,
+    results: Vec<MeasuredCase>,
     huge: Option<HugePages>,
     peak_resident: Option<u64>,
 }
 
 /// A case's figures.
-struct Measured {
-    outcome: Outcome,
+struct MeasuredCase {
+    outcome: CaseOutcome,
     rates: Vec<f64>,
     spread: Quartiles,
     /// Bytes that are read per token; `ops` are operations per token.
@@ -42,7 +42,7 @@ struct Measured {
     of_bound: f64,
     /// Name of the slower limit, or of the replay.
     bound: &'static str,
-    /// What reports more than the bandwidth though it cannot come from a cache.
+    /// Figures above the bandwidth though they cannot come from a cache.
     void: Vec<String>,
 }
 
@@ -56,25 +56,26 @@ impl<'a> Report<'a> {
         loaded: &'a mut Loaded,
         adapters: &'a [LoadedAdapter],
         cases: &[Case],
-        how: &How<'_>,
+        how: &Setup<'_>,
         on_case: &dyn Fn(&Case),
         tick: &dyn Fn(),
     ) -> Result<Report<'a>> {
-        let mut machine = Machine::new(loaded, how.read)?;
+        let mut machine = MachineLimits::new(loaded, how.read)?;
         let mut measure = |case: &Case| {
             on_case(case);
             case.measure(&mut loaded.engine, &mut machine, how, tick)
         };
-        let outcomes = cases.iter().map(&mut measure).collect::<Result<Vec<Outcome>>>()?;
+        let outcomes = cases.iter().map(&mut measure).collect::<Result<Vec<CaseOutcome>>>()?;
         machine.finish();
         let caches = caches();
-        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, &machine, caches)).collect();
+        let results =
+            outcomes.into_iter().map(|outcome| MeasuredCase::new(outcome, &machine, caches)).collect();
         let huge = huge_pages(loaded.image.weights().as_slice());
         let peak_resident = machine.peak_resident();
         Ok(Report { loaded, adapters, machine, results, huge, peak_resident })
     }
 
-    /// What was recorded, as JSON that Perfetto reads.
+    /// The record, as JSON that Perfetto reads.
     pub fn timeline(&self) -> String {
         let outcomes = self.results.iter().map(|result| &result.outcome);
         timeline(outcomes, self.loaded.image.program())
@@ -148,7 +149,7 @@ impl<'a> Report<'a> {
             let _ = writeln!(text, "adapter {}: {bytes}, loaded in {ms:.0} ms", adapter.name);
         }
         text.push('\n');
-        let name = |result: &Measured| result.outcome.case.to_string();
+        let name = |result: &MeasuredCase| result.outcome.case.to_string();
         let width = self.results.iter().map(|result| name(result).len()).max().unwrap_or(0).max(4);
         let _ = writeln!(
             text,
@@ -182,8 +183,8 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Measured {
-    fn new(outcome: Outcome, machine: &Machine, caches: Caches) -> Measured {
+impl MeasuredCase {
+    fn new(outcome: CaseOutcome, machine: &MachineLimits, caches: Caches) -> MeasuredCase {
         let rates = outcome.rates();
         let spread = Quartiles::of(&rates);
         let profile = &outcome.profile;
@@ -193,11 +194,11 @@ impl Measured {
         let bandwidth = bytes * spread.median;
         let void = void(profile, bandwidth, machine.most_bandwidth(), caches);
         let (of_bound, bound) = match (outcome.case.kind, memory_time >= integer_time) {
-            (Kind::Decode, _) => (Quartiles::of(&outcome.of_replays()).median, "replay"),
-            (Kind::Prompt, true) => (memory_time * spread.median, "memory"),
-            (Kind::Prompt, false) => (integer_time * spread.median, "integer"),
+            (CaseKind::Decode, _) => (Quartiles::of(&outcome.of_replays()).median, "replay"),
+            (CaseKind::Prompt, true) => (memory_time * spread.median, "memory"),
+            (CaseKind::Prompt, false) => (integer_time * spread.median, "integer"),
         };
-        Measured {
+        MeasuredCase {
             rates,
             spread,
             bytes,
@@ -221,10 +222,10 @@ impl Measured {
         self.seconds() - self.outcome.profile.steps.iter().map(|step| step.seconds).sum::<f64>()
     }
 
-    fn json(&self, machine: &Machine) -> Value {
+    fn json(&self, machine: &MachineLimits) -> Value {
         let case = self.outcome.case;
         let mut result = json!({
-            "kind": match case.kind { Kind::Prompt => "prompt", Kind::Decode => "decode" },
+            "kind": match case.kind { CaseKind::Prompt => "prompt", CaseKind::Decode => "decode" },
             "tokens": case.tokens,
             "depth": case.depth,
             "batch": case.batch,
@@ -260,7 +261,7 @@ impl Measured {
     }
 
     /// Figures of the case, as its line has them behind the name.
-    fn line(&self, machine: &Machine) -> String {
+    fn line(&self, machine: &MachineLimits) -> String {
         format!(
             "{:9.2} {:9.2} {:9.2} {:9.1} {:7.2} {:4.0}% {:8.1} {:4.0}% {:7.1}%",
             self.spread.median,
@@ -313,9 +314,9 @@ impl Measured {
     }
 }
 
-/// What reports more than the memory's bandwidth, in bytes per second. Nothing is held against a model that
-/// the last level cache may hold from one batch to the next; and a step may find in its cores' own caches as
-/// much as they hold, if waiting workers fetched it ahead.
+/// The figures above the memory's bandwidth, in bytes per second. Nothing is held against a model that the
+/// last level cache may hold from one batch to the next; and a step may find in its cores' own caches as much
+/// as they hold, if waiting workers fetched it ahead.
 fn void(profile: &Profile, rate: f64, bandwidth: f64, caches: Caches) -> Vec<String> {
     if profile.total.bytes() / profile.runs.max(1) <= caches.last {
         return Vec::new();
@@ -332,7 +333,7 @@ fn void(profile: &Profile, rate: f64, bandwidth: f64, caches: Caches) -> Vec<Str
 }
 
 /// A multiply-add is two.
-fn operations(work: &Work) -> f64 {
+fn operations(work: &WorkDone) -> f64 {
     2.0 * work.macs as f64
 }
 
@@ -379,7 +380,7 @@ mod tests {
 
     /// A batch of one token in one second, and one step.
     fn profile(bytes: u64, step_bytes: u64, step_seconds: f64) -> Profile {
-        let work = |weight_bytes| Work { weight_bytes, cache_bytes: 0, macs: 0 };
+        let work = |weight_bytes| WorkDone { weight_bytes, cache_bytes: 0, macs: 0 };
         let step = StepProfile {
             name: "qkv".to_owned(),
             calls: 2,

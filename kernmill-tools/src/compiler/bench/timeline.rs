@@ -3,7 +3,7 @@
 //! Every case is a process of its own, with a thread for each worker and one for the batches. Perfetto shows
 //! them as tracks, and answers questions about slices in SQL.
 
-use super::case::Outcome;
+use super::case::CaseOutcome;
 use kernmill_plan::program::{Program, Step};
 use kernmill_runtime::profile::{kind, layer};
 use kernmill_runtime::trace::{Activity, Trace, TracedBatch, TracedCall};
@@ -15,7 +15,7 @@ const BATCHES: usize = 1;
 
 /// The cases' recorded batches as one JSON object, a process for each case; those without a recording are
 /// left out.
-pub fn timeline<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone, program: &Program) -> String {
+pub fn timeline<'a>(outcomes: impl Iterator<Item = &'a CaseOutcome> + Clone, program: &Program) -> String {
     let recorded = outcomes.filter_map(|outcome| Some((outcome, outcome.trace.as_ref()?)));
     let began = recorded.clone().map(|(_, trace)| trace.began).min();
     let mut events = Vec::new();
@@ -58,7 +58,7 @@ impl Process<'_> {
         }
     }
 
-    /// What a worker did, and its waiting behind it.
+    /// Adds a call of a worker, and its waiting behind it.
     fn add_call(&self, tid: usize, call: &TracedCall, events: &mut Vec<Value>) {
         let Some(batch) = self.trace.batches.get(call.batch) else { return };
         let (category, name, args) = match call.activity {

@@ -29,7 +29,7 @@ pub fn functions(compiled: &Compiled) -> Vec<Value> {
     blob.symbols.iter().enumerate().map(function).collect()
 }
 
-/// What each kernel does, in the order of the kernels.
+/// The work of each kernel, in the order of the kernels.
 fn descriptions(compiled: &Compiled) -> Vec<String> {
     let mut all = vec![String::new(); compiled.kernels.list.len()];
     for (selection, schedule) in compiled.selections.iter().zip(&compiled.schedules) {
@@ -43,7 +43,7 @@ fn descriptions(compiled: &Compiled) -> Vec<String> {
     all
 }
 
-/// What a kernel does, without the name of the step that it is shown for.
+/// The work of a kernel, without the name of the step that it is shown for.
 fn description(one: &KernelUse) -> String {
     let text = one.to_string();
     match text.strip_prefix(&one.label).and_then(|rest| rest.strip_prefix(": ")) {

@@ -1,12 +1,12 @@
-//! What each group, kernel and micro-kernel became, as text.
+//! A full report of each group, kernel and micro-kernel, as text.
 
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::{fuse, select};
 use std::fmt::Write;
 
-/// What fused, what nearly did and why not, what it takes, and which kernels were picked why. `assumed` says
-/// that the formats of preset `fast` are not the weights' own.
+/// The fusions, the near misses with their reasons, the costs, and the picked kernels with their reasons.
+/// `assumed` says that the formats of preset `fast` are not the weights' own.
 pub fn everything(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
     let mut text = fuse::explain(&compiled.fused, &compiled.report);
     let program = &compiled.program;

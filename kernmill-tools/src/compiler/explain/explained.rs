@@ -1,11 +1,11 @@
-//! What is found out about a compiled model.
+//! Findings about a compiled model.
 
 use super::everything::everything;
-use super::facts::Facts;
+use super::facts::PageContent;
 use super::json;
-use super::kinds::Batch;
+use super::kinds::BatchShape;
 use super::screen::screen;
-use crate::compiler::estimate::{Host, Memory};
+use crate::compiler::estimate::{Host, MemoryEstimate};
 use crate::compiler::machine::Description;
 use kernmill::Result;
 use kernmill_compiler::fuse::{Missed, missed};
@@ -14,9 +14,9 @@ use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::weights::grown;
 use serde_json::Value;
 
-/// What is asked about a model beside the model itself.
+/// The questions about a model beside the model itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How<'a> {
+pub struct ExplainOptions<'a> {
     /// The machine that it is explained for; `None` is the compiler's own idea of one.
     pub machine: Option<&'a Description>,
     /// Context that memory and speed are shown for, in tokens; `None` is 4096 if the model can.
@@ -31,10 +31,10 @@ pub struct How<'a> {
 pub struct Explained<'a> {
     graph: &'a Graph,
     compiled: &'a Compiled,
-    how: How<'a>,
-    memory: Memory,
+    how: ExplainOptions<'a>,
+    memory: MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
-    batches: [Batch; 3],
+    batches: [BatchShape; 3],
     missed: Vec<Missed>,
 }
 
@@ -43,19 +43,19 @@ impl<'a> Explained<'a> {
     ///
     /// # Errors
     /// When the context is longer than the model's longest.
-    pub fn new(graph: &'a Graph, compiled: &'a Compiled, how: How<'a>) -> Result<Explained<'a>> {
+    pub fn new(graph: &'a Graph, compiled: &'a Compiled, how: ExplainOptions<'a>) -> Result<Explained<'a>> {
         let host = how.machine.map_or(Host::Here(compiled.model.machine().workers), Host::Described);
-        let memory = Memory::of(&compiled.program, how.context, host)?;
+        let memory = MemoryEstimate::of(&compiled.program, how.context, host)?;
         let chunk = compiled.program.classes.last().map_or(1, |class| class.max_tokens);
         let chunk = chunk.min(memory.context) as usize;
         let batches = [(1, 0), (1, memory.context as usize - 1), (chunk, 0)]
-            .map(|(tokens, depth)| Batch::new(compiled, tokens, depth));
+            .map(|(tokens, depth)| BatchShape::new(compiled, tokens, depth));
         let missed = missed(&compiled.fused, &compiled.report);
         Ok(Explained { graph, compiled, how, memory, batches, missed })
     }
 
-    fn facts(&self) -> Facts<'_> {
-        Facts {
+    fn facts(&self) -> PageContent<'_> {
+        PageContent {
             graph: self.graph,
             compiled: self.compiled,
             machine: self.how.machine,

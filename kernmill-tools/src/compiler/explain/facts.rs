@@ -1,7 +1,7 @@
-//! What is shown of a compiled model, however it is shown.
+//! The contents of reports about a compiled model, in any form.
 
-use super::kinds::{Batch, kind};
-use crate::compiler::estimate::Memory;
+use super::kinds::{BatchShape, kind};
+use crate::compiler::estimate::MemoryEstimate;
 use crate::compiler::machine::Description;
 use kernmill_compiler::fuse::{FusedGraph, Group, Missed};
 use kernmill_compiler::graph::{Graph, NodeId};
@@ -9,26 +9,26 @@ use kernmill_compiler::pipeline::Compiled;
 use std::collections::BTreeMap;
 
 /// Everything that is shown.
-pub struct Facts<'a> {
+pub struct PageContent<'a> {
     /// The graph that was compiled.
     pub graph: &'a Graph,
-    /// What it was compiled to.
+    /// The result of its compilation.
     pub compiled: &'a Compiled,
     /// The machine that it is explained for, if it is described.
     pub machine: Option<&'a Description>,
     /// Whether preset `fast` has made its choices without weights.
     pub assumed: bool,
-    /// What to know if the weights take more than in their files.
+    /// A note if the weights take more than in their files.
     pub grown: Option<String>,
     /// What running takes.
-    pub memory: &'a Memory,
+    pub memory: &'a MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
-    pub batches: &'a [Batch; 3],
+    pub batches: &'a [BatchShape; 3],
     /// Near misses, what would save most first.
     pub missed: &'a [Missed],
 }
 
-impl Facts<'_> {
+impl PageContent<'_> {
     /// Bytes of the cache that a token of a long context takes: layers that see a window keep no more than
     /// that.
     pub fn kv_token_bytes(&self) -> u64 {
@@ -36,7 +36,7 @@ impl Facts<'_> {
         kv.layers.iter().map(|layer| kv.geometry(layer.kind).token_bytes() as u64).sum()
     }
 
-    /// What a kind of step computes.
+    /// The computation of a kind of step.
     pub fn members(&self, name: &str) -> String {
         let group = self.compiled.fused.groups.iter().find(|group| is_of(&self.compiled.fused, group, name));
         group.map_or_else(String::new, |group| members(&self.compiled.fused, group))

@@ -1,9 +1,9 @@
 //! A compiled model as JSON.
 
 use super::code::functions;
-use super::facts::{Facts, members};
-use super::kinds::{Batch, Kind};
-use super::layers::{GroupOf, LayerKind, layer, layer_kinds};
+use super::facts::{PageContent, members};
+use super::kinds::{BatchShape, StepKind};
+use super::layers::{GroupOf, LayerGroup, layer, layer_kinds};
 use kernmill_compiler::fuse::Group;
 use kernmill_compiler::graph::{NodeId, ValueId};
 use kernmill_compiler::memory::MemoryPlan;
@@ -13,7 +13,7 @@ use kernmill_plan::program::{Buffer, Step, TokenClass};
 use serde_json::{Value, json};
 
 /// All that is known. What `--json` had before stands on the outermost level.
-pub fn json(facts: &Facts<'_>) -> Value {
+pub fn json(facts: &PageContent<'_>) -> Value {
     let (compiled, program) = (facts.compiled, &facts.compiled.program);
     let machine = compiled.model.machine();
     let memory = facts.memory;
@@ -63,8 +63,8 @@ pub fn json(facts: &Facts<'_>) -> Value {
     all
 }
 
-fn batch(facts: &Facts<'_>, batch: &Batch) -> Value {
-    let kind = |kind: &Kind| {
+fn batch(facts: &PageContent<'_>, batch: &BatchShape) -> Value {
+    let kind = |kind: &StepKind| {
         json!({
             "kind": kind.name,
             "steps": kind.steps,
@@ -91,7 +91,7 @@ fn batch(facts: &Facts<'_>, batch: &Batch) -> Value {
     })
 }
 
-fn layer_kind(facts: &Facts<'_>, kind: &LayerKind) -> Value {
+fn layer_kind(facts: &PageContent<'_>, kind: &LayerGroup) -> Value {
     let layers = &facts.compiled.program.model.kv.layers;
     json!({
         "layers": kind.layers,
@@ -100,7 +100,7 @@ fn layer_kind(facts: &Facts<'_>, kind: &LayerKind) -> Value {
     })
 }
 
-fn groups(facts: &Facts<'_>) -> Vec<Value> {
+fn groups(facts: &PageContent<'_>) -> Vec<Value> {
     let fused = &facts.compiled.fused;
     let graph = &fused.graph;
     let names =
@@ -130,7 +130,7 @@ fn groups(facts: &Facts<'_>) -> Vec<Value> {
 }
 
 /// Values that go from group to group, the graph's input and output among them.
-fn values(facts: &Facts<'_>) -> Vec<Value> {
+fn values(facts: &PageContent<'_>) -> Vec<Value> {
     let fused = &facts.compiled.fused;
     let mut all: Vec<ValueId> =
         fused.groups.iter().flat_map(|group| group.inputs.iter().chain(&group.outputs)).copied().collect();
@@ -144,7 +144,7 @@ fn values(facts: &Facts<'_>) -> Vec<Value> {
 }
 
 /// The steps of every class.
-fn steps(facts: &Facts<'_>) -> Vec<Value> {
+fn steps(facts: &PageContent<'_>) -> Vec<Value> {
     let program = &facts.compiled.program;
     let groups = GroupOf::new(&facts.compiled.fused);
     let mut all = Vec::new();
@@ -172,7 +172,7 @@ fn steps(facts: &Facts<'_>) -> Vec<Value> {
 }
 
 /// The arena of every class. Steps are numbered through those of the class, logit steps last.
-fn arenas(facts: &Facts<'_>) -> Vec<Value> {
+fn arenas(facts: &PageContent<'_>) -> Vec<Value> {
     let compiled = facts.compiled;
     let arena = |(class, arena): (&TokenClass, &MemoryPlan)| {
         let buffer = |buffer: &Buffer| {

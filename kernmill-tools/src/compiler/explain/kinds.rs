@@ -1,4 +1,4 @@
-//! What batches take, by kinds of steps.
+//! The costs of batches, by kinds of steps.
 
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_kernels_gen::generate;
@@ -6,7 +6,7 @@ use kernmill_kernels_gen::kernel::{Body, Kernel};
 use kernmill_plan::program::{Routing, Step, StepWork, TokenClass};
 
 /// All steps of a kind, whatever the layer.
-pub struct Kind {
+pub struct StepKind {
     /// Label of the steps without the layer.
     pub name: String,
     /// Steps.
@@ -19,13 +19,13 @@ pub struct Kind {
     pub cache_bytes: f64,
     /// Multiply-adds of matrices and attention.
     pub macs: f64,
-    /// What takes most of the time.
+    /// The limit that takes most of the time.
     pub limit: Limit,
     /// The version of the micro-kernel that does most of the arithmetic; none for plain rows.
     pub ukernel: Option<&'static str>,
 }
 
-/// What limits steps.
+/// A limit of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Bytes from memory.
@@ -56,23 +56,23 @@ impl Limit {
 }
 
 /// A batch of tokens of one sequence, of whose last one the logits are wanted.
-pub struct Batch {
+pub struct BatchShape {
     /// Tokens.
     pub tokens: usize,
     /// Tokens of the sequence before them.
     pub depth: usize,
     /// By kind of step, in the order of the steps. What runs for adapters alone is left out.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<StepKind>,
     /// Bytes per ns that all workers read.
     bandwidth: f64,
 }
 
-impl Batch {
+impl BatchShape {
     /// A batch of `tokens` tokens after `depth` others.
-    pub fn new(compiled: &Compiled, tokens: usize, depth: usize) -> Batch {
+    pub fn new(compiled: &Compiled, tokens: usize, depth: usize) -> BatchShape {
         let machine = compiled.model.machine();
         let bandwidth = machine.bytes() * machine.workers as f64;
-        let mut batch = Batch { tokens, depth, kinds: Vec::new(), bandwidth };
+        let mut batch = BatchShape { tokens, depth, kinds: Vec::new(), bandwidth };
         let classes = &compiled.program.classes;
         let fits = classes.iter().position(|class| class.max_tokens as usize >= tokens);
         if let Some(class) = fits.map(|index| &classes[index]) {
@@ -114,7 +114,7 @@ impl Batch {
         };
         let name = kind(&step.label);
         let index = self.kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
-            self.kinds.push(Kind {
+            self.kinds.push(StepKind {
                 name: name.to_owned(),
                 steps: 0,
                 ns: 0.0,
@@ -164,7 +164,7 @@ impl Batch {
         self.tokens as f64 / (2.0 * self.macs() / ops)
     }
 
-    /// What takes most of the time.
+    /// The limit that takes most of the time.
     pub fn limit(&self) -> Limit {
         let time = |limit| self.kinds.iter().filter(|kind| kind.limit == limit).map(|kind| kind.ns).sum();
         let times: [(f64, Limit); 3] =

@@ -49,7 +49,7 @@ fn layer_of(name: &str) -> Option<usize> {
 }
 
 /// Layers that run the same kernels in every class.
-pub struct LayerKind {
+pub struct LayerGroup {
     /// The layers, ascending.
     pub layers: Vec<usize>,
     /// Groups of the first of them.
@@ -57,7 +57,7 @@ pub struct LayerKind {
 }
 
 /// The distinct kinds of layers, in the order of their first layers.
-pub fn layer_kinds(compiled: &Compiled) -> Vec<LayerKind> {
+pub fn layer_kinds(compiled: &Compiled) -> Vec<LayerGroup> {
     let fused = &compiled.fused;
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, group) in fused.groups.iter().enumerate() {
@@ -73,12 +73,12 @@ pub fn layer_kinds(compiled: &Compiled) -> Vec<LayerKind> {
             }
         }
     }
-    let mut kinds: Vec<LayerKind> = Vec::new();
+    let mut kinds: Vec<LayerGroup> = Vec::new();
     for (layer, groups) in groups {
-        let same = |kind: &&mut LayerKind| kernels.get(&kind.layers[0]) == kernels.get(&layer);
+        let same = |kind: &&mut LayerGroup| kernels.get(&kind.layers[0]) == kernels.get(&layer);
         match kinds.iter_mut().find(same) {
             Some(kind) => kind.layers.push(layer),
-            None => kinds.push(LayerKind { layers: vec![layer], groups }),
+            None => kinds.push(LayerGroup { layers: vec![layer], groups }),
         }
     }
     kinds
@@ -87,14 +87,14 @@ pub fn layer_kinds(compiled: &Compiled) -> Vec<LayerKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_compiler::pipeline::{Options, compile};
+    use kernmill_compiler::pipeline::{CompilerOptions, compile};
     use kernmill_compiler::spec::{Spec, lower};
     use kernmill_plan::target::Level;
 
     fn nano(fuse: bool) -> Compiled {
         let text = include_str!("../../../../model-specs/nano/nano.toml");
         let graph = lower(&Spec::parse("nano.toml", text).unwrap()).unwrap();
-        compile(&graph, &Options { fuse, ..Options::new(Level::V3) }).unwrap()
+        compile(&graph, &CompilerOptions { fuse, ..CompilerOptions::new(Level::V3) }).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a model compiles to, and why: on one screen, in full, as JSON, and as a page.
+//! Explanations of a compiled model: on one screen, in full, as JSON, and as a page.
 
 mod code;
 mod everything;
@@ -12,8 +12,8 @@ mod screen;
 mod subject;
 
 pub use everything::times;
-pub use explained::{Explained, How};
-pub use kinds::{Batch, Kind, Limit};
+pub use explained::{ExplainOptions, Explained};
+pub use kinds::{BatchShape, Limit, StepKind};
 pub use page::page;
 pub use subject::Subject;
 

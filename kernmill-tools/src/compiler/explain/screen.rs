@@ -1,7 +1,7 @@
 //! A compiled model on one screen.
 
-use super::facts::Facts;
-use super::kinds::{Batch, Kind};
+use super::facts::PageContent;
+use super::kinds::{BatchShape, StepKind};
 use kernmill_compiler::fuse::Missed;
 use kernmill_os::text::size;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ const KINDS: usize = 8;
 const MISSED: usize = 3;
 
 /// The screen. `all` says that the rest follows.
-pub fn screen(facts: &Facts<'_>, all: bool) -> String {
+pub fn screen(facts: &PageContent<'_>, all: bool) -> String {
     let mut text = String::new();
     head(&mut text, facts);
     speeds(&mut text, facts);
@@ -31,7 +31,7 @@ pub fn screen(facts: &Facts<'_>, all: bool) -> String {
 
 // Writing to a String cannot fail.
 
-fn head(text: &mut String, facts: &Facts<'_>) {
+fn head(text: &mut String, facts: &PageContent<'_>) {
     let (compiled, program) = (facts.compiled, &facts.compiled.program);
     let graph = facts.graph;
     let layers = program.model.kv.layers.len();
@@ -81,7 +81,7 @@ fn head(text: &mut String, facts: &Facts<'_>) {
     }
 }
 
-fn speeds(text: &mut String, facts: &Facts<'_>) {
+fn speeds(text: &mut String, facts: &PageContent<'_>) {
     let [first, deep, prompt] = facts.batches;
     let _ = writeln!(
         text,
@@ -105,7 +105,7 @@ fn speeds(text: &mut String, facts: &Facts<'_>) {
     );
 }
 
-fn steps(text: &mut String, facts: &Facts<'_>) {
+fn steps(text: &mut String, facts: &PageContent<'_>) {
     let [_, deep, prompt] = facts.batches;
     let _ = writeln!(
         text,
@@ -119,7 +119,7 @@ fn steps(text: &mut String, facts: &Facts<'_>) {
         format!("a token at {}", facts.memory.context),
         format!("a prompt of {}", prompt.tokens)
     );
-    let mut kinds: Vec<&Kind> = deep.kinds.iter().collect();
+    let mut kinds: Vec<&StepKind> = deep.kinds.iter().collect();
     if kinds.len() > KINDS {
         // The longest stay, in the order of the steps.
         let mut times: Vec<f64> = kinds.iter().map(|kind| kind.ns).collect();
@@ -148,7 +148,7 @@ fn steps(text: &mut String, facts: &Facts<'_>) {
     }
     let shown = |name: &str| kinds.iter().any(|kind| kind.name == name);
     let rest = [deep, prompt]
-        .map(|batch| batch.kinds.iter().filter(|kind| !shown(&kind.name)).collect::<Vec<&Kind>>());
+        .map(|batch| batch.kinds.iter().filter(|kind| !shown(&kind.name)).collect::<Vec<&StepKind>>());
     if rest.iter().any(|rest| !rest.is_empty()) {
         let count = rest[0].iter().map(|kind| kind.steps).sum();
         line(text, "others", count, [(sum(&rest[0]), deep), (sum(&rest[1]), prompt)], ["-", "-"]);
@@ -170,14 +170,14 @@ fn steps(text: &mut String, facts: &Facts<'_>) {
 }
 
 /// Bytes and ns of some kinds.
-fn sum(kinds: &[&Kind]) -> (f64, f64) {
+fn sum(kinds: &[&StepKind]) -> (f64, f64) {
     // The sum of no numbers by `Iterator::sum` is -0.0, and is shown so.
     kinds
         .iter()
         .fold((0.0, 0.0), |(bytes, ns), kind| (bytes + kind.weight_bytes + kind.cache_bytes, ns + kind.ns))
 }
 
-fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &Batch); 2], limits: [&str; 2]) {
+fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &BatchShape); 2], limits: [&str; 2]) {
     let [((bytes, first), decode), ((_, second), prompt)] = of;
     let _ = writeln!(
         text,
@@ -194,7 +194,7 @@ fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &Batch); 
 }
 
 /// Adds the micro-kernels with the kinds of steps that use them.
-fn ukernels(text: &mut String, facts: &Facts<'_>) {
+fn ukernels(text: &mut String, facts: &PageContent<'_>) {
     let [_, deep, prompt] = facts.batches;
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for kind in &deep.kinds {

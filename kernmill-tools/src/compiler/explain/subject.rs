@@ -3,13 +3,13 @@
 use kernmill::CompileOptions;
 use kernmill::Result;
 use kernmill::compiler::SpecSource;
-use kernmill::compiler::{Origin, origin};
+use kernmill::compiler::{PlanOrigin, origin};
 use kernmill::locate::SourceFiles;
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_plan::target::Level;
@@ -23,7 +23,7 @@ pub struct Subject {
     /// The graph that the spec describes.
     pub graph: Graph,
     /// How it is compiled; `None` if it need not be.
-    pub options: Option<Options>,
+    pub options: Option<CompilerOptions>,
     /// Whether preset `fast` makes its choices without weights.
     pub assumed: bool,
     /// Bytes of the weights in their files, if these are at hand.
@@ -62,10 +62,10 @@ impl Subject {
         options: &CompileOptions,
         level: &dyn Fn(Preset) -> Result<Level>,
     ) -> Result<Subject> {
-        let Origin { source, graph, options: own } = origin(&Plan::open(path)?, level)?;
+        let PlanOrigin { source, graph, options: own } = origin(&Plan::open(path)?, level)?;
         let machine = options.machine.as_ref().map_or(own.machine, Description::costs);
         let keep_clif = options.keep_clif;
-        let own = Options { tuning: options.tuning(), machine, keep_clif, ..own };
+        let own = CompilerOptions { tuning: options.tuning(), machine, keep_clif, ..own };
         Ok(Subject { source, graph, options: Some(own), assumed: false, stored: None })
     }
 }

@@ -1,8 +1,8 @@
 //! Checking fused-op specs: trials against the interpreter, near misses, costs.
 
-use super::differ::Outcome;
-use super::report::{CrashReport, Report, SpecReport};
-use super::trial::{self, Crash, Reply, Request};
+use super::differ::DiffOutcome;
+use super::report::{CheckReport, CrashReport, SpecReport};
+use super::trial::{self, Crash, TrialReply, TrialRequest};
 use kernmill::{Error, Result};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, NearMiss, fuse};
 use kernmill_compiler::graph::Graph;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const MEMORY: u64 = 6 << 30;
 
 /// Fused-op specs that are checked, and how.
-pub struct Checker<'a> {
+pub struct SpecChecker<'a> {
     /// The specs that are checked.
     pub specs: &'a [FusedSpec],
     /// The checked specs and the built-in ones.
@@ -42,15 +42,15 @@ pub struct Checker<'a> {
     pub again: &'a str,
 }
 
-impl Checker<'_> {
+impl SpecChecker<'_> {
     /// Checks every spec. This program with the arguments `args` is a process for each, which calls
     /// [`trial::serve`]: what crashes it is named.
     ///
     /// # Errors
     /// When a process cannot be started, or a model cannot be quantised.
-    pub fn check(&self, args: &[&str]) -> Result<Report> {
+    pub fn check(&self, args: &[&str]) -> Result<CheckReport> {
         let mut report =
-            Report { levels: self.levels.iter().map(|level| level.name()).collect(), specs: Vec::new() };
+            CheckReport { levels: self.levels.iter().map(|level| level.name()).collect(), specs: Vec::new() };
         let program =
             program_file().map_err(|error| Error::failed(format!("the program's own file: {error}")))?;
         for number in 0..self.specs.len() {
@@ -61,7 +61,7 @@ impl Checker<'_> {
         Ok(report)
     }
 
-    /// What is to be said of spec `number`, whose trials run in the process that `command` starts.
+    /// The report on spec `number`, whose trials run in the process that `command` starts.
     fn one(&self, number: usize, command: Command) -> Result<SpecReport> {
         let (spec, set, levels) = (&self.specs[number], self.set, self.levels);
         let model = self.model.map(|(graph, _)| graph);
@@ -71,7 +71,7 @@ impl Checker<'_> {
             self.model.map(|(graph, preset)| in_model(&name, graph, preset, set, level)).transpose()?;
         let (matches, near_misses) = fused.unwrap_or_default();
         let texts = self.specs.iter().map(|one| (one.source.name().to_owned(), one.source.text().to_owned()));
-        let request = Request {
+        let request = TrialRequest {
             specs: texts.collect(),
             spec: number,
             seed: self.seed,
@@ -84,9 +84,9 @@ impl Checker<'_> {
         };
         let (reply, crash) = match trial::run(command, &request, spec, self.time_limit)? {
             Ok(reply) => (reply, None),
-            Err(crash) => (Reply::default(), Some(self.crash(crash))),
+            Err(crash) => (TrialReply::default(), Some(self.crash(crash))),
         };
-        let Outcome { samples, runs, rows, mismatches, reasons } = reply.outcome;
+        let DiffOutcome { samples, runs, rows, mismatches, reasons } = reply.outcome;
         let reason = |(reason, presets): (String, BTreeSet<String>)| {
             let presets: Vec<String> = presets.into_iter().collect();
             if presets.is_empty() { reason } else { format!("{}: {reason}", presets.join(", ")) }

@@ -91,7 +91,7 @@ fn read(
     Ok(errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned())
 }
 
-/// What a status other than success says.
+/// The meaning of a status other than success.
 fn verdict(status: ExitStatus, last: &str) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(signal), _) => match name(signal) {

@@ -1,19 +1,19 @@
-//! What a fused-op spec saves, by the cost model and measured.
+//! The savings of a fused-op spec, by the cost model and measured.
 
 use super::measure::medians;
-use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
+use kernmill_compiler::fuse::{FusedSet, KernelTemplate, value_bytes};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::select::cost::MACHINE;
 use kernmill_plan::target::{Level, Tuning};
 use serde::{Deserialize, Serialize};
 
-/// What a model takes without a fused-op spec and with it.
+/// The costs of a model without a fused-op spec and with it.
 #[derive(Serialize, Deserialize)]
-pub struct Costs {
+pub struct SpecCosts {
     /// Name of the model.
     pub model: String,
     /// Preset of the model.
@@ -24,7 +24,7 @@ pub struct Costs {
     pub after: Cost,
 }
 
-/// What running a model takes.
+/// The cost of running a model.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Cost {
     /// Barriers of a run over one token.
@@ -44,7 +44,7 @@ pub struct Cost {
 
 const CHUNK: usize = 512;
 
-impl Costs {
+impl SpecCosts {
     /// Costs of the spec called `name`, on the described machine or for `level`; `None` when the model does
     /// not compile. What this CPU cannot run is not measured.
     pub fn of(
@@ -53,15 +53,14 @@ impl Costs {
         preset: Preset,
         set: &FusedSet,
         (level, machine): (Level, Option<&Description>),
-    ) -> Option<Costs> {
+    ) -> Option<SpecCosts> {
         let level = machine.map_or(level, |machine| machine.level(preset));
         let without = set.clone().without(name).ok()?;
-        // What is there for adapters alone runs only with one: it counts where the spec is about nothing
-        // else.
-        let adapters = set.rules().any(|rule| rule.name == name && rule.template == Template::Shrink);
+        // Steps for adapters alone run only with one: they count where the spec is about nothing else.
+        let adapters = set.rules().any(|rule| rule.name == name && rule.template == KernelTemplate::Shrink);
         let cost = |fused: &FusedSet| {
             let choices = Some(FormatChoices::assumed(graph));
-            let options = Options {
+            let options = CompilerOptions {
                 preset,
                 choices,
                 adapters,
@@ -69,7 +68,7 @@ impl Costs {
                 fused: fused.clone(),
                 tuning: machine.map_or(Tuning::Generic, |machine| machine.family),
                 machine: machine.map_or(MACHINE, Description::costs),
-                ..Options::new(level)
+                ..CompilerOptions::new(level)
             };
             let compiled = compile(graph, &options).ok()?;
             Some((Cost::of(&compiled), compiled))
@@ -81,7 +80,7 @@ impl Costs {
                 (cost.measured_1, cost.measured_512) = (Some(one), Some(many));
             }
         }
-        Some(Costs { model: graph.name.clone(), preset: preset.name().to_owned(), before, after })
+        Some(SpecCosts { model: graph.name.clone(), preset: preset.name().to_owned(), before, after })
     }
 }
 

@@ -6,7 +6,7 @@ use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};
 use kernmill_compiler::pack::pack_weights;
 use kernmill_compiler::pack::region::build_weights;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter, random_weights};
@@ -15,15 +15,15 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::guarded::{Flush, Guarded, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, Steps};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, SequenceTokens, Steps};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is being tried: to be said before it, for the case that it ends the process.
+/// The trial that runs. It is reported beforehand, for the case that it ends the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct At {
+pub struct CurrentTrial {
     /// Number of the random model; `None` while costs are measured.
     pub model: Option<u64>,
     /// The function that the model is of, if it is not the rule's.
@@ -34,9 +34,9 @@ pub struct At {
     pub level: String,
 }
 
-/// What came out of the random models of a spec.
+/// The outcome of the random models of a spec.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct DiffOutcome {
     /// Random models in which the spec applied.
     pub samples: usize,
     /// Comparisons: a model, a preset, a level, with an adapter or without, a way to cut the tokens into
@@ -44,13 +44,13 @@ pub struct Outcome {
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
-    /// What differed from the interpreter, a message for each comparison.
+    /// The differences to the interpreter, a message for each comparison.
     pub mismatches: Vec<String>,
     /// Why models were of no use: the distinct reasons, each with the presets that it was met in.
     pub reasons: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Outcome {
+impl DiffOutcome {
     fn reason(&mut self, preset: Option<Preset>, reason: String) {
         if self.reasons.len() < REASONS || self.reasons.contains_key(&reason) {
             self.reasons.entry(reason).or_default().extend(preset.map(|preset| preset.name().to_owned()));
@@ -61,19 +61,19 @@ impl Outcome {
 /// Reasons that are kept.
 const REASONS: usize = 8;
 
-/// What trials are about, and what came of them so far.
+/// The subject of trials, and their outcome so far.
 struct Trials<'a> {
     set: &'a FusedSet,
     levels: &'a [Level],
     /// Told what comes next.
-    at: &'a mut dyn FnMut(At),
-    outcome: Outcome,
+    at: &'a mut dyn FnMut(CurrentTrial),
+    outcome: DiffOutcome,
     /// The first model in which the spec applied, and the preset.
     example: Option<(Graph, Preset)>,
 }
 
-/// What a model is compared on.
-struct Case<'a> {
+/// The model and the inputs that are compared.
+struct ComparedModel<'a> {
     graph: &'a Graph,
     weights: &'a RandomWeights,
     tokens: &'a [u32],
@@ -83,7 +83,7 @@ struct Case<'a> {
 }
 
 /// An adapter by LoRA target.
-type Adapter = [Option<LoraTargetAdapter>];
+type AdapterTargets = [Option<LoraTargetAdapter>];
 
 /// Batches that the tokens of a run are cut into (the last size repeats): one row, several rows and an odd
 /// rest, all.
@@ -107,9 +107,9 @@ pub fn run(
     set: &FusedSet,
     seeds: Range<u64>,
     levels: &[Level],
-    at: &mut dyn FnMut(At),
-) -> (Outcome, Option<(Graph, Preset)>) {
-    let mut trials = Trials { set, levels, at, outcome: Outcome::default(), example: None };
+    at: &mut dyn FnMut(CurrentTrial),
+) -> (DiffOutcome, Option<(Graph, Preset)>) {
+    let mut trials = Trials { set, levels, at, outcome: DiffOutcome::default(), example: None };
     for seed in seeds {
         if let Some(rule) = &spec.rule {
             match sample(rule, seed) {
@@ -127,7 +127,7 @@ pub fn run(
     (trials.outcome, trials.example)
 }
 
-/// What a random model was made for.
+/// The purpose of a random model.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     Rule(&'a str),
@@ -151,7 +151,7 @@ impl Trials<'_> {
             .collect();
         let before = self.outcome.runs;
         for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
-            let case = Case { graph, weights: &weights, tokens: &tokens, seed, of };
+            let case = ComparedModel { graph, weights: &weights, tokens: &tokens, seed, of };
             if let Err(reason) = self.preset(&case, preset) {
                 self.outcome.reason(Some(preset), reason);
             }
@@ -160,7 +160,7 @@ impl Trials<'_> {
     }
 
     /// One model in one preset, on every level; or why it is of no use.
-    fn preset(&mut self, case: &Case<'_>, preset: Preset) -> Result<(), String> {
+    fn preset(&mut self, case: &ComparedModel<'_>, preset: Preset) -> Result<(), String> {
         let choices = FormatChoices::assumed(case.graph);
         let quantised =
             quantise_chosen(case.graph, preset, Some(&choices)).map_err(|error| error.to_string())?;
@@ -181,12 +181,12 @@ impl Trials<'_> {
                 plain = Some(case.interpret(&quantised, None)?);
             }
             let expected = plain.as_deref().unwrap_or_default();
-            let options = Options {
+            let options = CompilerOptions {
                 preset,
                 choices: Some(choices.clone()),
                 chunk: CHUNK,
                 fused: self.set.clone(),
-                ..Options::new(*level)
+                ..CompilerOptions::new(*level)
             };
             let what = format!("model {}, {}, {}", case.seed, preset.name(), level.name());
             self.next(case, *level, &what);
@@ -212,21 +212,21 @@ impl Trials<'_> {
     }
 
     /// Says what comes next.
-    fn next(&mut self, case: &Case<'_>, level: Level, what: &str) {
+    fn next(&mut self, case: &ComparedModel<'_>, level: Level, what: &str) {
         let function = match case.of {
             Of::Rule(_) => None,
             Of::Function(name) => Some(name.to_owned()),
         };
         let (what, level) = (what.to_owned(), level.name().to_owned());
-        (self.at)(At { model: Some(case.seed), function, what, level });
+        (self.at)(CurrentTrial { model: Some(case.seed), function, what, level });
     }
 
     /// Every way to cut the tokens into batches against the interpreter's logits.
     fn compare(
         &mut self,
-        case: &Case<'_>,
+        case: &ComparedModel<'_>,
         compiled: &Compiled,
-        adapter: Option<&Adapter>,
+        adapter: Option<&AdapterTargets>,
         expected: &[f32],
         what: &str,
     ) {
@@ -247,7 +247,13 @@ impl Trials<'_> {
         }
     }
 
-    fn check(&mut self, case: &Case<'_>, actual: Result<Vec<f32>, String>, expected: &[f32], what: &str) {
+    fn check(
+        &mut self,
+        case: &ComparedModel<'_>,
+        actual: Result<Vec<f32>, String>,
+        expected: &[f32],
+        what: &str,
+    ) {
         self.outcome.runs += 1;
         let actual = match actual {
             Ok(actual) => actual,
@@ -282,8 +288,8 @@ fn random(compiled: &Compiled, seed: u64) -> Vec<Option<LoraTargetAdapter>> {
     lora_targets.map(|lora_target| Some(one(lora_target))).collect()
 }
 
-impl Case<'_> {
-    fn interpret(&self, graph: &Graph, adapter: Option<&Adapter>) -> Result<Vec<f32>, String> {
+impl ComparedModel<'_> {
+    fn interpret(&self, graph: &Graph, adapter: Option<&AdapterTargets>) -> Result<Vec<f32>, String> {
         let weights = self.weights.for_graph(graph);
         let mut interpreter = Interpreter::new(graph, &weights).map_err(|error| error.to_string())?;
         if let Some(adapter) = adapter {
@@ -315,7 +321,7 @@ impl Case<'_> {
     fn logits(
         &self,
         compiled: &Compiled,
-        adapter: Option<&Adapter>,
+        adapter: Option<&AdapterTargets>,
         pieces: &[usize],
     ) -> Result<Vec<f32>, String> {
         let source = self.weights.source(self.graph);
@@ -335,8 +341,9 @@ impl Case<'_> {
         let (mut out, mut rest, mut turn) = (Vec::new(), self.tokens, 0);
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-            let step = engine
-                .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits));
+            let step = engine.extend_in_order(&[SequenceTokens::all(id, piece)], &mut |row| {
+                out.extend_from_slice(row.logits)
+            });
             step.map_err(|error| error.to_string())?;
             (rest, turn) = (after, turn + 1);
         }
@@ -344,7 +351,7 @@ impl Case<'_> {
     }
 }
 
-fn packed(adapters: &Adapters, data: &Adapter) -> Result<PackedAdapter, AdapterPackError> {
+fn packed(adapters: &Adapters, data: &AdapterTargets) -> Result<PackedAdapter, AdapterPackError> {
     let shape =
         |data: &LoraTargetAdapter| LoraTargetShape { rank: data.rank, factors: data.factors.is_some() };
     let shapes: Vec<Option<LoraTargetShape>> = data.iter().map(|data| data.as_ref().map(shape)).collect();

@@ -5,7 +5,7 @@ use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, SeqId, Steps};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, SeqId, SequenceTokens, Steps};
 use std::time::{Duration, Instant};
 
 /// Elements of weights above which nothing is measured: random ones would take long to make.
@@ -56,7 +56,7 @@ impl Side {
     fn time(&mut self, tokens: &[u32]) -> Option<Duration> {
         self.engine.truncate(self.sequence, 0).ok()?;
         let start = Instant::now();
-        self.engine.extend(&[Entry::last(self.sequence, tokens)], &()).ok()?;
+        self.engine.extend(&[SequenceTokens::last(self.sequence, tokens)], &()).ok()?;
         Some(start.elapsed())
     }
 }

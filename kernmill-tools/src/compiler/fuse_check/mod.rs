@@ -9,8 +9,8 @@ mod measure;
 mod report;
 mod trial;
 
-pub use check::{Checker, levels};
-pub use costs::{Cost, Costs};
-pub use differ::{At, Outcome};
-pub use report::{CrashReport, Report, SpecReport};
-pub use trial::{Crash, Reply, Request, run, serve};
+pub use check::{SpecChecker, levels};
+pub use costs::{Cost, SpecCosts};
+pub use differ::{CurrentTrial, DiffOutcome};
+pub use report::{CheckReport, CrashReport, SpecReport};
+pub use trial::{Crash, TrialReply, TrialRequest, run, serve};

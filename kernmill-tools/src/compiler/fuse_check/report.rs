@@ -1,12 +1,12 @@
-//! What a check of fused-op specs found.
+//! The findings of a check of fused-op specs.
 
-use super::costs::Costs;
+use super::costs::SpecCosts;
 use serde::Serialize;
 use std::fmt;
 
 /// Result of a check of fused-op specs.
 #[derive(Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// Levels that kernels were run at.
     pub levels: Vec<&'static str>,
     /// Results of each spec.
@@ -34,18 +34,18 @@ pub struct SpecReport {
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
-    /// What differed from the interpreter, a message for each comparison.
+    /// The differences to the interpreter, a message for each comparison.
     pub mismatches: Vec<String>,
     /// Why the spec did not apply in other random models.
     pub reasons: Vec<String>,
-    /// What ended the process that ran the random models.
+    /// The crash that ended the process of the random models.
     pub crash: Option<CrashReport>,
     /// How often the rule applies in the model of `--spec`.
     pub matches: Option<usize>,
     /// Where the rule nearly applies in the model of `--spec`, and why not.
     pub near_misses: Vec<String>,
     /// Costs without the spec and with it, in the model of `--spec` or a random one.
-    pub costs: Option<Costs>,
+    pub costs: Option<SpecCosts>,
 }
 
 /// A model whose kernels ended the process that ran them.
@@ -61,7 +61,7 @@ pub struct CrashReport {
     pub graph: Option<String>,
 }
 
-impl Report {
+impl CheckReport {
     /// Why the check failed, if it did.
     pub fn failed(&self) -> Option<String> {
         let crash = |spec: &SpecReport| {
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for spec in &self.specs {
             writeln!(f, "{}: {}", spec.name, spec.doc)?;
@@ -133,7 +133,7 @@ impl fmt::Display for Report {
             }
             list(f, "nearly", &spec.near_misses)?;
             if let Some(costs) = &spec.costs {
-                let Costs { model, preset, before, after } = costs;
+                let SpecCosts { model, preset, before, after } = costs;
                 // One worker waits for nobody: what barriers cost is in the estimates alone.
                 let of = if before.measured_1.is_some() {
                     " (measured on one worker, estimated for all)"

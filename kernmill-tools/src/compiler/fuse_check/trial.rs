@@ -2,8 +2,8 @@
 //! and watches it.
 
 use super::child::{End, limit_memory, watch};
-use super::costs::Costs;
-use super::differ::{self, At, Outcome};
+use super::costs::SpecCosts;
+use super::differ::{self, CurrentTrial, DiffOutcome};
 use kernmill::{Error, Result};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, sample, sample_function};
 use kernmill_compiler::graph::Graph;
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::time::Duration;
 
-/// What a process is to try.
+/// The trial that a process is to run.
 #[derive(Serialize, Deserialize)]
-pub struct Request {
+pub struct TrialRequest {
     /// Names and texts of the specs.
     pub specs: Vec<(String, String)>,
     /// Index of the spec that is tried.
@@ -37,27 +37,27 @@ pub struct Request {
     pub machine: Option<Description>,
 }
 
-/// What came out of a trial.
+/// The outcome of a trial.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Reply {
-    /// What the comparisons gave.
-    pub outcome: Outcome,
-    /// What the spec saves, if that was asked for.
-    pub costs: Option<Costs>,
+pub struct TrialReply {
+    /// The outcome of the comparisons.
+    pub outcome: DiffOutcome,
+    /// The spec's savings, if they were asked for.
+    pub costs: Option<SpecCosts>,
 }
 
 /// A line that the process writes.
 #[derive(Serialize, Deserialize)]
-enum Line {
-    At(At),
-    Done(Box<Reply>),
+enum TrialLine {
+    At(CurrentTrial),
+    Done(Box<TrialReply>),
 }
 
 /// How the process ended, where that was not as it should be.
 pub struct Crash {
-    /// What was being tried.
-    pub at: At,
-    /// What a message says of the end.
+    /// The trial that ran.
+    pub at: CurrentTrial,
+    /// The message about the end.
     pub verdict: String,
     /// Text of the model's graph.
     pub graph: Option<String>,
@@ -69,16 +69,17 @@ pub struct Crash {
 /// When the process cannot be started.
 pub fn run(
     command: Command,
-    request: &Request,
+    request: &TrialRequest,
     spec: &FusedSpec,
     limit: Duration,
-) -> Result<std::result::Result<Reply, Crash>> {
+) -> Result<std::result::Result<TrialReply, Crash>> {
     let input = serde_json::json!(request).to_string();
-    let start = At { model: None, function: None, what: "the start".to_owned(), level: String::new() };
+    let start =
+        CurrentTrial { model: None, function: None, what: "the start".to_owned(), level: String::new() };
     let (mut at, mut reply) = (start, None);
     let end = watch(command, input.as_bytes(), limit, &mut |line| match serde_json::from_str(line) {
-        Ok(Line::At(now)) => at = now,
-        Ok(Line::Done(done)) => reply = Some(*done),
+        Ok(TrialLine::At(now)) => at = now,
+        Ok(TrialLine::Done(done)) => reply = Some(*done),
         Err(_) => {}
     })?;
     let verdict = match (end, reply) {
@@ -100,10 +101,10 @@ pub fn run(
 /// whether that is still there; if not, the process ends.
 ///
 /// # Errors
-/// When the request is none.
+/// When the request cannot be read.
 pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let bad = |error: &dyn std::fmt::Display| Error::bad_input(format!("the request: {error}"));
-    let request: Request = serde_json::from_str(text).map_err(|error| bad(&error))?;
+    let request: TrialRequest = serde_json::from_str(text).map_err(|error| bad(&error))?;
     limit_memory(request.memory);
     let parsed = request.specs.iter().map(|(name, text)| FusedSpec::parse(name, text));
     let specs = parsed.collect::<std::result::Result<Vec<_>, _>>()?;
@@ -114,10 +115,10 @@ pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let levels: Vec<Level> =
         supported.filter(|level| request.levels.iter().any(|name| name == level.name())).collect();
     let seeds = request.seed..request.seed.saturating_add(u64::from(request.samples));
-    let say = |line: &Line| say(&format!("{}\n", serde_json::json!(line)));
+    let say = |line: &TrialLine| say(&format!("{}\n", serde_json::json!(line)));
     // Nobody listens any more: there is nothing left to do.
-    let mut at = |at: At| {
-        if !say(&Line::At(at)) {
+    let mut at = |at: CurrentTrial| {
+        if !say(&TrialLine::At(at)) {
             std::process::exit(1);
         }
     };
@@ -132,11 +133,11 @@ pub fn serve(text: &str, say: &dyn Fn(&str) -> bool) -> Result<()> {
     let costs = match (of, levels.last()) {
         (Some((graph, preset)), Some(level)) if request.costs && spec.rule.is_some() => {
             let what = format!("costs in model {}", graph.name);
-            at(At { model: None, function: None, what, level: level.name().to_owned() });
-            Costs::of(&spec.name.value, &graph, preset, &set, (*level, request.machine.as_ref()))
+            at(CurrentTrial { model: None, function: None, what, level: level.name().to_owned() });
+            SpecCosts::of(&spec.name.value, &graph, preset, &set, (*level, request.machine.as_ref()))
         }
         _ => None,
     };
-    say(&Line::Done(Box::new(Reply { outcome, costs })));
+    say(&TrialLine::Done(Box::new(TrialReply { outcome, costs })));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan file.
+//! Errors of plan files.
 
 use crate::check::CheckError;
 use crate::file::{MAX_SECTIONS, VERSION};
@@ -48,7 +48,7 @@ pub enum FileError {
     Place {
         /// Name of the section.
         section: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A section's contents are not what was written.
@@ -62,7 +62,7 @@ pub enum FileError {
     Content {
         /// Name of the section.
         section: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// There is no such target.
@@ -86,7 +86,7 @@ pub enum FileError {
     Program {
         /// Index.
         target: usize,
-        /// What is wrong.
+        /// The problem.
         source: CheckError,
     },
     /// Weights are not what was written.

@@ -2,7 +2,7 @@
 
 use super::FileError;
 use crate::file::{
-    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
+    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, MAGIC, MAX_SECTIONS, SECTION_ALIGN, SectionKind,
     TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
 };
 use kernmill_os::source::Source;
@@ -10,8 +10,8 @@ use kernmill_os::source::Source;
 /// An entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What the section holds.
-    pub kind: Kind,
+    /// The contents of the section.
+    pub kind: SectionKind,
     /// Target that a program or code belongs to; 0 for the others.
     pub target: u32,
     /// Byte offset in the file.
@@ -26,7 +26,7 @@ impl Section {
     /// Name of the section for listings and messages.
     pub fn name(&self) -> String {
         match self.kind {
-            Kind::Program | Kind::Code => format!("{} {}", self.kind.name(), self.target),
+            SectionKind::Program | SectionKind::Code => format!("{} {}", self.kind.name(), self.target),
             _ => self.kind.name().to_owned(),
         }
     }
@@ -37,7 +37,7 @@ impl Section {
     }
 
     fn align(&self) -> u64 {
-        if self.kind == Kind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN }
+        if self.kind == SectionKind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN }
     }
 }
 
@@ -98,7 +98,7 @@ fn check_hash(header: &[u8; HEADER_BYTES]) -> Result<(), FileError> {
 
 fn section(n: usize, entry: &[u8]) -> Result<Section, FileError> {
     let number = u32_at(entry, 0);
-    let Some(kind) = Kind::ALL.into_iter().find(|kind| *kind as u32 == number) else {
+    let Some(kind) = SectionKind::ALL.into_iter().find(|kind| *kind as u32 == number) else {
         return Err(FileError::Header { what: format!("section {n} is of unknown kind {number}") });
     };
     if u64_at(entry, 24) != 0 {
@@ -114,7 +114,7 @@ fn section(n: usize, entry: &[u8]) -> Result<Section, FileError> {
 /// weights.
 fn check_order(sections: &[Section]) -> Result<(), FileError> {
     let mut rest = sections.iter().peekable();
-    let mut expect = |kind: Kind, target: u32, needed: bool| match rest.peek() {
+    let mut expect = |kind: SectionKind, target: u32, needed: bool| match rest.peek() {
         Some(section) if section.kind == kind && section.target == target => {
             rest.next();
             Ok(true)
@@ -126,19 +126,19 @@ fn check_order(sections: &[Section]) -> Result<(), FileError> {
         None if needed => Err(FileError::Header { what: format!("there is no section `{}`", kind.name()) }),
         _ => Ok(false),
     };
-    expect(Kind::Metadata, 0, true)?;
-    expect(Kind::Spec, 0, true)?;
-    expect(Kind::Tokenizer, 0, false)?;
-    expect(Kind::ChatTemplate, 0, false)?;
-    expect(Kind::Chat, 0, false)?;
+    expect(SectionKind::Metadata, 0, true)?;
+    expect(SectionKind::Spec, 0, true)?;
+    expect(SectionKind::Tokenizer, 0, false)?;
+    expect(SectionKind::ChatTemplate, 0, false)?;
+    expect(SectionKind::Chat, 0, false)?;
     for target in 0.. {
-        if !expect(Kind::Program, target, false)? {
+        if !expect(SectionKind::Program, target, false)? {
             break;
         }
-        expect(Kind::Code, target, true)?;
+        expect(SectionKind::Code, target, true)?;
     }
-    expect(Kind::WeightHashes, 0, true)?;
-    expect(Kind::Weights, 0, true)?;
+    expect(SectionKind::WeightHashes, 0, true)?;
+    expect(SectionKind::Weights, 0, true)?;
     match rest.next() {
         Some(section) => {
             Err(FileError::Place { section: section.name(), what: "it comes after the weights".to_owned() })
@@ -172,7 +172,7 @@ fn check_places(sections: &[Section], length: u64) -> Result<(), FileError> {
         if bytes > most {
             return wrong(format!("it has {bytes} bytes, expected at most {most}"));
         }
-        if section.kind == Kind::Weights && section.hash != Hash::default() {
+        if section.kind == SectionKind::Weights && section.hash != Hash::default() {
             return wrong("it has a hash, expected none: its pieces have them".to_owned());
         }
         end = section.end();
@@ -183,7 +183,7 @@ fn check_places(sections: &[Section], length: u64) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What lies between the sections is zero.
+/// The padding between the sections must be zero.
 fn check_padding<S: Source>(source: &S, sections: &[Section]) -> Result<(), FileError> {
     const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
     let mut buffer = ZEROS;

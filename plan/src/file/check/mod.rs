@@ -9,7 +9,7 @@ mod verify;
 pub use error::FileError;
 pub use header::Section;
 
-use super::{Hash, Identity, Kind, Metadata, TargetProgram};
+use super::{Hash, Identity, Metadata, SectionKind, TargetProgram};
 use crate::chat::{self, ChatSection, ChatTemplate, ChatTemplates};
 use crate::check::check_program;
 use crate::program::{CodeBlob, Program};
@@ -45,7 +45,7 @@ impl<S: Source> PlanFile<S> {
         Ok(plan)
     }
 
-    /// What is read from.
+    /// The source that is read.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -55,7 +55,7 @@ impl<S: Source> PlanFile<S> {
         &self.sections
     }
 
-    /// What the plan says about itself.
+    /// The plan's metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -65,7 +65,7 @@ impl<S: Source> PlanFile<S> {
     /// # Errors
     /// When it is damaged.
     pub fn spec(&self) -> Result<String, FileError> {
-        self.text(Kind::Spec).map(Option::unwrap_or_default)
+        self.text(SectionKind::Spec).map(Option::unwrap_or_default)
     }
 
     /// The identity of the model whose code `producer` generates from this plan: its own one, or that of a
@@ -73,7 +73,7 @@ impl<S: Source> PlanFile<S> {
     pub fn identity(&self, producer: &str) -> Hash {
         let hash = |kind| self.section(kind, 0).map_or(Hash::default(), |section| section.hash);
         let Metadata { model, fused, fused_specs, .. } = &self.metadata;
-        let (spec, weights) = (hash(Kind::Spec), hash(Kind::WeightHashes));
+        let (spec, weights) = (hash(SectionKind::Spec), hash(SectionKind::WeightHashes));
         Identity { producer, model, fused: *fused, fused_specs, spec, weights }.hash()
     }
 
@@ -82,7 +82,7 @@ impl<S: Source> PlanFile<S> {
     /// # Errors
     /// When it is damaged.
     pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>, FileError> {
-        self.section(Kind::Tokenizer, 0).map(|section| read_section(&self.source, section)).transpose()
+        self.section(SectionKind::Tokenizer, 0).map(|section| read_section(&self.source, section)).transpose()
     }
 
     /// The chat templates, and the tokens that they write by name. Their places are left open.
@@ -90,8 +90,8 @@ impl<S: Source> PlanFile<S> {
     /// # Errors
     /// When a section with them is damaged.
     pub fn chat_templates(&self) -> Result<ChatTemplates, FileError> {
-        let default = self.text(Kind::ChatTemplate)?;
-        let rest = self.section(Kind::Chat, 0).map(|section| {
+        let default = self.text(SectionKind::ChatTemplate)?;
+        let rest = self.section(SectionKind::Chat, 0).map(|section| {
             let bytes = read_section(&self.source, section)?;
             decode::<ChatSection>(&section.name(), &bytes)
         });
@@ -114,10 +114,10 @@ impl<S: Source> PlanFile<S> {
         let unknown = || FileError::Level { target, level: info.level.clone() };
         let level = Level::from_name(&info.level).ok_or_else(unknown)?;
         let index = target as u32;
-        let section = self.section(Kind::Program, index).ok_or_else(missing)?;
+        let section = self.section(SectionKind::Program, index).ok_or_else(missing)?;
         let bytes = read_section(&self.source, section)?;
         let body: TargetProgram = decode(&section.name(), &bytes)?;
-        let code = self.section(Kind::Code, index).ok_or_else(missing)?;
+        let code = self.section(SectionKind::Code, index).ok_or_else(missing)?;
         let bytes = read_section(&self.source, code)?;
         let program = Program {
             level,
@@ -138,7 +138,7 @@ impl<S: Source> PlanFile<S> {
         &self.sections[self.sections.len() - 1]
     }
 
-    fn text(&self, kind: Kind) -> Result<Option<String>, FileError> {
+    fn text(&self, kind: SectionKind) -> Result<Option<String>, FileError> {
         let Some(section) = self.section(kind, 0) else { return Ok(None) };
         match String::from_utf8(read_section(&self.source, section)?) {
             Ok(text) => Ok(Some(text)),
@@ -146,14 +146,14 @@ impl<S: Source> PlanFile<S> {
         }
     }
 
-    fn section(&self, kind: Kind, target: u32) -> Option<&Section> {
+    fn section(&self, kind: SectionKind, target: u32) -> Option<&Section> {
         self.sections.iter().find(|section| section.kind == kind && section.target == target)
     }
 
-    /// What the metadata says must fit the sections.
+    /// The metadata must fit the sections.
     fn check_metadata(&self) -> Result<(), FileError> {
         let wrong = |what: String| Err(FileError::Content { section: "metadata".to_owned(), what });
-        let programs = self.sections.iter().filter(|section| section.kind == Kind::Program).count();
+        let programs = self.sections.iter().filter(|section| section.kind == SectionKind::Program).count();
         if programs != self.metadata.targets.len() {
             return wrong(format!(
                 "it describes {} targets, the file has {programs}",
@@ -195,7 +195,7 @@ fn read_section<S: Source>(source: &S, section: &Section) -> Result<Vec<u8>, Fil
 fn decode<T: DeserializeOwned>(section: &str, bytes: &[u8]) -> Result<T, FileError> {
     let wrong = |what: String| FileError::Content { section: section.to_owned(), what };
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| match error {
-        // What `bounded` refuses; postcard keeps no more of it.
+        // An error of `bounded`; postcard keeps no more of it.
         postcard::Error::SerdeDeCustom => {
             wrong("a list or text in it is longer than any plan has".to_owned())
         }

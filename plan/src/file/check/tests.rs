@@ -216,7 +216,7 @@ fn chat_templates_stand_behind_the_default_one_and_are_bounded() {
     let mut before = parts(&metadata());
     before.insert(2, (9, 0, Vec::new()));
     refused(&file(&before), &["`chat template`: it stands where `weight hashes` was expected"]);
-    let long = Kind::Chat.max_bytes() as usize + 1;
+    let long = SectionKind::Chat.max_bytes() as usize + 1;
     refused(&with_chat(vec![0; long]), &["section `chat`", "expected at most"]);
 }
 
@@ -269,7 +269,9 @@ fn lists_and_sections_are_bounded() {
     many.targets[0].features = vec!["y".repeat(32); 64];
     assert!(PlanFile::open(&file(&parts(&many))[..]).is_ok());
 
-    for (section, kind) in [(0, Kind::Metadata), (1, Kind::Spec), (2, Kind::ChatTemplate)] {
+    for (section, kind) in
+        [(0, SectionKind::Metadata), (1, SectionKind::Spec), (2, SectionKind::ChatTemplate)]
+    {
         let mut large = parts(&metadata());
         large[section].2 = vec![0; kind.max_bytes() as usize + 1];
         let most = format!("expected at most {}", kind.max_bytes());
@@ -338,7 +340,7 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
         let message = message(change);
         assert!(message.contains("a list or text in it is longer than any plan has"), "{message}");
     }
-    // What is within the limits is read, and refused for what it says.
+    // Text within the limits is read, and refused for its contents.
     for routings in [1, 3000] {
         let message = message(&|p| p.classes[0].routings = vec![routing; routings]);
         assert!(!message.contains("longer than any plan has"), "{message}");

@@ -1,7 +1,7 @@
 //! Verifying the weights: piece by piece, on several threads.
 
 use super::{FileError, PlanFile, read_section};
-use crate::file::{Hash, Kind, MAX_PIECE_BYTES, PIECE_ENTRY_BYTES};
+use crate::file::{Hash, MAX_PIECE_BYTES, PIECE_ENTRY_BYTES, SectionKind};
 use kernmill_os::source::Source;
 use kernmill_os::threads::share;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Part of the weights with a hash of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct HashedPiece {
     /// Byte offset in the weights.
     start: u64,
     bytes: u64,
@@ -59,7 +59,7 @@ impl<S: Source + Sync> PlanFile<S> {
         }
     }
 
-    fn verify_piece(&self, piece: &Piece, buffer: &mut Vec<u8>) -> Result<(), FileError> {
+    fn verify_piece(&self, piece: &HashedPiece, buffer: &mut Vec<u8>) -> Result<(), FileError> {
         buffer.resize(piece.bytes as usize, 0);
         self.source().read_at(self.weights().offset + piece.start, buffer).map_err(FileError::Read)?;
         if *blake3::hash(buffer).as_bytes() == piece.hash {
@@ -75,10 +75,10 @@ impl<S: Source + Sync> PlanFile<S> {
     }
 
     /// The pieces, which together are the weights.
-    fn pieces(&self) -> Result<Vec<Piece>, FileError> {
+    fn pieces(&self) -> Result<Vec<HashedPiece>, FileError> {
         // The header's check has found it before the weights.
         let section = &self.sections()[self.sections().len() - 2];
-        debug_assert_eq!(section.kind, Kind::WeightHashes);
+        debug_assert_eq!(section.kind, SectionKind::WeightHashes);
         let bytes = read_section(self.source(), section)?;
         let wrong = |what: String| FileError::Content { section: section.name(), what };
         if !bytes.len().is_multiple_of(PIECE_ENTRY_BYTES) {
@@ -95,7 +95,7 @@ impl<S: Source + Sync> PlanFile<S> {
                     pieces.len()
                 )));
             }
-            let mut piece = Piece { start, bytes, hash: Hash::default() };
+            let mut piece = HashedPiece { start, bytes, hash: Hash::default() };
             piece.hash.copy_from_slice(hash);
             pieces.push(piece);
             start += bytes;

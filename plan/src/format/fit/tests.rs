@@ -1,4 +1,4 @@
-//! What fitting is for: less error than plain scaling, whatever the block.
+//! The purpose of fitting: less error than plain scaling, whatever the block.
 
 use super::super::grid::INT8_LEVELS;
 use super::*;

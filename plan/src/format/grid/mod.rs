@@ -7,7 +7,7 @@
 use super::error::largest_bits;
 use super::fit::{Levels, TRIED, integers, smallest};
 use super::layout::BLOCK;
-use super::quantise::Block;
+use super::quantise::QuantisedBlock;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
@@ -26,9 +26,9 @@ const REACH: f32 = 127.5;
 pub(super) fn fit(
     weights: &[f32; BLOCK],
     steps: [f32; 2],
-    plain: Block,
+    plain: QuantisedBlock,
     errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
-) -> Block {
+) -> QuantisedBlock {
     let amax = f32::from_bits(largest_bits(weights) as u32);
     let exact = scales(steps, amax, plain.scale.to_f32());
     let (mut halves, mut scales) = ([f16::ZERO; SCALES], [0.0; SCALES]);
@@ -40,7 +40,7 @@ pub(super) fn fit(
     }
     match smallest(&all) {
         0 => plain,
-        best => Block { q: integers(weights, scales[best], INT8_LEVELS), scale: halves[best] },
+        best => QuantisedBlock { q: integers(weights, scales[best], INT8_LEVELS), scale: halves[best] },
     }
 }
 

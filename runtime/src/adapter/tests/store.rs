@@ -79,7 +79,7 @@ fn what_is_being_loaded_counts() {
     store.insert("a", loading.next().unwrap().run().unwrap()).unwrap();
     let elsewhere = loading.next().unwrap().run().unwrap();
     assert_eq!(store.bytes(), bytes);
-    // What is in the store and idle gives way to what comes.
+    // An idle adapter in the store gives way to a new one.
     let more = [open().unwrap(), open().unwrap()];
     assert!(open().is_err());
     drop(more);
@@ -133,7 +133,7 @@ fn adapters_in_use_stay_and_count() {
     assert_eq!((store.bytes(), table.get(1).is_some(), table.get(2).is_some()), (0, false, false));
 }
 
-/// What the store has, as far as somebody outside can see it.
+/// The state of the store, as far as somebody outside can see it.
 fn state(store: &AdapterStore, table: &AdapterTable) -> (Vec<String>, u64, Vec<bool>) {
     let slots = (0..table.len()).map(|slot| table.get(slot).is_some()).collect();
     (store.names().map(str::to_owned).collect(), store.bytes(), slots)
@@ -223,7 +223,7 @@ fn combinations_are_kept_until_a_part_changes() {
     assert!(store.insert("c", foreign).unwrap_err().to_string().contains("another program"));
 }
 
-/// What is prepared beside running sequences may be out of date when it is done.
+/// A combination that is prepared beside running sequences may be out of date when it is done.
 #[test]
 fn a_combination_of_what_is_no_longer_there_is_refused() {
     let (mut store, mut table, bytes) = store();

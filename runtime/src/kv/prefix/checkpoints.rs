@@ -11,7 +11,7 @@ use kernmill_plan::kv::LayerKind;
 /// A position whose window is kept. It ends in a node, and needs the sliding blocks of `blocks` nodes from
 /// there up.
 #[derive(Clone, Copy, Debug)]
-struct Checkpoint {
+struct WindowCheckpoint {
     node: u32,
     blocks: u32,
     uses: u32,
@@ -21,7 +21,7 @@ struct Checkpoint {
 
 #[derive(Debug)]
 pub(super) struct Checkpoints {
-    slab: Vec<Checkpoint>,
+    slab: Vec<WindowCheckpoint>,
     free: Vec<u32>,
     /// Checkpoints that there may be.
     most: usize,
@@ -66,7 +66,7 @@ impl Checkpoints {
         }
         if id == NONE {
             let cost = u64::from(tokens_since_checkpoint(nodes, node));
-            let new = Checkpoint { node, blocks: 0, uses: 0, cost };
+            let new = WindowCheckpoint { node, blocks: 0, uses: 0, cost };
             id = match self.free.pop() {
                 Some(id) => {
                     self.slab[id as usize] = new;
@@ -112,7 +112,7 @@ impl Checkpoints {
     pub(super) fn least(&mut self, nodes: &Nodes, pool: &BlockPool) -> Option<u32> {
         let slab = &self.slab;
         let frees = |id: u32| {
-            let Checkpoint { node, blocks, .. } = slab[id as usize];
+            let WindowCheckpoint { node, blocks, .. } = slab[id as usize];
             let path = std::iter::successors(Some(node), |at| Some(nodes[*at].parent));
             path.take(blocks as usize)
                 .any(|at| nodes[at].covered == 1 && !pool.is_shared(nodes[at].blocks[1]))
@@ -134,7 +134,7 @@ impl Checkpoints {
         pool: &mut BlockPool,
         leaving: &mut Leaving,
     ) {
-        let Checkpoint { node, blocks, .. } = self.slab[id as usize];
+        let WindowCheckpoint { node, blocks, .. } = self.slab[id as usize];
         nodes[node].checkpoint = NONE;
         let mut at = node;
         for _ in 0..blocks {
@@ -158,7 +158,7 @@ impl Checkpoints {
         leaving: &mut Leaving,
     ) {
         for id in 0..self.slab.len() as u32 {
-            let Checkpoint { node: end, blocks, .. } = self.slab[id as usize];
+            let WindowCheckpoint { node: end, blocks, .. } = self.slab[id as usize];
             let is_there = nodes[end].checkpoint == id;
             let mut window =
                 std::iter::successors(Some(end), |at| Some(nodes[*at].parent)).take(blocks as usize);

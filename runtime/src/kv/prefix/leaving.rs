@@ -20,7 +20,7 @@ pub struct CachedBlock {
     pub tokens: [u32; BLOCK as usize],
     /// Tokens in the block.
     pub len: u32,
-    /// What computing the rows anew costs, in tokens at the start of a text.
+    /// The cost of computing the rows anew, in tokens at the start of a text.
     pub cost: f64,
 }
 
@@ -46,7 +46,7 @@ impl CachedBlock {
     }
 }
 
-/// What computing a block costs: attention of full layers reads everything before it. Without a window, all
+/// The cost of computing a block: attention of full layers reads everything before it. Without a window, all
 /// tokens since the checkpoint before are run.
 pub(super) fn cost(kind: LayerKind, index: u32, len: u32, window: u32) -> f64 {
     match kind {

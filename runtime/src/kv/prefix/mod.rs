@@ -19,14 +19,14 @@ mod restore;
 
 pub use leaving::CachedBlock;
 pub use policy::Eviction;
-pub(super) use restore::Place;
+pub(super) use restore::PromptBlock;
 
 use super::blocks::BlockPool;
 use super::{BLOCK, UNMAPPED};
 use checkpoints::Checkpoints;
 use heap::Queue;
 use leaving::Leaving;
-use node::{BlockKey, NONE, Node, Nodes};
+use node::{BlockKey, NONE, Nodes, PrefixNode};
 use policy::Policy;
 use std::collections::HashMap;
 
@@ -66,7 +66,7 @@ pub struct CacheScope {
 /// The tenant whose cached blocks everybody may use.
 pub const EVERYBODY: [u8; 32] = [0; 32];
 
-/// What the prefix cache has done since the engine was made.
+/// Counts of the prefix cache since the engine was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefixStats {
     /// Prompts that were looked up.
@@ -87,7 +87,7 @@ pub struct PrefixStats {
 
 /// Where a sequence goes on in the cache.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct PrefixMatch {
     /// Tokens that are cached.
     pub length: u32,
     /// Node of the last whole block among them, or the root.
@@ -161,11 +161,11 @@ impl PrefixCache {
     }
 
     /// The longest prefix of `tokens` whose blocks are cached. Their nodes are [`PrefixCache::path`] then.
-    pub(super) fn find(&mut self, scope: &CacheScope, tokens: &[u32]) -> Found {
+    pub(super) fn find(&mut self, scope: &CacheScope, tokens: &[u32]) -> PrefixMatch {
         let mut path = std::mem::take(&mut self.path);
         let found = self.search(&mut path, scope, tokens);
         self.path = path;
-        let Some((root, reached)) = found else { return Found { length: 0, tail: NONE } };
+        let Some((root, reached)) = found else { return PrefixMatch { length: 0, tail: NONE } };
         for n in 0..self.path.len() {
             self.touch(self.path[n]);
         }
@@ -173,7 +173,7 @@ impl PrefixCache {
             self.checkpoints.touch(&self.nodes, *last);
         }
         let whole = (reached / BLOCK) as usize;
-        Found { length: reached, tail: if whole == 0 { root } else { self.path[whole - 1] } }
+        PrefixMatch { length: reached, tail: if whole == 0 { root } else { self.path[whole - 1] } }
     }
 
     /// How many of the first tokens of a prompt are cached, at most all but the last. Counts as no use.
@@ -240,11 +240,11 @@ impl PrefixCache {
         parent: u32,
         scope: &CacheScope,
         block: &[u32],
-        serves: impl Fn(&Node) -> bool,
+        serves: impl Fn(&PrefixNode) -> bool,
     ) -> Option<(usize, u32)> {
-        let is_open = |node: &Node| node.tenant == scope.tenant.name || node.tenant == EVERYBODY;
-        let may_use = |node: &Node| is_open(node) && serves(node);
-        let alike = |node: &Node| node.tokens().iter().zip(block).take_while(|(a, b)| a == b).count();
+        let is_open = |node: &PrefixNode| node.tenant == scope.tenant.name || node.tenant == EVERYBODY;
+        let may_use = |node: &PrefixNode| is_open(node) && serves(node);
+        let alike = |node: &PrefixNode| node.tokens().iter().zip(block).take_while(|(a, b)| a == b).count();
         let children = self.nodes.children(parent).filter(|id| may_use(&self.nodes[*id]));
         children
             .map(|id| (alike(&self.nodes[id]), id))
@@ -267,7 +267,7 @@ impl PrefixCache {
             end = missing * BLOCK;
             let parent = if missing == 0 { root } else { path[missing as usize - 1] };
             let rest = &tokens[end as usize..tokens.len().min((end + BLOCK) as usize)];
-            let has_window = |node: &Node| node.blocks[1] != UNMAPPED;
+            let has_window = |node: &PrefixNode| node.blocks[1] != UNMAPPED;
             if let Some((alike, sibling)) = self.most_alike(parent, scope, rest, has_window) {
                 path[missing as usize] = sibling;
                 end += alike as u32;
@@ -281,19 +281,19 @@ impl PrefixCache {
         self.nodes[self.path[index as usize]].blocks
     }
 
-    /// The root for sequences of this scope, which is made if there is none; `None` when there is no room.
+    /// The root for sequences of this scope, which is made if it is missing; `None` when there is no room.
     pub(super) fn root(&mut self, scope: &CacheScope, pools: &mut [BlockPool; 2]) -> Option<u32> {
         let key = root_key(scope);
         if let Some(root) = self.by_key.get(&key) {
             return Some(*root);
         }
-        let id = self.add(Node::new(key), pools)?;
+        let id = self.add(PrefixNode::new(key), pools)?;
         self.by_key.insert(key, id);
         Some(id)
     }
 
     /// Adds a node to the slab; makes room by evicting, if need be.
-    fn add(&mut self, node: Node, pools: &mut [BlockPool; 2]) -> Option<u32> {
+    fn add(&mut self, node: PrefixNode, pools: &mut [BlockPool; 2]) -> Option<u32> {
         if self.nodes.is_full() && !self.evict_leaf(pools) {
             return None;
         }
@@ -316,7 +316,7 @@ impl PrefixCache {
             return Some((there, true));
         }
         let key = block_key(&self.nodes[parent].key, tenant, tokens);
-        let mut node = Node::new(key);
+        let mut node = PrefixNode::new(key);
         let of = &self.nodes[parent];
         (node.parent, node.index) = (parent, if of.is_root() { 0 } else { of.index + 1 });
         (node.tenant, node.len) = (*tenant, tokens.len() as u32);

@@ -12,12 +12,12 @@ pub(super) type BlockKey = [u8; 32];
 
 /// A block of tokens in the tree; or a root, which has no tokens and stands for a model with its adapters.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct PrefixNode {
     pub key: BlockKey,
     pub parent: u32,
     /// Index of its block in a sequence: position / 16.
     pub index: u32,
-    /// Who may use it.
+    /// The tenant that may use it.
     pub tenant: [u8; 32],
     /// The first `len` of them count.
     pub tokens: [u32; BLOCK as usize],
@@ -38,9 +38,9 @@ pub(super) struct Node {
     pub covered: u32,
 }
 
-impl Node {
-    pub(super) fn new(key: BlockKey) -> Node {
-        Node {
+impl PrefixNode {
+    pub(super) fn new(key: BlockKey) -> PrefixNode {
+        PrefixNode {
             key,
             parent: NONE,
             index: 0,
@@ -81,7 +81,7 @@ impl Node {
 /// Nodes by number. All memory is reserved at once, and touched when it is used.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    slab: Vec<Node>,
+    slab: Vec<PrefixNode>,
     free: Vec<u32>,
     /// Nodes that there may be.
     most: usize,
@@ -93,7 +93,7 @@ impl Nodes {
     }
 
     /// A place for a node, if there is one.
-    pub(super) fn add(&mut self, node: Node) -> Option<u32> {
+    pub(super) fn add(&mut self, node: PrefixNode) -> Option<u32> {
         if let Some(id) = self.free.pop() {
             self.slab[id as usize] = node;
             return Some(id);
@@ -121,7 +121,7 @@ impl Nodes {
 
     /// Takes a node out of its parent's children.
     pub(super) fn unlink(&mut self, child: u32) {
-        let Node { parent, before, after, .. } = self[child];
+        let PrefixNode { parent, before, after, .. } = self[child];
         match before {
             NONE => self[parent].first_child = after,
             _ => self[before].after = after,
@@ -144,15 +144,15 @@ impl Nodes {
 }
 
 impl std::ops::Index<u32> for Nodes {
-    type Output = Node;
+    type Output = PrefixNode;
 
-    fn index(&self, id: u32) -> &Node {
+    fn index(&self, id: u32) -> &PrefixNode {
         &self.slab[id as usize]
     }
 }
 
 impl std::ops::IndexMut<u32> for Nodes {
-    fn index_mut(&mut self, id: u32) -> &mut Node {
+    fn index_mut(&mut self, id: u32) -> &mut PrefixNode {
         &mut self.slab[id as usize]
     }
 }

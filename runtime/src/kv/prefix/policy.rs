@@ -1,4 +1,4 @@
-//! What makes way first when the prefix cache needs room.
+//! The order in which blocks make way when the prefix cache needs room.
 
 use super::heap::Worth;
 

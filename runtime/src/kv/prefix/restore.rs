@@ -12,10 +12,10 @@ pub(in crate::kv) type IsElsewhere<'a> = dyn FnMut(LayerKind, &BlockKey) -> bool
 
 /// A block of a prompt that is cached, here or elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::kv) struct Place {
-    /// What the block is, without the number of a block.
+pub(in crate::kv) struct PromptBlock {
+    /// The block's identity, without the number of a block.
     pub of: CachedBlock,
-    /// Who may use it.
+    /// The tenant that may use it.
     pub tenant: [u8; 32],
 }
 
@@ -50,7 +50,7 @@ impl PrefixCache {
         prompt: &[u32],
         (most, blocks): (u32, usize),
         is_elsewhere: &mut IsElsewhere<'_>,
-    ) -> (Vec<Place>, u32) {
+    ) -> (Vec<PromptBlock>, u32) {
         let tenant = scope.tenant.name;
         let tenants = [tenant, EVERYBODY, tenant];
         let root = root_key(scope);
@@ -72,8 +72,8 @@ impl PrefixCache {
         prompt: &[u32],
         (most, blocks): (u32, usize),
         is_elsewhere: &mut IsElsewhere<'_>,
-    ) -> (Vec<Place>, u32) {
-        let mut places: Vec<Place> = Vec::new();
+    ) -> (Vec<PromptBlock>, u32) {
+        let mut places: Vec<PromptBlock> = Vec::new();
         for block in prompt.chunks_exact(BLOCK as usize).take(blocks) {
             let Some(place) = self.place(&places, chain, block, false, is_elsewhere) else { break };
             places.push(place);
@@ -101,7 +101,7 @@ impl PrefixCache {
     /// window; the count of its tokens.
     fn add_partial(
         &self,
-        places: &mut Vec<Place>,
+        places: &mut Vec<PromptBlock>,
         chain: &Chain<'_>,
         prompt: &[u32],
         is_elsewhere: &mut IsElsewhere<'_>,
@@ -121,12 +121,12 @@ impl PrefixCache {
     /// for `is_last`.
     fn place(
         &self,
-        places: &[Place],
+        places: &[PromptBlock],
         chain: &Chain<'_>,
         tokens: &[u32],
         is_last: bool,
         is_elsewhere: &mut IsElsewhere<'_>,
-    ) -> Option<Place> {
+    ) -> Option<PromptBlock> {
         let parent = places.last().map_or(chain.root, |place| place.of.key);
         let tenants = chain.tenants.iter().copied();
         let needs_window = is_last && self.window.is_some();
@@ -155,7 +155,7 @@ impl PrefixCache {
             len,
             cost: cost(LayerKind::Full, index, len, 0),
         };
-        Some(Place { of, tenant })
+        Some(PromptBlock { of, tenant })
     }
 
     /// Whether the node of that name holds a block of sliding layers.
@@ -163,7 +163,7 @@ impl PrefixCache {
         self.by_key.get(key).is_some_and(|id| self.nodes[*id].blocks[1] != UNMAPPED)
     }
 
-    fn has_window(&self, place: &Place, is_elsewhere: &mut IsElsewhere<'_>) -> bool {
+    fn has_window(&self, place: &PromptBlock, is_elsewhere: &mut IsElsewhere<'_>) -> bool {
         self.window_of(&place.of.key) || is_elsewhere(LayerKind::Sliding, &place.of.key)
     }
 
@@ -234,11 +234,11 @@ impl PrefixCache {
     }
 
     /// Holds the node of the last of `places` that is in memory, from the first one on, or the root, which is
-    /// made if there is none. Returns the node, and how many of the places are in memory.
+    /// made if it is missing. Returns the node, and how many of the places are in memory.
     pub(in crate::kv) fn hold_known(
         &mut self,
         scope: &CacheScope,
-        places: &[Place],
+        places: &[PromptBlock],
         pools: &mut [BlockPool; 2],
     ) -> Option<(u32, usize)> {
         let known = places.iter().map_while(|place| self.node_of(&place.of.key)).collect::<Vec<u32>>();

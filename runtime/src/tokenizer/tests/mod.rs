@@ -55,7 +55,7 @@ pub(crate) fn byte_tokenizer_json() -> Vec<u8> {
     serde_json::to_vec(&byte_level(&[], &["</s>"])).unwrap()
 }
 
-/// What a decoder of `<0x0A>` tokens does with the spaces.
+/// The effect of a decoder of `<0x0A>` tokens on the spaces.
 fn sentencepiece_decoder(strips: bool) -> Value {
     let mut steps = vec![
         json!({"type": "Replace", "pattern": {"String": "\u{2581}"}, "content": " "}),
@@ -150,7 +150,7 @@ fn reference(tokenizer: &Tokenizer, ids: &[u32]) -> String {
     let tokens = ids.iter().filter_map(|id| tokenizer.inner.id_to_token(*id));
     let tokens: Vec<String> = tokens.filter(|token| !added.is_special_token(token)).collect();
     let Some(decoder) = tokenizer.inner.get_decoder() else { return tokens.join(" ") };
-    let falls_back = tokenizer.steps.iter().any(|step| matches!(step, Step::ByteFallback(_)));
+    let falls_back = tokenizer.steps.iter().any(|step| matches!(step, DecodeStep::ByteFallback(_)));
     if tokens.is_empty() {
         return String::new();
     }
@@ -201,7 +201,7 @@ fn check_streams(name: &str, tokenizer: &Tokenizer, ids: &[u32], count: usize) {
     }
 }
 
-/// What continues a prompt is what the whole text has more than the prompt's, where the prompt's is a
+/// The continuation of a prompt is the rest of the whole text behind the prompt's, where the prompt's is a
 /// beginning of it.
 fn check_continuation(name: &str, tokenizer: &Tokenizer, ids: &[u32], whole: &str, at: usize) {
     let mut stream = TextStream::new();
@@ -230,7 +230,7 @@ fn streamed_text_is_the_whole_texts_decoding_with_every_decoder() {
         let tokenizer = read(&json);
         let ids: Vec<u32> = (0..tokenizer.inner.get_vocab_size(true) as u32 + 2).collect();
         check_streams(name, &tokenizer, &ids, count());
-        // Bytes alone: characters in pieces, and bytes that are none.
+        // Bytes alone: characters in pieces, and bytes of no character.
         let bytes: Vec<u32> = "aé世😀".bytes().chain([0xff, 0x80, 0xf0]).map(u32::from).collect();
         let first = tokenizer.token_id("<0x00>").unwrap_or(0);
         check_streams(name, &tokenizer, &bytes.iter().map(|byte| byte + first).collect::<Vec<_>>(), count());

@@ -1,4 +1,4 @@
-//! What is no tokenizer, or would make one misbehave, is refused.
+//! Refusals of files that are no tokenizer, or would make one misbehave.
 
 use super::*;
 
@@ -257,7 +257,7 @@ fn models_that_do_much_for_a_character_are_refused() {
         let error = refusal(&json);
         assert!(error.contains(says), "{says}: {error}");
     }
-    // What published ones have.
+    // The forms of published tokenizers.
     for json in [piece(200, 2, 5), pairs(false, 2, 4, 13), pairs(true, 0, 0, 5), words(5), unigram(48)] {
         read(&json);
     }

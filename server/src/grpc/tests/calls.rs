@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::caller::{Caller, Keys};
 use crate::limits;
 use crate::script::ScriptBackend;
-use crate::state::{Config, State};
+use crate::state::{ServerConfig, ServerState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -33,7 +33,7 @@ async fn idle(backend: &ScriptBackend) {
 #[tokio::test]
 async fn a_hundred_streams_that_are_left_leave_nothing() {
     let backend = slow();
-    let served = Served::new(backend.clone(), Config::default()).await;
+    let served = Served::new(backend.clone(), ServerConfig::default()).await;
     let channel = served.channel().await;
     let mut random = fastrand::Rng::with_seed(7);
     let mut clients = JoinSet::new();
@@ -104,7 +104,7 @@ async fn a_hundred_streams_that_are_left_leave_nothing() {
 #[tokio::test]
 async fn the_time_of_a_call_is_kept_by_the_server() {
     let backend = slow();
-    let state = Arc::new(State::new(backend.clone(), Config::default()).unwrap());
+    let state = Arc::new(ServerState::new(backend.clone(), ServerConfig::default()).unwrap());
     let service = Inference::new(state, Arc::new(Aborts::default()));
     let call = |time: &'static str| {
         let mut request = Request::new(ask("It is long", 30_000));
@@ -127,7 +127,7 @@ async fn the_time_of_a_call_is_kept_by_the_server() {
 #[tokio::test]
 async fn a_name_is_one_calls_and_another_keys_call_cannot_be_aborted() {
     let keys = Keys::read("ann secret-key-of-ann\nbob secret-key-of-bob\n").unwrap();
-    let served = Served::new(slow(), Config { keys, ..Config::default() }).await;
+    let served = Served::new(slow(), ServerConfig { keys, ..ServerConfig::default() }).await;
     let channel = served.channel().await;
     let mut inference = served.inference().await;
     let as_of = |key: &'static str| {
@@ -165,7 +165,7 @@ async fn a_name_is_one_calls_and_another_keys_call_cannot_be_aborted() {
 
 #[tokio::test]
 async fn a_message_that_is_too_large_is_refused_with_the_limit() {
-    let served = Served::new(slow(), Config::default()).await;
+    let served = Served::new(slow(), ServerConfig::default()).await;
     let mut client = served.inference().await;
     let of = |ids: usize| GenerateRequest {
         // An id of two bytes.

@@ -1,9 +1,9 @@
-//! What fields mean: the backend is asked for what HTTP asks it for.
+//! The meaning of fields: the backend gets the same requests as by HTTP.
 
 use super::{Served, ask};
 use crate::backend::Backend;
 use crate::scripted::{Scripted, send, state};
-use crate::state::Config;
+use crate::state::ServerConfig;
 use kernmill_serve::{Finish, Request};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -18,8 +18,8 @@ use vllm_proto::{
     TokenIds,
 };
 
-fn grammars() -> Config {
-    Config { grammars: true, ..Config::default() }
+fn grammars() -> ServerConfig {
+    ServerConfig { grammars: true, ..ServerConfig::default() }
 }
 
 /// The last request that a backend was asked for.
@@ -30,9 +30,9 @@ fn last(backend: &Scripted) -> Request {
 #[tokio::test]
 async fn http_and_grpc_ask_for_the_same() {
     let backend = Scripted::stops(&["Yes", ", it", " is."]);
-    let served = Served::new(backend.clone(), Config::default()).await;
+    let served = Served::new(backend.clone(), ServerConfig::default()).await;
     let mut client = served.inference().await;
-    let http = state(backend.clone(), Config::default());
+    let http = state(backend.clone(), ServerConfig::default());
     let bare = |request: &mut GenerateRequest| request.temperature = None;
     let sampled = |request: &mut GenerateRequest| {
         request.temperature = Some(0.7);
@@ -108,7 +108,7 @@ async fn http_and_grpc_ask_for_the_same() {
 #[tokio::test]
 async fn responses_have_what_was_asked_for() {
     let backend = Scripted::new(&["Yes", " STOP"], Finish::Text("STOP".to_owned()));
-    let served = Served::new(backend.clone(), Config::default()).await;
+    let served = Served::new(backend.clone(), ServerConfig::default()).await;
     let mut client = served.inference().await;
     let GenerateResponse { prompt_info, outputs } = client.generate(ask("Hi", 5)).await.unwrap().into_inner();
     let (prompt, outputs) = (prompt_info.unwrap(), outputs.unwrap());
@@ -204,7 +204,7 @@ async fn the_rest_of_the_fields_is_honoured() {
 #[tokio::test]
 async fn no_end_comes_before_the_least_number_of_tokens() {
     let backend = Scripted::stops(&["Yes."]);
-    let served = Served::new(backend.clone(), Config::default()).await;
+    let served = Served::new(backend.clone(), ServerConfig::default()).await;
     let mut request = ask("Hi", 5);
     let stopping = request.stopping.as_mut().unwrap();
     (stopping.min_new_tokens, stopping.stop_token_ids) = (2, vec![77]);
@@ -227,7 +227,7 @@ type Wrong<'a> = (&'a str, Code, &'a dyn Fn(&mut GenerateRequest));
 
 #[tokio::test]
 async fn what_is_wrong_or_not_served_is_named() {
-    let served = Served::new(Scripted::stops(&["Yes."]), Config::default()).await;
+    let served = Served::new(Scripted::stops(&["Yes."]), ServerConfig::default()).await;
     let mut client = served.inference().await;
     let decoding = |request: &mut GenerateRequest, output| {
         request.decoding = Some(DecodingParameters { structured_output: Some(output), ..Default::default() });
@@ -309,7 +309,7 @@ async fn what_is_wrong_or_not_served_is_named() {
 #[tokio::test]
 async fn a_stream_has_several_sequences_with_seeds_of_their_own() {
     let backend = Scripted::stops(&["Yes", "."]);
-    let served = Served::new(backend.clone(), Config::default()).await;
+    let served = Served::new(backend.clone(), ServerConfig::default()).await;
     let mut request = ask("Hi", 8);
     request.sampling = Some(RandomSampling { num_sequences: 3, seed: Some(7), ..Default::default() });
     request.response = Some(ResponseOptions { prompt_logprobs: true, ..Default::default() });

@@ -9,7 +9,7 @@ mod tls;
 use crate::backend::Backend;
 use crate::listen::Server;
 use crate::script::ScriptBackend;
-use crate::state::Config;
+use crate::state::ServerConfig;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -29,9 +29,9 @@ struct Served {
 }
 
 impl Served {
-    async fn new(backend: Arc<dyn Backend>, config: Config) -> Served {
+    async fn new(backend: Arc<dyn Backend>, config: ServerConfig) -> Served {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = Config { address, grpc_port: Some(0), ..config };
+        let config = ServerConfig { address, grpc_port: Some(0), ..config };
         let server = Server::bind(backend, config).await.unwrap();
         let address = server.grpc_address().unwrap().unwrap();
         let (end, ends) = oneshot::channel();

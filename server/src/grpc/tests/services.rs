@@ -3,7 +3,7 @@
 use super::{Served, ask, slow};
 use crate::caller::Keys;
 use crate::scripted::Scripted;
-use crate::state::Config;
+use crate::state::ServerConfig;
 use std::collections::BTreeSet;
 use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
@@ -25,7 +25,7 @@ fn service(name: &str) -> HealthCheckRequest {
 
 #[tokio::test]
 async fn health_follows_the_drain() {
-    let served = Served::new(slow(), Config::default()).await;
+    let served = Served::new(slow(), ServerConfig::default()).await;
     let mut health = HealthClient::new(served.channel().await);
     let mut watch = health.watch(service("vllm.Inference")).await.unwrap().into_inner();
     let mut none = health.watch(service("vllm.Other")).await.unwrap().into_inner();
@@ -46,7 +46,7 @@ async fn health_follows_the_drain() {
 
 #[tokio::test]
 async fn reflection_tells_the_schema() {
-    let served = Served::new(Scripted::stops(&["Yes."]), Config::default()).await;
+    let served = Served::new(Scripted::stops(&["Yes."]), ServerConfig::default()).await;
     let mut client = ServerReflectionClient::new(served.channel().await);
     let mut of = async |question: MessageRequest| {
         let request = ServerReflectionRequest { host: String::new(), message_request: Some(question) };
@@ -78,7 +78,7 @@ fn with_key<T>(key: &str, message: T) -> Request<T> {
 #[tokio::test]
 async fn keys_are_needed_and_some_may_more() {
     let keys = Keys::read("ann secret-key-of-ann admin\nbob secret-key-of-bob tokens-per-minute=1\n");
-    let config = Config { keys: keys.unwrap(), ..Config::default() };
+    let config = ServerConfig { keys: keys.unwrap(), ..ServerConfig::default() };
     let served = Served::new(Scripted::stops(&["Yes."]), config).await;
     let mut inference = served.inference().await;
     let mut control = ControlClient::new(served.channel().await);
@@ -113,10 +113,10 @@ async fn keys_are_needed_and_some_may_more() {
 #[tokio::test]
 async fn control_says_what_there_is_and_loads_adapters() {
     let adapters = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).to_owned();
-    let config = Config {
+    let config = ServerConfig {
         adapters: Some(adapters),
         aliases: [("small".to_owned(), "nano".to_owned())].into(),
-        ..Config::default()
+        ..ServerConfig::default()
     };
     let served = Served::new(slow(), config).await;
     let mut control = ControlClient::new(served.channel().await);
@@ -147,7 +147,7 @@ async fn control_says_what_there_is_and_loads_adapters() {
 
 #[tokio::test]
 async fn what_there_is_not_is_said() {
-    let served = Served::new(Scripted::stops(&["Yes."]), Config::default()).await;
+    let served = Served::new(Scripted::stops(&["Yes."]), ServerConfig::default()).await;
     let mut control = ControlClient::new(served.channel().await);
     let none = [
         control.sleep(SleepRequest::default()).await.map(drop),

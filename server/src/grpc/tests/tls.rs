@@ -2,7 +2,7 @@
 
 use super::{Served, ask};
 use crate::scripted::Scripted;
-use crate::state::Config;
+use crate::state::ServerConfig;
 use crate::tls::Tls;
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -22,7 +22,8 @@ async fn a_client_that_knows_the_certificate_is_served() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/localhost.pem");
     let tls = Tls { certificate: file.clone(), key: file.clone() };
     let served =
-        Served::new(Scripted::stops(&["Yes."]), Config { tls: Some(tls), ..Config::default() }).await;
+        Served::new(Scripted::stops(&["Yes."]), ServerConfig { tls: Some(tls), ..ServerConfig::default() })
+            .await;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(file).unwrap()).unwrap();
     let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

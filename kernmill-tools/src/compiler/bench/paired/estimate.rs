@@ -11,7 +11,7 @@ const DRAWS: usize = 2000;
 
 /// A median with the interval that 95 % of the draws lie in.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct MedianEstimate {
     pub median: f64,
     pub low: f64,
     pub high: f64,
@@ -20,7 +20,7 @@ pub struct Estimate {
 }
 
 /// The median of ratios, with an interval by the moving block bootstrap (Kuensch 1989); `None` for none.
-pub fn estimate(ratios: impl Iterator<Item = f64>) -> Option<Estimate> {
+pub fn estimate(ratios: impl Iterator<Item = f64>) -> Option<MedianEstimate> {
     let logs: Vec<f64> = ratios.map(f64::ln).collect();
     if logs.is_empty() {
         return None;
@@ -35,7 +35,7 @@ pub fn estimate(ratios: impl Iterator<Item = f64>) -> Option<Estimate> {
     };
     let draws = sorted(&(0..DRAWS).map(draw).collect::<Vec<f64>>());
     let at = |part| quantile(&draws, part);
-    Some(Estimate { median: median(&logs), low: at(0.025), high: at(0.975), count: logs.len() })
+    Some(MedianEstimate { median: median(&logs), low: at(0.025), high: at(0.975), count: logs.len() })
 }
 
 #[cfg(test)]

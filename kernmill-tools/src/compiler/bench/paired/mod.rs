@@ -18,7 +18,7 @@ mod series;
 pub use report::PairedReport;
 
 use super::Case;
-use super::case::How;
+use super::case::Setup;
 use super::replays::{Replays, least};
 use crate::stats::Quartiles;
 use fastrand::Rng;
@@ -26,8 +26,8 @@ use kernmill::Loaded;
 use kernmill::Result;
 use kernmill_plan::probe::ReadWay;
 use kernmill_runtime::measure::{major_faults, stolen_seconds};
-use kernmill_runtime::{Engine, Entry, SeqId, Steps};
-use series::{Sample, Series, Unit};
+use kernmill_runtime::{Engine, SeqId, SequenceTokens, Steps};
+use series::{Series, TimedUnit, UnitKind};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -41,15 +41,15 @@ const ROUNDS: std::ops::RangeInclusive<u32> = 3..=25;
 const CHOICES: usize = 64;
 /// A replay in so many units has a read in sequence before it.
 const SEQUENTIAL_EVERY: usize = 4;
-/// [`Unit::More`] reads one in so many bytes again.
+/// [`UnitKind::More`] reads one in so many bytes again.
 const MORE: u64 = 20;
 /// Seed of the order, of tokens, and of the choices that are replayed.
 const SEED: u64 = 7;
 
-/// What is measured of a plan in memory.
+/// The replays of a plan in memory that are measured.
 pub struct Paired(Replays);
 
-/// What came of a case.
+/// The outcome of a case.
 pub struct PairedOutcome {
     case: Case,
     series: Series,
@@ -79,11 +79,11 @@ impl Paired {
         &self,
         engine: &mut Engine,
         case: Case,
-        how: &How<'_>,
+        how: &Setup<'_>,
         units: u32,
         tick: &dyn Fn(),
     ) -> Result<PairedOutcome> {
-        let mut run = Run {
+        let mut run = PairedRun {
             paired: self,
             filled: case.fill(engine, how)?,
             engine,
@@ -110,17 +110,17 @@ impl Paired {
 }
 
 /// A measurement under way.
-struct Run<'a> {
+struct PairedRun<'a> {
     paired: &'a Paired,
     engine: &'a mut Engine,
-    how: &'a How<'a>,
+    how: &'a Setup<'a>,
     case: Case,
-    /// What sequences are forked from; none for an empty context.
+    /// The sequences that others are forked from; none for an empty context.
     filled: Vec<SeqId>,
     sequences: Vec<SeqId>,
     /// Tokens until sequences begin anew.
     left: u32,
-    /// What earlier steps chose.
+    /// The choices of earlier steps.
     choices: VecDeque<Vec<Vec<u32>>>,
     /// Indices of the ways to read: of replays, of sequential reads.
     ways: [usize; 2],
@@ -130,7 +130,7 @@ struct Run<'a> {
     rng: Rng,
 }
 
-impl Run<'_> {
+impl PairedRun<'_> {
     /// A step of decoding; its seconds.
     fn forward(&mut self) -> Result<f64> {
         if self.left == 0 {
@@ -140,8 +140,8 @@ impl Run<'_> {
         }
         self.left -= 1;
         let tokens: Vec<[u32; 1]> = self.sequences.iter().map(|_| [self.rng.u32(..self.how.vocab)]).collect();
-        let entries: Vec<Entry<'_>> =
-            self.sequences.iter().zip(&tokens).map(|(id, token)| Entry::last(*id, token)).collect();
+        let entries: Vec<SequenceTokens<'_>> =
+            self.sequences.iter().zip(&tokens).map(|(id, token)| SequenceTokens::last(*id, token)).collect();
         let start = Instant::now();
         self.engine.extend(&entries, &())?;
         let seconds = start.elapsed().as_secs_f64();
@@ -192,34 +192,34 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn samples(&mut self, units: u32, tick: &dyn Fn()) -> Result<Vec<Sample>> {
+    fn samples(&mut self, units: u32, tick: &dyn Fn()) -> Result<Vec<TimedUnit>> {
         let mut samples = Vec::new();
         for (n, unit) in series::order(units, &mut self.rng).into_iter().enumerate() {
             // A turn begins with a step that fills caches: it is not measured.
             if self.left == 0 {
                 self.forward()?;
             }
-            if unit == Unit::Replay && n % SEQUENTIAL_EVERY == 0 {
-                samples.push(self.sample(Unit::Sequential)?);
+            if unit == UnitKind::Replay && n % SEQUENTIAL_EVERY == 0 {
+                samples.push(self.sample(UnitKind::Sequential)?);
             }
             samples.push(self.sample(unit)?);
-            if unit == Unit::Step {
+            if unit == UnitKind::Step {
                 tick();
             }
         }
         Ok(samples)
     }
 
-    fn sample(&mut self, unit: Unit) -> Result<Sample> {
+    fn sample(&mut self, unit: UnitKind) -> Result<TimedUnit> {
         let before = Noise::now();
         let seconds = match unit {
-            Unit::Replay | Unit::Again => self.replay()?,
-            Unit::Step => self.forward()?,
-            Unit::More => self.forward()? + self.sequential(self.bytes / MORE)?,
-            Unit::Sequential => self.sequential(self.bytes)?,
+            UnitKind::Replay | UnitKind::Again => self.replay()?,
+            UnitKind::Step => self.forward()?,
+            UnitKind::More => self.forward()? + self.sequential(self.bytes / MORE)?,
+            UnitKind::Sequential => self.sequential(self.bytes)?,
         };
         let after = Noise::now();
-        Ok(Sample {
+        Ok(TimedUnit {
             unit,
             seconds,
             stolen: after.stolen - before.stolen,
@@ -228,7 +228,7 @@ impl Run<'_> {
     }
 }
 
-/// What disturbs a process, so far.
+/// The disturbances of a process so far.
 struct Noise {
     /// Seconds that the machine's CPUs were others'; 0 where the system does not tell.
     stolen: f64,

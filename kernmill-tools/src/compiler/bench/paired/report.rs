@@ -1,8 +1,8 @@
-//! What paired measurements amount to.
+//! Summaries of paired measurements.
 
-use super::super::case::{Case, How};
-use super::estimate::Estimate;
-use super::series::{LEAST_VALID, Unit};
+use super::super::case::{Case, Setup};
+use super::estimate::MedianEstimate;
+use super::series::{LEAST_VALID, UnitKind};
 use super::{Paired, PairedOutcome};
 use crate::compiler::cpu::model_name;
 use crate::stats::Quartiles;
@@ -26,7 +26,7 @@ impl<'a> PairedReport<'a> {
     pub fn measure(
         loaded: &'a mut Loaded,
         cases: &[Case],
-        how: &How<'_>,
+        how: &Setup<'_>,
         units: u32,
         tick: &dyn Fn(),
     ) -> Result<PairedReport<'a>> {
@@ -65,9 +65,9 @@ impl PairedOutcome {
     }
 
     /// Share by which steps get slower that read 5 % more.
-    fn loss(&self) -> Option<Estimate> {
-        let Estimate { median, low, high, count } = self.series.more()?;
-        Some(Estimate { median: 1.0 - median, low: 1.0 - high, high: 1.0 - low, count })
+    fn loss(&self) -> Option<MedianEstimate> {
+        let MedianEstimate { median, low, high, count } = self.series.more()?;
+        Some(MedianEstimate { median: 1.0 - median, low: 1.0 - high, high: 1.0 - low, count })
     }
 
     fn json(&self) -> Value {
@@ -77,7 +77,7 @@ impl PairedOutcome {
             json!({ "median": rate(times.median), "q1": rate(times.q3), "q3": rate(times.q1) })
         };
         let thirds = self.series.thirds();
-        let third = |(times, ratio): &(Quartiles, Estimate)| json!({ "replay_gb_per_s": rates(*times), "ratio": estimate(Some(*ratio)) });
+        let third = |(times, ratio): &(Quartiles, MedianEstimate)| json!({ "replay_gb_per_s": rates(*times), "ratio": estimate(Some(*ratio)) });
         json!({
             "depth": self.case.depth,
             "sequences": self.case.batch,
@@ -87,10 +87,10 @@ impl PairedOutcome {
             "sequential_gb_per_s": rates(sequential),
             "replay_reads": way(&self.ways[0]),
             "sequential_reads": way(&self.ways[1]),
-            "ratio": estimate(self.series.ratio(Unit::Step)),
+            "ratio": estimate(self.series.ratio(UnitKind::Step)),
             "thirds": thirds.iter().map(third).collect::<Vec<Value>>(),
             "replay_of_sequential": sequential.median / replay.median,
-            "controls": { "same": estimate(self.series.ratio(Unit::Again)), "loss_by_5_percent": estimate(self.loss()) },
+            "controls": { "same": estimate(self.series.ratio(UnitKind::Again)), "loss_by_5_percent": estimate(self.loss()) },
             "valid_percent": 100.0 * self.series.valid_share(),
             "void": self.is_void(),
         })
@@ -110,12 +110,12 @@ impl PairedOutcome {
         };
         row("replay of its reads", format!("{}, {}", spread(replay), how(&self.ways[0])));
         row("as many bytes in sequence", format!("{}, {}", spread(sequential), how(&self.ways[1])));
-        row("decode / replay", shown(self.series.ratio(Unit::Step)));
+        row("decode / replay", shown(self.series.ratio(UnitKind::Step)));
         for (times, ratio) in self.series.thirds() {
             row(&format!("  while that reads {:.1}", rate(times.median)), shown(Some(ratio)));
         }
         row("replay / sequence", format!("{:.3}", sequential.median / replay.median));
-        row("control: replay / replay", shown(self.series.ratio(Unit::Again)));
+        row("control: replay / replay", shown(self.series.ratio(UnitKind::Again)));
         row("control: lost by 5 % more", shown(self.loss()));
         let void = if self.is_void() { ": void, expected half of them at least" } else { "" };
         row("pairs that count", format!("{:.0} %{void}", 100.0 * self.series.valid_share()));
@@ -123,16 +123,18 @@ impl PairedOutcome {
     }
 }
 
-fn estimate(estimate: Option<Estimate>) -> Value {
-    estimate.map_or(Value::Null, |Estimate { median, low, high, count }| {
+fn estimate(estimate: Option<MedianEstimate>) -> Value {
+    estimate.map_or(Value::Null, |MedianEstimate { median, low, high, count }| {
         json!({ "median": median, "low": low, "high": high, "pairs": count })
     })
 }
 
-fn shown(estimate: Option<Estimate>) -> String {
+fn shown(estimate: Option<MedianEstimate>) -> String {
     estimate.map_or_else(
         || "none".to_owned(),
-        |Estimate { median, low, high, count }| format!("{median:.3} [{low:.3}, {high:.3}], {count} pairs"),
+        |MedianEstimate { median, low, high, count }| {
+            format!("{median:.3} [{low:.3}, {high:.3}], {count} pairs")
+        },
     )
 }
 

@@ -1,12 +1,12 @@
 //! The units of a measurement, and which of them count.
 
-use super::estimate::{Estimate, estimate};
+use super::estimate::{MedianEstimate, estimate};
 use crate::stats::{Quartiles, sorted};
 use fastrand::Rng;
 
-/// What is timed.
+/// The kind of work that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum UnitKind {
     /// R: a replay.
     Replay,
     /// W: a step of decoding.
@@ -21,8 +21,8 @@ pub enum Unit {
 
 /// A unit that has been timed.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    pub unit: Unit,
+pub struct TimedUnit {
+    pub unit: UnitKind,
     pub seconds: f64,
     /// Seconds meanwhile that the CPUs were others'.
     pub stolen: f64,
@@ -32,8 +32,8 @@ pub struct Sample {
 
 /// A unit beside the replays before and behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
-    pub unit: Unit,
+pub struct SamplePair {
+    pub unit: UnitKind,
     pub seconds: f64,
     /// Seconds of a replay: the geometric mean of both.
     pub replay: f64,
@@ -42,7 +42,7 @@ pub struct Pair {
 }
 
 /// Seconds of replays over those of the units between them.
-fn ratio(pairs: &[Pair]) -> Option<Estimate> {
+fn ratio(pairs: &[SamplePair]) -> Option<MedianEstimate> {
     estimate(pairs.iter().map(|pair| pair.replay / pair.seconds))
 }
 
@@ -56,44 +56,44 @@ pub const LEAST_VALID: f64 = 0.5;
 /// The order of units, in blocks by a coin: replays around two units, or two units around replays. A quarter
 /// of the steps stand beside one that reads more, in either order, and half as many units are replays in the
 /// place of steps. The first and the last unit are replays.
-pub fn order(steps: u32, rng: &mut Rng) -> Vec<Unit> {
+pub fn order(steps: u32, rng: &mut Rng) -> Vec<UnitKind> {
     let controls = steps.div_ceil(4);
     let kinds = [
-        ([Unit::Step, Unit::Step], (steps - controls).div_ceil(2)),
-        ([Unit::Step, Unit::More], controls),
-        ([Unit::Again, Unit::Again], controls.div_ceil(4)),
+        ([UnitKind::Step, UnitKind::Step], (steps - controls).div_ceil(2)),
+        ([UnitKind::Step, UnitKind::More], controls),
+        ([UnitKind::Again, UnitKind::Again], controls.div_ceil(4)),
     ];
-    let mut blocks: Vec<[Unit; 2]> =
+    let mut blocks: Vec<[UnitKind; 2]> =
         kinds.into_iter().flat_map(|(units, count)| (0..count).map(move |_| units)).collect();
     rng.shuffle(&mut blocks);
-    let mut order = vec![Unit::Replay];
+    let mut order = vec![UnitKind::Replay];
     for [first, second] in blocks {
         order.extend(match (rng.bool(), first == second) {
-            (true, _) => [Unit::Replay, first, second, Unit::Replay],
-            (false, true) => [first, Unit::Replay, Unit::Replay, second],
-            (false, false) => [Unit::Replay, second, first, Unit::Replay],
+            (true, _) => [UnitKind::Replay, first, second, UnitKind::Replay],
+            (false, true) => [first, UnitKind::Replay, UnitKind::Replay, second],
+            (false, false) => [UnitKind::Replay, second, first, UnitKind::Replay],
         });
     }
-    order.push(Unit::Replay);
+    order.push(UnitKind::Replay);
     order
 }
 
 /// Everything that was timed, in its order.
 pub struct Series {
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SamplePair>,
     /// Steps beside such that read more: as pairs of these with steps in the place of replays.
-    twins: Vec<Pair>,
+    twins: Vec<SamplePair>,
     sequential: Vec<f64>,
     replays: Vec<f64>,
 }
 
 impl Series {
-    pub fn new(samples: Vec<Sample>) -> Series {
-        let of = |unit: Unit| samples.iter().filter(|s| s.unit == unit).map(|s| s.seconds).collect();
-        let is_replay = |at: &usize| samples[*at].unit == Unit::Replay;
+    pub fn new(samples: Vec<TimedUnit>) -> Series {
+        let of = |unit: UnitKind| samples.iter().filter(|s| s.unit == unit).map(|s| s.seconds).collect();
+        let is_replay = |at: &usize| samples[*at].unit == UnitKind::Replay;
         let pair = |at: usize| {
             let sample = samples[at];
-            if matches!(sample.unit, Unit::Replay | Unit::Sequential) {
+            if matches!(sample.unit, UnitKind::Replay | UnitKind::Sequential) {
                 return None;
             }
             let (before, behind) = ((0..at).rev().find(is_replay)?, (at..samples.len()).find(is_replay)?);
@@ -104,25 +104,30 @@ impl Series {
             let faults: u64 = between.iter().map(|sample| sample.faults).sum();
             let apart = (first / last).max(last / first);
             let valid = apart <= REPLAYS_APART && stolen <= STOLEN * seconds && faults == 0;
-            Some(Pair { unit: sample.unit, seconds: sample.seconds, replay: (first * last).sqrt(), valid })
+            Some(SamplePair {
+                unit: sample.unit,
+                seconds: sample.seconds,
+                replay: (first * last).sqrt(),
+                valid,
+            })
         };
-        let all: Vec<Option<Pair>> = (0..samples.len()).map(pair).collect();
-        let twin = |two: &[Option<Pair>]| {
+        let all: Vec<Option<SamplePair>> = (0..samples.len()).map(pair).collect();
+        let twin = |two: &[Option<SamplePair>]| {
             let (first, second) = (two[0]?, two[1]?);
             let (step, more) = match (first.unit, second.unit) {
-                (Unit::Step, Unit::More) => (first, second),
-                (Unit::More, Unit::Step) => (second, first),
+                (UnitKind::Step, UnitKind::More) => (first, second),
+                (UnitKind::More, UnitKind::Step) => (second, first),
                 _ => return None,
             };
-            (step.valid && more.valid).then_some(Pair { replay: step.seconds, ..more })
+            (step.valid && more.valid).then_some(SamplePair { replay: step.seconds, ..more })
         };
         let twins = all.windows(2).filter_map(twin).collect();
         let pairs = all.into_iter().flatten().collect();
-        Series { pairs, twins, sequential: of(Unit::Sequential), replays: of(Unit::Replay) }
+        Series { pairs, twins, sequential: of(UnitKind::Sequential), replays: of(UnitKind::Replay) }
     }
 
     /// Pairs of a unit that count.
-    pub fn valid(&self, unit: Unit) -> Vec<Pair> {
+    pub fn valid(&self, unit: UnitKind) -> Vec<SamplePair> {
         self.pairs.iter().filter(|pair| pair.unit == unit && pair.valid).copied().collect()
     }
 
@@ -133,24 +138,24 @@ impl Series {
     }
 
     /// Seconds of a replay over those of a unit: 1 when the unit takes no longer than its reads.
-    pub fn ratio(&self, unit: Unit) -> Option<Estimate> {
+    pub fn ratio(&self, unit: UnitKind) -> Option<MedianEstimate> {
         ratio(&self.valid(unit))
     }
 
     /// Seconds of a step over those of one beside it that reads more.
-    pub fn more(&self) -> Option<Estimate> {
+    pub fn more(&self) -> Option<MedianEstimate> {
         ratio(&self.twins)
     }
 
     /// The ratio of steps, by thirds of the replays' speed, the slowest first.
-    pub fn thirds(&self) -> Vec<(Quartiles, Estimate)> {
-        let pairs = self.valid(Unit::Step);
+    pub fn thirds(&self) -> Vec<(Quartiles, MedianEstimate)> {
+        let pairs = self.valid(UnitKind::Step);
         let times = sorted(&pairs.iter().map(|pair| pair.replay).collect::<Vec<f64>>());
         let bound = |third: usize| times.get(times.len() * third / 3).copied().unwrap_or(f64::INFINITY);
         let bounds = [f64::NEG_INFINITY, bound(1), bound(2), f64::INFINITY];
         let third = |n: usize| {
-            let inside = |pair: &&Pair| (bounds[n]..bounds[n + 1]).contains(&pair.replay);
-            let pairs: Vec<Pair> = pairs.iter().filter(inside).copied().collect();
+            let inside = |pair: &&SamplePair| (bounds[n]..bounds[n + 1]).contains(&pair.replay);
+            let pairs: Vec<SamplePair> = pairs.iter().filter(inside).copied().collect();
             let times: Vec<f64> = pairs.iter().map(|pair| pair.replay).collect();
             Some((Quartiles::of(&times), ratio(&pairs)?))
         };
@@ -159,7 +164,7 @@ impl Series {
 
     /// Seconds of replays, sequential reads and steps.
     pub fn times(&self) -> [Quartiles; 3] {
-        let steps: Vec<f64> = self.valid(Unit::Step).iter().map(|pair| pair.seconds).collect();
+        let steps: Vec<f64> = self.valid(UnitKind::Step).iter().map(|pair| pair.seconds).collect();
         [Quartiles::of(&self.replays), Quartiles::of(&self.sequential), Quartiles::of(&steps)]
     }
 }
@@ -168,41 +173,44 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn sample(unit: Unit, seconds: f64) -> Sample {
-        Sample { unit, seconds, stolen: 0.0, faults: 0 }
+    fn sample(unit: UnitKind, seconds: f64) -> TimedUnit {
+        TimedUnit { unit, seconds, stolen: 0.0, faults: 0 }
     }
 
     #[test]
     fn every_unit_has_a_replay_on_both_sides_and_its_share() {
         for steps in [1, 8, 400] {
             let order = order(steps, &mut Rng::with_seed(3));
-            let count = |unit: Unit| order.iter().filter(|other| **other == unit).count() as u32;
-            assert!(count(Unit::Step) >= steps && count(Unit::Step) <= steps + 1, "{order:?}");
-            assert!(count(Unit::More) == steps.div_ceil(4) && count(Unit::Again) >= steps / 8, "{order:?}");
-            let is_twin = |two: &&[Unit]| two.contains(&Unit::Step) && two.contains(&Unit::More);
-            assert_eq!(order.windows(2).filter(is_twin).count() as u32, count(Unit::More));
-            assert_eq!((order[0], *order.last().unwrap()), (Unit::Replay, Unit::Replay));
+            let count = |unit: UnitKind| order.iter().filter(|other| **other == unit).count() as u32;
+            assert!(count(UnitKind::Step) >= steps && count(UnitKind::Step) <= steps + 1, "{order:?}");
+            assert!(
+                count(UnitKind::More) == steps.div_ceil(4) && count(UnitKind::Again) >= steps / 8,
+                "{order:?}"
+            );
+            let is_twin = |two: &&[UnitKind]| two.contains(&UnitKind::Step) && two.contains(&UnitKind::More);
+            assert_eq!(order.windows(2).filter(is_twin).count() as u32, count(UnitKind::More));
+            assert_eq!((order[0], *order.last().unwrap()), (UnitKind::Replay, UnitKind::Replay));
             // Any four units in turn have a replay among them.
-            assert!(order.windows(4).all(|units| units.contains(&Unit::Replay)), "{order:?}");
+            assert!(order.windows(4).all(|units| units.contains(&UnitKind::Replay)), "{order:?}");
         }
         assert_ne!(order(40, &mut Rng::with_seed(1)), order(40, &mut Rng::with_seed(2)));
     }
 
     #[test]
     fn replays_and_the_machine_decide_what_counts_and_steps_do_not() {
-        let around = |first: f64, step: Sample, last: f64| {
-            let samples = vec![sample(Unit::Replay, first), step, sample(Unit::Replay, last)];
+        let around = |first: f64, step: TimedUnit, last: f64| {
+            let samples = vec![sample(UnitKind::Replay, first), step, sample(UnitKind::Replay, last)];
             Series::new(samples).pairs[0]
         };
-        let slow = around(1.0, sample(Unit::Step, 50.0), 1.0);
+        let slow = around(1.0, sample(UnitKind::Step, 50.0), 1.0);
         assert!(slow.valid, "{slow:?}");
-        assert!(around(1.0, sample(Unit::Step, 1.0), 1.09).valid);
-        assert!(!around(1.0, sample(Unit::Step, 1.0), 1.11).valid);
-        assert!(!around(1.12, sample(Unit::Step, 1.0), 1.0).valid);
-        assert!(!around(1.0, Sample { faults: 1, ..sample(Unit::Step, 1.0) }, 1.0).valid);
-        assert!(around(1.0, Sample { stolen: 0.05, ..sample(Unit::Step, 1.0) }, 1.0).valid);
-        assert!(!around(1.0, Sample { stolen: 0.07, ..sample(Unit::Step, 1.0) }, 1.0).valid);
-        let pair = around(0.9, sample(Unit::Step, 2.0), 0.9);
+        assert!(around(1.0, sample(UnitKind::Step, 1.0), 1.09).valid);
+        assert!(!around(1.0, sample(UnitKind::Step, 1.0), 1.11).valid);
+        assert!(!around(1.12, sample(UnitKind::Step, 1.0), 1.0).valid);
+        assert!(!around(1.0, TimedUnit { faults: 1, ..sample(UnitKind::Step, 1.0) }, 1.0).valid);
+        assert!(around(1.0, TimedUnit { stolen: 0.05, ..sample(UnitKind::Step, 1.0) }, 1.0).valid);
+        assert!(!around(1.0, TimedUnit { stolen: 0.07, ..sample(UnitKind::Step, 1.0) }, 1.0).valid);
+        let pair = around(0.9, sample(UnitKind::Step, 2.0), 0.9);
         assert!((pair.replay - 0.9).abs() < 1e-12 && pair.seconds == 2.0);
     }
 
@@ -215,18 +223,18 @@ mod tests {
         let timed = units.iter().enumerate().map(|(n, unit)| {
             let memory = if n < half { 2.0 } else { 1.0 } * (1.0 + 0.04 * (rng.f64() - 0.5));
             let factor = match unit {
-                Unit::Replay | Unit::Again | Unit::Sequential => 1.0,
-                Unit::Step => 1.25,
-                Unit::More => 1.25 * 1.05,
+                UnitKind::Replay | UnitKind::Again | UnitKind::Sequential => 1.0,
+                UnitKind::Step => 1.25,
+                UnitKind::More => 1.25 * 1.05,
             };
             sample(*unit, memory * factor)
         });
         let series = Series::new(timed.collect());
-        let at = |unit: Unit| series.ratio(unit).unwrap();
-        assert!((at(Unit::Step).median - 0.8).abs() < 0.004, "{:?}", at(Unit::Step));
-        assert!((at(Unit::Again).median - 1.0).abs() < 0.01);
+        let at = |unit: UnitKind| series.ratio(unit).unwrap();
+        assert!((at(UnitKind::Step).median - 0.8).abs() < 0.004, "{:?}", at(UnitKind::Step));
+        assert!((at(UnitKind::Again).median - 1.0).abs() < 0.01);
         assert!((1.0 - series.more().unwrap().median - 0.0476).abs() < 0.004, "{:?}", series.more());
-        let step = at(Unit::Step);
+        let step = at(UnitKind::Step);
         assert!(step.low <= 0.8 && 0.8 <= step.high && step.high - step.low < 0.02, "{step:?}");
         let thirds = series.thirds();
         assert_eq!(thirds.len(), 3);
