@@ -2,8 +2,8 @@
 
 mod circles;
 mod comments;
-mod program;
 mod names;
+mod program;
 mod size;
 mod surface;
 mod texts;
