@@ -1,4 +1,4 @@
-//! What a command says beside its result: notes, progress bars and closing lines, on standard error.
+//! The lines beside a command's result: notes, progress bars and closing lines, on standard error.
 //!
 //! Nothing else in the command line writes there, but for what is traced (`-v`). Text from elsewhere is shown
 //! without control characters, which could clear a terminal, colour it, or hide what else is said.
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
-/// What is said beside the result.
+/// The sink of all that a command says beside its result.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Aside {
     /// Neither progress bars nor notes nor closing lines on standard error

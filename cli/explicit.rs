@@ -63,7 +63,7 @@ impl Explicit {
         self.aside().note(format_args!("{variable} is not used: {because}"));
     }
 
-    /// What is said beside the result, as `--quiet` says.
+    /// The sink of lines beside the result, by `--quiet`.
     pub fn aside(&self) -> Aside {
         Aside { quiet: self.has("quiet") }
     }

@@ -24,7 +24,7 @@ pub struct TemplateArgs {
     pub chat_template: Option<PathBuf>,
 }
 
-/// What requests do not say of conversations.
+/// Options of conversations that requests do not set.
 #[derive(Debug, clap::Args)]
 pub struct ConversationArgs {
     /// Day that conversations are told: today, none, or YYYY-MM-DD

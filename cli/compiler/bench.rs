@@ -70,7 +70,7 @@ pub struct Bench {
 impl Bench {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
-        // What is measured does not depend on what ran before.
+        // Figures must not depend on runs before.
         self.model.kept.no_plan_cache = true;
         if self.load.serve {
             return self.load.execute(&self.model, self.form.json, explicit);

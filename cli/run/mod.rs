@@ -93,7 +93,7 @@ impl Run {
         let names = options.adapters.iter().map(|adapter| format!("{}:{}", adapter.name, adapter.scale));
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), names.collect())?;
         let tokenizer = self.tokenizer(&mut model);
-        // What is asked for must be possible before a prompt is held to it.
+        // The context must be possible before a prompt is held to it.
         let most = model.context(self.length.context, usize::MAX)?;
         let prompt = self.prompt.source().read(&model, tokenizer.as_ref(), session.tokens(), most)?;
         let context =

@@ -99,7 +99,7 @@ pub fn read(params: &Bound<'_, PyAny>, ends: &[u32]) -> PyResult<(Request, Optio
     Ok((request, rule.map(|(kind, text)| form(&kind, text)).transpose()?))
 }
 
-/// What a mapping has of this name.
+/// The value that a mapping has under a name.
 fn item<'py, T: FromPyObjectOwned<'py>>(params: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
     params.get_item(name)?.extract().map_err(Into::into)
 }

@@ -1,10 +1,10 @@
 //! A request for a text that was read, whatever API it came by.
 
-/// What is asked of a model, and what its answer needs besides.
+/// A request to a model, and the facts that its answer needs besides.
 pub struct Asked<T, S = ()> {
-    /// What is asked of the model.
+    /// The request itself.
     pub ask: T,
-    /// What the answer shows, where its API can be told.
+    /// The parts that the answer shows, where the API lets a client choose them.
     pub shows: S,
     /// Name of the model or adapter, as the answer repeats it.
     pub model: String,

@@ -23,7 +23,7 @@ pub const MODEL: Shape = object(&[
 ])
 .named("ModelFields", &[]);
 
-/// What a request is read with: for one of a client, and for a line of a batch.
+/// The facts by which a request is read: a client's, or a line of a batch.
 pub struct RequestScope<'a> {
     /// The model.
     pub facts: &'a BackendInfo,

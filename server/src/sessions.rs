@@ -34,7 +34,7 @@ pub const SESSION: Shape = object(&[
 .named("SessionRequest", &["name", "model"])
 .with(&[&CHAT]);
 
-/// What names of files end with.
+/// The end of the files' names.
 const ENDING: &str = ".session";
 
 /// Directory of a caller's sessions, which may not be there yet.

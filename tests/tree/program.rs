@@ -13,7 +13,7 @@ fn program() -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn what_is_said_beside_results_goes_one_way() {
-    // What a line of standard error takes; and the file of what is traced, which has lines of its own.
+    // Marks of code that writes to standard error.
     let marks = ["\"note: ", "\"wrote ", "eprint", "stderr()", "ProgressBar::"];
     let found: Vec<String> = program()
         .iter()

@@ -52,7 +52,7 @@ impl Targets {
     }
 }
 
-/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds.
+/// The closing line about a plan of `bytes` bytes that was written in `seconds` seconds.
 pub fn closing(levels: &[Level], bytes: u64, seconds: f64) -> String {
     let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
     format!("a plan for {names}, in {seconds:.1} s ({:.2} GB/s)", bytes as f64 / 1e9 / seconds)

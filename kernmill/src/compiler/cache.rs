@@ -66,7 +66,7 @@ pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Res
     Ok(Some(dir.join(format!("{}-{}.plan", name.trim_start_matches('.'), &key[..KEY_DIGITS]))))
 }
 
-/// What tells a file from others, and from what it was before it changed.
+/// The identity of a file: it differs between files, and after a change.
 fn identity(path: &Path) -> io::Result<String> {
     let path = fs::canonicalize(path)?;
     let data = fs::metadata(&path)?;
@@ -138,8 +138,8 @@ fn keep(model: &SourceModel, level: Level, path: &Path, options: &Options) -> Re
     let own = Options { chat_template: None, ..options.clone() };
     with_writer(model, &[level], &own, |writer| {
         let (bytes, limit) = (writer.bytes(), compile.plan_cache_limit);
-        // What does not fit into memory is refused as it is without a cache, and not read from the disk for
-        // every token.
+        // Weights that memory does not hold are refused, as without a cache: they would be read from the
+        // disk for every token.
         let left = available_memory().filter(|left| reserve > 0 && *left < writer.weight_bytes());
         if let Some(left) = left {
             let what =
@@ -262,7 +262,7 @@ mod tests {
         put(".mine.plan.99.1.unfinished", 300);
         let left =
             || plans(dir.path()).iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
-        // What is too large for all of the room leaves the others where they are.
+        // A plan that is larger than all of the room drives no other one out.
         assert!(!make_room(dir.path(), 2001, 2000, 0).unwrap());
         assert!(!make_room(dir.path(), 1, u64::MAX, u64::MAX).unwrap());
         assert_eq!(left(), [".mine.plan.99.1.unfinished", &names[0], &names[1], &names[2]]);
@@ -297,7 +297,7 @@ mod tests {
         drop(lock);
         assert!(plans(cache.path()).is_empty());
 
-        // What is no directory is an error where plans were asked for.
+        // A file in the directory's place is an error where plans were asked for.
         options.compile.plan_cache = Some(dir.path().join("tokenizer.json/plans"));
         assert_eq!(text(dir.path(), &options).unwrap_err().kind(), ErrorKind::Work);
         options.compile.plan_cache_least = Some(least);

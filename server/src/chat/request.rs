@@ -66,7 +66,7 @@ pub const PASSED: Shape = object(&[])
     .named("PassedFields", &[])
     .passing("user metadata store prompt_cache_key prompt_cache_retention safety_identifier");
 
-/// What the answer shows.
+/// The parts that the answer shows.
 pub struct Shows {
     /// Number of answers.
     pub n: u64,

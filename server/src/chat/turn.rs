@@ -99,7 +99,7 @@ impl PreparedTurn {
         let constraint =
             turn.constraint(facts.lexicon().map_err(ApiError::internal)?, &ask.conversation.tools);
         let constraint = constraint.map_err(|error| refused(&ask, &error))?;
-        // A prediction that cannot be read is none: it changes nothing of the answer.
+        // A prediction that cannot be read is left out: it changes nothing of the answer.
         let prediction = ask.prediction.filter(|_| ask.request.drafts);
         let tokenizer = tokenizer(facts)?;
         let prediction = prediction.and_then(|text| tokenizer.encode_ordinary(&text).ok());

@@ -38,7 +38,7 @@ pub const COMPLETION: Shape = object(&[
 .named("CompletionRequest", &["model", "prompt"])
 .with(&[&MODEL, &SAMPLING, &FORMS, &VLLM, &PASSED]);
 
-/// What the choices show of the texts.
+/// The parts of the texts that the choices show.
 pub struct Shows {
     /// Ids of the prompts.
     pub prompts: Vec<Vec<u32>>,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 pub struct Fields {
     rest: Arc<Mutex<Rest>>,
-    /// What its fields are.
+    /// The fields that it may have.
     shape: Shape,
     /// Where the object is, such as `messages[2].`; empty at the top.
     path: String,
@@ -78,7 +78,7 @@ impl Fields {
         ApiError::field(name, message)
     }
 
-    /// What a field is, or a member of it such as `tools[2]`.
+    /// The shape of a field, or of a member such as `tools[2]`.
     fn shape_of(&self, field: &str) -> Option<Shape> {
         let name = field.split('[').next();
         self.shape.fields().iter().find(|field| Some(field.name) == name).map(|field| field.shape)
@@ -115,7 +115,7 @@ impl Fields {
     /// A text that must be there.
     ///
     /// # Errors
-    /// When there is none, or the value is another one.
+    /// When the field is missing, or has another type.
     pub fn needed_text(&mut self, field: &str) -> Result<String, ApiError> {
         self.text(field)?.ok_or_else(|| self.missing(field))
     }
@@ -283,7 +283,7 @@ pub fn check_name(param: &str, name: &str, most: usize) -> Result<(), ApiError> 
     Err(ApiError::field(param, message))
 }
 
-/// What a value is, in a word.
+/// The type of a value, in words.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! What fields of requests are: the name, type, range and words of each, written once.
+//! The fields of requests: the name, type, range and words of each, written once.
 //! [`super::Fields`] reads by these tables, and `/openapi.json` and `docs/user/fields.md` show them.
 
 use serde_json::{Map, Value, json};
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 pub struct Field {
     /// Name of the field.
     pub name: &'static str,
-    /// What its value is.
+    /// Shape of its value.
     pub shape: Shape,
     /// A sentence on it, or nothing.
     pub about: &'static str,
 }
 
-/// What a value is.
+/// The shape of a value: its type, and the values that it may have.
 #[derive(Clone, Copy)]
 pub enum Shape {
     /// A text.
@@ -46,7 +46,7 @@ pub enum Shape {
     /// A field that would change the answer, and that nothing is done about here, unless it has one of these
     /// values, which ask for nothing; and what to do in its place.
     Refused(&'static str, &'static str),
-    /// What no other shape says, as a schema.
+    /// A JSON schema, for shapes that no other variant describes.
     Json(fn() -> Value),
 }
 

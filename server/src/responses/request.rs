@@ -81,7 +81,7 @@ const ITEM: Shape = object(&[
 ])
 .named("InputItem", &[]);
 
-/// What a response shows, and what is kept of it.
+/// The parts that a response shows, and those that are kept.
 pub struct Shows {
     /// Fields that the response repeats.
     pub echo: Map<String, Value>,

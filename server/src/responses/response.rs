@@ -129,7 +129,7 @@ pub async fn compact(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> 
 /// Messages that stand before a summary at most.
 const KEPT: usize = 4;
 
-/// What is stored besides the answer.
+/// The parts of a response that are stored besides the answer.
 struct PendingResponse {
     tenant: u64,
     input: Vec<Value>,

@@ -20,7 +20,7 @@ pub struct PageContent<'a> {
     pub assumed: bool,
     /// A note if the weights take more than in their files.
     pub grown: Option<String>,
-    /// What running takes.
+    /// The memory that running takes.
     pub memory: &'a MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
     pub batches: &'a [BatchShape; 3],

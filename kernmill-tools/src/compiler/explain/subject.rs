@@ -70,7 +70,7 @@ impl Subject {
     }
 }
 
-/// Bytes of the weights in the files at `path`; `None` if there are none, such as where a config is alone.
+/// Bytes of the weights in the files at `path`; `None` where a config stands alone.
 fn stored(path: &Path) -> Option<u64> {
     let gguf = || Gguf::open(path)?.into_checkpoint();
     let checkpoint = if is_gguf(path) { gguf() } else { Checkpoint::open(path) };
