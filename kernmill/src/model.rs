@@ -3,21 +3,18 @@
 use crate::adapters::{self, LoadedAdapter};
 use crate::chat::given_or;
 use crate::compiler::{Compiled, CompiledModel, Found, Made, OpenedSource, SourceModel};
-use crate::disk;
 use crate::error::{Error, Result};
 use crate::locate::Located;
 use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
 use crate::options::Options;
 use crate::plan::PlanModel;
-use kernmill_kv_store::{PayloadLayout, Store};
+use kernmill_kv_store::{PayloadLayout, Store, StoreOptions};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
-
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 use kernmill_runtime::{perf, vtune};
 use kernmill_serve::{SchedulerConfig, Serving};
-
 use std::path::PathBuf;
 
 /// A model whose files have been opened and checked. Its weights have not been read.
@@ -240,7 +237,7 @@ impl Prepared {
             check_lock(self.program().weight_bytes)?;
         }
         options.check_stage()?;
-        let store = disk::open(options)?;
+        let store = open_store(options)?;
         let threads = options.threads();
         let (program, weights_in) = (self.program(), self.weights_in());
         let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
@@ -362,4 +359,11 @@ fn engine(
         loaded.engine.keep_on_disk(store, layout);
     }
     Ok(loaded)
+}
+
+/// Opens the store of KV blocks that the options ask for.
+fn open_store(options: &Options) -> Result<Option<Store>> {
+    let Some(dir) = &options.kv_disk else { return Ok(None) };
+    let opened = Store::open(dir, StoreOptions { limit: options.kv_disk_limit, ..Default::default() });
+    opened.map(Some).map_err(|error| Error::told(format!("--kv-disk: {error}"), error))
 }

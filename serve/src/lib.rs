@@ -34,7 +34,6 @@ mod request;
 mod run;
 mod saved;
 mod serving;
-mod sessions;
 mod stats;
 mod text;
 mod text_maker;
@@ -52,8 +51,8 @@ pub use kernmill_scheduler::{
 };
 pub use request::{Answer, Request, cache_of};
 pub use saved::{Restored, SavedText};
+pub use saved::{SavedTokens, read_session};
 pub use serving::{Clock, Serving};
-pub use sessions::{SavedTokens, read_session};
 pub use stats::{ServeStats, WidthStats};
 pub use text::Text;
 pub use thread::{Listener, ServingThread, Ticket};

@@ -1,7 +1,7 @@
 //! Generated ids to events.
 
 use super::header::PartialHeader;
-use super::tokens::{HarmonyTokens, NoToken};
+use super::{HarmonyTokens, NoToken};
 use crate::conversation::Conversation;
 use crate::event::{Anomalies, Anomaly, AnswerPart, Event};
 use kernmill_text::Utf8Stream;

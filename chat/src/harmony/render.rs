@@ -1,7 +1,7 @@
 //! Messages to token ids.
 
 use super::message::{Author, Channel, ContentType, HarmonyMessage, PromptOptions, messages_of_items};
-use super::tokens::{HarmonyTokens, NoToken};
+use super::{HarmonyTokens, NoToken};
 use crate::conversation::{Conversation, Item};
 use crate::prompt::Prompt;
 use kernmill_text::{Vocabulary, VocabularyError};

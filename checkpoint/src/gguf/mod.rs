@@ -3,11 +3,12 @@
 //! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset
 //! and count before use and reads nothing of the tensors' data; arrays of metadata stay in the file until
 //! asked for. `docs/user/gguf.md` says what is supported and what is exact.
+//!
+//! The purpose of a GGUF file: most hold a language model, others something that goes with one.
 
 mod cursor;
 mod layout;
 mod metadata;
-mod purpose;
 mod split;
 mod tokenizer;
 mod value;
@@ -18,10 +19,10 @@ use crate::error::{CheckpointError, Result};
 use crate::file_kind::FileKind;
 use crate::mapped::{FileBytes, map};
 use crate::tensors::{Checkpoint, FileTensor};
+use kernmill_os::text::shortened;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use value::GgufMetadata;
-
 pub use value::GgufTensor;
 
 /// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the
@@ -190,5 +191,57 @@ impl Gguf {
     /// The file has something that kernmill lacks.
     pub fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(CheckpointError::Unsupported { path: self.path().to_owned(), what: what.into() })
+    }
+}
+
+/// Architectures of encoders that turn images or sounds into embeddings.
+const ENCODERS: [&str; 1] = ["clip"];
+/// Version of the arithmetic of blocks; files from before there were versions have none.
+const QUANTIZATION_VERSION: u64 = 2;
+
+impl Gguf {
+    /// Refuses files that hold no language model.
+    fn check_purpose(&self) -> Result<()> {
+        let purpose = self.text("general.type")?;
+        let lora = self.has("adapter.type") || self.tensors.iter().any(|t| t.name.ends_with(".lora_a"));
+        match purpose {
+            Some("adapter") => return self.refuse_adapter(),
+            _ if lora => return self.refuse_adapter(),
+            Some("mmproj") => return self.refuse_encoder(),
+            _ if self.text("general.architecture")?.is_some_and(|arch| ENCODERS.contains(&arch)) => {
+                return self.refuse_encoder();
+            }
+            None | Some("model") => {}
+            Some("imatrix") => {
+                return self.bad(
+                    "it is an importance matrix, which quantisers use, not a model: expected a model's GGUF file",
+                );
+            }
+            Some(other) => {
+                return self.unsupported(format!(
+                    "key `general.type` is `{}`; supported is: model",
+                    shortened(other)
+                ));
+            }
+        }
+        match self.whole("general.quantization_version")? {
+            Some(version) if version != QUANTIZATION_VERSION => self.unsupported(format!(
+                "key `general.quantization_version` is {version}; supported is: {QUANTIZATION_VERSION}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn refuse_adapter(&self) -> Result<()> {
+        self.bad(
+            "it is a LoRA adapter in GGUF form, not a model: give the model's own file, and the adapter with --lora as the \
+             directory that PEFT wrote (adapter_config.json and adapter_model.safetensors)",
+        )
+    }
+
+    fn refuse_encoder(&self) -> Result<()> {
+        self.bad(
+            "it is a model's encoder for images or sounds (mmproj), not a language model: give the GGUF file of the language model",
+        )
     }
 }

@@ -1,28 +1,28 @@
 //! `kernmill compile`: a plan file.
-
-mod dry_run;
-mod without_plan;
+//!
+//! `kernmill compile --dry-run`: what it would write, and how the plan would run here.
+//!
+//! `kernmill compile --emit` without a plan: what a spec alone compiles to.
 
 use crate::aside::Aside;
 use crate::compiler::options::{CompileArgs, MachineArgs, NATIVE};
 use crate::emit::Emit;
 use crate::explicit::Explicit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::given::GivenArgs;
 use crate::options::{TemplateArgs, ThreadsArgs};
-use crate::output;
-use crate::version;
+use crate::{output, version};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::adapters::AdapterSource;
 use kernmill::chat::{fault, given_or};
-use kernmill::compiler::write_plan;
-use kernmill::compiler::{SourceModel, SpecSource, choices};
+use kernmill::compiler::{SourceModel, SpecSource, choices, write_plan};
 use kernmill::locate::{Located, SourceFiles};
+use kernmill_tools::estimate::{Host, PlanEstimate};
 use kernmill_tools::machine::Description;
 use kernmill_tools::merge::AdapterMerge;
-use kernmill_tools::stages::{StageSources, fingerprints};
+use kernmill_tools::stages::{Stage, StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
-use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, compile};
+use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, Preset, compile};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -188,5 +188,97 @@ impl Compile {
             self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;
         }
         Ok(compiled)
+    }
+}
+
+impl Compile {
+    /// Tells what compiling a spec would give. Of its weights only shapes and stored formats count, which the
+    /// spec says.
+    fn dry_run_of_spec(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
+        if !self.merge_lora.is_empty() {
+            given.need_weights()?;
+        }
+        let source = SpecSource::of(given, self.compile.fusions.set()?)?;
+        let graph = source.graph()?;
+        let mut notes = vec!["without weights at hand: a tokenizer would come on top".to_owned()];
+        let choices = (self.compile.preset == Preset::Fast).then(|| {
+            notes.push("assuming that every tensor that may have 4 bits does".to_owned());
+            FormatChoices::assumed(&graph)
+        });
+        let compiled = self.targets(&source, &graph, levels, choices.as_ref())?;
+        let writer = PlanWriter::new(&self.parts(&compiled, choices.as_ref(), &source))?;
+        self.show_dry_run(&writer, &compiled, notes)
+    }
+
+    /// Prints it.
+    fn show_dry_run(&self, writer: &PlanWriter<'_>, compiled: &[Compiled], notes: Vec<String>) -> Result<()> {
+        let host = Host::of(self.described.as_ref(), self.threads.given());
+        let Some(it) = PlanEstimate::new(writer, compiled, self.context, host, notes)? else { return Ok(()) };
+        version::show(self.json, "kernmill.dry-run/1", || it.json(), || it.text())
+    }
+}
+
+impl Compile {
+    /// Whether the stages are all that is wanted.
+    fn writes_no_plan(&self) -> bool {
+        let emits = !self.emit.emit.is_empty();
+        emits && !self.dry_run && (self.output.is_none() || self.writes_object())
+    }
+
+    /// Whether `--output` names an object file.
+    fn writes_object(&self) -> bool {
+        self.emit.wants(Stage::Obj) && self.emit.emit_dir.is_none()
+    }
+
+    /// Refuses what cannot be emitted, before the work.
+    fn check_emit(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
+        let bad = |what: &str| Err(Failure::BadInput(what.to_owned()));
+        let hashes = self.emit.emit == [Stage::Hashes] && self.emit.emit_dir.is_none();
+        if self.json && !(hashes ^ self.dry_run) {
+            return bad("--json: expected --dry-run or --emit hashes, which alone are JSON");
+        }
+        if self.json && self.dry_run && self.emit.prints() {
+            return bad("--emit: with --json and --dry-run, one JSON object is printed; give --emit-dir");
+        }
+        if self.emit.wants(Stage::Obj) {
+            self.emit.check(self.output.as_deref())?;
+            if let [_, _, ..] = levels {
+                let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
+                let what = "--emit obj: an object file has one target's code, but --target is";
+                return bad(&format!("{what} {names}: choose one"));
+            }
+            if self.dry_run {
+                return bad("--emit obj: --dry-run writes nothing; leave out one of them");
+            }
+        }
+        if given.need_weights().is_err() {
+            if !self.writes_no_plan() && !self.dry_run {
+                let what = "--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to";
+                return bad(what);
+            }
+            if self.compile.preset == Preset::Fast && !self.dry_run {
+                let what =
+                    "--weights is missing: preset fast decides from the weights which code is generated";
+                return bad(what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles and emits. The weights are looked at only where the code depends on them.
+    fn emit_only(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
+        // A problem of the place is found before the work.
+        self.output.as_deref().filter(|_| self.writes_object()).map_or(Ok(()), output::check)?;
+        if given.need_weights().is_err() && self.merge_lora.is_empty() {
+            let source = SpecSource::of(given, self.compile.fusions.set()?)?;
+            let graph = source.graph()?;
+            return self.targets(&source, &graph, levels, None).map(drop);
+        }
+        let model = SourceModel::open(given, self.compile.fusions.set()?)?;
+        let threads = self.threads.number();
+        let merge = AdapterMerge::new(&model, &self.merge_lora, &self.aside)?;
+        let weights = merge.weights(&model)?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &self.aside)?;
+        self.targets(&model.source, &merge.graph, levels, choices.as_ref()).map(drop)
     }
 }

@@ -1,5 +1,7 @@
 //! Fusion: groups of graph nodes that one kernel computes, found by an ordered list of fused-op specs
 //! (`docs/user/fused-ops.md`).
+//!
+//! The text form of a fused graph (for people; the graph in it is the quantised one, which has its own text).
 
 mod allow;
 mod compose;
@@ -28,9 +30,9 @@ mod spec;
 mod spec_tests;
 #[cfg(test)]
 mod tests;
-mod text;
 mod verify;
 
+use crate::graph::{NodeId, ValueId};
 pub use crate::ops::legal as legal_ops;
 pub use compose::{ComposedPart, Composition};
 pub use engine::{FusionReport, NearMiss, fuse};
@@ -43,3 +45,35 @@ pub use sample::{sample, sample_function};
 pub use schema::schema;
 pub use set::{FusedSet, USER_PRIORITY};
 pub use spec::{FusedSpec, RuleOrder};
+use std::fmt::{self, Display};
+
+impl Display for FusedGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, group) in self.groups.iter().enumerate() {
+            writeln!(
+                f,
+                "group {i} {} ({}) -> {}",
+                group.name(),
+                self.names(&group.inputs),
+                self.names(&group.outputs)
+            )?;
+            self.members(f, "prologue", &group.prologue)?;
+            self.members(f, "root", &group.roots)?;
+            self.members(f, "epilogue", &group.epilogue)?;
+        }
+        writeln!(f, "output %{}", self.graph.value(self.graph.output).name)
+    }
+}
+
+impl FusedGraph {
+    fn members(&self, f: &mut fmt::Formatter<'_>, part: &str, nodes: &[NodeId]) -> fmt::Result {
+        nodes
+            .iter()
+            .try_for_each(|&id| writeln!(f, "  {part:8} {}", self.graph.node_text(self.graph.node(id))))
+    }
+
+    fn names(&self, values: &[ValueId]) -> String {
+        let names: Vec<String> = values.iter().map(|&v| format!("%{}", self.graph.value(v).name)).collect();
+        names.join(", ")
+    }
+}

@@ -61,7 +61,7 @@ fn fused(rule: &str, widths: &[usize]) -> (Vec<Vec<String>>, Vec<NearMiss>) {
     let (fused, report) = fuse(&graph, [&rule], Level::V3);
     fused.verify().unwrap();
     explain(&fused, &report);
-    let name = |id: &crate::graph::NodeId| graph.value(graph.node(*id).output).name.clone();
+    let name = |id: &NodeId| graph.value(graph.node(*id).output).name.clone();
     let groups = fused.groups.iter().filter(|group| group.rule.is_some());
     (groups.map(|group| group.roots.iter().map(name).collect()).collect(), report.near_misses)
 }

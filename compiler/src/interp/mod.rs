@@ -3,7 +3,6 @@
 
 pub(crate) mod attention;
 mod expr;
-mod functions;
 mod lora;
 pub mod num;
 #[cfg(test)]

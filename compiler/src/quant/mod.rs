@@ -4,7 +4,7 @@ use crate::graph::{
     Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Node, NodeId, Op, OpKind, Role,
     TensorId, Uses, ValueId,
 };
-use crate::quant::choose::{FormatChoices, candidates};
+use choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPlane, KvRow, hadamard_block};
 use std::collections::{BTreeMap, HashMap};

@@ -2,6 +2,8 @@
 //!
 //! The result is data: kernels ([`kernmill_kernels_gen::kernel::Kernel`]) with symbolic operands. Nothing
 //! here depends on where buffers or weights lie, except for the strides of packed tensors.
+//!
+//! Which version of each micro-kernel is called.
 
 mod builder;
 mod candidate;
@@ -14,24 +16,25 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
-mod ukernels;
 
 use crate::fuse::{Composition, FusedGraph, Group};
 use crate::graph::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses, ValueId};
 use crate::ops::def;
 use crate::pack::WeightLayout;
-use cost::CostModel;
-use kernmill_kernels_gen::kernel::Kernel;
-use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::kv::KvGeometry;
-use kernmill_plan::numeric::ATTENTION_SEGMENT;
-
 pub use builder::domain;
 pub(crate) use candidate::Products;
 pub use candidate::{KernelCandidate, KernelChoice, Pick, Prologue};
 pub use classes::select_classes;
+use cost::{CostModel, cheapest_version};
 pub use explain::{SelectionReport, explain};
-pub use ukernels::{MicroKernelChoice, choose_ukernels};
+use kernmill_kernels_gen::asm::AsmKernel;
+use kernmill_kernels_gen::kernel::Kernel;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::{generate, isa};
+use kernmill_plan::format::TILE_ROWS;
+use kernmill_plan::kv::KvGeometry;
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use table::version_name;
 
 /// One use of a kernel: a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,4 +205,43 @@ pub fn max_rows(ty: Type, max_tokens: usize) -> usize {
 /// Bytes from one row of a value to the next in its buffer.
 pub fn row_stride(ty: Type) -> usize {
     builder::row_type(ty).stride()
+}
+
+/// A micro-kernel's versions, and the one that was picked. All give the same bits.
+#[derive(Clone, Debug)]
+pub struct MicroKernelChoice {
+    /// The micro-kernel.
+    pub ukernel: MicroKernel,
+    /// Each version's name with its ns per block of 32 k, where the model has a number.
+    pub versions: Vec<(&'static str, Option<f64>)>,
+    /// Index of the pick.
+    pub pick: usize,
+    /// The pick; `None` is the 128-bit version.
+    pub version: Option<&'static AsmKernel>,
+}
+
+/// Picks a version of every micro-kernel that `kernels` call, in the order of [`generate::ukernels`]. Without
+/// numbers for all versions, the first is taken for the cheapest.
+pub fn choose_ukernels(
+    kernels: &[(String, Kernel)],
+    model: &CostModel,
+    pick: Pick,
+) -> Vec<MicroKernelChoice> {
+    generate::ukernels(kernels, model.level())
+        .into_iter()
+        .map(|ukernel| choose(ukernel, model, pick))
+        .collect()
+}
+
+fn choose(ukernel: MicroKernel, model: &CostModel, pick: Pick) -> MicroKernelChoice {
+    let versions = model.versions(&ukernel);
+    let pick = match pick {
+        // Whatever is picked for other micro-kernels, one of them may need tiles.
+        _ if matches!(ukernel, MicroKernel::TilesOn(_) | MicroKernel::TilesOff) => 0,
+        Pick::Cheapest | Pick::Tiles => cheapest_version(&versions),
+        Pick::Nth(n) => n % versions.len(),
+    };
+    let vnni = isa::has_vnni(model.level());
+    let named = versions.iter().map(|(version, ns)| (version_name(*version, vnni), *ns));
+    MicroKernelChoice { ukernel, versions: named.collect(), pick, version: versions[pick].0 }
 }

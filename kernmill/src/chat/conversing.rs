@@ -1,7 +1,6 @@
 //! A conversation with a model: every turn only computes what is new.
 
-use super::history::ConversationItems;
-use super::parts::ReplyItems;
+use super::parts::{ConversationItems, ReplyItems};
 use super::reply::{BegunTurn, Reply};
 use super::saved::SavedConversation;
 use super::templates::format_of;

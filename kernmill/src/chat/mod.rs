@@ -1,7 +1,6 @@
 //! Conversations with a model: [`Chat`].
 
 mod conversing;
-mod history;
 mod parts;
 mod reply;
 mod saved;

@@ -1,6 +1,23 @@
 //! Items of a conversation, out of the events of an answer.
 
 use kernmill_chat::{AnswerPart, Call, Conversation, Event, Item, Output};
+use std::collections::BTreeMap;
+
+/// The items of a conversation.
+#[derive(Clone, Default)]
+pub(super) struct ConversationItems {
+    pub(super) conversation: Conversation,
+    /// Ids of answers, by the place of their item, of formats that continue with what was generated.
+    pub(super) answers: BTreeMap<usize, Vec<u32>>,
+}
+
+impl ConversationItems {
+    /// Takes away all items from one on.
+    pub(super) fn cut(&mut self, at: usize) {
+        self.conversation.items.truncate(at);
+        self.answers.split_off(&at);
+    }
+}
 
 /// Items of an answer in the making.
 pub(super) struct ReplyItems {

@@ -1,7 +1,6 @@
 //! A reply of a model, as it comes.
 
-use super::history::ConversationItems;
-use super::parts::ReplyItems;
+use super::parts::{ConversationItems, ReplyItems};
 use crate::error::{Error, Result};
 use kernmill_chat::{AnswerPart, Call, Event, Item, Turn};
 use kernmill_runtime::TokenizerHandle;

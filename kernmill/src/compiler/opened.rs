@@ -1,7 +1,8 @@
 //! A model on its way from opened files through the compiler to weights in memory.
+//!
+//! The identity of a model whose rows lie in a store or a session.
 
 use super::cache;
-use super::identity::identity;
 use super::source::{SourceModel, SpecSource};
 use crate::error::Result;
 use crate::locate::SourceFiles;
@@ -9,14 +10,20 @@ use crate::nano;
 use crate::observe::Unit;
 use crate::options::Options;
 use crate::plan::PlanModel;
+use kernmill_compiler::pack::piece_sizes;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, compile};
 use kernmill_compiler::weights::CheckpointWeights;
+use kernmill_os::region::WeightRegion;
+use kernmill_os::threads::share;
 use kernmill_plan::chat::ChatTemplates;
+use kernmill_plan::file::{FusedSpecText, Identity};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{PlanImage, TokenizerHandle};
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// A model that is compiled in this process, and the level that it is compiled for.
@@ -156,4 +163,51 @@ impl CompiledModel {
         };
         Ok((image, start.elapsed().as_secs_f64()))
     }
+}
+
+/// The identity of a model that was compiled here: that of the plan which `kernmill compile` would write.
+/// `None`, and no time spent on hashing weights, unless it, a session, a store or a stage is asked for.
+pub(super) fn identity(
+    model: &SourceModel,
+    compiled: &Compiled,
+    weights: &WeightRegion,
+    options: &Options,
+) -> Option<[u8; 32]> {
+    let is_wanted = options.identity || options.sessions;
+    if options.kv_disk.is_none() && !is_wanted && options.stage.is_none() {
+        return None;
+    }
+    let mut pieces = Vec::new();
+    let mut rest = weights.as_slice();
+    for bytes in piece_sizes(&compiled.layout) {
+        let (piece, behind) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
+        pieces.push(piece);
+        rest = behind;
+    }
+    let entries = Mutex::new(vec![[0; 40]; pieces.len()]);
+    let next = AtomicUsize::new(0);
+    share(options.threads(), || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(index) else { break };
+            let mut entry = [0; 40];
+            entry[..8].copy_from_slice(&(piece.len() as u64).to_le_bytes());
+            entry[8..].copy_from_slice(blake3::hash(piece).as_bytes());
+            entries.lock().expect("no panic holds it")[index] = entry;
+        }
+    });
+    let entries = entries.into_inner().expect("no panic holds it");
+    let specs = model.source.fused.specs();
+    let fused_specs: Vec<FusedSpecText> = specs
+        .map(|spec| FusedSpecText { name: spec.name.value.clone(), text: spec.source.text().to_owned() })
+        .collect();
+    let identity = Identity {
+        producer: options.compile.producer,
+        model: &compiled.program.model,
+        fused: options.compile.fuse,
+        fused_specs: &fused_specs,
+        spec: *blake3::hash(model.source.text.as_bytes()).as_bytes(),
+        weights: *blake3::hash(entries.as_flattened()).as_bytes(),
+    };
+    Some(identity.hash())
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::observe::Observer;
-use crate::target::Target;
+use crate::options::Target;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline;

@@ -10,7 +10,6 @@ mod processes;
 mod queue;
 mod session;
 mod size;
-mod transfer;
 
 use crate::block::{Block, BlockId, BlockTokens, LayerPart, PayloadLayout, StoreKey};
 use crate::format::PAGE_BYTES;

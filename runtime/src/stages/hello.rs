@@ -5,7 +5,7 @@
 //! number of its own, what it wants, and a seal over all of it. The stage answers with a word, a reason, and
 //! a seal. Numbers are drawn anew for every connection, so that nothing can be played back.
 
-use super::key::StageKey;
+use super::StageKey;
 use super::wire::NumberReader;
 use crate::kv::{KvBudget, KvShape};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! A connection to the next stage, which is made again when it breaks.
 
+use super::StageKey;
 use super::hello::{PATIENCE, Wish, call, prepare};
-use super::key::StageKey;
 use super::wire::{Frames, LOST, PULSE, ROWS, attend, send};
 use std::collections::VecDeque;
 use std::io;

@@ -1,8 +1,8 @@
 //! A stage but the first: it waits for the one before it, and runs its layers.
 
+use super::StageKey;
 use super::StageShare;
 use super::hello::{Agreeing, PATIENCE, Wish, answer, prepare, word};
-use super::key::StageKey;
 use super::link::Link;
 use super::tables::TablesCopy;
 use super::wire::{BatchHeader, Frames, LOST, PULSE, ROWS, STEP, attend, send};

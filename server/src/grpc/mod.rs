@@ -5,7 +5,6 @@ mod aborts;
 mod control;
 mod health;
 mod inference;
-mod part;
 mod request;
 mod response;
 mod schema;

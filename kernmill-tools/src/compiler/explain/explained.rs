@@ -1,10 +1,11 @@
 //! Findings about a compiled model.
+//!
+//! A compiled model on one screen.
 
 use super::everything::everything;
 use super::facts::PageContent;
 use super::json;
-use super::kinds::BatchShape;
-use super::screen::screen;
+use super::kinds::{BatchShape, StepKind};
 use crate::compiler::estimate::{Host, MemoryEstimate};
 use crate::compiler::machine::Description;
 use kernmill::Result;
@@ -12,7 +13,9 @@ use kernmill_compiler::fuse::{Missed, missed};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::weights::grown;
+use kernmill_os::text::size;
 use serde_json::Value;
+use std::fmt::Write;
 
 /// The questions about a model beside the model itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,4 +87,245 @@ impl<'a> Explained<'a> {
     pub fn json(&self) -> Value {
         json::json(&self.facts())
     }
+}
+
+/// Columns of the screen.
+const COLUMNS: usize = 100;
+/// Kinds of steps and near misses that are shown; what is left is counted.
+const KINDS: usize = 8;
+const MISSED: usize = 3;
+
+/// The screen. `all` says that the rest follows.
+pub fn screen(facts: &PageContent<'_>, all: bool) -> String {
+    let mut text = String::new();
+    head(&mut text, facts);
+    speeds(&mut text, facts);
+    text.push('\n');
+    steps(&mut text, facts);
+    ukernels(&mut text, facts);
+    near_misses(&mut text, facts.missed);
+    if !all {
+        text.push_str(
+            "--all shows every group, kernel and micro-kernel, with what else they could have been\n",
+        );
+    }
+    text
+}
+
+// Writing to a String cannot fail.
+
+fn head(text: &mut String, facts: &PageContent<'_>) {
+    let (compiled, program) = (facts.compiled, &facts.compiled.program);
+    let graph = facts.graph;
+    let layers = program.model.kv.layers.len();
+    let _ = writeln!(
+        text,
+        "{}: {layers} layers, vocabulary {}, context up to {}; {} nodes in {} groups",
+        cut(&graph.name, 30),
+        graph.vocab,
+        graph.max_context,
+        compiled.fused.graph.nodes.len(),
+        compiled.fused.groups.len()
+    );
+    let kernels = compiled.kernels.list.len();
+    let code = size(program.code.bytes.len() as u64);
+    let (level, preset) = (program.level.name(), &program.model.preset);
+    let _ = writeln!(text, "target: {level}, preset {preset}; {kernels} kernels, {code} of code");
+    if facts.assumed {
+        let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
+    }
+    let machine = compiled.model.machine();
+    let name = facts.machine.map_or("assumed (--machine takes a measured one)", |machine| &machine.cpu);
+    let workers = if machine.workers == 1 { "worker" } else { "workers" };
+    let _ = writeln!(
+        text,
+        "machine: {}: {} {workers}, {:.1} GB/s, {:.1} us a step",
+        cut(name, 45),
+        machine.workers,
+        machine.bytes() * machine.workers as f64,
+        machine.barrier / 1e3
+    );
+    let memory = facts.memory;
+    let _ = writeln!(text, "memory: {} with a context of {}", size(memory.total()), memory.context);
+    let _ = writeln!(
+        text,
+        "  weights {}; KV {}, {} a token; arena {} and {} besides",
+        size(memory.weights),
+        size(memory.kv),
+        size(facts.kv_token_bytes()),
+        size(program.arena_bytes),
+        size(memory.working.saturating_sub(program.arena_bytes))
+    );
+    if let Some(note) = &facts.grown {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    if let Some(verdict) = memory.verdict().strip_prefix("; ") {
+        let _ = writeln!(text, "  {}", cut(verdict, COLUMNS - 2));
+    }
+}
+
+fn speeds(text: &mut String, facts: &PageContent<'_>) {
+    let [first, deep, prompt] = facts.batches;
+    let _ = writeln!(
+        text,
+        "decode: {:.1} tokens/s at the start (memory allows {:.1}), {:.1} at {} ({:.1}); limit: {}",
+        first.tokens_per_second(),
+        first.memory_bound(),
+        deep.tokens_per_second(),
+        facts.memory.context,
+        deep.memory_bound(),
+        deep.limit().name()
+    );
+    let bound = facts
+        .peak()
+        .map_or_else(String::new, |peak| format!(" (int8 allows {:.1})", prompt.arithmetic_bound(peak)));
+    let _ = writeln!(
+        text,
+        "prompts: {:.1} tokens/s in chunks of {}{bound}; limit: {}",
+        prompt.tokens_per_second(),
+        prompt.tokens,
+        prompt.limit().name()
+    );
+}
+
+fn steps(text: &mut String, facts: &PageContent<'_>) {
+    let [_, deep, prompt] = facts.batches;
+    let _ = writeln!(
+        text,
+        "{:19} {:>4} {:>8} {:>9} {:>5} {:10} {:>10} {:>5} limit",
+        "steps", "n", "MB", "ms", "%", "limit", "ms", "%"
+    );
+    let _ = writeln!(
+        text,
+        "{:24} {:>34} {:>19}",
+        "",
+        format!("a token at {}", facts.memory.context),
+        format!("a prompt of {}", prompt.tokens)
+    );
+    let mut kinds: Vec<&StepKind> = deep.kinds.iter().collect();
+    if kinds.len() > KINDS {
+        // The longest stay, in the order of the steps.
+        let mut times: Vec<f64> = kinds.iter().map(|kind| kind.ns).collect();
+        times.sort_by(|a, b| b.total_cmp(a));
+        let least = times[KINDS - 1];
+        let mut left = KINDS;
+        kinds.retain(|kind| {
+            let stays = kind.ns >= least && left > 0;
+            left -= usize::from(stays);
+            stays
+        });
+    }
+    for kind in &kinds {
+        let same = prompt.kinds.iter().find(|other| other.name == kind.name);
+        line(
+            text,
+            &kind.name,
+            kind.steps,
+            [(sum(&[kind]), deep), (sum(&same.into_iter().collect::<Vec<_>>()), prompt)],
+            [kind.limit.name(), same.map_or("-", |same| same.limit.name())],
+        );
+        let members = facts.members(&kind.name);
+        if !members.is_empty() && members != kind.name {
+            let _ = writeln!(text, "    {}", cut(&members, COLUMNS - 4));
+        }
+    }
+    let shown = |name: &str| kinds.iter().any(|kind| kind.name == name);
+    let rest = [deep, prompt]
+        .map(|batch| batch.kinds.iter().filter(|kind| !shown(&kind.name)).collect::<Vec<&StepKind>>());
+    if rest.iter().any(|rest| !rest.is_empty()) {
+        let count = rest[0].iter().map(|kind| kind.steps).sum();
+        line(text, "others", count, [(sum(&rest[0]), deep), (sum(&rest[1]), prompt)], ["-", "-"]);
+        let mut names: Vec<&str> = rest.iter().flatten().map(|kind| kind.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let _ = writeln!(text, "    {}", cut(&names.join(" "), COLUMNS - 4));
+    }
+    let adapters = facts.for_adapters();
+    if !adapters.is_empty() {
+        let count: usize = adapters.values().sum();
+        let kinds: Vec<&str> = adapters.keys().copied().collect();
+        let _ = writeln!(
+            text,
+            "{}",
+            cut(&format!("only for adapters: {count} steps ({})", kinds.join(", ")), COLUMNS)
+        );
+    }
+}
+
+/// Bytes and ns of some kinds.
+fn sum(kinds: &[&StepKind]) -> (f64, f64) {
+    // The sum of no numbers by `Iterator::sum` is -0.0, and is shown so.
+    kinds
+        .iter()
+        .fold((0.0, 0.0), |(bytes, ns), kind| (bytes + kind.weight_bytes + kind.cache_bytes, ns + kind.ns))
+}
+
+fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &BatchShape); 2], limits: [&str; 2]) {
+    let [((bytes, first), decode), ((_, second), prompt)] = of;
+    let _ = writeln!(
+        text,
+        "{:19} {steps:>4} {:>8.1} {:>9.3} {:>5.1} {:10} {:>10.3} {:>5.1} {}",
+        cut(name, 19),
+        bytes / 1e6,
+        first / 1e6,
+        first / decode.ns() * 100.0,
+        limits[0],
+        second / 1e6,
+        second / prompt.ns() * 100.0,
+        limits[1]
+    );
+}
+
+/// Adds the micro-kernels with the kinds of steps that use them.
+fn ukernels(text: &mut String, facts: &PageContent<'_>) {
+    let [_, deep, prompt] = facts.batches;
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for kind in &deep.kinds {
+        let Some(one) = kind.ukernel else { continue };
+        let many = prompt.kinds.iter().find(|other| other.name == kind.name).and_then(|other| other.ukernel);
+        let both = match many.filter(|many| *many != one) {
+            Some(many) => format!("{one}, {many}"),
+            None => one.to_owned(),
+        };
+        match lines.iter_mut().find(|(known, _)| *known == both) {
+            Some((_, kinds)) => kinds.push(&kind.name),
+            None => lines.push((both, vec![&kind.name])),
+        }
+    }
+    if !lines.is_empty() {
+        text.push_str("micro-kernels, for a token and for a prompt:\n");
+    }
+    for (both, kinds) in lines.iter().take(4) {
+        let _ = writeln!(text, "  {}", cut(&format!("{both}: {}", kinds.join(" ")), COLUMNS - 2));
+    }
+}
+
+fn near_misses(text: &mut String, missed: &[Missed]) {
+    let worth = missed.iter().filter(|one| one.steps > 0).count();
+    let Some(shown) = (!missed.is_empty()).then(|| worth.min(MISSED)) else {
+        text.push_str("near misses: none\n");
+        return;
+    };
+    let left = missed.len() - shown;
+    let rest = if left > 0 { format!(" ({left} more that save less: --all)") } else { String::new() };
+    let _ = writeln!(text, "near misses, by what they would save{rest}:");
+    for one in &missed[..shown] {
+        let without = match one.without.as_slice() {
+            [] => String::new(),
+            names => format!(" without {}", names.join(", ")),
+        };
+        let (steps, bytes) = (one.steps, one.bytes);
+        let place = format!("{}{without} at %{}: {steps} steps, {bytes} bytes a token", one.rule, one.value);
+        let _ = writeln!(text, "  {}", cut(&place, COLUMNS - 2));
+        let _ = writeln!(text, "    {}", cut(&one.reason.replace('\n', " "), COLUMNS - 4));
+    }
+}
+
+/// A text of at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most.saturating_sub(3)).collect();
+    format!("{start}...")
 }

@@ -2,10 +2,8 @@
 //! the specs save.
 
 mod check;
-mod child;
 mod costs;
 mod differ;
-mod measure;
 mod report;
 mod trial;
 
