@@ -24,7 +24,7 @@ pub(crate) struct TokenMatcher {
 }
 
 impl TokenMatcher {
-    /// The parser of a rule, at the beginning of a text. It is made on a thread of its own, whose stack holds
+    /// The parser of a rule, at the beginning of a text. It is made on a separate thread, whose stack holds
     /// rules that lead to other rules a few thousand times.
     ///
     /// # Errors

@@ -127,7 +127,7 @@ impl Keys {
             let (scheme, key) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
         });
-        // Anthropic's clients send the key in a header of its own.
+        // Anthropic's clients send the key in a separate header.
         let Some(secret) = bearer.or_else(|| text("x-api-key")) else { return Err(ApiError::unauthorized()) };
         let hash = blake3::hash(secret.as_bytes());
         // Hashes are compared in constant time, and all of them are.

@@ -1,5 +1,5 @@
 //! The commands that documents and help texts show do what they say: those of each document, and of each
-//! command's help, are run in their order, in a directory of their own.
+//! command's help, are run in their order, in a separate directory.
 //!
 //! Models of a true size are not at hand. A small one stands in for each of them under its name: the embedded
 //! model's files, with a longer context.

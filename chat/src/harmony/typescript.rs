@@ -67,7 +67,7 @@ fn default(schema: &Value) -> Option<String> {
     })
 }
 
-/// Variants, each on a line of its own, with what is said of them.
+/// Variants, each on a separate line, with what is said of them.
 fn alternatives(variants: &[Value], indent: &str) -> String {
     let mut out = String::new();
     for variant in variants {
@@ -129,7 +129,7 @@ fn property(out: &mut String, key: &str, schema: &Value, indent: &str) {
     out.push('\n');
 }
 
-/// A member that is one of several types: each is on a line of its own.
+/// A member that is one of several types: each is on a separate line.
 fn variant_property(out: &mut String, key: &str, schema: &Value, variants: &[Value], indent: &str) {
     let description = text(schema, "description");
     let first = variants.first().and_then(|variant| text(variant, "description"));

@@ -9,7 +9,7 @@
 //!    with those found. Where the conversation has some written out, the text is encoded in pieces instead,
 //!    with none of them whole.
 //!
-//! Templates run as other foreign work does: on a thread of their own, with a limit of time, and only while
+//! Templates run as other foreign work does: on a separate thread, with a limit of time, and only while
 //! somebody waits ([`render`]).
 //!
 //! Templates differ in what they take: a system message in the middle, several calls in a message, arguments

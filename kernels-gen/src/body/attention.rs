@@ -6,7 +6,7 @@
 //! (docs/dev/numerics.md).
 //!
 //! A lone token that sees all positions has too few heads for many workers, and each of them takes long: its
-//! segments are items of their own, whose results go to scratch that workers share. Who finishes the last
+//! segments are separate items, whose results go to scratch that workers share. Who finishes the last
 //! segment of a head combines them all.
 //!
 //! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time,

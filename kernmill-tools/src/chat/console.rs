@@ -51,7 +51,7 @@ pub trait Console {
     /// Shows a piece of text at once. `Break` says that nobody sees it.
     fn print(&mut self, text: &str) -> ControlFlow<()>;
 
-    /// Says something beside, on a line of its own.
+    /// Says something beside, on a separate line.
     fn note(&mut self, text: &str);
 
     /// Whether [`Console::read`] shows the text that it begins with.

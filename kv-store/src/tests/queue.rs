@@ -129,7 +129,7 @@ fn blocks_that_no_store_takes_are_refused() {
         let error = BlockTokens::new(ids).unwrap_err();
         assert_eq!(error, BlockError::Tokens { found: ids.len() });
     }
-    // The largest one, which has a segment of its own.
+    // The largest one, which has a separate segment.
     assert_eq!(store.put(block(1, MAX_PAYLOAD_BYTES)), Put::Queued);
     store.flush().unwrap();
     assert!(holds(&store, &block(1, MAX_PAYLOAD_BYTES)));

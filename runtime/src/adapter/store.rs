@@ -275,7 +275,7 @@ impl AdapterStore {
         index
     }
 
-    /// A slot of its own for an adapter without a name, which is in use from now on: others may give way.
+    /// A separate slot for an adapter without a name, which is in use from now on: others may give way.
     pub(crate) fn place(
         &mut self,
         adapter: Arc<PackedAdapter>,

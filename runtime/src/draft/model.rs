@@ -6,7 +6,7 @@ use crate::sampler::{Sampler, SamplerParams};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Guesses what a small model would say next: its likeliest tokens. The small model has the vocabulary of the
-/// one whose texts are drafted. Forks share its engine, each with a sequence of its own.
+/// one whose texts are drafted. Forks share its engine, each with a separate sequence.
 ///
 /// The engine runs while the large model waits, so it is best made with one thread: two pools of workers on
 /// the same cores are in each other's way.

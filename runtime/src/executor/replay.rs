@@ -47,7 +47,7 @@ struct StepReads {
     counter: Counter,
 }
 
-/// A counter on a line of its own.
+/// A counter on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 struct Counter(AtomicU64);

@@ -11,7 +11,7 @@ use kernmill_plan::program::{Operand, Step};
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-/// A step's counters, on a line of their own.
+/// A step's counters, on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 struct GuardedCounters([AtomicU32; COUNTERS]);

@@ -176,7 +176,7 @@ impl Plan {
         self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::SectionKind::Tokenizer)
     }
 
-    /// Tokenizer of the plan, which a thread of its own begins to read now.
+    /// Tokenizer of the plan, which a separate thread begins to read now.
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (file, vocab) = (Arc::clone(&self.file), self.metadata().model.vocab);
         let read = move || match file.tokenizer_json() {
