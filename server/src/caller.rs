@@ -145,8 +145,8 @@ impl Keys {
     /// Takes tokens off what a caller may use in a minute.
     ///
     /// # Errors
-    /// When there is nothing left. What is left may be less than what is taken: then the caller waits for
-    /// longer the next time.
+    /// When there is nothing left. The rest may be less than the charge: then the caller waits for longer the
+    /// next time.
     pub fn charge(&self, caller: &Caller, tokens: u64, now: Instant) -> Result<(), ApiError> {
         let Some((at, most)) = caller.key.and_then(|at| Some((at, self.keys.get(at)?.tokens_per_minute?)))
         else {

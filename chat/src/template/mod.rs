@@ -1,7 +1,7 @@
 //! Chat templates, as models bring them along.
 //!
-//! A template is a program that writes the prompt's text, special tokens included. What a conversation says
-//! is data for it, and no text of a conversation may become a special token:
+//! A template is a program that writes the prompt's text, special tokens included. A conversation is data for
+//! it, and no text of a conversation may become a special token:
 //!
 //! 1. Texts know which of their characters the template wrote, whatever it does with them. Special tokens are
 //!    only looked for among these.

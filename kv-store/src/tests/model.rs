@@ -125,8 +125,8 @@ proptest! {
     }
 }
 
-/// Files are damaged, cut off and removed between any two steps, while the store is open or closed. What a
-/// read gives is what was put, and what is lost can be put again.
+/// Files are damaged, cut off and removed between any two steps, while the store is open or closed. A read
+/// gives the block that was put, and a lost block can be put again.
 #[test]
 fn damage_at_any_time_costs_blocks_and_nothing_else() {
     let (mut hits, mut misses) = (0, 0);

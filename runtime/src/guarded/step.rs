@@ -100,8 +100,8 @@ impl Guarded<'_> {
                 operands: operands.address() as *const u64,
                 first_scratch,
             };
-            // SAFETY: by the contract of `new` the code is a kernel of the checked program. What it touches
-            // beyond its operands is what is tested.
+            // SAFETY: by the contract of `new` the code is a kernel of the checked program. Its accesses
+            // beyond its operands are the subject of the test.
             unsafe {
                 let kernel = std::mem::transmute::<*const u8, KernelFn>(address);
                 kernel(args, &raw const worker);

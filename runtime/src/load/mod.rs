@@ -79,7 +79,7 @@ pub enum PlanError {
     },
 }
 
-/// An open plan file. What is read of it is what was checked: the file that was opened, whatever its name
+/// An open plan file. Every read is of the file that was checked: the one that was opened, whatever its name
 /// means meanwhile.
 #[derive(Debug)]
 pub struct Plan {

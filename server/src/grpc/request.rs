@@ -42,7 +42,7 @@ pub struct GenerateCall {
 }
 
 impl GenerateCall {
-    /// Reads a request. What is left of the client's time is `within`.
+    /// Reads a request. The rest of the client's time is `within`.
     ///
     /// # Errors
     /// When a field is wrong, or asks for something that is not served.
