@@ -43,7 +43,7 @@ pub fn commit(dot_git: &Path) -> Option<String> {
     is_hash.then_some(hash)
 }
 
-/// The commit of a branch that has a file of its own.
+/// The commit of a branch that has a separate file.
 fn loose(dirs: &[&PathBuf], name: &str) -> Option<String> {
     dirs.iter().find_map(|dir| {
         watch(&dir.join(name));

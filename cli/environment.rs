@@ -82,8 +82,8 @@ pub struct Unused {
 }
 
 /// The variables that do not go together with the command line `args`: those whose option conflicts with one
-/// that is given there, and those whose option needs another one that is not given at all. What only
-/// variables say among themselves is left as it is.
+/// that is given there, and those whose option needs another one that is not given at all. Conflicts among
+/// variables alone are left as they are.
 pub fn unused(command: &Command, args: &[OsString]) -> Vec<Unused> {
     let mut set = BTreeSet::new();
     collect_set(command, &mut set);

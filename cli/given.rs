@@ -13,8 +13,8 @@ pub const OF_COMPILING: [&str; 8] =
     ["spec", "weights", "preset", "kv-format", "no-fuse", "fused", "without-fusion", "no-adapters"];
 
 impl GivenArgs {
-    /// Takes what stands behind --model as the model, if it is there. What the command line has in the place
-    /// of MODEL is what follows it then.
+    /// Takes what stands behind --model as the model, if it is there. Text in the place of MODEL on the
+    /// command line then follows it.
     pub fn take_named(&mut self, explicit: &Explicit) -> Option<PathBuf> {
         let named = self.named.take()?;
         self.model.replace(named).filter(|_| !explicit.is_from_environment("MODEL"))

@@ -17,7 +17,7 @@ pub(crate) enum FileBytes {
     Mapped(Arc<MappedFile>),
     /// Part of the program.
     Static(&'static [u8]),
-    /// Bytes in memory of their own.
+    /// Bytes in separate memory.
     Owned(Vec<u8>),
 }
 

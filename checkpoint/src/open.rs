@@ -80,9 +80,9 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Opens the shards that an index names. What the shards hold counts, not what the index says that they
-    /// hold: indexes outlive conversions of their shards. A tensor that the model needs and no shard has is
-    /// missed when the model is bound.
+    /// Opens the shards that an index names. The shards' contents count, not those that the index states:
+    /// indexes outlive conversions of their shards. A tensor that the model needs and no shard has is missed
+    /// when the model is bound.
     fn open_index(dir: &Path, index_path: &Path) -> Result<Checkpoint> {
         let text = read_regular(index_path, limit::INDEX_BYTES).map_err(CheckpointError::io(index_path))?;
         let index: ShardIndex = serde_json::from_slice(&text).map_err(|e| match FileKind::of(&text) {

@@ -24,7 +24,7 @@ pub(crate) struct TokenMatcher {
 }
 
 impl TokenMatcher {
-    /// The parser of a rule, at the beginning of a text. It is made on a thread of its own, whose stack holds
+    /// The parser of a rule, at the beginning of a text. It is made on a separate thread, whose stack holds
     /// rules that lead to other rules a few thousand times.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl TokenMatcher {
         Ok(TokenMatcher { inner, failed: None })
     }
 
-    /// Asks the parser. What it panics at is an error.
+    /// Asks the parser. A panic of it is an error.
     fn ask<T>(&mut self, ask: impl FnOnce(&mut TokenParser) -> Result<T, String>) -> Result<T, Error> {
         let result = match &self.failed {
             Some(reason) => Err(reason.clone()),
@@ -98,7 +98,7 @@ impl TokenMatcher {
         if !ahead.is_before_special {
             return Ok(ids);
         }
-        // No bytes spell a special token, so a copy of the parser looks behind it. What fails there fails
+        // No bytes spell a special token, so a copy of the parser looks behind it. A failure there comes
         // again when the text comes there.
         let mut copy = self.clone();
         let mut taken = 0;

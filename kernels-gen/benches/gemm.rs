@@ -4,7 +4,7 @@
 //!
 //! - `mix`: ns of a loop of 96 `vpdpbusd` of 512 bits, as many as two tiles by six tokens have per block of
 //!   32 k, alone and with other instructions between them, everything in registers; the least of several
-//!   runs. What takes more than the 96 alone shares their pipes.
+//!   runs. An instruction that adds time to the 96 alone shares their pipes.
 //! - `unit`: ns per such block of whole units (two tiles of 2880 k by panels of six tokens), by two threads
 //!   that read weights from memory as experts' are read: each chunk decoded before its product or beside the
 //!   product before it, and fetched early or not. The ways take turns; least and median of all turns, since a

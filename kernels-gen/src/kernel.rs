@@ -233,8 +233,8 @@ pub struct LoraInput<V = ValId, O = OperandId> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue<V = ValId, O = OperandId> {
     /// An expression of the results and the same columns of f32 values: variables are the results at hand (of
-    /// a part's first step those of each matrix, of later ones those that there are), then `inputs`. What
-    /// comes out takes the results' place.
+    /// a part's first step those of each matrix, of later ones those that there are), then `inputs`. Its
+    /// values take the results' place.
     Map { expr: Expr, inputs: Vec<V> },
     /// Rotates the results, which are one head.
     Rope { table: O },

@@ -5,7 +5,7 @@ use kernmill_runtime::{AdapterUse, Engine, SequenceTokens, Steps};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Writes the logits after every token of a sequence of its own; the inner result is the writer's.
+/// Writes the logits after every token of a separate sequence; the inner result is the writer's.
 ///
 /// # Errors
 /// When the engine cannot run the tokens.

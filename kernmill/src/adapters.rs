@@ -96,8 +96,8 @@ pub fn together(adapters: &[AdapterSource]) -> Vec<AdapterUse> {
 impl FromStr for AdapterSource {
     type Err = String;
 
-    /// Reads `NAME=DIR[:SCALE]`. What follows the last colon is a scale if it is a number, unless there is a
-    /// file or directory of the whole name.
+    /// Reads `NAME=DIR[:SCALE]`. The text behind the last colon is a scale if it is a number, unless there is
+    /// a file or directory of the whole name.
     fn from_str(text: &str) -> std::result::Result<AdapterSource, String> {
         let parts = text.split_once('=').filter(|(name, rest)| !name.is_empty() && !rest.is_empty());
         let Some((name, rest)) = parts else {

@@ -30,10 +30,10 @@ pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
     }
 }
 
-/// Whether a model's weights take memory of their own.
+/// Whether a model's weights take separate memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WeightsIn {
-    /// In memory of their own.
+    /// In separate memory.
     Memory,
     /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on
     /// a file system in memory, is not taken once more.

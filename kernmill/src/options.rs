@@ -71,8 +71,9 @@ pub struct Options {
     /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is
     /// available.
     pub max_memory: Option<u64>,
-    /// Bytes of the KV cache; `None` takes what all sequences need when each is as long as the context. What
-    /// running sequences leave keeps the beginnings of texts that have ended ([`kernmill_runtime::kv`]).
+    /// Bytes of the KV cache; `None` takes what all sequences need when each is as long as the context. The
+    /// part that running sequences leave keeps the beginnings of texts that have ended
+    /// ([`kernmill_runtime::kv`]).
     pub kv_memory: Option<u64>,
     /// Whether the KV cache, where nobody says how large it is, takes less than all sequences need if memory
     /// is short: at most three quarters of what weights and working memory leave, but never less than one

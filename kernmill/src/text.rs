@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 /// Texts of a [`Model`] that run at once, if its memory allows; more of them wait.
 const TEXTS: u32 = 8;
 
-/// A model that is ready to make texts, many at once. The engine lives on a thread of its own. Clones share
+/// A model that is ready to make texts, many at once. The engine lives on a separate thread. Clones share
 /// it, and any number of threads may use one.
 ///
 /// ```

@@ -36,8 +36,8 @@ enum FileRefusal {
     Unreadable(io::Error, u64),
 }
 
-/// Reads the headers of all records. What cannot be used is an event. Files that are proven to be damaged
-/// segments are removed, if the store may write.
+/// Reads the headers of all records. A record that cannot be used is an event. Files that are proven to be
+/// damaged segments are removed, if the store may write.
 pub(crate) fn load(directory: &Directory, disk: &dyn Disk) -> io::Result<(StoreIndex, Vec<StoreEvent>)> {
     let (mut index, mut events) = (StoreIndex::default(), Vec::new());
     for (number, outcome) in scan_all(directory, disk, &directory.segments()?) {

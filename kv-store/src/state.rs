@@ -22,7 +22,7 @@ pub struct StoreOptions {
     /// Bytes of the file system that the store leaves free: it does not grow into them. 1 GiB by default.
     pub reserve: u64,
     /// Bytes of a segment file at most, from 64 KiB to 256 MiB. 64 MiB by default. Where the limit is small,
-    /// segments have a sixteenth of it. A larger record has a file of its own.
+    /// segments have a sixteenth of it. A larger record has a separate file.
     pub segment_bytes: u64,
     /// Bytes of payloads that may wait to be written; more are dropped. 64 MiB by default.
     pub queue_bytes: u64,

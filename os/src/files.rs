@@ -1,6 +1,6 @@
 //! Reading files that come from elsewhere, without waiting for them and within limits.
 //!
-//! A directory that somebody hands over may hold named pipes, devices and links to them. What is found in one
+//! A directory that somebody hands over may hold named pipes, devices and links to them. A file found in one
 //! is opened with [`open_regular`], which never waits, and read with [`read_regular`], which never reads more
 //! than its caller allows.
 

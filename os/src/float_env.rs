@@ -70,7 +70,7 @@ mod tests {
     /// FTZ, DAZ, and rounding towards zero.
     const ODD: u32 = STANDARD | 1 << 15 | 1 << 6 | 0b11 << 13;
 
-    /// On a thread of its own, whose environment is `mxcsr`.
+    /// On a separate thread, whose environment is `mxcsr`.
     fn under(value: u32, work: impl FnOnce() + Send) {
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Work of foreign programs, such as chat templates, schemas and tokenizers, on a thread of its own.
+//! Work of foreign programs, such as chat templates, schemas and tokenizers, on a separate thread.
 //!
 //! What such a program does is not known before it runs. So it gets a stack that holds deep recursion, a
 //! limit of time, and a [`Watch`] that tells it when nobody waits any more. A thread cannot be ended from

@@ -137,7 +137,7 @@ impl Mapping {
             _ => return Err(refused(std::io::Error::last_os_error())),
         };
         // At a multiple of 2 MiB, as plans have their weights: huge pages of the file's cache can be mapped
-        // then. What is left of the reservation on both sides, a page at least, stays inaccessible.
+        // then. The rest of the reservation on both sides, a page at least, stays inaccessible.
         let before = (raw as usize + page as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
         // SAFETY: `before + mapped` is less than what is reserved.
         let base = unsafe { start.add(before) };

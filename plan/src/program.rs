@@ -176,7 +176,7 @@ pub struct WeightReads {
     pub shared: u32,
     /// Index into [`TokenClass::routings`] when the parts are experts' matrices.
     pub routing: Option<u32>,
-    /// Whether every chosen expert has items of its own, so that only the step's own choice tells with which
+    /// Whether every chosen expert has separate items, so that only the step's own choice tells with which
     /// one a worker begins. Otherwise a worker goes through its items expert by expert, the lowest id first.
     pub own_items: bool,
 }

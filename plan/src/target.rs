@@ -326,7 +326,7 @@ mod tests {
         let both = Features::AVX2.and(Features::AVX_VNNI);
         assert!(both.has(Features::AVX2) && both.has(both) && both.has(Features::NONE));
         assert!(!both.has(Features::FMA) && !Features::AVX2.has(both));
-        // Features are bits of their own.
+        // Features are separate bits.
         let all = Features::NAMED.iter().fold(Features::NONE, |all, (_, one)| {
             assert!(!all.has(*one));
             all.and(*one)

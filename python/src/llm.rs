@@ -21,7 +21,7 @@ use std::sync::mpsc::channel;
 /// The message where the engine's thread has ended.
 const GONE: &str = "the engine has ended";
 
-/// A loaded model, whose engine is on a thread of its own.
+/// A loaded model, whose engine is on a separate thread.
 #[pyclass(frozen, module = "kernmill._kernmill")]
 pub struct Engine {
     /// The engine, which a child of a fork leaves alone: it has no threads.

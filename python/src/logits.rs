@@ -7,7 +7,7 @@ use kernmill_runtime::{AdapterUse, Engine, EngineError, SeqId, SequenceTokens, S
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The logits after every token, row behind row, or those after the last. Others wait while they are
-/// computed. Who set `is_abandoned` wants no more of them.
+/// computed. A caller that set `is_abandoned` wants no more of them.
 ///
 /// # Errors
 /// When the tokens cannot be run, or there is no room for them.

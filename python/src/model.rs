@@ -208,7 +208,7 @@ pub fn load(asked: Loading) -> Result<(Serving, ModelInfo), Failure> {
         return Err(Failure::Input(what));
     }
     let context = opened.context(asked.context, CONTEXT)?;
-    // One more than run at once: logits have a sequence of their own.
+    // One more than run at once: logits have a separate sequence.
     let mut loaded = opened.prepare(&options)?.load(&options, context, asked.max_sequences + 1)?;
     loaded.load_adapters(&options)?;
     let format = match &tokenizer {

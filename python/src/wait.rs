@@ -54,7 +54,7 @@ pub fn received<T: Send>(py: Python<'_>, answer: Receiver<T>, gone: &str) -> PyR
     }
 }
 
-/// Does long work on a thread of its own and waits for it. After a signal the work goes on behind the
+/// Does long work on a separate thread and waits for it. After a signal the work goes on behind the
 /// caller's back, and what it gives is dropped.
 ///
 /// # Errors

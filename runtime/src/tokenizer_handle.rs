@@ -19,7 +19,7 @@ impl fmt::Debug for TokenizerHandle {
 }
 
 impl TokenizerHandle {
-    /// Begins to read a tokenizer on a thread of its own.
+    /// Begins to read a tokenizer on a separate thread.
     pub fn start(read: impl FnOnce() -> TokenizerResult + Send + 'static) -> TokenizerHandle {
         TokenizerHandle::start_on(thread::Builder::new(), read)
     }

@@ -89,8 +89,8 @@ impl Costs {
     /// Seconds that a step of one token of each of some sequences is predicted to take, if its size is tried.
     ///
     /// A size that was never measured is believed to be at most as many times slower than the largest
-    /// measured one below it as it was at the start. What [`Costs::step`] says of it is what it was believed
-    /// to take before its neighbour turned out to be fast: it would never be tried, and so never be measured.
+    /// measured one below it as it was at the start. [`Costs::step`] still has the estimate from before its
+    /// neighbour turned out to be fast: it would never be tried, and so never be measured.
     pub(crate) fn untried(&self, load: StepLoad) -> f64 {
         let [below, above, (_, keys)] = self.parts(load);
         let seconds = |(index, seconds): (usize, f64)| {

@@ -1,10 +1,10 @@
 //! How long a request that arrives will wait.
 //!
 //! The estimate is that of a fluid machine. Work is the rest of prefills, in seconds. The request waits for
-//! the work of its own tenant that goes before it by response ratio, and for as much of every other tenant
-//! as is due to that one meanwhile. What answers need for their floor slows all of it down. If all sequences
-//! are in use, it waits at least until as many answers have ended as there are requests before it, or until
-//! its tenant is due so much that it gets the place of another one.
+//! the work of its own tenant that goes before it by response ratio, and for as much of every other tenant as
+//! is due to that one meanwhile. The time that answers need for their floor slows all of it down. If all
+//! sequences are in use, it waits at least until as many answers have ended as there are requests before it,
+//! or until its tenant is due so much that it gets the place of another one.
 
 use crate::costs::StepLoad;
 use crate::facts::{Class, TenantId, seconds};

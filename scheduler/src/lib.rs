@@ -1,9 +1,9 @@
 //! kernmill's scheduler: decides which sequences run in the next step of an engine.
 //!
-//! It is a pure function: it has no clock, no threads and no input or output, and knows no text. What it
-//! needs is told to it: requests that arrive or are cancelled, adapters that become ready, what the last step
-//! took, and how many KV blocks there are. The same calls give the same plans, whatever the names of requests
-//! and tenants. `docs/dev/scheduler.md` explains the policy.
+//! It is a pure function: it has no clock, no threads and no input or output, and knows no text. Its inputs
+//! are facts: requests that arrive or are cancelled, adapters that become ready, what the last step took, and
+//! how many KV blocks there are. The same calls give the same plans, whatever the names of requests and
+//! tenants. `docs/dev/scheduler.md` explains the policy.
 //!
 //! ```
 //! use kernmill_scheduler::{Arrival, Class, SchedulerConfig, EntryOutcome, StepReport, Scheduler, Unlimited};

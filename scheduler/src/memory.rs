@@ -32,8 +32,8 @@ pub struct StartDemand {
     /// Free and evictable blocks that it takes at most, those of its cached prefix included that nobody uses:
     /// they can no longer be evicted.
     pub takes: BlockCounts,
-    /// Blocks of its cached prefix that running requests use. What these give back in the same plan does not
-    /// become free as far as it may be among them.
+    /// Blocks of its cached prefix that running requests use. Blocks that these give back in the same plan do
+    /// not become free as far as they may be among them.
     pub shares: BlockCounts,
 }
 

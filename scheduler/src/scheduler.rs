@@ -108,7 +108,7 @@ impl Scheduler {
         self.state.drain = Some(seconds(until));
     }
 
-    /// The next step. What it says is to be done in the order of its fields, and what the entries did to be
+    /// The next step. It is carried out in the order of its fields, and the outcome of its entries is
     /// reported before the next plan; with [`SchedulerConfig::steps_in_flight`], before so many further
     /// plans. Of what is not reported by then, the latest step has not run. A plan leaves alone what is on
     /// its way.

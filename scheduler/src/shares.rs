@@ -1,8 +1,8 @@
 //! Seconds of the machine that each tenant and class has had, against its due.
 //!
-//! Time that was spent is due to all who have work, by their weights. What one has had less than was due is
-//! its deficit, in seconds. Deficits are limited on both sides: who used little for an hour cannot take the
-//! machine over for the next one.
+//! Time that was spent is due to all who have work, by their weights. The part of the due that one has not
+//! had is its deficit, in seconds. Deficits are limited on both sides: who used little for an hour cannot
+//! take the machine over for the next one.
 
 use std::collections::BTreeMap;
 

@@ -45,7 +45,7 @@ pub struct Refusal {
     pub retry_after: Duration,
 }
 
-/// Why the scheduler ended a request. What it has generated stands.
+/// Why the scheduler ended a request. Its generated tokens stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndReason {
     /// The caller cancelled it.

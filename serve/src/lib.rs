@@ -1,7 +1,7 @@
 //! The one loop that makes texts: requests go in, the scheduler decides, the engine runs, texts come out.
 //!
 //! [`Serving`] is plain and synchronous: [`Serving::tick`] plans and runs one step. [`ServingThread`] runs it
-//! on a thread of its own, and takes requests between steps; a [`Text`] is one of them as an iterator. The
+//! on a separate thread, and takes requests between steps; a [`Text`] is one of them as an iterator. The
 //! text of a request is the one that it gets alone: what runs beside it, in which order, and what is cached
 //! change no bit.
 //!

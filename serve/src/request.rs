@@ -49,7 +49,7 @@ pub struct Request {
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine the request uses, and whose cached prompts it finds.
     pub tenant: u64,
-    /// Name of a cache of its own, in which this request finds nothing of other names, not even what belongs
+    /// Name of a separate cache, in which this request finds nothing of other names, not even what belongs
     /// to everybody. Zeros are the cache of all who name none.
     pub salt: [u8; 16],
     /// The kind of work.

@@ -1,4 +1,4 @@
-//! A serving on a thread of its own, which takes requests and other jobs between steps.
+//! A serving on a separate thread, which takes requests and other jobs between steps.
 
 use crate::error::{Error, Result};
 use crate::event::{RequestEvent, Tick, Token};
@@ -47,7 +47,7 @@ enum ThreadJob {
     End,
 }
 
-/// A [`Serving`] on a thread of its own: the one loop that makes texts. Clones share it. When the last of
+/// A [`Serving`] on a separate thread: the one loop that makes texts. Clones share it. When the last of
 /// them is dropped, and every [`Ticket`], the requests end, and then the thread.
 ///
 /// No thread of the caller becomes a worker, is pinned, or has its floating-point environment changed.

@@ -217,8 +217,8 @@ impl Running {
     }
 
     /// Waits until the request is taken up; before a stream also until there is something to send, for half a
-    /// minute at most. What is refused until then has a status that says so, which clients and gateways
-    /// understand. A stream that has to wait longer begins all the same, so that its client does not give up.
+    /// minute at most. A refusal until then has a status for it, which clients and gateways understand. A
+    /// stream that has to wait longer begins all the same, so that its client does not give up.
     ///
     /// # Errors
     /// When the request is not taken up, or has ended before it has begun.

@@ -127,7 +127,7 @@ impl Keys {
             let (scheme, key) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
         });
-        // Anthropic's clients send the key in a header of its own.
+        // Anthropic's clients send the key in a separate header.
         let Some(secret) = bearer.or_else(|| text("x-api-key")) else { return Err(ApiError::unauthorized()) };
         let hash = blake3::hash(secret.as_bytes());
         // Hashes are compared in constant time, and all of them are.
@@ -145,8 +145,8 @@ impl Keys {
     /// Takes tokens off what a caller may use in a minute.
     ///
     /// # Errors
-    /// When there is nothing left. What is left may be less than what is taken: then the caller waits for
-    /// longer the next time.
+    /// When there is nothing left. The rest may be less than the charge: then the caller waits for longer the
+    /// next time.
     pub fn charge(&self, caller: &Caller, tokens: u64, now: Instant) -> Result<(), ApiError> {
         let Some((at, most)) = caller.key.and_then(|at| Some((at, self.keys.get(at)?.tokens_per_minute?)))
         else {

@@ -266,7 +266,7 @@ impl ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // Clients try again after a 5xx by themselves. What does not heal is not tried again.
+        // Clients try again after a 5xx by themselves. A lasting failure is not tried again.
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }

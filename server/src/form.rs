@@ -138,7 +138,7 @@ impl AnswerForm {
                 }
             }
             "json_schema" => {
-                // OpenAI's chat API has the schema in an object of its own.
+                // OpenAI's chat API has the schema in a separate object.
                 let is_flat = field != "response_format" || format.look("schema").is_some();
                 let mut inner = match format.object("json_schema")? {
                     Some(inner) => inner,

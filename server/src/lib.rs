@@ -1,7 +1,7 @@
 //! The HTTP server of kernmill: OpenAI's API, and those of Anthropic and Ollama, over one engine that runs
 //! many texts at once.
 //!
-//! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
+//! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a separate thread. [`Server`] answers
 //! requests with it. It opens no connection of its own but to a collector of traces, where one is named. It
 //! serves the machine it runs on unless it is told otherwise, and answers a wrong request with what is wrong.
 //! `docs/user/serve.md` has the routes.

@@ -133,7 +133,7 @@ impl Server {
     }
 }
 
-/// Has a connection answered by a task of its own.
+/// Has a connection answered by a separate task.
 fn spawn<T, F>(
     accepted: Option<(TcpStream, OwnedSemaphorePermit)>,
     door: &Door<T>,

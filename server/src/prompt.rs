@@ -16,8 +16,8 @@ pub fn encode(facts: &BackendInfo, param: &str, text: &str, special: bool) -> Re
     ids.map_err(|error| wrong(facts, param, &error))
 }
 
-/// Checks that a conversation may fit the context, by the length of what was said. What a model's format may
-/// leave out, such as reasoning, or write another way, such as calls, does not count.
+/// Checks that a conversation may fit the context, by the length of what was said. Items that a model's
+/// format may leave out, such as reasoning, or write another way, such as calls, do not count.
 ///
 /// # Errors
 /// When it cannot fit. `param` is the field that it comes from.

@@ -36,7 +36,7 @@ pub fn with_warnings(mut response: Response, unknown: &[String]) -> Response {
     response
 }
 
-/// Does something that takes time, off the thread that serves connections. What it has foreign programs do
+/// Does something that takes time, off the thread that serves connections. Work of foreign programs in it
 /// ends soon when the client is gone.
 ///
 /// # Errors

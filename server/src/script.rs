@@ -3,7 +3,7 @@
 //! A script is an object of JSON: `tokenizer`, the path of a tokenizer.json beside it; `model`, `context`,
 //! `adapters` and `token_seconds`, which may be left out; and `rules`. The first rule whose regular
 //! expression `match` is found in the last message answers, with `reasoning`, `answer` or `call` (`name`,
-//! `arguments`). What a request holds its text to is held to: a token that may not come is left out.
+//! `arguments`). A request's constraint is kept: a token that may not come is left out.
 
 use crate::backend::{Backend, BackendInfo, BackendLoad, Pending, Running};
 use crate::fields::Fields;

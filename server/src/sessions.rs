@@ -238,7 +238,7 @@ fn ids(facts: &BackendInfo, fields: &Fields, value: &Value) -> Result<Vec<u32>, 
     }
 }
 
-/// Saves a session: `POST /v1/sessions`. What is not cached of its prompt is computed first.
+/// Saves a session: `POST /v1/sessions`. The part of its prompt that is not cached is computed first.
 ///
 /// # Errors
 /// When the request is wrong or not taken up, or the key keeps too much already.

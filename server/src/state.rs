@@ -237,8 +237,8 @@ impl ServerState {
         }
     }
 
-    /// Hands a request to the backend. What it generates is taken off the tokens that its caller may use, and
-    /// goes into the record of the client's request.
+    /// Hands a request to the backend. Its generated tokens are taken off the tokens that its caller may use,
+    /// and go into the record of the client's request.
     pub fn submit(self: &Arc<ServerState>, request: Request, record: &Option<Arc<Record>>) -> Running {
         let (state, tenant, record) = (self.clone(), request.tenant, record.clone());
         let prompt_tokens = request.prompt.len() as u64;

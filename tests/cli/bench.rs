@@ -128,7 +128,7 @@ fn a_profile_times_every_kind_of_step() {
         let percent: f64 = steps.iter().map(|step| step["percent"].as_f64().unwrap()).sum();
         assert!((percent - 100.0).abs() < 0.1, "{percent}: {result:#}");
         let qkv = &steps[names.iter().position(|name| *name == "qkv").unwrap()];
-        // In prompts the queries of the last layer are a step of their own, for the wanted rows.
+        // In prompts the queries of the last layer are a separate step, for the wanted rows.
         let calls = if result["kind"] == "prompt" { 2 * 5 } else { 10 * 4 };
         assert_eq!(qkv["calls"], calls, "{qkv:#}");
         numbers(&qkv["busy_ms"], 2);

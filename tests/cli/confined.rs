@@ -128,7 +128,7 @@ fn numbers_that_repeat_keep_nobody_from_writing_named_files() {
     }
 }
 
-/// Runs the program in a mount namespace of its own after `prepare`; `is_mapped`: it keeps its user's number.
+/// Runs the program in a separate mount namespace after `prepare`; `is_mapped`: it keeps its user's number.
 /// Where this system lets nobody but root mount anything, it says so and returns nothing: then rules and
 /// refused calls are held one by one by other tests.
 fn in_namespace(

@@ -77,7 +77,7 @@ fn check_tells_measured_times_and_each_reason_once() {
     assert!(reasons.iter().all(|reason| !reason.contains("x86-64")), "{reasons:?}");
 }
 
-/// The trials are a process of their own: one that has too little memory ends, and the one that started it
+/// The trials are a separate process: one that has too little memory ends, and the one that started it
 /// does not.
 #[test]
 fn trials_answer_in_lines_and_keep_to_their_memory() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use tempfile::TempDir;
 
-/// How every report is asked for. What is measured is measured as shortly as possible.
+/// How every report is asked for. Measurements are as short as possible.
 const REPORTS: [(&str, &str); 15] = [
     ("kernmill.run/1", "run --prompt hi -n 2"),
     ("kernmill.run/1", "run --prompt hi -n 2 --lora a=lora"),

@@ -1,5 +1,5 @@
 //! The commands that documents and help texts show do what they say: those of each document, and of each
-//! command's help, are run in their order, in a directory of their own.
+//! command's help, are run in their order, in a separate directory.
 //!
 //! Models of a true size are not at hand. A small one stands in for each of them under its name: the embedded
 //! model's files, with a longer context.
@@ -30,11 +30,11 @@ const FUSION: &str = "model-specs/examples/fused/mish.toml";
 const OUTPUTS: [&str; 5] = ["-o", "--output", "--out", "--emit-dir", "--html"];
 
 /// The directory that a document's commands run in.
-struct Place(TempDir);
+struct CommandDir(TempDir);
 
-impl Place {
-    fn new() -> Place {
-        let place = Place(TempDir::new().unwrap());
+impl CommandDir {
+    fn new() -> CommandDir {
+        let place = CommandDir(TempDir::new().unwrap());
         let specs = place.path("model-specs");
         fs::create_dir(&specs).unwrap();
         symlink(root().join("model-specs/examples"), specs.join("examples")).unwrap();
@@ -231,7 +231,7 @@ fn commands_in_documents_do_what_they_say() {
     let mut documents = super::files(&root().join("docs"), &["md"]);
     documents.push(root().join("README.md"));
     for document in documents {
-        let place = Place::new();
+        let place = CommandDir::new();
         let text = fs::read_to_string(&document).unwrap();
         for line in text.split("```sh").skip(1).flat_map(|block| block.split("```").next().unwrap().lines()) {
             let Some(call) = call(line) else { continue };
@@ -246,7 +246,7 @@ fn commands_in_documents_do_what_they_say() {
 fn examples_in_help_texts_do_what_they_say() {
     let mut count = 0;
     for (command, examples) in super::commands::examples() {
-        let place = Place::new();
+        let place = CommandDir::new();
         if command.first().is_some_and(|first| first == "fuse") {
             // Here it is a fused-op spec of one's own.
             fs::copy(root().join(FUSION), place.path("my.toml")).unwrap();

@@ -30,7 +30,7 @@ fn every_format_gives_the_interpreters_bits_on_every_level() {
         let case = Case::new(&shape, 1, 45);
         for kv in formats().into_iter().filter(|kv| fits(&shape, kv)) {
             let expected = case.expected_in(Preset::Faithful, &kv);
-            // Keys and values are read by code of their own: pairs of different ones on the best level alone.
+            // Keys and values are read by separate code: pairs of different ones on the best level alone.
             let levels = Level::supported();
             let first = if kv.full.k == kv.full.v { 0 } else { levels.len() - 1 };
             for level in levels.into_iter().skip(first) {

@@ -135,7 +135,7 @@ impl Linked {
 }
 
 /// The calls of functions in `code`, which lies at `address`: their places and which function they lead to.
-/// Their displacements become zeros. What looks like a call of nothing is data, and stays.
+/// Their displacements become zeros. Bytes that look like a call of nothing are data, and stay.
 fn targets(code: &mut [u8], address: u64, functions: &HashMap<u64, usize>) -> Vec<(usize, usize)> {
     let bytes = code.to_vec();
     let calls = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE).into_iter();

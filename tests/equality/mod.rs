@@ -339,8 +339,8 @@ fn chunks_threads_and_neighbours_change_no_bit() {
 }
 
 /// The window's last tokens see three segments of keys at once, and a tile of tokens ends in other segments
-/// than it begins in. What a lone token sees is one segment, two and three, each a work item of its own where
-/// there is no window.
+/// than it begins in. A lone token sees one segment, two and three, each a separate work item where there is
+/// no window.
 #[test]
 fn long_contexts_give_the_interpreters_bits() {
     let window = Some(ATTENTION_SEGMENT as u32 + 2);

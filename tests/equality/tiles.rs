@@ -97,7 +97,7 @@ fn divert(program: &mut Program, ukernels: &[MicroKernel]) {
         jump.extend([0x48, 0xb8]);
         jump.extend((interpret as *const () as u64).to_le_bytes());
         jump.extend([0xff, 0xe0]);
-        // Functions start at lines of their own.
+        // Functions start at separate lines.
         assert!(jump.len() <= 64);
         code.bytes[place..place + jump.len()].copy_from_slice(&jump);
         symbol.size = symbol.size.max(jump.len() as u64);

@@ -136,7 +136,7 @@ fn a_norm_variant_fuses_into_what_follows() {
     for preset in PRESETS {
         assert_eq!(uses(&case.compile(&set, preset, Level::V3), "capped_norm"), 2, "{}", preset.name());
     }
-    // Without it the norm and the cap are kernels of their own.
+    // Without it the norm and the cap are separate kernels.
     let without = set.without("capped_norm").unwrap();
     let graph = &case.graph;
     assert_eq!(graph.nodes.iter().filter(|node| node.op.kind() == OpKind::Elementwise).count(), 2);

@@ -1,8 +1,8 @@
 //! Random pairs of a rule and a model: fused and unfused kernels give the interpreter's bits between guard
 //! pages, or the rule is refused.
 //!
-//! `KERNMILL_PAIRS` says how many, `KERNMILL_SEED` where they begin. What a kernel touches beyond its
-//! operands ends the process with a signal; the pair at work is in `target/tmp/pair-SEED`.
+//! `KERNMILL_PAIRS` says how many, `KERNMILL_SEED` where they begin. An access beyond a kernel's operands
+//! ends the process with a signal; the pair at work is in `target/tmp/pair-SEED`.
 
 use super::pair::{Pair, RULE, random_pair};
 use crate::hostile::targets::trial::{Trial, adapter, difference};

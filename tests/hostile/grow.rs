@@ -51,7 +51,7 @@ impl Node {
         self.write(out, ':');
     }
 
-    /// The document as TOML: every entry of it on a line of its own, everything below inline.
+    /// The document as TOML: every entry of it on a separate line, everything below inline.
     pub fn toml(&self) -> String {
         let Node::Map(entries) = self else { panic!("a document is a table") };
         let mut out = String::new();

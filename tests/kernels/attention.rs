@@ -163,7 +163,7 @@ fn check_value(
     }
 }
 
-/// Weights are rounded, by a loop of its own; then integers are added up.
+/// Weights are rounded, by a separate loop; then integers are added up.
 fn check_integer_value(
     code: &Code,
     rng: &mut Rng,

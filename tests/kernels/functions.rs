@@ -42,7 +42,7 @@ enum Unit {
 }
 
 /// A line of the table in docs/dev/numerics.md.
-struct Claim {
+struct ErrorBound {
     call: &'static str,
     exact: fn(f64) -> f64,
     /// Arguments for which it holds.
@@ -67,37 +67,61 @@ fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-const CLAIMS: [Claim; 12] = [
-    Claim { call: "-x", exact: |x| -x, range: ALL, limit: 0.0, unit: Unit::Ulp },
-    Claim { call: "abs(x)", exact: f64::abs, range: ALL, limit: 0.0, unit: Unit::Ulp },
-    Claim { call: "sqrt(x)", exact: f64::sqrt, range: (0.0, f32::INFINITY), limit: 0.5, unit: Unit::Ulp },
-    Claim {
+const CLAIMS: [ErrorBound; 12] = [
+    ErrorBound { call: "-x", exact: |x| -x, range: ALL, limit: 0.0, unit: Unit::Ulp },
+    ErrorBound { call: "abs(x)", exact: f64::abs, range: ALL, limit: 0.0, unit: Unit::Ulp },
+    ErrorBound {
+        call: "sqrt(x)",
+        exact: f64::sqrt,
+        range: (0.0, f32::INFINITY),
+        limit: 0.5,
+        unit: Unit::Ulp,
+    },
+    ErrorBound {
         call: "rsqrt(x)",
         exact: |x| 1.0 / x.sqrt(),
         range: (1e-45, f32::MAX),
         limit: 1.5,
         unit: Unit::Ulp,
     },
-    Claim { call: "exp(x)", exact: f64::exp, range: (-87.0, 88.0), limit: 1.0, unit: Unit::Ulp },
-    Claim { call: "log(x)", exact: f64::ln, range: (1e-45, f32::MAX), limit: 1.0, unit: Unit::Ulp },
-    Claim {
+    ErrorBound { call: "exp(x)", exact: f64::exp, range: (-87.0, 88.0), limit: 1.0, unit: Unit::Ulp },
+    ErrorBound { call: "log(x)", exact: f64::ln, range: (1e-45, f32::MAX), limit: 1.0, unit: Unit::Ulp },
+    ErrorBound {
         call: "sigmoid(x)",
         exact: |x| 1.0 / (1.0 + (-x).exp()),
         range: (-87.0, f32::INFINITY),
         limit: 2.5,
         unit: Unit::Ulp,
     },
-    Claim {
+    ErrorBound {
         call: "silu(x)",
         exact: |x| x / (1.0 + (-x).exp()),
         range: (-87.0, f32::MAX),
         limit: 3.0,
         unit: Unit::Ulp,
     },
-    Claim { call: "tanh(x)", exact: f64::tanh, range: ALL, limit: 3.0, unit: Unit::OfOne },
-    Claim { call: "gelu(x)", exact: gelu_tanh, range: (-1e12, 1e12), limit: 3.0, unit: Unit::OfArgument },
-    Claim { call: "gelu_erf(x)", exact: gelu_erf, range: (-13.0, f32::MAX), limit: 5.0, unit: Unit::Ulp },
-    Claim { call: "softplus(x)", exact: softplus, range: (-87.0, f32::MAX), limit: 3.0, unit: Unit::Ulp },
+    ErrorBound { call: "tanh(x)", exact: f64::tanh, range: ALL, limit: 3.0, unit: Unit::OfOne },
+    ErrorBound {
+        call: "gelu(x)",
+        exact: gelu_tanh,
+        range: (-1e12, 1e12),
+        limit: 3.0,
+        unit: Unit::OfArgument,
+    },
+    ErrorBound {
+        call: "gelu_erf(x)",
+        exact: gelu_erf,
+        range: (-13.0, f32::MAX),
+        limit: 5.0,
+        unit: Unit::Ulp,
+    },
+    ErrorBound {
+        call: "softplus(x)",
+        exact: softplus,
+        range: (-87.0, f32::MAX),
+        limit: 3.0,
+        unit: Unit::Ulp,
+    },
 ];
 
 fn ulp(exact: f64) -> f64 {
@@ -106,7 +130,7 @@ fn ulp(exact: f64) -> f64 {
 }
 
 /// The error of `actual`, in units.
-fn error(claim: &Claim, x: f32, actual: f32) -> f64 {
+fn error(claim: &ErrorBound, x: f32, actual: f32) -> f64 {
     let exact = (claim.exact)(f64::from(x));
     if exact == f64::from(actual) {
         return 0.0;

@@ -1,9 +1,9 @@
 //! Every version of every micro-kernel with each operand between pages that fault, at exactly the sizes of
 //! its contract.
 //!
-//! Inputs are read-only while the micro-kernel runs. Contents are random bytes (any scale, any NaN). What
-//! lies between the pieces of an operand, and what a micro-kernel only writes, differs from run to run:
-//! results must not depend on it, and what lies between stays.
+//! Inputs are read-only while the micro-kernel runs. Contents are random bytes (any scale, any NaN). Bytes
+//! between the pieces of an operand, and those that a micro-kernel only writes, differ from run to run:
+//! results must not depend on them, and the bytes between stay.
 
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};

@@ -2,7 +2,7 @@
 //! model.
 
 use super::hub::{Asked, Fault, Hub, certificate_file, list};
-use super::{Files, MODEL, Place, Ran, SHARD, TOKEN, checkpoint, shell, sound};
+use super::{Files, MODEL, PullDir, Ran, SHARD, TOKEN, checkpoint, shell, sound};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn fails(
     status: i32,
     parts: &[&str],
 ) -> Hub {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, move |asked, _| fault(asked));
     place.run(&hub, &["pull", "-q", MODEL]).failed(status, parts);
     place.is_left_clean(&files);
@@ -73,7 +73,7 @@ fn without_a_token_it_says_that_one_may_help() {
         ("", ["has no such model, or shows it to its owner only (401)", "give a token in HF_TOKEN"]),
         ("X-Error-Code: GatedRepo\r\n", ["it is gated (401)", "a token of that account in HF_TOKEN"]),
     ] {
-        let (files, place) = (checkpoint(), Place::new());
+        let (files, place) = (checkpoint(), PullDir::new());
         let hub = Hub::start(&files, move |asked, _| of_list(401, headers)(asked));
         let mut command = place.with(shell("\"$0\" pull -q acme/tiny"), &hub);
         command.env_remove("HF_TOKEN").env("HF_HOME", place.path("home"));
@@ -84,7 +84,7 @@ fn without_a_token_it_says_that_one_may_help() {
 
 #[test]
 fn the_token_of_hugging_faces_tools_is_taken() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, sound);
     std::fs::create_dir(place.path("home")).unwrap();
     std::fs::write(place.path("home/token"), "hf_of_a_file\n").unwrap();
@@ -101,7 +101,7 @@ fn a_wrong_sum_is_not_kept() {
             let is_it = asked.path.contains(path) && (asked.at_store || path == "config.json");
             is_it.then(|| Fault::Contents(checkpoint()[path].iter().map(|byte| byte ^ 1).collect()))
         };
-        let (files, place) = (checkpoint(), Place::new());
+        let (files, place) = (checkpoint(), PullDir::new());
         let hub = Hub::start(&files, move |asked, _| other(asked));
         place.run(&hub, &["pull", "-q", MODEL]).failed(1, &[path, "expected ", "is not kept"]);
         place.is_left_clean(&files);
@@ -130,7 +130,7 @@ fn redirects_do_not_lead_the_token_away() {
 fn encryption_is_held_to_certificates_and_not_left() {
     let files = checkpoint();
     let pull = |hub: &Hub, certificate: &Path| {
-        let place = Place::new();
+        let place = PullDir::new();
         let mut command = place.with(shell("\"$0\" pull -q acme/tiny"), hub);
         command.env("HF_ENDPOINT", format!("https://localhost:{}", hub.address.port()));
         let ran = Ran::of(command.env("SSL_CERT_FILE", certificate).output().unwrap());
@@ -169,7 +169,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     let files: Files = [(INDEX, &astray[..]), ("config.json", b"{}")]
         .map(|(name, text)| (name.to_owned(), text.to_vec()))
         .into();
-    let (place, hub) = (Place::new(), Hub::start(&files, sound));
+    let (place, hub) = (PullDir::new(), Hub::start(&files, sound));
     place
         .run(&hub, &["pull", "-q", MODEL])
         .failed(2, &[INDEX, "it names shard `../x`, which the hub does not have"]);
@@ -179,7 +179,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     for (field, value) in [("sha", "../../x"), ("sha", "main")] {
         fails(changed(&|list| list[field] = json!(value)), 1, &["its commit is none"]);
     }
-    let place = Place::new();
+    let place = PullDir::new();
     let hub = Hub::start(&Files::new(), sound);
     for name in ["acme/..", "../tiny", "acme/tiny:../x", "tiny", "acme/tiny/x", "-q"] {
         let ran = place.run(&hub, &["pull", "-q", "--", name]);
@@ -207,7 +207,7 @@ fn a_full_disk_is_seen_before_and_while() {
     let hub = fails(large, 2, &["not enough disk space: 1000 TB needed"]);
     assert!(hub.asked().iter().all(|asked| !asked.at_store), "nothing large was asked for");
     // Files may not grow past 8 blocks of 512 bytes: a write fails as on a full disk.
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, sound);
     let command = place.with(shell("ulimit -f 8; \"$0\" pull -q acme/tiny"), &hub);
     let mut command = command;
@@ -219,7 +219,7 @@ fn a_full_disk_is_seen_before_and_while() {
 
 #[test]
 fn a_connection_that_is_lost_keeps_what_came() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, |asked, _| {
         of_shard(|asked| if asked.from == 0 { Fault::Cut(1000) } else { Fault::Status(503, String::new()) })(
             asked,
@@ -238,7 +238,7 @@ fn a_connection_that_is_lost_keeps_what_came() {
 
 #[test]
 fn a_hub_that_cannot_go_on_begins_anew() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, |asked, _| {
         of_shard(|asked| if asked.from == 0 { Fault::Cut(1000) } else { Fault::Whole })(asked)
     });
@@ -249,7 +249,7 @@ fn a_hub_that_cannot_go_on_begins_anew() {
 
 #[test]
 fn a_variable_that_is_wrong_is_named() {
-    let place = Place::new();
+    let place = PullDir::new();
     let hub = Hub::start(&checkpoint(), sound);
     for (name, value, status, part) in [
         ("HF_ENDPOINT", "hub.example", 2, "HF_ENDPOINT is `hub.example`"),

@@ -36,7 +36,7 @@ fn checkpoint() -> Files {
 const SHARD: &str = "model-00001-of-00002.safetensors";
 
 /// A place to fetch to.
-struct Place {
+struct PullDir {
     dir: TempDir,
 }
 
@@ -47,9 +47,9 @@ struct Ran {
     stderr: String,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place { dir: TempDir::new().unwrap() }
+impl PullDir {
+    fn new() -> PullDir {
+        PullDir { dir: TempDir::new().unwrap() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -128,7 +128,7 @@ fn sound(_: &Asked, _: usize) -> Option<Fault> {
 
 #[test]
 fn a_checkpoint_is_fetched_and_its_name_is_a_model() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, sound);
     let ran = place.run(&hub, &["pull", MODEL]);
     assert!(
@@ -173,7 +173,7 @@ fn a_gguf_file_is_taken_by_its_type() {
     let names = ["tiny-Q4_0.gguf", "sub/tiny-Q8_0-00001-of-00002.gguf", "sub/tiny-Q8_0-00002-of-00002.gguf"];
     let mut files: Files = names.map(|name| (name.to_owned(), [small(), name.into()].concat())).into();
     files.insert("config.json".to_owned(), b"{}".to_vec());
-    let (place, hub) = (Place::new(), Hub::start(&files, sound));
+    let (place, hub) = (PullDir::new(), Hub::start(&files, sound));
     let several = place.run(&hub, &["pull", "-q", MODEL]);
     several.failed(2, &["it has Q8_0 (10.1 kB), Q4_0 (5.01 kB)", "such as `acme/tiny:"]);
     place.run(&hub, &["pull", "-q", "acme/tiny:Q5_K_M"]).failed(2, &["no GGUF file of it is a `Q5_K_M`"]);
@@ -195,7 +195,7 @@ fn a_gguf_file_is_taken_by_its_type() {
 
 #[test]
 fn a_file_that_is_cut_goes_on() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let part = files[SHARD].len() / 21;
     let hub = Hub::start(&files, move |asked, _| {
         (asked.at_store && asked.path.contains(SHARD)).then_some(Fault::Cut(part))
@@ -215,7 +215,7 @@ fn a_part_from_before_goes_on_if_it_is_of_the_file() {
     let other = vec![9; half];
     let shown = [(&files[SHARD][..half], vec![half]), (&other, vec![half, 0]), (&too_much, vec![0])];
     for (part, expected) in shown {
-        let place = Place::new();
+        let place = PullDir::new();
         fs::create_dir_all(place.model().join("blobs")).unwrap();
         let name = format!("blobs/{}.incomplete", sum(SHARD, &files[SHARD]));
         fs::write(place.model().join(name), part).unwrap();
@@ -229,7 +229,7 @@ fn a_part_from_before_goes_on_if_it_is_of_the_file() {
 
 #[test]
 fn a_link_that_leads_elsewhere_is_made_anew() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let snapshot = place.model().join("snapshots").join(COMMIT);
     fs::create_dir_all(&snapshot).unwrap();
     std::os::unix::fs::symlink("nowhere", snapshot.join("config.json")).unwrap();
@@ -241,7 +241,7 @@ fn a_link_that_leads_elsewhere_is_made_anew() {
 
 #[test]
 fn two_that_fetch_the_same_model_share_the_work() {
-    let (files, place) = (checkpoint(), Place::new());
+    let (files, place) = (checkpoint(), PullDir::new());
     let hub = Hub::start(&files, |asked, _| {
         std::thread::sleep(std::time::Duration::from_millis(if asked.at_store { 300 } else { 0 }));
         None

@@ -2,7 +2,7 @@
 //! is fetched before there is a yes.
 
 use super::hub::Hub;
-use super::{MODEL, Place, checkpoint, program, sound};
+use super::{MODEL, PullDir, checkpoint, program, sound};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 
 /// Runs `kernmill run MODEL` at a terminal, where somebody types `answer`; what is shown there, and the
 /// status.
-fn at_terminal(place: &Place, hub: &Hub, answer: &str, more: &[&str]) -> (String, Option<i32>) {
+fn at_terminal(place: &PullDir, hub: &Hub, answer: &str, more: &[&str]) -> (String, Option<i32>) {
     let (mut ours, mut theirs) = (-1, -1);
     // SAFETY: both places are written to, and nothing else is asked for.
     let made = unsafe { libc::openpty(&raw mut ours, &raw mut theirs, null_mut(), null(), null()) };
@@ -33,8 +33,8 @@ fn at_terminal(place: &Place, hub: &Hub, answer: &str, more: &[&str]) -> (String
     (String::from_utf8_lossy(&shown).into_owned(), child.wait().unwrap().code())
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> PullDir {
+    let place = PullDir::new();
     fs::write(place.path("ids.json"), "[1, 2, 3]").unwrap();
     place
 }

@@ -65,7 +65,7 @@ fn patient() -> Scheduling {
     Scheduling { max_wait: [None; 3], ..Scheduling::default() }
 }
 
-/// A server on a thread of its own.
+/// A server on a separate thread.
 struct Served {
     address: SocketAddr,
     backend: Arc<dyn Backend>,

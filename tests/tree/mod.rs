@@ -49,7 +49,7 @@ fn modules(dir: &Path) -> Modules {
     let module = |file: &PathBuf| -> Option<(Vec<String>, String)> {
         let place = file.strip_prefix(dir).unwrap().with_extension("");
         let mut path: Vec<String> = place.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-        // A binary of its own.
+        // A separate binary.
         if path == ["run_only"] {
             return None;
         }

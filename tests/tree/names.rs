@@ -3,7 +3,7 @@
 use super::{Modules, Sources, modules, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names at most that several types share. What is left are names that every crate has, such as `Result`.
+/// Names at most that several types share. The rest are names that every crate has, such as `Result`.
 const SHARED: usize = 20;
 
 /// Kinds of types, as they are declared.

@@ -24,7 +24,7 @@ const ASKED: usize = 80;
 const KINDS: [&str; 11] =
     ["async", "const", "enum", "extern", "fn", "mod", "static", "struct", "trait", "type", "unsafe"];
 
-/// The library's files. What stands in for others without the compiler is left out.
+/// The library's files. Files that stand in for others without the compiler are left out.
 fn library() -> Vec<(PathBuf, Vec<String>)> {
     let dir = root().join("kernmill/src");
     let is_library = |path: &Path| path.starts_with(&dir) && !path.ends_with("without.rs");

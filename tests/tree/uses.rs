@@ -98,8 +98,8 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Which module of a crate uses which. What a module takes from another's `use` lines belongs to the module
-/// that has it, and a module that only passes on what its own children have does not use them.
+/// Which module of a crate uses which. A name that a module takes from another's `use` lines belongs to the
+/// module that has it, and a module that only passes on what its own children have does not use them.
 pub fn graph(modules: &Modules) -> Graph {
     let uses: BTreeMap<&Path, Vec<Use>> = modules.iter().map(|(path, text)| (path, uses(text))).collect();
     let mut graph = Graph::new();

@@ -10,7 +10,7 @@ use kernmill_text::Vocabulary;
 /// A parser of what a model generates in Harmony.
 ///
 /// Any sequence of ids has a meaning: nothing is refused, and every byte of a content is given out once, in
-/// order. What deviates from the format is read as what was most likely meant, and counted.
+/// order. Deviations from the format are read as what was most likely meant, and counted.
 #[derive(Clone, Debug)]
 pub struct HarmonyParser {
     tokens: HarmonyTokens,
@@ -68,7 +68,7 @@ impl HarmonyParser {
         &self.anomalies
     }
 
-    /// Takes one more id. What became certain by it is appended to `events`.
+    /// Takes one more id. Events that became certain by it are appended to `events`.
     pub fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, events: &mut Vec<Event>) {
         let tokens = self.tokens;
         if id == tokens.start {

@@ -1,7 +1,7 @@
 //! Chat templates, as models bring them along.
 //!
-//! A template is a program that writes the prompt's text, special tokens included. What a conversation says
-//! is data for it, and no text of a conversation may become a special token:
+//! A template is a program that writes the prompt's text, special tokens included. A conversation is data for
+//! it, and no text of a conversation may become a special token:
 //!
 //! 1. Texts know which of their characters the template wrote, whatever it does with them. Special tokens are
 //!    only looked for among these.
@@ -9,7 +9,7 @@
 //!    with those found. Where the conversation has some written out, the text is encoded in pieces instead,
 //!    with none of them whole.
 //!
-//! Templates run as other foreign work does: on a thread of their own, with a limit of time, and only while
+//! Templates run as other foreign work does: on a separate thread, with a limit of time, and only while
 //! somebody waits ([`render`]).
 //!
 //! Templates differ in what they take: a system message in the middle, several calls in a message, arguments

@@ -1,4 +1,4 @@
-//! Running a template on a thread of its own.
+//! Running a template on a separate thread.
 //!
 //! What a template does is not known before it runs. It counts its own work, and looks whether somebody
 //! still waits for it: a server's client may go, and a limit of time holds for all forms of a conversation
@@ -202,7 +202,7 @@ impl Renderer {
     }
 }
 
-/// Does the work of a template on a thread of its own.
+/// Does the work of a template on a separate thread.
 fn away<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce(&Watch) -> Result<T, TemplateError> + Send + 'static,

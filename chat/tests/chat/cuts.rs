@@ -56,7 +56,7 @@ struct Answer {
     has_ended: bool,
 }
 
-/// Cuts a text into tokens. Marks are tokens of their own.
+/// Cuts a text into tokens. Marks are separate tokens.
 fn cut(text: &str, marks: &[&'static str], rng: &mut Rng, longest: usize) -> (Cut, Vec<u32>) {
     let (mut pieces, mut ids) = (Vec::new(), Vec::new());
     let mut rest = text.as_bytes();

@@ -6,8 +6,8 @@ use crate::graph::{Rows, Type, Uses, ValueId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Explains a fusion; what is alike in several layers is one line. What is there for adapters alone is
-/// counted apart: batches without one do not run it.
+/// Explains a fusion; what is alike in several layers is one line. Groups for adapters alone are counted
+/// apart: batches without one do not run it.
 pub fn explain(fused: &FusedGraph, report: &FusionReport) -> String {
     let mut text = String::new();
     let (nodes, groups) = (fused.graph.nodes.len(), fused.groups.len());

@@ -27,8 +27,8 @@ pub struct Missed {
     pub bytes: usize,
 }
 
-/// The near misses of a fusion, what would save most first. What would be one group is several now: each of
-/// these that has no other members is a step less.
+/// The near misses of a fusion, what would save most first. Several groups could be one: each of these that
+/// has no other members is a step less.
 pub fn missed(fused: &FusedGraph, report: &FusionReport) -> Vec<Missed> {
     let uses = Uses::new(&fused.graph);
     let group_of = fused.group_of();

@@ -1,7 +1,7 @@
 //! An order of the groups made so far: each comes after those that it reads from. It tells without looking at
 //! the whole graph whether a new group would read, by way of others, what it makes itself.
 //!
-//! Units are groups, and nodes that are in none. Every unit has a place of its own, and reads only from units
+//! Units are groups, and nodes that are in none. Every unit has a separate place, and reads only from units
 //! at smaller places. So what leads from a group back into it lies between the places of its members, and the
 //! search looks nowhere else. A group that joins its members takes one of their places; of the units between
 //! them, those that it leads to move behind it, and those that lead to it before it.

@@ -30,7 +30,7 @@ pub(super) const NODE_KEYS: [&str; 8] =
 pub(super) const SCHEDULE_KEYS: [&str; 3] = ["prologue", "tiling", "rows_per_item"];
 /// Priorities lie between this and its negative.
 const MAX_PRIORITY: i64 = 1_000_000;
-/// Optional captures at most: every choice of them is a pattern of its own, with each number of copies of a
+/// Optional captures at most: every choice of them is a separate pattern, with each number of copies of a
 /// repeated node.
 const MAX_OPTIONAL: usize = 12;
 /// Nodes of a pattern at most.

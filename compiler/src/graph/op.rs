@@ -1,4 +1,4 @@
-//! The operations of a graph and their attributes. What each means, and what every pass asks about it, is in
+//! The operations of a graph and their attributes. The meaning of each, and the answers to every pass, are in
 //! its file of `compiler/src/ops/`.
 
 use kernmill_kernels_gen::expr::Expr;

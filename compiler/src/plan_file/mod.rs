@@ -261,8 +261,8 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The huge pages of a file that lie within a stretch of it. What is written around their ends goes to pages
-/// that other stretches write too: written back now, such a page would be written a second time.
+/// The huge pages of a file that lie within a stretch of it. Bytes around their ends go to pages that other
+/// stretches write too: written back now, such a page would be written a second time.
 fn own_pages(offset: u64, bytes: u64) -> Range<u64> {
     let start = offset.next_multiple_of(WEIGHT_ALIGN);
     start..((offset + bytes) / WEIGHT_ALIGN * WEIGHT_ALIGN).max(start)

@@ -24,7 +24,7 @@ pub struct KernelCandidate {
 pub enum Prologue {
     /// By every worker, for itself.
     Workers,
-    /// In a step of their own, the rows shared out, with a barrier behind it.
+    /// In a separate step, the rows shared out, with a barrier behind it.
     Step,
 }
 

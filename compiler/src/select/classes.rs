@@ -1,4 +1,4 @@
-//! Token classes: the batch sizes that have kernels of their own.
+//! Token classes: the batch sizes that have separate kernels.
 
 use super::cost::CostModel;
 use super::{Pick, SelectError, Selection, select};

@@ -1,5 +1,5 @@
-//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. What each op demands and makes is in its
-//! file of `compiler/src/ops/`, tensors are in `lower_tensors`.
+//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. The demands and results of each op are in
+//! its file of `compiler/src/ops/`, tensors are in `lower_tensors`.
 
 use super::number::Number;
 use super::ops::ParamKind;

@@ -140,7 +140,7 @@ fn normal_table() -> Vec<f32> {
     table
 }
 
-/// A seed of its own for each piece of each tensor: FNV-1a over name and place, from the checkpoint's seed.
+/// A separate seed for each piece of each tensor: FNV-1a over name and place, from the checkpoint's seed.
 fn stream_seed(seed: u64, name: &str, offset: u64) -> u64 {
     let place = offset.to_le_bytes();
     let bytes = name.bytes().chain(place);

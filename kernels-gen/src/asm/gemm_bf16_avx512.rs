@@ -1,7 +1,7 @@
 //! `DecodeBf16` and `GemmBf16` in 512 bits. Need AVX-512 F, BW and DQ.
 //!
 //! Tile of `GemmBf16`: one or two times 16 rows (the lanes) x up to 6 tokens, two accumulators each, for even
-//! and for odd k. What bounds it is 4 fmas a line and token, and the two operations that take a pair of
+//! and for odd k. Its bounds are 4 fmas a line and token, and the two operations that take a pair of
 //! activations apart. Clobbers: caller-saved registers and flags.
 
 use super::AsmKernel;

@@ -9,7 +9,7 @@
 //!
 //! What bounds products of bf16 is the number of loads, 32 rows of tiles and 16 of a product. Scales of four
 //! tokens are therefore loaded at once, and each is taken from there by a shuffle. Products of int8 load half
-//! as much and have more to do for vectors, so that every scale has a load of its own.
+//! as much and have more to do for vectors, so that every scale has a separate load.
 
 use super::AsmKernel;
 use super::decoder::{first_block, next_block_ahead};
@@ -363,7 +363,7 @@ impl GemmTilesAmx {
             self.scale(a, block, scaling)?;
         }
         a.set_label(&mut end)?;
-        // A label needs an instruction of its own.
+        // A label needs a separate instruction.
         a.nop()
     }
 

@@ -3,8 +3,8 @@
 //!
 //! Most memory that is read in several places in turn arrives faster than in one: on a Zen 4
 //! (benches/micro-kernels.rs) a thread streams mxfp4 at 25 GB/s and int8 at 29 through four tiles, at 22 and
-//! 23 through one, where a plain read has 30. What is fetched into L2 is at first the tiles' own data, near
-//! their end the data of the four tiles behind them, and all along those tiles' scales. Tiles take turns line
+//! 23 through one, where a plain read has 30. The prefetches into L2 are at first of the tiles' own data,
+//! near their end of the four tiles behind them, and all along of those tiles' scales. Tiles take turns line
 //! by line: two, four or eight lines of one at a time cost one thread of a Zen 3 6, 14 and 28 percent of int8
 //! (`benches/runs/2026-11-22-zen3.md`).
 //!

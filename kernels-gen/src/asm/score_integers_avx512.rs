@@ -1,7 +1,7 @@
 //! `IntegerScore` in 512 bits. Needs AVX-512 VNNI.
 //!
 //! Tile: the 16 keys (the lanes) of two blocks x up to 8 query heads, a word of each at a time, so that a
-//! query's word serves two products. A last odd block is a tile of its own. Every pass over a block
+//! query's word serves two products. A last odd block is a separate tile. Every pass over a block
 //! prefetches its share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
 

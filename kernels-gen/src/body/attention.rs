@@ -6,8 +6,8 @@
 //! (docs/dev/numerics.md).
 //!
 //! A lone token that sees all positions has too few heads for many workers, and each of them takes long: its
-//! segments are items of their own, whose results go to scratch that workers share. Who finishes the last
-//! segment of a head combines them all.
+//! segments are separate items, whose results go to scratch that workers share. The worker that finishes the
+//! last segment of a head combines them all.
 //!
 //! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time,
 //! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in

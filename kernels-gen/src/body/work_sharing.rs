@@ -53,7 +53,7 @@ impl Cx<'_> {
 
     /// Hands out `total` items, as ranges for `body`: three quarters in equal contiguous shares, which stream
     /// from memory best; the rest from the step's counter, so that workers finish together although one of
-    /// them is slower today. What is taken from the counter shrinks with what is left: every jump to another
+    /// them is slower today. The portions taken from the counter shrink with the rest: every jump to another
     /// place of the weights costs what had been prefetched ahead. `run`, a power of two, is how many items
     /// `body` takes through memory together where it has so many: ranges are whole runs, but for the last
     /// few.
@@ -144,8 +144,8 @@ impl Cx<'_> {
         add_to(e, counters, count)
     }
 
-    /// Adds to counter number `index` of the step's; what it was before. What workers wrote before they added
-    /// is there for whoever adds after them.
+    /// Adds to counter number `index` of the step's; what it was before. Data that workers wrote before they
+    /// added is visible to those that add after them.
     pub fn count(&self, e: &mut Emit, index: Value, by: Value) -> Value {
         let counters = e.load(I64, self.worker, offset_of!(Worker, counters));
         let counter = e.at(counters, index, size_of::<AtomicU32>());

@@ -11,8 +11,8 @@
 //! - weights: `fn(v: *const *const u8, p: *mut f32, blocks: u64, factors: *mut f32)`: rows of `p`,
 //!   [`SCORE_STRIDE`] apart, are `[blocks][16]` exponentials, and each `v[b]` begins with f32 `[16]` scales.
 //!   The rows' first halves become i16 `[blocks][16]`: `exponential * scale`, 0 of an exponential of 0,
-//!   rounded by `quantize_weights`; `factors` receives f32 `[group]` factors. What the rest of the rows holds
-//!   is not defined.
+//!   rounded by `quantize_weights`; `factors` receives f32 `[group]` factors. The rest of the rows is not
+//!   defined.
 //! - integer value: `fn(v: *const *const u8, p: *const i16, o: *mut i32, blocks: u64)`: each `v[b]` is f32
 //!   `[16]` scales and `[16][head_dim]` integers, rows of `p`, [`SCORE_STRIDE`] apart, are `[blocks][16]`
 //!   weights; `o[g][d] = o[g][d] + p[g][token] * v[token][d]` for all tokens of the blocks.

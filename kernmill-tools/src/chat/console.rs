@@ -54,7 +54,7 @@ pub trait Console {
     /// Says what a user may not have meant: a sentence without its full stop.
     fn note(&mut self, text: &str);
 
-    /// Says something else beside, on a line of its own.
+    /// Says something else beside, on a separate line.
     fn say(&mut self, text: &str);
 
     /// Whether [`Console::read`] shows the text that it begins with.

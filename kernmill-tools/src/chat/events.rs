@@ -115,7 +115,7 @@ impl AnswerDisplay {
     }
 }
 
-/// A value on a line of its own.
+/// A value on a separate line.
 pub(super) fn line(value: &Value) -> String {
     format!("{value}\n")
 }

@@ -44,7 +44,7 @@ impl Markdown {
         }
     }
 
-    /// More of the text, with styles. What may be the beginning of a mark comes later.
+    /// More of the text, with styles. A possible beginning of a mark comes later.
     pub(super) fn push(&mut self, text: &str) -> String {
         let mut out = String::new();
         text.chars().for_each(|c| self.add(c, &mut out));

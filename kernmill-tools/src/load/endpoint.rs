@@ -211,7 +211,7 @@ async fn read(mut body: Incoming, most: usize) -> Result<Vec<u8>, String> {
     Ok(all)
 }
 
-/// An endpoint as the target of a load. Every request has a connection of its own.
+/// An endpoint as the target of a load. Every request has a separate connection.
 ///
 /// Servers do not tell the ids of answers, so that those of the prompt stand for them in the next turn of a
 /// conversation.

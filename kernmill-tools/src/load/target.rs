@@ -63,8 +63,8 @@ pub trait LoadTarget {
     /// When the request is refused: why.
     fn submit(&mut self, ask: &LoadRequest<'_>) -> std::result::Result<u64, String>;
 
-    /// Goes on with the work for a short time, and tells the news. What has no work waits for a short time,
-    /// and not longer than to `until`.
+    /// Goes on with the work for a short time, and tells the news. A target without work waits for a short
+    /// time, and not longer than to `until`.
     ///
     /// # Errors
     /// When no more requests can be answered.

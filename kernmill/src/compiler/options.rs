@@ -28,7 +28,7 @@ pub struct CompileOptions {
     /// The machine that kernels are picked for; `None` is the compiler's own idea of one. It may change
     /// speed, never results.
     pub machine: Option<Description>,
-    /// Whether nodes of the graph are fused. Without fusion every node is a kernel of its own.
+    /// Whether nodes of the graph are fused. Without fusion every node is a separate kernel.
     pub fuse: bool,
     /// Whether the code has branches for adapters. Without them no adapter can be loaded.
     pub adapters: bool,

@@ -37,8 +37,8 @@ pub struct Pulled {
 /// HF_ENDPOINT and HF_TOKEN say which hub is asked, and as whom; HF_HOME and HF_HUB_CACHE where the cache is.
 ///
 /// # Errors
-/// When the text is no such name, the hub does not give the model, or it cannot be written. What was fetched
-/// until then stays, so that the next call goes on there; nothing that looks like the model does.
+/// When the text is no such name, the hub does not give the model, or it cannot be written. The part that was
+/// fetched until then stays, so that the next call goes on there; nothing that looks like the model does.
 pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
     let name = HubName::of(text).filter(|name| name.owner.is_some()).ok_or_else(|| {
         let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or ORG/NAME:TYPE for a GGUF file of that type";

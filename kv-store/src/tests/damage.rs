@@ -1,6 +1,6 @@
 //! A thousand ways to damage segments and sessions.
 
-use super::{Place, SMALL, block, holds, open, place, put, segments};
+use super::{SMALL, StoreDir, block, holds, open, place, put, segments};
 use crate::block::{Block, BlockId};
 use crate::session::{BlockRef, Session, SessionFile, SessionWriter};
 use fastrand::Rng;
@@ -50,7 +50,7 @@ fn harm(bytes: &mut Vec<u8>, rng: &mut Rng) -> &'static str {
 
 #[test]
 fn damaged_segments_give_what_was_stored_or_nothing() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     let blocks: Vec<Block> = (0..20).map(|n| block(n, if n % 3 == 0 { 9000 } else { SMALL })).collect();
     blocks.iter().for_each(|block| put(&store, block.clone()));
@@ -93,7 +93,7 @@ fn damaged_segments_give_what_was_stored_or_nothing() {
 
 #[test]
 fn damaged_sessions_are_refused_or_give_what_was_saved() {
-    let Place { dir: path, _base } = place();
+    let StoreDir { dir: path, _base } = place();
     let blocks: Vec<Block> = (0..6).map(|n| block(n, if n % 3 == 0 { 9000 } else { SMALL })).collect();
     let refs = blocks.iter().map(|block| BlockRef { position: 16, key: block.id.key }).collect();
     let session = Session {

@@ -1,6 +1,6 @@
 //! Permissions of a store's files, and which files belong to it.
 
-use super::{Place, SMALL, block, files, holds, open, options, place, put, segments};
+use super::{SMALL, StoreDir, block, files, holds, open, options, place, put, segments};
 use crate::directory::OpenError;
 use crate::event::StoreEvent;
 use crate::format::checksum;
@@ -14,7 +14,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn nobody_else_can_see_a_stores_files() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     (0..20).for_each(|n| put(&store, block(n, SMALL)));
     assert_eq!(mode(&dir), 0o700);
@@ -25,7 +25,7 @@ fn nobody_else_can_see_a_stores_files() {
 
 #[test]
 fn directories_that_others_may_use_are_refused() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     std::fs::create_dir(&dir).unwrap();
     for wrong in [0o755, 0o710, 0o701, 0o770, 0o777] {
         std::fs::set_permissions(&dir, PermissionsExt::from_mode(wrong)).unwrap();
@@ -44,7 +44,7 @@ fn directories_that_others_may_use_are_refused() {
 
 #[test]
 fn what_is_no_directory_is_refused() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     std::fs::write(&dir, b"a file").unwrap();
     let error = Store::open(&dir, options(1 << 20)).unwrap_err();
     assert!(matches!(error, OpenError::NotADirectory { .. }), "{error}");
@@ -55,7 +55,7 @@ fn what_is_no_directory_is_refused() {
 
 #[test]
 fn foreign_files_are_left_alone() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     put(&store, block(1, SMALL));
     drop(store);
@@ -100,7 +100,7 @@ fn foreign_files_are_left_alone() {
 
 #[test]
 fn files_that_were_just_begun_and_damaged_segments_are_removed() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     (0..9).for_each(|n| put(&store, block(n, SMALL)));
     drop(store);

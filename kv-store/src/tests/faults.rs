@@ -1,6 +1,6 @@
 //! Disks that fill up and fail.
 
-use super::{Place, SEGMENT, SMALL, block, files, holds, open, options, place, put};
+use super::{SEGMENT, SMALL, StoreDir, block, files, holds, open, options, place, put};
 use crate::disk::{Disk, SystemDisk};
 use crate::event::StoreEvent;
 use crate::state::{Put, StoreOptions};
@@ -85,7 +85,7 @@ fn poor(left: u64, claims: Option<u64>, every: u64) -> Arc<PoorDisk> {
 /// The disk says that it has space, and has not: as when others write to it at the same time.
 #[test]
 fn a_disk_that_is_suddenly_full_refuses_blocks_and_loses_none() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let disk = poor(40_000, Some(1 << 40), 0);
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options(1 << 30)).unwrap();
     (0..10).for_each(|n| put(&store, block(n, SMALL)));
@@ -107,7 +107,7 @@ fn a_disk_that_is_suddenly_full_refuses_blocks_and_loses_none() {
 
 #[test]
 fn the_reserve_of_a_disk_is_left_alone() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let disk = poor(100_000, None, 0);
     let options = StoreOptions { reserve: 60_000, ..options(1 << 30) };
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options).unwrap();
@@ -133,7 +133,7 @@ fn the_reserve_of_a_disk_is_left_alone() {
 fn a_disk_that_fails_now_and_then_costs_blocks_only() {
     let mut hits = 0;
     for seed in 0..40 {
-        let Place { dir, _base } = place();
+        let StoreDir { dir, _base } = place();
         let disk = poor(1 << 30, Some(1 << 30), 3 + seed % 9);
         let limit = 200_000;
         let store = loop {
@@ -172,7 +172,7 @@ fn a_disk_that_fails_now_and_then_costs_blocks_only() {
 /// Errors of reading prove nothing about a file.
 #[test]
 fn files_that_cannot_be_read_are_kept() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let disk = poor(1 << 30, None, 0);
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options(1 << 20)).unwrap();
     (0..9).for_each(|n| put(&store, block(n, SMALL)));
@@ -200,7 +200,7 @@ fn files_that_cannot_be_read_are_kept() {
 
 #[test]
 fn a_flush_that_fails_is_tried_again() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let disk = poor(1 << 30, None, 0);
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options(1 << 30)).unwrap();
     put(&store, block(1, SMALL));
@@ -243,7 +243,7 @@ fn the_systems_limit_of_files_refuses_blocks_and_loses_none() {
         );
         return;
     }
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let test = "tests::faults::the_systems_limit_of_files_refuses_blocks_and_loses_none";
     let mut child = Command::new(std::env::current_exe().unwrap());
     let output = child.args(["--exact", test]).env(CHILD, &dir).output().unwrap();
@@ -255,7 +255,7 @@ fn the_systems_limit_of_files_refuses_blocks_and_loses_none() {
 
 #[test]
 fn a_directory_that_is_removed_costs_its_blocks() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     put(&store, block(1, SMALL));
     std::fs::remove_dir_all(&dir).unwrap();

@@ -1,6 +1,6 @@
 //! The bytes of files, as docs/dev/kv-store.md has them.
 
-use super::{Place, open, place, put, segments};
+use super::{StoreDir, open, place, put, segments};
 use crate::block::{Block, BlockId, BlockTokens, LayerPart, PayloadLayout, StoreKey};
 use crate::format::checksum;
 use crate::segment::Segment;
@@ -54,7 +54,7 @@ fn the_checksum_is_xxh3() {
 
 #[test]
 fn segments_have_the_documented_bytes() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     put(&store, block());
     store.flush().unwrap();
@@ -72,7 +72,7 @@ fn segments_have_the_documented_bytes() {
 
 #[test]
 fn sessions_have_the_documented_bytes() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let session = Session {
         name: "ab".to_owned(),
         layout: PayloadLayout([3; 32]),

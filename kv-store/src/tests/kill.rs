@@ -1,6 +1,6 @@
 //! Writers that are killed in the middle of a write.
 
-use super::{Place, SEGMENT, SLOTS, SMALL, block, holds, open, options, place, put};
+use super::{SEGMENT, SLOTS, SMALL, StoreDir, block, holds, open, options, place, put};
 use crate::disk::{Disk, SystemDisk};
 use crate::event::StoreEvent;
 use crate::store::Store;
@@ -89,7 +89,7 @@ fn kill_writers(test: &str, limit: u64, kept: u64) {
     if let Ok(task) = std::env::var(CHILD) {
         return child(&task);
     }
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let (mut rng, mut next, mut between, mut torn) = (Rng::with_seed(limit), 0, 0, 0);
     for kill in 0..KILLS {
         // A record takes 8,096 bytes, or a page more where another one is made invalid first.

@@ -28,14 +28,14 @@ const SLOTS: u64 = 7;
 const SEGMENT: u64 = PAGE_BYTES + SLOTS * 2 * PAGE_BYTES;
 
 /// A directory for a store, and what it is in.
-struct Place {
+struct StoreDir {
     dir: PathBuf,
     _base: TempDir,
 }
 
-fn place() -> Place {
+fn place() -> StoreDir {
     let base = TempDir::new().unwrap();
-    Place { dir: base.path().join("store"), _base: base }
+    StoreDir { dir: base.path().join("store"), _base: base }
 }
 
 /// The id of block `n`.

@@ -1,6 +1,6 @@
 //! The store beside a model of it.
 
-use super::{Place, SEGMENT, SLOTS, SMALL, block, holds, id, open, place, put, segments};
+use super::{SEGMENT, SLOTS, SMALL, StoreDir, block, holds, id, open, place, put, segments};
 use crate::block::Block;
 use fastrand::Rng;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A block in the model, with priorities in units of a cost.
 #[derive(Clone, Debug)]
-struct Kept {
+struct ModelBlock {
     cost: f64,
     now: (f64, u64),
     /// When it was written.
@@ -38,7 +38,7 @@ struct Kept {
 /// GreedyDual as its definition says: every eviction looks at all blocks.
 #[derive(Default)]
 struct Model {
-    kept: HashMap<u64, Kept>,
+    kept: HashMap<u64, ModelBlock>,
     floor: f64,
     clock: u64,
 }
@@ -67,13 +67,13 @@ impl Model {
             self.floor = self.floor.max(priority);
         }
         let now = self.tick(cost);
-        self.kept.insert(n, Kept { cost, now, then: now });
+        self.kept.insert(n, ModelBlock { cost, now, then: now });
     }
 
     /// Uses are not written.
     fn reopen(&mut self) {
         self.kept.values_mut().for_each(|kept| kept.now = kept.then);
-        let lowest = |floor: f64, kept: &Kept| floor.min(kept.now.0);
+        let lowest = |floor: f64, kept: &ModelBlock| floor.min(kept.now.0);
         self.floor = if self.kept.is_empty() { 0.0 } else { self.kept.values().fold(f64::MAX, lowest) };
         self.clock = self.kept.values().map(|kept| kept.now.1).max().unwrap_or(0);
     }
@@ -85,7 +85,7 @@ proptest! {
     /// Without damage, exactly the blocks that the model has are there, and with their bytes.
     #[test]
     fn a_store_holds_what_its_model_holds(steps in steps()) {
-        let Place { dir, _base } = place();
+        let StoreDir { dir, _base } = place();
         let limit = 3 * SEGMENT;
         let mut store = open(&dir, limit);
         let mut model = Model::default();
@@ -125,14 +125,14 @@ proptest! {
     }
 }
 
-/// Files are damaged, cut off and removed between any two steps, while the store is open or closed. What a
-/// read gives is what was put, and what is lost can be put again.
+/// Files are damaged, cut off and removed between any two steps, while the store is open or closed. A read
+/// gives the block that was put, and a lost block can be put again.
 #[test]
 fn damage_at_any_time_costs_blocks_and_nothing_else() {
     let (mut hits, mut misses) = (0, 0);
     for seed in 0..60 {
         let mut rng = Rng::with_seed(seed);
-        let Place { dir, _base } = place();
+        let StoreDir { dir, _base } = place();
         let limit = 300_000;
         let mut store = open(&dir, limit);
         let sizes = [1, SMALL, 4097, 9000];

@@ -1,6 +1,6 @@
 //! Two processes, or two stores of one, on a directory.
 
-use super::{Place, SMALL, block, holds, open, options, place, put};
+use super::{SMALL, StoreDir, block, holds, open, options, place, put};
 use crate::disk::{Disk, SystemDisk};
 use crate::event::StoreEvent;
 use crate::state::{Put, StoreOptions};
@@ -20,7 +20,7 @@ const CHILD: &str = "KERNMILL_KV_STORE_WRITER";
 
 #[test]
 fn the_second_store_reads_and_the_next_writes_again() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let first = open(&dir, 1 << 20);
     (0..5).for_each(|n| put(&first, block(n, SMALL)));
     let second = open(&dir, 1 << 20);
@@ -65,7 +65,7 @@ fn a_reader_never_sees_what_a_writer_is_at() {
         }
         return;
     }
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "tests::processes::a_reader_never_sees_what_a_writer_is_at", "--nocapture"])
         .env(CHILD, &dir)
@@ -135,7 +135,7 @@ impl Disk for Arc<HookedDisk> {
 /// Between being found and being read, a block gives way to another one, and is stored again elsewhere.
 #[test]
 fn a_block_that_moves_while_it_is_read_is_no_damage() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let disk = Arc::new(HookedDisk::default());
     let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options(70_000)).unwrap();
     let store = Arc::new(store);
@@ -152,7 +152,7 @@ fn a_block_that_moves_while_it_is_read_is_no_damage() {
 /// Threads read while blocks give way: no read is taken for damage.
 #[test]
 fn reads_and_writes_at_once_are_no_damage() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     // A short queue, so that most reads are of files.
     let store = Store::open(&dir, StoreOptions { queue_bytes: 20_000, ..options(LIMIT) }).unwrap();
     let blocks: Vec<_> = (0..120).map(|n| block(n, if n % 2 == 0 { SMALL } else { 9000 })).collect();

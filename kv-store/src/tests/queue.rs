@@ -1,6 +1,6 @@
 //! The queue of blocks that wait to be written.
 
-use super::{Place, SMALL, block, holds, options, place};
+use super::{SMALL, StoreDir, block, holds, options, place};
 use crate::block::{BlockError, BlockTokens};
 use crate::disk::{Disk, SystemDisk};
 use crate::format::MAX_PAYLOAD_BYTES;
@@ -62,7 +62,7 @@ fn gated(dir: &Path) -> (Store, Arc<Gate>) {
 
 #[test]
 fn blocks_are_found_while_they_wait_and_dropped_when_too_many_do() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let (store, gate) = gated(&dir);
     for n in 0..3 {
         assert_eq!(store.put(block(n, SMALL)), Put::Queued);
@@ -84,7 +84,7 @@ fn blocks_are_found_while_they_wait_and_dropped_when_too_many_do() {
 
 #[test]
 fn a_put_that_waits_is_never_dropped() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let (store, gate) = gated(&dir);
     std::thread::scope(|scope| {
         scope.spawn(|| (0..50).for_each(|n| assert_eq!(store.put_waiting(block(n, SMALL)), Put::Queued)));
@@ -101,7 +101,7 @@ fn a_put_that_waits_is_never_dropped() {
 
 #[test]
 fn what_is_queued_is_written_before_a_store_ends() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let (store, gate) = gated(&dir);
     for n in 0..3 {
         assert_eq!(store.put(block(n, SMALL)), Put::Queued);
@@ -116,7 +116,7 @@ fn what_is_queued_is_written_before_a_store_ends() {
 
 #[test]
 fn blocks_that_no_store_takes_are_refused() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = super::open(&dir, 1 << 30);
     for (bytes, says) in
         [(0, "a payload of 0 bytes, expected 1 to 67108864"), (MAX_PAYLOAD_BYTES + 1, "67108865")]
@@ -129,7 +129,7 @@ fn blocks_that_no_store_takes_are_refused() {
         let error = BlockTokens::new(ids).unwrap_err();
         assert_eq!(error, BlockError::Tokens { found: ids.len() });
     }
-    // The largest one, which has a segment of its own.
+    // The largest one, which has a separate segment.
     assert_eq!(store.put(block(1, MAX_PAYLOAD_BYTES)), Put::Queued);
     store.flush().unwrap();
     assert!(holds(&store, &block(1, MAX_PAYLOAD_BYTES)));

@@ -2,7 +2,7 @@
 //!
 //! Blocks from a store into a session's file, and back.
 
-use super::{Place, SMALL, block, files, holds, id, open, place, put};
+use super::{SMALL, StoreDir, block, files, holds, id, open, place, put};
 use crate::block::{Block, BlockId, LayerPart, PayloadLayout};
 use crate::session::{BlockRef, Session, SessionError, SessionFile, SessionWriter};
 use crate::state::Put;
@@ -30,7 +30,7 @@ fn save(session: &Session, path: &Path) -> Result<(), SessionError> {
 
 #[test]
 fn a_session_is_read_as_it_was_saved() {
-    let Place { dir: path, _base } = place();
+    let StoreDir { dir: path, _base } = place();
     let empty = Session { name: String::new(), tokens: vec![], blocks: vec![], state: vec![], ..session(0) };
     for session in [session(5), session(3000), empty] {
         save(&session, &path).unwrap();
@@ -165,7 +165,7 @@ fn an_unfinished_session_leaves_the_old_one() {
 
 #[test]
 fn what_is_no_session_is_refused_with_a_reason() {
-    let Place { dir: path, _base } = place();
+    let StoreDir { dir: path, _base } = place();
     for bytes in [&b""[..], b"a text", &[7; 5000]] {
         std::fs::write(&path, bytes).unwrap();
         let error = SessionFile::open(&path).unwrap_err();

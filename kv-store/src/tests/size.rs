@@ -1,6 +1,6 @@
 //! The limit of a store, and what it holds within it.
 
-use super::{Place, SMALL, block, files, holds, open, place, put};
+use super::{SMALL, StoreDir, block, files, holds, open, place, put};
 use crate::block::Block;
 use crate::store::Store;
 use fastrand::Rng;
@@ -32,7 +32,7 @@ fn look_up(store: &Store, block: Block) -> bool {
 
 #[test]
 fn a_zipf_load_keeps_to_the_limit_and_hits_what_is_frequent() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     // A fifth of the blocks.
     let limit = 900_000;
     let mut store = open(&dir, limit);
@@ -58,7 +58,7 @@ fn a_zipf_load_keeps_to_the_limit_and_hits_what_is_frequent() {
 
 #[test]
 fn repeated_prefixes_hit() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 2 << 20);
     let mut rng = Rng::with_seed(2);
     // Chats over shared beginnings: a turn reads its whole history and adds a block. Every 12 turns a chat is
@@ -90,7 +90,7 @@ fn repeated_prefixes_hit() {
 
 #[test]
 fn what_is_dear_stays_longer() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 400_000);
     let mut rng = Rng::with_seed(3);
     let (mut dear, mut cheap) = (0, 0);
@@ -107,7 +107,7 @@ fn what_is_dear_stays_longer() {
 /// Another model has blocks of another size: those of the one before give way, segment by segment.
 #[test]
 fn blocks_of_another_size_get_the_room() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let limit = 1_000_000;
     let store = open(&dir, limit);
     for (round, bytes) in [SMALL, 20_000, 1000, 60_000].into_iter().enumerate() {
@@ -127,7 +127,7 @@ fn blocks_of_another_size_get_the_room() {
 /// Both sizes stay in use: neither is starved by the other.
 #[test]
 fn two_sizes_share_the_room() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let limit = 600_000;
     let store = open(&dir, limit);
     for n in 0..2000 {
@@ -146,7 +146,7 @@ fn two_sizes_share_the_room() {
 
 #[test]
 fn a_smaller_limit_is_kept_from_the_start() {
-    let Place { dir, _base } = place();
+    let StoreDir { dir, _base } = place();
     let store = open(&dir, 1 << 20);
     (0..100).for_each(|n| put(&store, block(n, SMALL)));
     drop(store);

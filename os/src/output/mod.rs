@@ -51,7 +51,7 @@ enum OutputState {
 pub enum GoneOnWith {
     /// Nothing yet: the path of the file to make, links followed.
     Nothing(PathBuf),
-    /// A regular file. What is written goes behind its end.
+    /// A regular file. Writes go behind its end.
     File(File),
     /// A pipe or a character device: bytes go through it, and none come back.
     Stream(NewFile),
@@ -262,8 +262,8 @@ fn named(path: PathBuf) -> io::Result<(File, OutputState)> {
     Ok((file, OutputState::Named { temporary, path }))
 }
 
-/// Permissions, and as far as the system allows owner and group, of the file that is replaced. What others
-/// than its group may not do, another group may not do either.
+/// Permissions, and as far as the system allows owner and group, of the file that is replaced. Rights that
+/// only its group has are not given to another group.
 fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
     const GROUP: u32 = 0o070;
     let new = file.metadata()?;

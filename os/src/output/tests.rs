@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 
-/// A directory of its own for a test, removed at its end.
+/// A separate directory for a test, removed at its end.
 struct Dir(PathBuf);
 
 impl Dir {

@@ -2,8 +2,7 @@
 
 use crate::program::{TokenClass, TokenRows, WantedOnly};
 
-/// Checks from where on a class only has to do with wanted rows. What is wrong comes with the step that it is
-/// about.
+/// Checks from where on a class only has to do with wanted rows. An error names its step.
 pub(super) fn check_wanted_only(class: &TokenClass) -> Result<(), (String, String)> {
     let Some(WantedOnly { step, rows }) = &class.wanted_only else { return Ok(()) };
     let name = || class.steps.get(*step as usize).map_or_else(|| step.to_string(), |step| step.label.clone());

@@ -27,7 +27,7 @@ pub(super) fn lines(data: &[u8]) -> impl Iterator<Item = [u32; TILE_ROWS]> + '_ 
         .map(|line| std::array::from_fn(|row| u32::from_le_bytes(std::array::from_fn(|i| line[4 * row + i]))))
 }
 
-/// Unpacks a tile of blocks with f16 scales, whose lines each have some columns of their own: `integer`
+/// Unpacks a tile of blocks with f16 scales, whose lines each have some separate columns: `integer`
 /// gives the integer of a row's 4 bytes of a line and of the line's `j`-th column.
 pub(super) fn unpack_scaled(
     format: &Descriptor,

@@ -2,8 +2,8 @@
 //!
 //! Tokens live in blocks of 16. There is one block table per sequence and layer *kind*: a block id is valid
 //! in every layer of its kind and covers all KV heads of it. A layer's pool is `blocks * block_bytes` long.
-//! Within a block: a header of 64 bytes, then per KV head the plane of its keys and that of its values. What
-//! a plane holds is a matter of its format: a file here for each.
+//! Within a block: a header of 64 bytes, then per KV head the plane of its keys and that of its values. The
+//! contents of a plane depend on its format: a file here for each.
 
 mod descriptor;
 mod format;

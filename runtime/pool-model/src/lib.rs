@@ -30,16 +30,16 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static)
 }
 
 /// A place that a thread writes and others read: loom fails when two accesses are not ordered.
-struct Place(UnsafeCell<u32>);
+struct SharedCell(UnsafeCell<u32>);
 
 // SAFETY: loom watches the accesses.
-unsafe impl Sync for Place {}
+unsafe impl Sync for SharedCell {}
 // SAFETY: as above.
-unsafe impl Send for Place {}
+unsafe impl Send for SharedCell {}
 
-impl Place {
-    fn new() -> Place {
-        Place(UnsafeCell::new(0))
+impl SharedCell {
+    fn new() -> SharedCell {
+        SharedCell(UnsafeCell::new(0))
     }
 
     fn add(&self) {
@@ -55,7 +55,7 @@ impl Place {
 
 fn no_change_is_lost(waiters: usize, may_spin: bool, preemptions: Option<usize>) {
     explore(preemptions, move || {
-        let shared = Arc::new((Signal::new(0, may_spin), Place::new()));
+        let shared = Arc::new((Signal::new(0, may_spin), SharedCell::new()));
         let threads: Vec<_> = (0..waiters)
             .map(|_| {
                 let shared = Arc::clone(&shared);
@@ -90,9 +90,9 @@ fn two_waiters_are_woken() {
 /// is reused.
 fn barriers_order_what_is_before_and_after(count: usize, turns: u32, preemptions: Option<usize>) {
     explore(preemptions, move || {
-        let places: Vec<Place> = (0..count).map(|_| Place::new()).collect();
+        let places: Vec<SharedCell> = (0..count).map(|_| SharedCell::new()).collect();
         let shared = Arc::new((Barrier::new(count as u32, false), places));
-        let worker = move |own: usize, (barrier, places): &(Barrier, Vec<Place>)| {
+        let worker = move |own: usize, (barrier, places): &(Barrier, Vec<SharedCell>)| {
             for turn in 1..=turns {
                 places[own].add();
                 barrier.wait();
@@ -128,7 +128,7 @@ fn rounds_end_when_all_have_finished(count: usize, rounds: u32, meets: bool, pre
         let shared = Arc::new(Rounds::<()>::new(count as u32, false));
         let threads = workers(&shared, count);
         for _ in 0..rounds {
-            let places: Vec<Place> = (0..count).map(|_| Place::new()).collect();
+            let places: Vec<SharedCell> = (0..count).map(|_| SharedCell::new()).collect();
             let job = |turn: Turn<'_>| {
                 places[turn.seat as usize].add();
                 if meets {
@@ -176,8 +176,8 @@ fn turns_follow_each_other(count: usize, rounds: &'static [usize], preemptions: 
         let shared = Arc::new(Rounds::<()>::new(count as u32, false));
         let threads = workers(&shared, count);
         for turns in rounds {
-            let places: Vec<Vec<Place>> =
-                (0..*turns).map(|_| (0..count).map(|_| Place::new()).collect()).collect();
+            let places: Vec<Vec<SharedCell>> =
+                (0..*turns).map(|_| (0..count).map(|_| SharedCell::new()).collect()).collect();
             let all = |turn: usize| places[turn].iter().all(|place| place.get() == 1);
             let job = |turn: Turn<'_>| {
                 assert!(turn.number == 0 || all(turn.number - 1));

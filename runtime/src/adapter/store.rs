@@ -3,8 +3,8 @@
 //! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until
 //! they end. All adapters in memory count in the budget, once each, and so do those that are being loaded.
 //! Those in a slot, because sequences use them or somebody placed them there, stay; the others give way, the
-//! longest unused first, when a new one would pass the budget or there are too many ([`limit::ADAPTERS`]).
-//! What finds no room even so is refused, and nothing has changed.
+//! longest unused first, when a new one would pass the budget or there are too many ([`limit::ADAPTERS`]). An
+//! adapter that finds no room even so is refused, and nothing has changed.
 
 use super::AdapterError;
 use super::load::{AdapterLoader, Loading};
@@ -275,7 +275,7 @@ impl AdapterStore {
         index
     }
 
-    /// A slot of its own for an adapter without a name, which is in use from now on: others may give way.
+    /// A separate slot for an adapter without a name, which is in use from now on: others may give way.
     pub(crate) fn place(
         &mut self,
         adapter: Arc<PackedAdapter>,

@@ -35,7 +35,7 @@ impl Engine {
         &mut self.store
     }
 
-    /// Gives an adapter without a name a slot of its own, for [`Engine::use_adapter`]. It counts in the
+    /// Gives an adapter without a name a separate slot, for [`Engine::use_adapter`]. It counts in the
     /// store's budget, and stays as long as the engine.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The prefix cache's second tier: a store on disk.
 //!
-//! Blocks that make way in memory go to the store, and come back when a prompt begins with their tokens. What
-//! comes back has the bits that were computed: the store checks every byte, and a block's name is a hash of
-//! all that its bits depend on.
+//! Blocks that make way in memory go to the store, and come back when a prompt begins with their tokens. A
+//! block that comes back has the bits that were computed: the store checks every byte, and a block's name is
+//! a hash of all that its bits depend on.
 
 use super::Engine;
 use super::shelf::{self, EngineStore, FromShelf, Shelf, block_id};
@@ -35,8 +35,8 @@ impl Engine {
     /// asks for it. `layout` is that of [`Engine::kv_layout`].
     ///
     /// Blocks are read when a sequence begins, by the thread that begins it, and written by a thread of the
-    /// store. What has been read has the bits that computing it would give. A block that is damaged or cannot
-    /// be read is computed anew. The log has one warning of it, and a line about each further file.
+    /// store. Read blocks have the bits that computing them would give. A block that is damaged or cannot be
+    /// read is computed anew. The log has one warning of it, and a line about each further file.
     pub fn keep_on_disk(&mut self, store: Store, layout: PayloadLayout) {
         self.disk = Some(EngineStore::new(store, layout, self.model.decode_bytes));
         self.tables.watch_leaving();

@@ -100,7 +100,7 @@ pub enum EngineError {
     /// The thread that calls the next stage could not be made.
     #[error("starting the thread that calls the next stage: {0}")]
     StageThread(#[source] std::io::Error),
-    /// Another stage is gone. What it held of sequences is lost.
+    /// Another stage is gone. Its parts of sequences are lost.
     #[error(transparent)]
     Stage(#[from] StageLost),
     /// The runtime made a batch that its own checks refuse.

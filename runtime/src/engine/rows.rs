@@ -70,8 +70,8 @@ pub struct LogitRow<'a> {
 /// Takes rows of logits on the engine's workers.
 ///
 /// A row is handed out once, by any worker, while others hand out other rows; all have been when the step
-/// returns. What is done with a row keeps its worker from the next step, so that it should not wait for
-/// anything. A panic in it is passed on by the step.
+/// returns. The use of a row keeps its worker from the next step, so it should not wait for anything. A panic
+/// in it is passed on by the step.
 ///
 /// Closures are sinks:
 ///

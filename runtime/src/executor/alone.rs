@@ -2,7 +2,7 @@
 //!
 //! A worker that shares its CPU may be away for milliseconds with a part of a step in its hands. Steps of a
 //! large model last long enough for the others to make good use of that time. A small model runs a hundred
-//! batches in it. What tells is how long batches take, together and alone: waiting is only a part of what a
+//! batches in it. The measure is the time of batches, together and alone: waiting is only a part of what a
 //! late worker costs, since it also has to be woken.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A batch's wanted rows as a batch of their own.
+//! A batch's wanted rows as a separate batch.
 
 use super::batch::Batch;
 

@@ -56,7 +56,7 @@ impl MemoryNeed {
     }
 }
 
-/// A worker's scratch starts on a line of its own, two lines after the last one's end.
+/// A worker's scratch starts on a separate line, two lines after the last one's end.
 pub(super) fn scratch_stride(bytes: u64) -> u64 {
     let line = LINE as u64;
     bytes.saturating_add(3 * line - 1) / line * line

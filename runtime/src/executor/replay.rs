@@ -47,7 +47,7 @@ struct StepReads {
     counter: Counter,
 }
 
-/// A counter on a line of its own.
+/// A counter on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 struct Counter(AtomicU64);
@@ -146,8 +146,8 @@ impl StepReads {
         self.parts.iter().map(|part| part.runs).sum()
     }
 
-    /// Reads a worker's share of the weights; how many bytes that are. What every worker reads is counted on
-    /// worker 0.
+    /// Reads a worker's share of the weights; how many bytes that are. Bytes that every worker reads are
+    /// counted on worker 0.
     fn weights(&self, replay: &Replay, reader: &MemoryReader, worker: WorkerShare, experts: &[u32]) -> u64 {
         let mut bytes = 0;
         for whole in &self.whole {

@@ -89,7 +89,7 @@ pub(super) struct StepCall {
     pub heads: NextStepPrefetch,
 }
 
-/// A step's counters, on a line of their own.
+/// A step's counters, on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 pub(super) struct StepCounters(pub [AtomicU32; COUNTERS]);

@@ -1,4 +1,4 @@
-//! A batch of tokens, and the buffers of its class, each in memory of its own.
+//! A batch of tokens, and the buffers of its class, each in separate memory.
 
 use super::fence::{Fenced, PageAccess};
 use super::{GuardedConfig, PATTERN};

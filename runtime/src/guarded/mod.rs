@@ -1,10 +1,10 @@
 //! Runs a program with every operand between pages that fault: for checks of generated code.
 //!
 //! Every arena buffer, operand of weights, KV pool, rotary table, worker's scratch and argument array lies in
-//! memory of its own, of the bytes that the program states, against an inaccessible page on one side. During
-//! a step only the buffers that it says to read can be read, and only those that it says to write can be
-//! written. What nobody has written holds a pattern that makes floats NaNs and indices absurd. Workers take
-//! their turns one after the other in the caller's thread, so that a run is the same every time.
+//! separate memory, of the bytes that the program states, against an inaccessible page on one side. During a
+//! step only the buffers that it says to read can be read, and only those that it says to write can be
+//! written. Memory that nobody has written holds a pattern that makes floats NaNs and indices absurd. Workers
+//! take their turns one after the other in the caller's thread, so that a run is the same every time.
 //!
 //! Whatever a kernel touches beyond its step's operands ends the process with a signal, or changes the
 //! logits: it is for tests, and for processes that are there for nothing else.

@@ -11,7 +11,7 @@ use kernmill_plan::program::{Operand, Step};
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-/// A step's counters, on a line of their own.
+/// A step's counters, on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 struct GuardedCounters([AtomicU32; COUNTERS]);
@@ -100,8 +100,8 @@ impl Guarded<'_> {
                 operands: operands.address() as *const u64,
                 first_scratch,
             };
-            // SAFETY: by the contract of `new` the code is a kernel of the checked program. What it touches
-            // beyond its operands is what is tested.
+            // SAFETY: by the contract of `new` the code is a kernel of the checked program. Its accesses
+            // beyond its operands are the subject of the test.
             unsafe {
                 let kernel = std::mem::transmute::<*const u8, KernelFn>(address);
                 kernel(args, &raw const worker);

@@ -87,7 +87,7 @@ impl KvTables {
         Ok(sequence as u32)
     }
 
-    /// Gives a sequence's number and its blocks back. What the prefix cache has of them stays there.
+    /// Gives a sequence's number and its blocks back. Blocks of them in the prefix cache stay there.
     pub fn release(&mut self, sequence: u32) {
         self.leave_cache(sequence);
         if let Some(state) = self.sequences[sequence as usize].take() {

@@ -79,7 +79,7 @@ pub enum PlanError {
     },
 }
 
-/// An open plan file. What is read of it is what was checked: the file that was opened, whatever its name
+/// An open plan file. Every read is of the file that was checked: the one that was opened, whatever its name
 /// means meanwhile.
 #[derive(Debug)]
 pub struct Plan {
@@ -176,7 +176,7 @@ impl Plan {
         self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::SectionKind::Tokenizer)
     }
 
-    /// Tokenizer of the plan, which a thread of its own begins to read now.
+    /// Tokenizer of the plan, which a separate thread begins to read now.
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (file, vocab) = (Arc::clone(&self.file), self.metadata().model.vocab);
         let read = move || match file.tokenizer_json() {

@@ -15,8 +15,8 @@ impl Barrier {
         Barrier { count, arrived: AtomicU32::new(0), generation: Signal::new(0, may_spin) }
     }
 
-    /// Returns when every worker has called it as often as this one. What any did before is visible to all
-    /// after.
+    /// Returns when every worker has called it as often as this one. Writes before the call are visible to
+    /// all workers after it.
     pub(crate) fn wait(&self) {
         self.wait_busy(|| false);
     }

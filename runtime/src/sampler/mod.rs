@@ -2,9 +2,9 @@
 //!
 //! The order, each stage working on the last one's result: repetition, presence and frequency penalties;
 //! logit bias; the mask of allowed tokens; temperature; top-k; top-p; min-p; one draw. Ties go to the lower
-//! token id. What is drawn depends on the seed and the position alone, never on what was drawn before: a text
-//! that goes on elsewhere, or is checked against a draft, has the same tokens. docs/dev/numerics.md defines
-//! every bit.
+//! token id. A draw depends on the seed and the position alone, never on what was drawn before: a text that
+//! goes on elsewhere, or is checked against a draft, has the same tokens. docs/dev/numerics.md defines every
+//! bit.
 
 mod draw;
 mod logprobs;
@@ -166,8 +166,8 @@ impl Sampler {
         logprobs::of(logits, token, most, &mut self.scratch)
     }
 
-    /// Fills in the tokens whose logits penalties and bias change. What is forbidden and infinitely likely is
-    /// forbidden.
+    /// Fills in the tokens whose logits penalties and bias change. A token that is forbidden and infinitely
+    /// likely is forbidden.
     fn change(&mut self, logits: &[f32]) {
         let p = &self.params;
         self.changed.clear();

@@ -226,7 +226,7 @@ impl StageServer {
                 self.config.number, self.config.stages, wish.stage
             ));
         }
-        // In memory of its own: a caller may map any block, and must not read what another one wrote.
+        // In separate memory: a caller may map any block, and must not read what another one wrote.
         let at_work = self.work(&wish)?;
         let next = match &self.config.peer {
             None => None,

@@ -93,7 +93,7 @@ impl Upstream {
         self.link.wait(patience).map(drop)
     }
 
-    /// Looks what has become of the stages. What they held is gone where they are not the same; the caller
+    /// Looks up the state of the stages. Their sequences are gone where they are not the same; the caller
     /// must forget it too.
     pub(crate) fn look(&mut self) -> StagesChange {
         match (self.link.epoch(), self.epoch) {

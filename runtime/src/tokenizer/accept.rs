@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use tokenizers::{ModelWrapper, NormalizedString};
 
-/// How many times as long a text may become by normalising it, or by decoding it. What Unicode's normal forms
-/// add to characters that the text itself has comes on top.
+/// How many times as long a text may become by normalising it, or by decoding it. Additions by Unicode's
+/// normal forms to characters of the text itself come on top.
 const MOST_GROWTH: f64 = 4.0;
 /// How many times as long a text may become by cutting it into words: a byte-level alphabet doubles it, and a
 /// mark for the space before each word may make it four times as long.

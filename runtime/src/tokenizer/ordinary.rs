@@ -4,8 +4,9 @@ use super::{Tokenizer, TokenizerError, check_bytes, contained};
 use tokenizers::{AddedVocabulary, Model, ModelWrapper, OffsetType, PreTokenizer};
 
 impl Tokenizer {
-    /// Ids of a text in which nothing is a special token: `</s>` is four characters. What the tokenizer puts
-    /// around a text is left out. Only what a vocabulary cannot spell becomes its token for the unknown.
+    /// Ids of a text in which nothing is a special token: `</s>` is four characters. Tokens that the
+    /// tokenizer puts around a text are left out. Only what a vocabulary cannot spell becomes its token for
+    /// the unknown.
     ///
     /// Between special tokens that a program itself puts, such as those of a chat, the texts of users are
     /// encoded so; otherwise they could end their turn and speak as somebody else.

@@ -27,9 +27,9 @@ impl TextStream {
         TextStream { shows_special: true, ..self }
     }
 
-    /// Takes tokens whose text is not wanted: those of a prompt that the stream continues. What the stream
-    /// then gives does not repeat the prompt, and keeps the space that decoding would take away at the
-    /// beginning of a text.
+    /// Takes tokens whose text is not wanted: those of a prompt that the stream continues. The stream's text
+    /// then does not repeat the prompt, and keeps the space that decoding would take away at the beginning of
+    /// a text.
     ///
     /// # Errors
     /// When the library fails.

@@ -5,7 +5,7 @@ use kernmill_scheduler::Class;
 use std::collections::BTreeMap;
 
 /// The lowest rate of an interactive answer over the floor's window, as a part of the floor that it should
-/// have. What comes after a preemption counts as another answer.
+/// have. Tokens after a preemption count as another answer.
 pub fn lowest_rate(world: &World) -> f64 {
     let interactive = world.records.values().filter(|one| one.job.arrival.class == Class::Interactive);
     let mut lowest = f64::INFINITY;

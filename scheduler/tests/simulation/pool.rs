@@ -161,7 +161,7 @@ impl Pool {
         }
     }
 
-    /// Drops a sequence. What it has stays as cache, if it is to be `kept`.
+    /// Drops a sequence. Its blocks stay as cache, if they are to be `kept`.
     pub fn drop_sequence(&mut self, id: RequestId, is_kept: bool) {
         let sequence = self.sequences.remove(&id).expect("a sequence is dropped twice");
         if is_kept {

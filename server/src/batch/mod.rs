@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-/// Told of every request that has ended; whether to go on. What is not answered then is left for the next
-/// time.
+/// Told of every request that has ended; whether to go on. Requests without an answer are then left for the
+/// next time.
 pub type OnProgress<'a> = dyn FnMut(&BatchStats) -> bool + 'a;
 
 /// Reads requests from `input`, one a line, and writes their answers to `output`. Requests are taken up as

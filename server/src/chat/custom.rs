@@ -42,7 +42,7 @@ fn form(format: &mut Fields) -> Result<Option<(String, String)>, ApiError> {
         "grammar" => {}
         _ => return Err(format.wrong("type", &Value::String(kind), "\"text\" or \"grammar\"")),
     }
-    // The chat API has the grammar in an object of its own.
+    // The chat API has the grammar in a separate object.
     let mut grammar = format.object("grammar")?.unwrap_or_else(|| format.clone());
     let definition = grammar.needed_text("definition")?;
     let syntax = grammar.needed_text("syntax")?;

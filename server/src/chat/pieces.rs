@@ -147,7 +147,7 @@ impl Pieces {
         self.turn.has_ended()
     }
 
-    /// Takes the next token. What was on its way when the turn ended is not part of the answer.
+    /// Takes the next token. Tokens in flight when the turn ended are not part of the answer.
     pub fn take(&mut self, vocabulary: &dyn Vocabulary, token: Token) {
         if self.has_ended() {
             return;

@@ -213,8 +213,8 @@ impl Fields {
         }
     }
 
-    /// An object that is the value of a field, or of a member of it such as `tools[2]`. What nobody takes of
-    /// it is part of [`Fields::rest`].
+    /// An object that is the value of a field, or of a member of it such as `tools[2]`. Fields that nobody
+    /// takes are part of [`Fields::rest`].
     ///
     /// # Errors
     /// When the value is no object.

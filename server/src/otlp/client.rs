@@ -32,7 +32,7 @@ type Sent = Result<Response<Bytes>, HttpError>;
 impl CollectorClient {
     fn send(&self, request: Request<Bytes>) -> Sent {
         let url = request.uri().clone();
-        // A runtime of its own: that of the server may wait for the end of this one.
+        // A separate runtime: that of the server may wait for the end of this one.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let sent = runtime.block_on(async { timeout(LIMIT, post(request)).await? });
         let lost = match &sent {
@@ -65,7 +65,7 @@ impl HttpClient for CollectorClient {
     }
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request on a separate connection.
 async fn post(request: Request<Bytes>) -> Sent {
     let (mut parts, body) = request.into_parts();
     let host = parts.uri.authority().ok_or("the address names no machine")?.clone();

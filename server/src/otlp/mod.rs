@@ -1,5 +1,5 @@
-//! Traces: a span for each request that makes texts, sent to a collector over OTLP in batches. What is called
-//! here never waits for the collector: a full queue drops spans.
+//! Traces: a span for each request that makes texts, sent to a collector over OTLP in batches. Calls never
+//! wait for the collector: a full queue drops spans.
 
 mod client;
 mod names;

@@ -98,7 +98,7 @@ fn error(ended: &Ended<'_>) -> Option<String> {
     }
 }
 
-/// Whether the server is at fault. What is wrong stands in the log: a message may quote the client.
+/// Whether the server is at fault. The error stands in the log: a message may quote the client.
 pub fn status(ended: &Ended<'_>) -> Status {
     let is_fault = ended.status >= 500 || (ended.status < 400 && ended.finish.contains(&"error"));
     if is_fault { Status::error("") } else { Status::Unset }

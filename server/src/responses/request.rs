@@ -215,8 +215,8 @@ fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether `include` asks for the ids of reasoning. What else it may ask for is in a response anyway, or is
-/// nothing that this server has.
+/// Whether `include` asks for the ids of reasoning. Its other values ask for things that are in a response
+/// anyway, or that this server lacks.
 fn includes_seals(fields: &mut Fields) -> Result<bool, ApiError> {
     let list = fields.list("include")?.unwrap_or_default();
     Ok(list.iter().any(|name| name == "reasoning.encrypted_content"))

@@ -73,8 +73,8 @@ const COMPACT: &str = "Summarise the conversation so far, so that it can go on f
 wants, what was decided and found out, names, numbers and code that matter, and what is still to do. Write the summary \
 only.";
 
-/// Makes a summary of a conversation, which takes the place of its items: `/v1/responses/compact`. What users
-/// said last stands before it.
+/// Makes a summary of a conversation, which takes the place of its items: `/v1/responses/compact`. The last
+/// messages of users stand before it.
 ///
 /// # Errors
 /// When the request is wrong or not taken up.

@@ -37,7 +37,7 @@ struct Fields {
 const PROGRAMS: [usize; 2] = [5, 7];
 
 /// Edits of 8 bytes of the fields of a sound plan, see [`edits`]: first those of values, then of sections,
-/// then of numbers of the header. What passes all checks becomes an engine.
+/// then of numbers of the header. A plan that passes all checks becomes an engine.
 pub fn plan_fields(data: &[u8]) {
     let fields = sound_fields();
     let mut parts = fields.parts.clone();

@@ -113,7 +113,7 @@ impl TextParser {
         &self.anomalies
     }
 
-    /// Takes one more id. What became certain by it is appended to `events`.
+    /// Takes one more id. Events that became certain by it are appended to `events`.
     pub fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, events: &mut Vec<Event>) {
         if self.hidden.binary_search(&id).is_ok() {
             return;

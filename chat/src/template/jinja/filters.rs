@@ -179,7 +179,7 @@ fn indent(budget: &Budget, text: &TemplateText, given: GivenArguments) -> Result
     let (first, blank) = (given.is_true(1, false), given.is_true(2, false));
     let whole = text.as_str();
     let mut lines = methods::lines(whole, false);
-    // A newline at the end begins a line of its own.
+    // A newline at the end begins a separate line.
     if whole.is_empty() || lines.last().is_some_and(|last| last.end < whole.len()) {
         lines.push(whole.len()..whole.len());
     }

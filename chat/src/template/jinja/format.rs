@@ -315,7 +315,7 @@ pub(super) fn braces(budget: &Budget, format: &TemplateText, given: &GivenArgume
             }
             value = Value::Text(text.finish());
         }
-        // A format may have fields of its own, of one level.
+        // A format may have separate fields, of one level.
         let mut spec = spec.to_owned();
         while let (Some(open), Some(close)) = (spec.find('{'), spec.find('}')) {
             if open > close {

@@ -212,7 +212,7 @@ fn map(budget: &Budget, value: &Value, mut given: GivenArguments, apply: Apply) 
     Value::stream(budget, mapped.collect::<Result<_>>()?)
 }
 
-/// Items of a value. What is false has none here, whatever its type.
+/// Items of a value. A false value has none here, whatever its type.
 fn items_if_any(budget: &Budget, value: &Value) -> Result<Vec<Value>> {
     if value.is_true() { value.items(budget) } else { Ok(Vec::new()) }
 }

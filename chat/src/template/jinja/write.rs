@@ -147,7 +147,7 @@ pub(super) fn float(x: f64, names: [&str; 3]) -> String {
 
 /// How JSON is written.
 pub(super) struct Json {
-    /// Text of one level, where items have lines of their own.
+    /// Text of one level, where items have separate lines.
     pub indent: Option<String>,
     /// Text between items.
     pub item: TemplateText,

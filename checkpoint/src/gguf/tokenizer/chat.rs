@@ -22,8 +22,8 @@ const TOKENS: [(&str, &str); 7] = [
 ];
 
 impl Gguf {
-    /// The chat templates, and the tokens that templates write by name. What cannot be read is said in
-    /// [`ChatTemplates::fault`].
+    /// The chat templates, and the tokens that templates write by name. [`ChatTemplates::fault`] names what
+    /// cannot be read.
     pub fn chat_templates(&self) -> ChatTemplates {
         match self.read_templates() {
             Ok(templates) => templates,

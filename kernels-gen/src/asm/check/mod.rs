@@ -1,11 +1,11 @@
 //! Proves of an assembled micro-kernel, from its bytes alone, that it keeps to its contract. Runs at every
 //! generation.
 //!
-//! Two parts: `decode` looks at each instruction by itself (what the CPU must offer, what no micro-kernel
-//! may do) and at the shape of the code (branches, constants behind it); `flow` follows values along every
-//! path: where each address comes from, what the stack holds, which registers have been written. What it
-//! cannot follow it refuses. Lengths of accesses are not its business: the tests with guard pages see to
-//! those. Loops are not shown to end.
+//! Two parts: `decode` looks at each instruction by itself (what the CPU must offer, what no micro-kernel may
+//! do) and at the shape of the code (branches, constants behind it); `flow` follows values along every path:
+//! where each address comes from, what the stack holds, which registers have been written. It refuses code
+//! that it cannot follow. Lengths of accesses are not its business: the tests with guard pages see to those.
+//! Loops are not shown to end.
 
 mod decode;
 mod flow;

@@ -1,6 +1,6 @@
 //! Recorded batches as a file that Perfetto and Chrome's tracing load: JSON in the Trace Event Format.
 //!
-//! Every case is a process of its own, with a thread for each worker and one for the batches. Perfetto shows
+//! Every case is a separate process, with a thread for each worker and one for the batches. Perfetto shows
 //! them as tracks, and answers questions about slices in SQL.
 
 use super::case::CaseOutcome;

@@ -12,7 +12,7 @@ use kernmill_compiler::select;
 use kernmill_plan::program::{Buffer, Step, TokenClass};
 use serde_json::{Value, json};
 
-/// All that is known. What `--json` had before stands on the outermost level.
+/// All that is known. The older fields of `--json` stand on the outermost level.
 pub fn json(facts: &PageContent<'_>) -> Value {
     let (compiled, program) = (facts.compiled, &facts.compiled.program);
     let machine = compiled.model.machine();

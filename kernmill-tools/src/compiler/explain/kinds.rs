@@ -61,7 +61,7 @@ pub struct BatchShape {
     pub tokens: usize,
     /// Tokens of the sequence before them.
     pub depth: usize,
-    /// By kind of step, in the order of the steps. What runs for adapters alone is left out.
+    /// By kind of step, in the order of the steps. Steps for adapters alone are left out.
     pub kinds: Vec<StepKind>,
     /// Bytes per ns that all workers read.
     bandwidth: f64,

@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// Nano has layers with a window and without one in turn, as GPT-OSS does. The last one computes queries
-    /// for the wanted rows alone, by a kernel of its own.
+    /// for the wanted rows alone, by a separate kernel.
     #[test]
     fn layers_are_alike_if_their_kernels_are() {
         let kinds = layer_kinds(&nano(true));

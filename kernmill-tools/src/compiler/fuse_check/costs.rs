@@ -52,7 +52,7 @@ const CHUNK: usize = 512;
 
 impl SpecCosts {
     /// Costs of the spec called `name`, on the described machine or for `level`; `None` when the model does
-    /// not compile. What this CPU cannot run is not measured.
+    /// not compile. Code that this CPU cannot run is not measured.
     pub fn of(
         name: &str,
         graph: &Graph,

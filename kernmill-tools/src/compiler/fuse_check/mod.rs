@@ -1,4 +1,4 @@
-//! Checks of fused-op specs: compiled kernels against the interpreter, in processes of their own, and what
+//! Checks of fused-op specs: compiled kernels against the interpreter, in separate processes, and what
 //! the specs save.
 
 mod check;

@@ -1,4 +1,4 @@
-//! The trials of a fused-op spec in a process of their own: `kernmill fuse check` starts it for every spec
+//! The trials of a fused-op spec in a separate process: `kernmill fuse check` starts it for every spec
 //! and watches it.
 //!
 //! A process that is watched while it tries what may end it: a crash, a hang and too much memory are

@@ -1,5 +1,5 @@
 //! Fitting a block: of several scales the one with the smallest squared error, as docs/dev/numerics.md
-//! defines it. What is tried for int4 stands here, what for int8 in `grid`.
+//! defines it. The candidates for int4 stand here, those for int8 in `grid`.
 //!
 //! int4 has one more level below zero than above, so a scale's sign is such that the block's largest
 //! magnitude falls on -8.

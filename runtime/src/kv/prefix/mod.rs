@@ -43,7 +43,7 @@ pub struct Tenant {
     /// server derives it from the caller's key, never from the request: who can guess a prompt could
     /// otherwise ask whether it is cached.
     pub name: [u8; 32],
-    /// Name of a cache of its own, in which nothing of other names is found, not even what belongs to
+    /// Name of a separate cache, in which nothing of other names is found, not even what belongs to
     /// everybody. Zeros are the cache of all who name none.
     pub salt: [u8; 16],
 }

@@ -3,7 +3,7 @@
 //! Memory that others use too changes its speed from one second to the next, so that a rate says little by
 //! itself, and the best of some reads says less the more the memory changes. Here every step of decoding (W)
 //! is set against replays (R) right before and behind it: the same workers read the same bytes in the same
-//! order, with the same barriers, and compute nothing ([`Engine::replay`]). What is left of the ratio's noise
+//! order, with the same barriers, and compute nothing ([`Engine::replay`]). The remaining noise of the ratio
 //! averages out over some hundred steps. Trials that alternate on shared machines are an old idea (Abedi and
 //! Brecht 2017; Bulej and others 2020).
 //!
