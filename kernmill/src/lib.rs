@@ -58,6 +58,7 @@ mod plan;
 pub mod pull;
 pub mod stage;
 mod stage_server;
+mod target;
 mod text;
 
 pub use compiler::CompileOptions;
@@ -73,8 +74,9 @@ pub use kernmill_runtime::{Engine, PlanImage, SamplerParams, TokenizerHandle};
 pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text};
 pub use memory::{check_space, context};
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
-pub use options::{DEFAULT_CHUNK, Options, Target};
+pub use options::{DEFAULT_CHUNK, Options};
 pub use plan::{PlanModel, why};
+pub use target::Target;
 pub use text::{About, Model, Sampling};
 
 /// The code of `docs/user/embedding.md`, as tests.

@@ -5,8 +5,8 @@ use crate::compiler::CompileOptions;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Silent};
 use crate::stage::Stage;
+use crate::target::Target;
 use kernmill_os::affinity::CpuSet;
-use kernmill_plan::target::Level;
 use kernmill_runtime::KvBudget;
 use kernmill_runtime::pool::{PoolConfig, default_threads, default_threads_on};
 use std::fmt;
@@ -18,16 +18,6 @@ pub const DEFAULT_CHUNK: u32 = 512;
 
 /// Bytes of a store of KV blocks on disk, unless [`Options::kv_disk_limit`] says another.
 pub(crate) const DEFAULT_KV_DISK_BYTES: u64 = 10_000_000_000;
-
-/// The instruction-set level for which code is generated, or taken out of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
-    /// The best level that this CPU can run.
-    #[default]
-    Native,
-    /// The given level.
-    Level(Level),
-}
 
 /// How a model is opened: target, compiler options, memory, threads, adapters. The default suits a program
 /// that makes one text at a time.

@@ -4,7 +4,7 @@ use crate::compiler::generated_image;
 use crate::error::{Error, Result};
 use crate::nano;
 use crate::options::Options;
-use crate::options::Target;
+use crate::target::Target;
 use kernmill_os::memory::{available_memory, lies_in_memory};
 use kernmill_os::text::size;
 use kernmill_plan::program::Program;

@@ -1,6 +1,6 @@
 //! `adapter_config.json`: what PEFT says of an adapter, and what of it kernmill refuses.
 
-use super::PeftError;
+use super::error::PeftError;
 use super::pattern::{NamePattern, PatternShare, is_suffix};
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;

@@ -1,7 +1,7 @@
 //! `adapter_model.safetensors`: its header is checked when it is opened, its tensors are read when they are
 //! packed.
 
-use super::PeftError;
+use super::error::PeftError;
 use crate::file_kind::{FileKind, KIND_BYTES};
 use crate::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use half::f16;

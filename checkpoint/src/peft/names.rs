@@ -1,6 +1,6 @@
 //! PEFT's names of the matrices of a program's LoRA targets.
 
-use super::PeftError;
+use super::error::PeftError;
 use kernmill_plan::adapter::{Adapters, Published, published};
 
 /// A matrix, or one for each expert, that PEFT may have an adapter for.

@@ -1,10 +1,10 @@
 //! From a PEFT directory to the factors of a program's LoRA targets: every tensor is found, fits, and belongs
 //! somewhere.
 
-use super::Files;
-use super::PeftError;
 use super::config::{CONFIG_FILE, PeftConfig, Targeted};
+use super::error::PeftError;
 use super::file::{TENSOR_FILE, TensorFile};
+use super::files::Files;
 use super::names::{PeftTarget, targets};
 use crate::tensor_file::TensorEntry;
 use kernmill_os::files::read_regular_text;

@@ -2,16 +2,14 @@
 //!
 //! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the
 //! interpreter (`crate::interp`) and in `docs/dev/numerics.md`.
-//!
-//! Why a graph is not legal.
-//!
-//! Operands of kernels, by the graph's names.
 
 mod build;
 pub(crate) mod cursor;
+mod error;
 pub mod lora;
 mod lora_targets;
 mod op;
+mod operand;
 mod parse;
 pub mod rope;
 #[cfg(test)]
@@ -21,13 +19,15 @@ mod uses;
 mod verify;
 
 pub use build::GraphBuilder;
-use kernmill_kernels_gen::kernel::{Epilogue, Mat, RowOp};
-use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::kv::{KvRow, LayerKind};
+pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
 pub use op::{Activations, AttentionAttributes, Op, OpKind};
+pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef};
 pub use parse::ParseError;
 pub use uses::Uses;
+
+use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::kv::KvRow;
 
 /// Index into [`Graph::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -263,45 +263,3 @@ pub struct Graph {
     /// The logits, f32 `[Wanted, vocab]`.
     pub output: ValueId,
 }
-
-/// A problem of a graph, and its place.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{at}: {message}")]
-pub struct GraphError {
-    /// The node, tensor or rope, such as `%layers.0.q (linear)`.
-    pub at: String,
-    /// The problem, and what was expected.
-    pub message: String,
-}
-
-impl GraphError {
-    /// An error at a place.
-    pub fn new(at: impl Into<String>, message: impl Into<String>) -> GraphError {
-        GraphError { at: at.into(), message: message.into() }
-    }
-}
-
-/// The meaning of an operand address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OperandRef {
-    /// A weight.
-    Tensor(TensorId),
-    /// A value's arena buffer.
-    Value(ValueId),
-    /// A layer's KV pool.
-    Kv(u32, LayerKind),
-    /// A rotary table.
-    Rope(u32),
-    /// A LoRA target of adapters.
-    LoraTarget(u32),
-}
-
-/// A row operation on the graph's values.
-pub type GraphRowOp = RowOp<ValueId, OperandRef>;
-
-/// A step of an epilogue, on the graph's values. It works on one unit of results: at first one for each root,
-/// after the first expression one in all.
-pub type GraphEpilogue = Epilogue<ValueId, OperandRef>;
-
-/// A matrix of the graph.
-pub type GraphMat = Mat<ValueId, OperandRef>;

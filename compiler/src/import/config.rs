@@ -1,6 +1,6 @@
 //! Typed access to a `config.json`, and the parts that architectures share.
 
-use super::{ImportError, Result};
+use super::error::{ImportError, Result};
 use serde_json::{Map, Value};
 
 /// Largest whole number taken from a file.

@@ -1,8 +1,8 @@
 //! Dense decoders with a gated MLP, as Llama, Mistral and Qwen2 are: they differ in biases and attention
 //! windows.
 
-use super::Result;
 use super::config::{ModelConfig, bad, unsupported};
+use super::error::Result;
 use super::rope::rope;
 use super::stored::StoredTensors;
 use super::writer::{Tensors, TomlWriter, per_layer, quote, when};

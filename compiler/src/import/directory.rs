@@ -1,6 +1,6 @@
 //! `config.json` as it is found: in a directory, beside a file of the checkpoint, or not at all.
 
-use super::{ImportError, Result};
+use super::error::{ImportError, Result};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
 use kernmill_os::files::read_regular;

@@ -1,8 +1,8 @@
 //! Which keys of a `config.json` are understood. A key that is not may change what the model computes, so it
 //! is an error.
 
-use super::Result;
 use super::config::{ModelConfig, brief, unsupported};
+use super::error::Result;
 use kernmill_os::text::shortened;
 use serde_json::Value;
 

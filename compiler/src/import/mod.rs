@@ -3,12 +3,11 @@
 //! Nothing about a model is known here but its architecture's names and conventions: every number comes from
 //! the file, or is what the architecture's published class takes where the file has none. Element types come
 //! from the checkpoint's headers, where there is one.
-//!
-//! Why a published model cannot be imported.
 
 mod config;
 mod dense;
 mod directory;
+mod error;
 mod gguf;
 mod gpt_oss;
 mod known;
@@ -26,13 +25,11 @@ mod writer;
 use crate::spec::{self, Spec};
 use config::ModelConfig;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
+pub use error::{ImportError, Result};
 pub use gguf::from_gguf;
-use kernmill_checkpoint::file_kind::FileKind;
-use kernmill_checkpoint::{Checkpoint, CheckpointError};
+use kernmill_checkpoint::Checkpoint;
 pub use published::published_config;
-use std::path::PathBuf;
 use stored::StoredTensors;
-use thiserror::Error;
 
 /// An architecture that can be imported.
 struct Architecture {
@@ -88,55 +85,3 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
     Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)).map_err(ImportError::Inconsistent)?;
     Ok(text)
 }
-
-/// Why a `config.json` cannot be imported.
-#[derive(Debug, Error)]
-pub enum ImportError {
-    /// The file is not what it should be.
-    #[error("config.json: {what}")]
-    Bad {
-        /// The problem, and what was expected.
-        what: String,
-    },
-    /// The file is right but the model has something that kernmill lacks.
-    #[error("config.json: not supported: {what}")]
-    Unsupported {
-        /// The unsupported thing, and what would be supported.
-        what: String,
-    },
-    /// There is nothing at the path.
-    #[error(transparent)]
-    Path(Box<CheckpointError>),
-    /// The file cannot be read.
-    #[error("{path}: {source}")]
-    Read {
-        /// File.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// There is no such file.
-    #[error(
-        "{dir}: no config.json found: expected the directory of a published model, or a spec beside its weights{found}"
-    )]
-    Missing {
-        /// Directory searched.
-        dir: PathBuf,
-        /// The thing that is there instead, and advice; or nothing.
-        found: String,
-    },
-    /// A file of another kind.
-    #[error("{path}: expected a model's config.json, but {}", .kind.describe())]
-    Kind {
-        /// File.
-        path: PathBuf,
-        /// The kind of the file.
-        kind: FileKind,
-    },
-    /// The dims do not make a model.
-    #[error("config.json describes a model that does not fit together: {0:?}")]
-    Inconsistent(spec::SpecError),
-}
-
-/// Result of imports.
-pub type Result<T> = std::result::Result<T, ImportError>;

@@ -2,8 +2,8 @@
 //! config.json elsewhere.
 
 use super::config::{ModelConfig, bad};
+use super::error::{ImportError, Result};
 use super::writer::{TIED, tensor};
-use super::{ImportError, Result};
 use crate::weights::{EMBEDDING, UNEMBEDDING};
 use kernmill_checkpoint::{Checkpoint, Dtype};
 

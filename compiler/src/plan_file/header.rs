@@ -1,6 +1,6 @@
 //! The section table, and the header around it.
 
-use super::PlanPartsError;
+use super::error::PlanPartsError;
 use kernmill_plan::file::{
     ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, MAGIC, MAX_SECTIONS, SECTION_ALIGN, SectionKind,
     TABLE_OFFSET, VERSION, WEIGHT_ALIGN,

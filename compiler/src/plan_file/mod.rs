@@ -3,14 +3,15 @@
 //!
 //! Everything but the weights is put together in memory first, so that the file's size is known before it is
 //! written. The weights stream from the checkpoint into it; the header, which holds the hashes, comes last.
-//!
-//! Why a plan is not written.
 
+mod error;
 mod header;
+
+pub use error::{PlanPartsError, PlanWriteError};
 
 use crate::fuse::{FusedSet, FusedSpec};
 use crate::graph::{Graph, TensorId};
-use crate::pack::{PackWeightsError, RegionPiece, WeightLayout, WeightSource, piece_sizes, stream_weights};
+use crate::pack::{RegionPiece, WeightLayout, WeightSource, piece_sizes, stream_weights};
 use crate::pipeline::Compiled;
 use crate::quant::choose::FormatChoices;
 use header::{Contents, SectionEntry};
@@ -284,49 +285,6 @@ fn start_writeback(file: &File, range: Range<u64>) {
             libc::SYNC_FILE_RANGE_WRITE,
         );
     }
-}
-
-/// Why a plan was not written.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanWriteError<E: std::error::Error + 'static> {
-    /// A weight is unusable, or the source failed.
-    #[error(transparent)]
-    Pack(#[from] PackWeightsError<E>),
-    /// The system refused to write.
-    #[error("{0}")]
-    Write(#[from] io::Error),
-}
-
-/// Why parts do not make a plan.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanPartsError {
-    /// There is nothing to run.
-    #[error("a plan needs at least one target")]
-    NoTarget,
-    /// The parts were not compiled from one graph.
-    #[error("the targets' weights lie in different places (please report this)")]
-    Layouts,
-    /// The format has no room for it.
-    #[error("{section} has {bytes} bytes, a plan holds at most {most}")]
-    Large {
-        /// Which section.
-        section: &'static str,
-        /// Size of the section.
-        bytes: u64,
-        /// The limit.
-        most: u64,
-    },
-    /// More targets than the section table holds.
-    #[error("{found} sections, a plan holds at most {most}")]
-    Sections {
-        /// Sections that would be needed.
-        found: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// A program could not be serialised.
-    #[error("serialising the {0} failed: {1} (please report this)")]
-    Serialise(&'static str, postcard::Error),
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::observe::Observer;
-use crate::options::Target;
+use crate::target::Target;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline;

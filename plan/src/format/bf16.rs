@@ -2,9 +2,9 @@
 //! with zeros.
 
 use super::descriptor::{Decode, Descriptor, PlainDecode, Quantise, Scale};
+use super::error::{PackError, Problem, check_finite};
 use super::layout::{LINE, TILE_ROWS};
 use super::unpack::lines;
-use super::{PackError, Problem, check_finite};
 use half::bf16;
 
 /// The format.

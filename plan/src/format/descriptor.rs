@@ -1,6 +1,6 @@
 //! The description of a weight format, as data, for packing, kernels and the cost model.
 
-use super::PackError;
+use super::error::PackError;
 use super::layout::{BLOCK, Column, LINE, TILE_ROWS, TileLayout};
 
 /// Packs rows of a given number of columns into a tile.

@@ -1,9 +1,9 @@
 //! f32 elements: per line 1 k.
 
 use super::descriptor::{Decode, Descriptor, PlainDecode, Quantise, Scale};
+use super::error::{PackError, check_finite};
 use super::layout::{LINE, TILE_ROWS};
 use super::unpack::lines;
-use super::{PackError, check_finite};
 
 /// The format.
 pub static FORMAT: Descriptor = Descriptor {

@@ -4,10 +4,10 @@
 //! holds k `8*line + j` in the low nibble and k `8*line + 4 + j` in the high one.
 
 use super::descriptor::{BlockDecode, Decode, Descriptor, Quantise, Scale};
+use super::error::{PackError, has_fma};
 use super::fit::{self, INT4_LEVELS, TRIED, fit};
 use super::layout::{BLOCK, LINE, TILE_ROWS};
 use super::unpack::{Scaled, unpack_scaled};
-use super::{PackError, has_fma};
 use half::f16;
 
 /// The format.

@@ -4,12 +4,12 @@
 //! holds k `4*line + j`.
 
 use super::descriptor::{BlockDecode, Decode, Descriptor, Quantise, Scale};
+use super::error::{PackError, has_fma};
 use super::fit::{self, TRIED};
 use super::grid::{self, INT8_LEVELS, STEP_ELEMENTS};
 use super::layout::{BLOCK, LINE, TILE_ROWS};
 use super::quantise::{QuantisedBlock, quantise};
 use super::unpack::{Scaled, unpack_scaled};
-use super::{PackError, has_fma};
 use half::f16;
 
 /// The largest integer.

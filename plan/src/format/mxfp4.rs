@@ -4,8 +4,8 @@
 //! holds k `8*line + j` in the low nibble and k `8*line + 4 + j` in the high one.
 
 use super::descriptor::{BlockDecode, Decode, Descriptor, Quantise, Scale};
+use super::error::{MAX_E8M0, PackError, Problem};
 use super::layout::{BLOCK, LINE, TILE_ROWS};
-use super::{MAX_E8M0, PackError, Problem};
 
 /// The format.
 pub static FORMAT: Descriptor = Descriptor {

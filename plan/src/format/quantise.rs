@@ -1,8 +1,8 @@
 //! Quantisation of a block of 32 f32 weights to integers with an f16 scale, as docs/dev/numerics.md defines
 //! it.
 
+use super::error::{PackError, blame, largest_bits};
 use super::layout::BLOCK;
-use super::{PackError, blame, largest_bits};
 use crate::numeric::ROUND_MAGIC;
 use half::f16;
 

@@ -1,7 +1,7 @@
 //! Several loaded adapters as one, for sequences that use them together. Nothing else depends on it but the
 //! store, which keeps what comes out.
 
-use super::AdapterError;
+use super::error::AdapterError;
 use super::factors::{Factors, unpack_a, unpack_b};
 use super::load::{AdapterLoader, Loading, check_weight};
 use super::packed::Adapter;

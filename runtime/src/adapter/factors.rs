@@ -1,7 +1,7 @@
 //! Where A and B come from: the tensors of a PEFT directory (of packed adapters: `combine.rs`); and back from
 //! packed tiles.
 
-use super::AdapterError;
+use super::error::AdapterError;
 use super::packed::PackedAdapter;
 use kernmill_checkpoint::peft::{PeftAdapter, PeftPart};
 use kernmill_checkpoint::tensor_file::TensorEntry;

@@ -1,6 +1,6 @@
 //! Loading an adapter, on whatever thread its caller chooses.
 
-use super::AdapterError;
+use super::error::AdapterError;
 use super::factors::{Factors, FromPeft, unpack_tiles};
 use super::norms::{TileFactors, quads, row_lengths};
 use super::packed::{Adapter, PackedAdapter};

@@ -1,6 +1,6 @@
 //! An adapter in memory, packed once.
 
-use super::AdapterError;
+use super::error::AdapterError;
 use super::room::{AdapterBudget, Reservation};
 use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};

@@ -1,6 +1,6 @@
 //! The budget of a store, as its loaders see it: they may run on other threads.
 
-use super::AdapterError;
+use super::error::AdapterError;
 use kernmill_plan::limit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

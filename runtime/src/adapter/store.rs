@@ -6,7 +6,7 @@
 //! longest unused first, when a new one would pass the budget or there are too many ([`limit::ADAPTERS`]). An
 //! adapter that finds no room even so is refused, and nothing has changed.
 
-use super::AdapterError;
+use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
 use super::packed::{Adapter, PackedAdapter};
 use super::room::AdapterBudget;

@@ -1,6 +1,6 @@
 //! The memory of an executor.
 
-use super::LoadError;
+use super::error::LoadError;
 use super::need::{MemoryNeed, scratch_stride};
 use super::rope;
 use crate::image::PlanImage;

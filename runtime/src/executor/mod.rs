@@ -2,13 +2,12 @@
 //!
 //! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab
 //! rides along with the batch) and allocates nothing.
-//!
-//! Why there is no executor.
 
 mod alone;
 mod batch;
 mod cut;
 mod dispatch;
+mod error;
 mod memory;
 mod meter;
 mod narrowed;
@@ -21,35 +20,36 @@ mod resolve;
 mod rope;
 mod rows;
 
+pub(crate) use batch::Batch;
+pub use batch::BatchError;
+pub use cut::CutError;
+pub(crate) use cut::Cuts;
+pub use error::LoadError;
+pub use need::MemoryNeed;
+pub(crate) use portion::{Portion, RowsIn, RowsOut};
+pub use replay::Replay;
+pub(crate) use replay::Replayed;
+pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
+pub(crate) use rows::WorkersTake;
+
 use crate::adapter::{AdapterTable, LoraTargetSet};
-use crate::code::{CodeError, ExecutableCode};
+use crate::code::ExecutableCode;
 use crate::image::PlanImage;
 use crate::kv::{BlockTables, KvShape};
 use crate::pool::Pool;
 use crate::profile::{Detail, Profile};
 use crate::trace::Trace;
-pub(crate) use batch::Batch;
-pub use batch::BatchError;
-pub use cut::CutError;
-pub(crate) use cut::Cuts;
 use dispatch::DispatchState;
-use kernmill_os::region::{RegionError, WeightRegion};
+use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::abi::Args;
-use kernmill_plan::check::CheckError;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
 use memory::{ExecutorMemory, pools};
 use meter::{ExpertCounts, StepMeter};
 use narrowed::Narrowed;
-pub use need::MemoryNeed;
-pub(crate) use portion::{Portion, RowsIn, RowsOut};
 use prefetch::Fetch;
 use record::Recorder;
-pub use replay::Replay;
-pub(crate) use replay::Replayed;
 use resolve::{Bases, ResolvedClass};
-pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
-pub(crate) use rows::WorkersTake;
 use std::sync::Arc;
 
 /// A loaded program with its memory.
@@ -263,49 +263,4 @@ fn arguments(batch: &Batch, tables: BlockTables<'_>, adapters: Option<(&AdapterT
         adapter_runs: batch.adapter_runs.as_ptr(),
         adapter_tiles: adapters.map_or(0, |(_, tiles)| tiles),
     }
-}
-
-/// Why a program cannot be executed here.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The program refers to memory it does not have.
-    #[error("the plan's program is not sound: {0}")]
-    Check(#[from] CheckError),
-    /// The CPU cannot run it.
-    #[error("the plan is for {level}; this CPU lacks {}", missing.join(", "))]
-    Cpu {
-        /// Level of the code.
-        level: &'static str,
-        /// Missing features, by their `/proc/cpuinfo` names.
-        missing: Vec<&'static str>,
-    },
-    /// The system does not let the process use AMX tiles.
-    #[error("this program is for target amx, and the system does not permit AMX tiles: {0}")]
-    Tiles(#[source] std::io::Error),
-    /// The weights are not all there.
-    #[error("the plan's program reads {expected} bytes of weights, the region has {found}")]
-    Weights {
-        /// Bytes that operands may refer to.
-        expected: u64,
-        /// Bytes given.
-        found: u64,
-    },
-    /// Code could not be made executable.
-    #[error(transparent)]
-    Code(#[from] CodeError),
-    /// Memory could not be mapped.
-    #[error(transparent)]
-    Region(#[from] RegionError),
-    /// There is not enough memory.
-    #[error(
-        "{needed} bytes of memory are needed ({kv} of them for the KV cache), {available} are available: lower the context or the number of sequences"
-    )]
-    Memory {
-        /// Everything the engine will allocate.
-        needed: u64,
-        /// The KV cache's part.
-        kv: u64,
-        /// Bytes that the system and its control groups leave.
-        available: u64,
-    },
 }

@@ -1,7 +1,7 @@
 //! A batch of tokens, and the buffers of its class, each in separate memory.
 
+use super::config::{GuardedConfig, PATTERN};
 use super::fence::{Fenced, PageAccess};
-use super::{GuardedConfig, PATTERN};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::program::TokenClass;
 

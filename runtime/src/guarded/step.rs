@@ -1,8 +1,8 @@
 //! One step at a time: who may touch what, and what is left behind.
 
 use super::Guarded;
-use super::PATTERN;
 use super::batch::GuardedBatch;
+use super::config::PATTERN;
 use super::fence::{Fenced, PageAccess};
 use kernmill_plan::abi::{Args, COUNTERS, KernelFn, Worker};
 use kernmill_plan::format::LINE;

@@ -4,8 +4,8 @@
 //! int4 has one more level below zero than above, so a scale's sign is such that the block's largest
 //! magnitude falls on -8.
 
+use super::error::{PackError, blame, largest_bits};
 use super::layout::BLOCK;
-use super::{PackError, blame, largest_bits};
 use crate::numeric::{INT4_DIVISORS, INT4_MAX, INT4_MIN, ROUND_MAGIC};
 use half::f16;
 use half::slice::HalfFloatSliceExt;

@@ -4,8 +4,8 @@
 //! A scale that divides the grid's step puts all levels equally far from integers, and of several such
 //! scales one puts them near. Plain scaling by the largest weight would round every level differently.
 
+use super::error::largest_bits;
 use super::fit::{Levels, TRIED, integers, smallest};
-use super::largest_bits;
 use super::layout::BLOCK;
 use super::quantise::QuantisedBlock;
 use half::f16;

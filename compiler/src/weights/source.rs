@@ -1,0 +1,54 @@
+//! Where packed weights come from.
+
+use crate::graph::Tensor;
+use std::ops::Range;
+
+/// A checkpoint as the packer reads it. Row selection ([`crate::graph::RowSelect`]) is the source's business:
+/// rows count from 0 in the tensor's own shape.
+pub trait WeightSource: Sync {
+    /// The error of a source.
+    type Error: std::error::Error + Send + 'static;
+
+    /// Replaces `out` by the rows `rows` of an expert (0 for tensors without experts), `[rows][k]`, as f32. A
+    /// row of a vector is one element, so that `0..n` is all of it.
+    fn f32_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<(), Self::Error>;
+
+    /// Replaces `out` by `[rows][k/16]` steps: what the distances between 16 neighbours of a matrix are
+    /// multiples of. The answer is `false` where nothing is known of steps.
+    fn steps(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<bool, Self::Error>;
+
+    /// Bits that an element takes where the tensor comes from, if it is in blocks there.
+    fn block_bits(&self, tensor: &Tensor) -> Option<f64>;
+
+    /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix,
+    /// bit for bit.
+    fn mxfp4_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        blocks: &mut Vec<u8>,
+        scales: &mut Vec<u8>,
+    ) -> Result<(), Self::Error>;
+
+    /// Says that these rows will be read soon, so that the disk can be asked for them.
+    fn will_need(&self, tensor: &Tensor, expert: usize, rows: Range<usize>);
+
+    /// Says that these rows will not be read again, so that their pages may be dropped.
+    fn done_with(&self, tensor: &Tensor, expert: usize, rows: Range<usize>);
+
+    /// Says that the memory in which the system keeps files is wanted for something else.
+    fn drop_cache(&self);
+}
