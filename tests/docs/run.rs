@@ -7,7 +7,7 @@
 use super::{call, root};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
-use crate::harness::program;
+use crate::harness::{machine, program};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
@@ -69,10 +69,7 @@ impl Place {
         }
         match name {
             "DIR" | "MODEL" | "synth-20b" => self.checkpoint(&self.path(name)),
-            "host.json" => {
-                let machine = root().join("fuzz/corpus/machine/two_cores");
-                fs::copy(machine, self.path(name)).unwrap();
-            }
+            "host.json" => drop(fs::copy(machine("two_cores"), self.path(name)).unwrap()),
             "ids.json" => fs::write(self.path(name), "[1, 2, 3, 4, 5]").unwrap(),
             "requests.jsonl" => {
                 let requests =
