@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ import pytest
 from kernmill import LLM
 
 ROOT = Path(__file__).resolve().parents[2]
-FIXTURES = ROOT / "tests/fixtures"
 
 Run = Callable[..., dict[str, Any]]
 
@@ -47,6 +47,16 @@ def smollm2() -> str:
     if not path:
         pytest.skip("NOT RUN: KERNMILL_SMOLLM2 names no file (tools/smollm2/fetch.py fetches it)")
     return path
+
+
+@pytest.fixture(scope="session")
+def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small checkpoints and adapters: `oracle/NAME`, `adapters/NAME`."""
+    place = tmp_path_factory.mktemp("fixtures")
+    for name in ("oracle", "adapters"):
+        with tarfile.open(ROOT / f"tests/fixtures/{name}.tar") as tar:
+            tar.extractall(place / name, filter="data")
+    return place
 
 
 @pytest.fixture(scope="session")

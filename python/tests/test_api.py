@@ -205,10 +205,8 @@ def test_plans_are_compiled_inspected_and_explained(nano: LLM, tmp_path: Path) -
     assert not (tmp_path / "again.plan").exists() and not (tmp_path / "x.plan").exists()
 
 
-def test_specs_are_imported() -> None:
-    from conftest import FIXTURES
-
-    spec = kernmill.import_spec(FIXTURES / "oracle/llama-plain")
+def test_specs_are_imported(fixtures: Path) -> None:
+    spec = kernmill.import_spec(fixtures / "oracle/llama-plain")
     assert "[model]" in spec or "name" in spec
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import FIXTURES, call, run
+from conftest import call, run
 from kernmill import LLM, AsyncLLM, SamplingParams
 
 PROMPTS = ["A slice is", "# References and Borrowing\n\nA reference is", "fn main() {"]
@@ -186,8 +186,8 @@ def test_conversations_are_answered_as_by_the_program(model: Model, tmp_path: Pa
         assert len(llm.chat_prompt(follow_up)) > len(output.prompt_token_ids)
 
 
-def test_adapters_are_those_of_the_program(tmp_path: Path) -> None:
-    base, adapter = FIXTURES / "oracle/llama-plain", FIXTURES / "adapters/all-linear"
+def test_adapters_are_those_of_the_program(tmp_path: Path, fixtures: Path) -> None:
+    base, adapter = fixtures / "oracle/llama-plain", fixtures / "adapters/all-linear"
     ids = tmp_path / "ids.json"
     ids.write_text("[1, 2, 3, 4, 5]")
     given = (base, "--tokens", ids, "--temp", 0, "-n", 12)

@@ -1,14 +1,14 @@
 //! The store of adapters under load: what is loaded, replaced and dropped while sequences run touches none of
 //! them.
 
-use crate::harness::Model;
+use crate::harness::{Model, adapter, oracle};
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, SequenceTokens, Steps};
 use kernmill_serve::{EndReason, Finish, Request, RequestEvent, RequestId, SchedulerConfig, Serving};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
@@ -21,13 +21,8 @@ const SEQUENCES: u32 = 4;
 /// Tokens of each sequence, a piece each step.
 const TOKENS: [&[u32]; 4] = [&[5, 17, 80, 3, 44], &[9], &[62, 1], &[33]];
 
-pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters").join(name)
-}
-
 fn engine() -> Engine {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle/gptoss-base");
-    let image = Model::open(&base).image_with(Preset::Faithful, true);
+    let image = Model::open(&oracle("gptoss-base")).image_with(Preset::Faithful, true);
     Engine::new(&image, EngineConfig { sequences: SEQUENCES, ..EngineConfig::default() }).unwrap()
 }
 
@@ -37,8 +32,8 @@ struct Files(Vec<(String, Vec<u8>)>);
 impl Files {
     fn read() -> Files {
         let read = |name: &&str| {
-            let config = std::fs::read_to_string(fixture(name).join(CONFIG_FILE)).unwrap();
-            (config, std::fs::read(fixture(name).join(TENSOR_FILE)).unwrap())
+            let config = std::fs::read_to_string(adapter(name).join(CONFIG_FILE)).unwrap();
+            (config, std::fs::read(adapter(name).join(TENSOR_FILE)).unwrap())
         };
         Files(SOURCES.iter().map(read).collect())
     }
@@ -280,8 +275,7 @@ fn placed_adapters_have_slots_of_their_own() {
     assert!(matches!(error, EngineError::NoAdapterSlot { .. }), "{error}");
     assert!(step(&mut engine, &[(theirs, TOKENS[1])])[0] == expected[1], "a refused change changes nothing");
 
-    let llama = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle/llama-plain");
-    let image = Model::open(&llama).image_with(Preset::Faithful, true);
+    let image = Model::open(&oracle("llama-plain")).image_with(Preset::Faithful, true);
     let mut foreign = Engine::new(&image, EngineConfig { sequences: 1, ..EngineConfig::default() }).unwrap();
     let error = foreign.place_adapter(Arc::clone(load(2).packed())).unwrap_err().to_string();
     assert!(error.contains("packed for another program"), "{error}");

@@ -1,7 +1,7 @@
 //! The references for the cache: fresh runs on an engine without it, and a list of all texts that it can have
 //! seen.
 
-use crate::adapters::fixture;
+use crate::harness::adapter;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::adapter::Adapter;
 use kernmill_runtime::kv::Eviction;
@@ -71,8 +71,8 @@ impl Fresh {
             EngineConfig { pool, context: Some(CONTEXT as u32), ..EngineConfig::default() },
         );
         let read = |(name, _): &(&str, f32)| {
-            let config = std::fs::read_to_string(fixture(name).join(CONFIG_FILE)).unwrap();
-            (config, std::fs::read(fixture(name).join(TENSOR_FILE)).unwrap())
+            let config = std::fs::read_to_string(adapter(name).join(CONFIG_FILE)).unwrap();
+            (config, std::fs::read(adapter(name).join(TENSOR_FILE)).unwrap())
         };
         let files = CONTENTS.iter().map(read).collect();
         let mut fresh = Fresh { engine: engine.unwrap(), files, known: HashMap::new() };

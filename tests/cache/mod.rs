@@ -8,13 +8,12 @@ mod beside;
 mod chats;
 mod world;
 
-use crate::harness::Model;
+use crate::harness::{Model, oracle};
 use beside::{Counts, Fresh, Round, SEQUENCES};
 use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_runtime::kv::Eviction;
-use std::path::Path;
 use world::World;
 
 /// Steps of all formats together.
@@ -41,7 +40,7 @@ fn formats() -> Vec<KvFormats> {
 fn random_schedules_give_what_fresh_runs_give_in_every_format() {
     let (first, steps) = (number("KERNMILL_SEED").unwrap_or(0), number("KERNMILL_STEPS"));
     let steps = steps.map_or(STEPS, |steps| steps as usize);
-    let model = Model::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle/gptoss-base"));
+    let model = Model::open(&oracle("gptoss-base"));
     let formats = formats();
     let seeds = first..first + steps.div_ceil(ROUND) as u64;
     let mut all = Counts::default();

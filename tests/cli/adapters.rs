@@ -4,7 +4,7 @@ use super::safetensors_file::{Entry, SafetensorsFile};
 use super::{Ran, Sandbox, kernmill};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
-use crate::harness::read;
+use crate::harness::{adapter, read};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use std::fs;
@@ -13,15 +13,13 @@ use tempfile::TempDir;
 
 /// The argument for a fixture adapter, by its own name.
 fn lora(name: &str) -> String {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters").join(name);
-    format!("{name}={}", dir.display())
+    format!("{name}={}", adapter(name).display())
 }
 
 /// A fixture checkpoint and the tokens of an adapter's oracle.
-fn sandbox(base: &str, adapter: &str) -> Sandbox {
+fn sandbox(base: &str, name: &str) -> Sandbox {
     let sandbox = Sandbox::of(base);
-    let (_, dir) = lora(adapter).split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-    let oracle = fs::read(Path::new(&dir).join("expected.safetensors")).unwrap();
+    let oracle = fs::read(adapter(name).join("expected.safetensors")).unwrap();
     let tokens = read(&oracle, "tokens", u32::from_le_bytes);
     sandbox.write("ids.json", serde_json::to_string(&tokens).unwrap());
     sandbox.write("expected.safetensors", oracle);
@@ -50,8 +48,7 @@ fn logits_with_adapters_come_from_spec_and_plan_alike() {
     // Several are added up; a scale is a weight.
     let (half, other) = (format!("{qv}:0.7"), format!("{}:0.4", lora("attention-rslora")));
     sandbox.exact(&["--lora", &half, "--lora", &other]).text();
-    let mix = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters/two.mix.safetensors");
-    sandbox.write("mix.safetensors", fs::read(mix).unwrap());
+    sandbox.write("mix.safetensors", fs::read(adapter("two.mix.safetensors")).unwrap());
     assert!(sandbox.difference("out.safetensors", "mix.safetensors") <= 1e-3);
 }
 

@@ -1,7 +1,7 @@
 //! `kernmill batch`: many requests from a file.
 
 use super::Sandbox;
-use crate::harness::program;
+use crate::harness::{adapter, program};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -145,8 +145,7 @@ fn alone(sandbox: &Sandbox, prompt: &[u32], count: usize, more: &[&str]) -> Vec<
 #[test]
 fn adapters_change_their_own_requests_alone() {
     let sandbox = Sandbox::of("gptoss-base");
-    let fixture =
-        |name: &str| format!("{name}={}/tests/fixtures/adapters/{name}", env!("CARGO_MANIFEST_DIR"));
+    let fixture = |name: &str| format!("{name}={}", adapter(name).display());
     let (qv, rslora) = (fixture("qv"), fixture("attention-rslora"));
     let adapters = ["", "qv", "attention-rslora", "none"];
     let prompt = |n: usize| vec![3, 44, 5 + (n / 4) as u32, 17, 80];

@@ -64,12 +64,10 @@ pub fn refuse(command: &mut Command, refusal: Refusal) {
     unsafe { command.pre_exec(install) };
 }
 
-/// An explanation for a described machine does not depend on the memory that this one has left.
-const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
-
-/// Commands that write a file, up to its name.
+/// Commands that write a file, up to its name. An explanation for a described machine does not depend on
+/// the memory that this one has left.
 const WRITING: [&[&str]; 4] = [
-    &["explain", "spec.toml", "-q", "--target", "x86-64-v3", "--machine", MACHINE, "--html"],
+    &["explain", "spec.toml", "-q", "--target", "x86-64-v3", "--machine", "host.json", "--html"],
     &["logits", ".", "--tokens", "ids.json", "-q", "--out"],
     &["compile", "spec.toml", "--target", "x86-64-v3", "--emit", "obj", "-q", "-o"],
     &["compile", ".", "--target", "x86-64-v3", "-q", "-o"],
@@ -78,6 +76,7 @@ const WRITING: [&[&str]; 4] = [
 #[test]
 fn outputs_are_named_another_way_where_the_usual_calls_are_refused() {
     let sandbox = Sandbox::of("gptoss-base");
+    sandbox.describe("many_cores");
     for command in WRITING {
         sandbox.run(&[command, &["usual"]].concat()).text();
         let expected = fs::read(sandbox.path("usual")).unwrap();
@@ -282,6 +281,7 @@ fn nothing_is_compiled_with_less_memory_than_any_compilation_takes() {
 #[test]
 fn nothing_needs_proc() {
     let sandbox = Sandbox::of("gptoss-base");
+    sandbox.describe("many_cores");
     sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
     sandbox.write("mish.toml", include_bytes!("../../model-specs/examples/fused/mish.toml"));
     let commands: [&[&str]; 9] = [

@@ -1,6 +1,7 @@
 //! `kernmill explain`: one screen, held to figures that are computed here from the model's dimensions.
 
 use super::{Sandbox, kernmill};
+use crate::harness::machine;
 use kernmill_os::text::size;
 use serde_json::Value;
 use std::fs;
@@ -46,7 +47,7 @@ fn after(text: &str, word: &str) -> f64 {
 
 #[test]
 fn the_20b_is_explained_on_one_screen() {
-    let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
+    let machine = &machine("many_cores");
     let ways: [&[&str]; 5] = [
         &[],
         &["--preset", "fast"],
@@ -185,7 +186,7 @@ fn a_faster_machine_is_faster_and_has_another_bound() {
         let all = format!(
             r#""threads": 8, "gb_per_s": {read}, "tops_per_s": 8.0, "barrier_us": 1.0, "step_us": 4.0"#
         );
-        let text = include_str!("../../fuzz/corpus/machine/many_cores");
+        let text = fs::read_to_string(machine("many_cores")).unwrap();
         let (head, _) = text.split_once("\"measured\"").unwrap();
         sandbox.write("host.json", format!("{head}\"measured\": [{{{one}}}, {{{all}}}]}}"));
         parsed(&explain(&["--machine", sandbox.path("host.json").to_str().unwrap(), "--json"]))

@@ -1,6 +1,7 @@
 //! `kernmill explain --html`: one file with what `--json --all` prints, held to what `--emit` prints.
 
 use super::{Sandbox, kernmill};
+use crate::harness::machine;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::target::Level;
@@ -8,8 +9,6 @@ use serde_json::Value;
 use std::fs;
 
 const NANO: &str = "model-specs/nano/nano.toml";
-/// With a described machine, the report does not depend on the memory that this one has left.
-const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
 
 fn explain(spec: &str, more: &[&str]) -> String {
     kernmill(&[&["explain", spec, "-q", "--target", "x86-64-v3"], more].concat()).text()
@@ -42,8 +41,10 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 #[test]
 fn a_page_holds_the_whole_report() {
     let sandbox = Sandbox::of("gptoss-base");
-    let page = page(&sandbox, NANO, &["--machine", MACHINE]);
-    let report = explain(NANO, &["--machine", MACHINE, "--json", "--all"]);
+    // With a described machine, the report does not depend on the memory that this one has left.
+    let machine = &machine("many_cores");
+    let page = page(&sandbox, NANO, &["--machine", machine]);
+    let report = explain(NANO, &["--machine", machine, "--json", "--all"]);
     assert_eq!(embedded(&page).replace("\\u003c", "<"), report);
     assert!(page.ends_with("</html>\n"));
 }

@@ -1,6 +1,7 @@
 //! `kernmill fuse`, `--fused`, `--without-fusion`.
 
 use super::{Sandbox, kernmill};
+use kernmill_plan::target::Level;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -28,13 +29,17 @@ fn check_holds_every_spec_against_the_interpreter() {
             ],
         ),
     ] {
-        let text = kernmill(&["fuse", "check", dir, "--samples", "3"]).text();
-        assert_eq!(text.matches("every logit has the interpreter's bits").count(), names.len(), "{text}");
-        for name in names {
-            assert!(
-                text.contains(&format!("\n{name}: ")) || text.starts_with(&format!("{name}: ")),
-                "{text}"
-            );
+        // A model on every level, and two more on the best.
+        let best = Level::supported().last().unwrap().name();
+        for how in [&["--samples", "1"][..], &["--samples", "2", "--seed", "1", "--target", best]] {
+            let text = kernmill(&[&["fuse", "check", dir], how].concat()).text();
+            assert_eq!(text.matches("every logit has the interpreter's bits").count(), names.len(), "{text}");
+            for name in names {
+                assert!(
+                    text.contains(&format!("\n{name}: ")) || text.starts_with(&format!("{name}: ")),
+                    "{text}"
+                );
+            }
         }
     }
 }
@@ -55,8 +60,8 @@ fn check_tells_costs_and_near_misses_of_a_model() {
 /// The cost model's times stand beside measured ones; a reason is told once, not once for every level.
 #[test]
 fn check_tells_measured_times_and_each_reason_once() {
-    let args = ["fuse", "check", "model-specs/fused/qkv.toml", "--samples", "9", "--seed", "5"];
-    let text = kernmill(&args).text();
+    let args = ["fuse", "check", "model-specs/fused/qkv.toml", "--seed", "5", "--samples"];
+    let text = kernmill(&[&args[..], &["9"]].concat()).text();
     for line in ["us of 1 token, estimated", "us of 1 token, measured", "us of 512 tokens, measured"] {
         assert_eq!(text.matches(line).count(), 1, "{line}: {text}");
     }
@@ -64,7 +69,7 @@ fn check_tells_measured_times_and_each_reason_once() {
     // A rule that applied is not told as one that did not.
     assert!(!text.contains("did not apply") && text.matches("models do without it").count() <= 1, "{text}");
     let json: serde_json::Value =
-        serde_json::from_str(&kernmill(&[&args[..], &["--json"]].concat()).text()).unwrap();
+        serde_json::from_str(&kernmill(&[&args[..], &["3", "--json"]].concat()).text()).unwrap();
     let reasons: Vec<&str> = json["specs"][0]["reasons"]
         .as_array()
         .unwrap()

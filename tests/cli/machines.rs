@@ -21,8 +21,8 @@ fn a_measured_machine_is_what_a_model_is_compiled_for() {
 #[test]
 fn a_described_machine_decides_target_workers_and_family() {
     let sandbox = Sandbox::of("gptoss-base");
-    let host = include_str!("../../fuzz/corpus/machine/many_cores");
-    sandbox.write("host.json", host);
+    sandbox.describe("many_cores");
+    let host = &sandbox.read("host.json");
     let explain = |more: &[&str]| {
         let args = [&["explain", "spec.toml", "-q", "--json", "--machine", "host.json"], more].concat();
         serde_json::from_str::<Value>(&sandbox.run(&args).text()).unwrap()

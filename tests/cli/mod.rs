@@ -41,7 +41,7 @@ mod timeline;
 mod tokenizers;
 mod workers;
 
-use crate::harness::{program, read};
+use crate::harness::{machine, oracle, program, read};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -144,6 +144,11 @@ impl Sandbox {
         sandbox
     }
 
+    /// Writes the description of a machine to `host.json`: what is said of it is not said of this one.
+    fn describe(&self, name: &str) {
+        self.write("host.json", fs::read(machine(name)).expect("readable"));
+    }
+
     fn path(&self, file: &str) -> PathBuf {
         self.dir.path().join(file)
     }
@@ -219,9 +224,4 @@ impl Sandbox {
         names.sort();
         names
     }
-}
-
-/// Directory of a fixture checkpoint.
-fn oracle(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle").join(name)
 }

@@ -11,11 +11,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Stdio;
 
-/// With a described machine, what is explained does not depend on the memory that this one has left.
-const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/many_cores");
-/// Commands whose output is written from front to back, up to the name of the output.
+/// Commands whose output is written from front to back, up to the name of the output. With a described
+/// machine, what is explained does not depend on the memory that this one has left.
 const STREAMING: [&[&str]; 4] = [
-    &["explain", "spec.toml", "-q", "--target", "x86-64-v3", "--machine", MACHINE, "--html"],
+    &["explain", "spec.toml", "-q", "--target", "x86-64-v3", "--machine", "host.json", "--html"],
     IMPORT,
     &["logits", "--weights", ".", "--tokens", "ids.json", "--out"],
     &["compile", "spec.toml", "--target", "x86-64-v3", "--emit", "obj", "-o"],
@@ -36,6 +35,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn pipes_get_what_files_would_and_stay_pipes() {
     let sandbox = Sandbox::of("gptoss-base");
+    sandbox.describe("many_cores");
     make_pipe(&sandbox.path("pipe"));
     symlink("pipe", sandbox.path("link")).unwrap();
     for command in STREAMING {
@@ -67,6 +67,7 @@ fn pipes_get_what_files_would_and_stay_pipes() {
 #[test]
 fn devices_sockets_and_directories_are_never_replaced() {
     let sandbox = Sandbox::of("gptoss-base");
+    sandbox.describe("many_cores");
     let _listening = UnixListener::bind(sandbox.path("socket")).unwrap();
     fs::create_dir(sandbox.path("below")).unwrap();
     let mut devices = vec!["null"];
@@ -96,6 +97,7 @@ fn devices_sockets_and_directories_are_never_replaced() {
 #[test]
 fn what_links_lead_to_is_replaced_and_permissions_stay() {
     let sandbox = Sandbox::of("gptoss-base");
+    sandbox.describe("many_cores");
     fs::create_dir(sandbox.path("below")).unwrap();
     symlink("below/real", sandbox.path("link")).unwrap();
     for command in STREAMING.into_iter().chain([COMPILE]) {
@@ -125,6 +127,7 @@ fn what_links_lead_to_is_replaced_and_permissions_stay() {
 #[test]
 fn a_dash_is_standard_output() {
     let sandbox = Sandbox::of("gptoss-base");
+    sandbox.describe("many_cores");
     let before = sandbox.files();
     for command in STREAMING {
         sandbox.run(&[command, &["file"]].concat()).text();

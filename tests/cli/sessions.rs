@@ -1,7 +1,7 @@
 //! `run --session` and `--kv-disk`: texts that go on, and prompts that are found again.
 
 use super::{Ran, Sandbox};
-use crate::harness::program;
+use crate::harness::{adapter, program};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -132,7 +132,7 @@ fn sessions_of_others_are_computed_anew() {
 #[test]
 fn weights_and_adapters_tell_sessions_apart() {
     let sandbox = Sandbox::of("gptoss-base");
-    let qv = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters/qv");
+    let qv = adapter("qv");
     let qv = |scale: &str| format!("qv={}{scale}", qv.display());
     let (as_trained, halved) = (qv(""), qv(":0.5"));
     let run = |more: &[&str]| {

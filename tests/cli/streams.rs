@@ -4,7 +4,7 @@ use super::Sandbox;
 use super::safetensors_file::{Entry, SafetensorsFile};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::{BF16, Tensor};
-use crate::harness::{program, shell};
+use crate::harness::{adapter, program, shell};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -16,7 +16,6 @@ fn redirected(sandbox: &Sandbox, redirection: &str, args: &[&str]) -> Output {
 }
 
 /// A machine that is described: of the one at hand, `explain` prints the memory that there is at the moment.
-const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/machine/two_cores");
 
 /// Runs the program with a standard error whose reader has gone.
 fn unheard(sandbox: &Sandbox, args: &[&str]) -> Output {
@@ -32,11 +31,12 @@ fn a_lost_standard_error_loses_no_result_and_no_status() {
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.run(&["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).text();
     sandbox.write("bad.toml", "[model]\nname = 1\n");
+    sandbox.describe("two_cores");
     let commands: [(&[&str], i32); 11] = [
         (&["run", "-n", "5"], 0),
         (&["run", "a.plan", "--tokens", "ids.json", "-n", "3", "--verbose"], 0),
         (&["compile", "spec.toml", "--weights", ".", "-o", "b.plan"], 0),
-        (&["explain", "spec.toml", "--machine", MACHINE], 0),
+        (&["explain", "spec.toml", "--machine", "host.json"], 0),
         (&["inspect", "a.plan", "--verify"], 0),
         (&["import", "."], 0),
         (&["import", "none"], 2),
@@ -136,7 +136,7 @@ fn names_that_mean_harm_are_shown_without_control_characters() {
 #[test]
 fn names_in_files_that_mean_harm_are_shown_without_control_characters() {
     let sandbox = Sandbox::of("gptoss-base");
-    let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters/qv");
+    let adapter = adapter("qv");
     let config = fs::read_to_string(adapter.join("adapter_config.json")).unwrap();
     for dir in ["checkpoint", "index", "tensors", "kind"] {
         fs::create_dir(sandbox.path(dir)).unwrap();

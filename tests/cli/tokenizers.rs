@@ -98,7 +98,7 @@ fn commands_on_ids_need_no_tokenizer() {
         assert_eq!((&report["text"], &report["tokens"]), (&Value::Null, &json!([70, 70])));
         sandbox.run(&["inspect", "--weights", "."]).text();
         sandbox
-            .run(&["bench", "--weights", ".", "--pp", "4", "--tg", "2", "--repeat", "1", "--threads", "1"])
+            .run(&["bench", "--weights", ".", "--pp", "4", "--tg", "2", "--repeat", "1", "--read", "1M"])
             .text();
         sandbox.says(&["--tokens", "ids.json", "--stop", "x"]).refused(&["--stop needs a tokenizer.json"]);
     }

@@ -1,7 +1,7 @@
 //! `docs/user/fits.md`: its table of models and memory is what `--dry-run` says.
 
 use super::root;
-use crate::harness::program;
+use crate::harness::{machine, program};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
@@ -67,7 +67,7 @@ fn fits(bytes: u64) -> String {
 
 /// The report of `--dry-run` for a spec, on a machine that is the same everywhere.
 fn dry_run(spec: &str, preset: &str, context: &str) -> Value {
-    let machine = root().join("fuzz/corpus/machine/two_cores");
+    let machine = machine("two_cores");
     let args = ["compile", spec, "--dry-run", "--json", "-q", "--preset", preset, "--context", context];
     let output =
         program().args(args).args(["--target", "x86-64-v3", "--machine"]).arg(machine).output().unwrap();

@@ -68,7 +68,8 @@ fn packed(adapters: &Adapters, data: &Data) -> Arc<PackedAdapter> {
     Arc::new(pack.map_err(|error: AdapterPackError| error.to_string()).unwrap())
 }
 
-fn graph(case: &Case, preset: Preset) -> Graph {
+/// The graph of a preset, with branches for adapters.
+pub fn graph(case: &Case, preset: Preset) -> Graph {
     let graph = quantise_chosen(&case.graph, preset, Some(&super::mixed(&case.graph))).unwrap();
     with_adapters(&graph, preset.adapter_format()).unwrap()
 }

@@ -16,7 +16,7 @@ use crate::harness::image_of;
 use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::trial::Trial;
 use fastrand::Rng;
-use kernmill_compiler::fuse::FusedSet;
+use kernmill_compiler::fuse::{FusedGraph, FusedSet, fuse};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
@@ -229,20 +229,19 @@ fn random_models_stay_inside_their_operands() {
 fn without(name: &str) {
     let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
     let mut used = 0;
+    let uses =
+        |fused: &FusedGraph| fused.groups.iter().filter(|group| group.rule.as_deref() == Some(name)).count();
     for seed in 0..12 {
         let case = Case::new(&ModelShape::random(seed), seed, 23);
         for preset in PRESETS {
-            let fused = FusedSet::builtin().without(name).unwrap();
-            let all = case.compile(&options(preset, level));
-            let compiled = case.compile(&CompilerOptions { fused, ..options(preset, level) });
-            let uses = |compiled: &Compiled| {
-                compiled.fused.groups.iter().filter(|group| group.rule.as_deref() == Some(name)).count()
-            };
-            assert_eq!(uses(&compiled), 0);
+            let (all, _) = fuse(&adapters::graph(&case, preset), FusedSet::builtin().rules(), level);
             used += uses(&all);
             if uses(&all) == 0 {
                 continue;
             }
+            let fused = FusedSet::builtin().without(name).unwrap();
+            let compiled = case.compile(&Options { fused, ..options(preset, level) });
+            assert_eq!(uses(&compiled.fused), 0);
             let expected = case.expected(preset);
             let actual = logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[17, 6]);
             let what = format!("seed {seed}, {}, without {name}", preset.name());

@@ -1,9 +1,9 @@
 //! The program with GGUF files.
 
-use super::convert::{convert, directory};
+use super::convert::convert;
 use super::random::{model, named};
 use super::writer::{BF16, Writer};
-use crate::harness::program;
+use crate::harness::{oracle, program};
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -25,7 +25,7 @@ fn a_gguf_file_is_a_model() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("ids.json"), "[3, 1, 4, 1, 5]").unwrap();
     fs::write(dir.path().join("model.gguf"), convert("gptoss-base", BF16).bytes()).unwrap();
-    let expected = logits(dir.path(), &["--weights", directory("gptoss-base").to_str().unwrap()]);
+    let expected = logits(dir.path(), &["--weights", oracle("gptoss-base").to_str().unwrap()]);
     assert!(logits(dir.path(), &["--weights", "model.gguf"]) == expected);
 
     let imported = kernmill(dir.path(), &["import", "model.gguf", "-o", "model.toml"]);

@@ -1,21 +1,16 @@
 //! GGUF files of the committed checkpoints, in the layout that published converters give them.
 
 use super::writer::{BF16, F32, MXFP4, Q8_0, Writer};
+use crate::harness::oracle;
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value as Json;
-use std::path::{Path, PathBuf};
-
-/// A committed checkpoint.
-pub fn directory(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle").join(name)
-}
 
 /// The file of checkpoint `name`; `matrix` is the type of its bf16 matrices.
 pub fn convert(name: &str, matrix: u32) -> Writer {
-    let config = std::fs::read_to_string(directory(name).join("config.json")).unwrap();
+    let config = std::fs::read_to_string(oracle(name).join("config.json")).unwrap();
     let config: Json = serde_json::from_str(&config).unwrap();
-    let bytes = std::fs::read(directory(name).join("model.safetensors")).unwrap();
+    let bytes = std::fs::read(oracle(name).join("model.safetensors")).unwrap();
     let checkpoint = SafeTensors::deserialize(&bytes).unwrap();
     let mut writer = Writer::default();
     let arch = if config["model_type"] == "gpt_oss" { "gpt-oss" } else { "llama" };

@@ -2,12 +2,12 @@
 
 use super::writer::{BF16, F16, F32, Writer};
 use super::{gguf, logits, model, tokens_in};
-use crate::harness::Model;
+use crate::harness::{Model, imports};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value as Json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const LAYERS: usize = 2;
 /// Names of a layer's tensors, published and in GGUF files.
@@ -24,7 +24,7 @@ const NAMES: [(&str, &str); 9] = [
 ];
 
 fn directory(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/imports").join(name)
+    imports().join(name)
 }
 
 /// The file of a saved model; every tensor keeps its type.

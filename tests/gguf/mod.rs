@@ -11,8 +11,8 @@ mod split;
 pub mod tokenizer;
 pub mod writer;
 
-use crate::harness::{Model, read};
-use convert::{convert, directory, q8_0};
+use crate::harness::{Model, oracle, read};
+use convert::{convert, q8_0};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::graph::{Activations, Op};
@@ -39,7 +39,7 @@ fn logits(model: &Model, preset: Preset, tokens: &[u32]) -> Vec<u32> {
 }
 
 fn tokens(name: &str) -> Vec<u32> {
-    tokens_in(&directory(name))
+    tokens_in(&oracle(name))
 }
 
 /// The tokens of a fixture's expected logits.
@@ -62,7 +62,7 @@ pub fn gguf(bytes: Vec<u8>) -> Gguf {
 fn logits_are_those_of_the_safetensors() {
     for name in ["gptoss-base", "llama-plain"] {
         let tokens = tokens(name);
-        let (expected, actual) = (Model::open(&directory(name)), model(&convert(name, BF16)));
+        let (expected, actual) = (Model::open(&oracle(name)), model(&convert(name, BF16)));
         for preset in Preset::ALL {
             let (expected, actual) = (logits(&expected, preset, &tokens), logits(&actual, preset, &tokens));
             assert!(expected == actual, "{name}, {}: logits differ", preset.name());

@@ -25,30 +25,37 @@ fn compiled(preset: Preset) -> Compiled {
         .unwrap()
 }
 
-fn joined<T: ToString>(row_ops: &[T]) -> String {
-    row_ops.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+fn joined<T: ToString>(parts: &[T]) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Texts of one kind in one file, each below its name.
+fn titled(texts: &[(&str, String)]) -> String {
+    texts.iter().map(|(name, text)| format!("==> {name}\n{text}")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn selection_schedule_and_memory() {
     let faithful = compiled(Preset::Faithful);
-    expect_file!["select_faithful.txt"].assert_eq(&joined(&faithful.selections));
-    expect_file!["schedule_faithful.txt"].assert_eq(&joined(&faithful.schedules));
-    expect_file!["memory_faithful.txt"].assert_eq(&joined(&faithful.arenas));
-    expect_file!["select_bf16.txt"].assert_eq(&joined(&compiled(Preset::Bf16).selections));
-    expect_file!["select_exact.txt"].assert_eq(&joined(&compiled(Preset::Exact).selections));
+    expect_file!["stages.txt"].assert_eq(&titled(&[
+        ("selection, faithful", joined(&faithful.selections)),
+        ("schedule, faithful", joined(&faithful.schedules)),
+        ("memory, faithful", joined(&faithful.arenas)),
+        ("selection, bf16", joined(&compiled(Preset::Bf16).selections)),
+        ("selection, exact", joined(&compiled(Preset::Exact).selections)),
+    ]));
 }
 
 #[test]
 fn candidates_and_their_costs() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
-    for level in [Level::V3, Level::V4Vnni] {
+    let texts = [Level::V3, Level::V4Vnni].map(|level| {
         let compiled =
             compile(&graph, &CompilerOptions { chunk: 64, ..CompilerOptions::new(level) }).unwrap();
         let text = explain(&compiled.model, &compiled.selections, &compiled.ukernels).to_string();
-        expect_file![format!("{}/tests/golden/candidates_{}.txt", env!("CARGO_MANIFEST_DIR"), level.name())]
-            .assert_eq(&text);
-    }
+        (level.name(), text)
+    });
+    expect_file!["candidates.txt"].assert_eq(&titled(&texts));
 }
 
 #[test]
@@ -116,13 +123,8 @@ fn machine_code_of_a_ukernel_of_each_family() {
             vec![gemm_bf16(1, 1), MicroKernel::TilesOn(TileElement::Bf16), MicroKernel::TilesOff],
         ),
     ];
-    for (family, level, ukernels) in families {
-        expect_file![listing(family)].assert_eq(&text(&ukernels, level));
-    }
-}
-
-fn listing(family: &str) -> String {
-    format!("{}/tests/golden/asm_{family}.asm", env!("CARGO_MANIFEST_DIR"))
+    let texts = families.map(|(family, level, ukernels)| (family, text(&ukernels, level)));
+    expect_file!["ukernels.asm"].assert_eq(&titled(&texts));
 }
 
 #[test]
@@ -132,7 +134,7 @@ fn machine_code_of_128_bits() {
     let text = |ukernels: &[MicroKernel], level| {
         disasm::blob(&generate_ukernels(ukernels, level, &|_| None).unwrap())
     };
-    expect_file![listing("128")].assert_eq(&text(&ukernels[..1], Level::V4Vnni));
+    expect_file!["dot_128.asm"].assert_eq(&text(&ukernels[..1], Level::V4Vnni));
     for level in [Level::V3, Level::V4Vnni] {
         let text = text(&ukernels, level);
         assert_eq!(text.contains("vpdpbusd"), level == Level::V4Vnni, "{}", level.name());

@@ -18,9 +18,9 @@ use kernmill_runtime::{Engine, EngineConfig, PlanImage};
 use kernmill_serve::{Answer, Request, RequestEvent, RequestId, Serving};
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The built program. Nothing of this process's environment sets its options.
 pub fn program() -> Command {
@@ -41,6 +41,53 @@ fn without_options(mut command: Command) -> Command {
         command.env_remove(name);
     });
     command
+}
+
+/// The directory of what is in an archive of the repository, which is unpacked once. Directories of the same
+/// bytes stay for the next run.
+fn unpacked(archive: &str) -> PathBuf {
+    static UNPACKED: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut unpacked = UNPACKED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let unpack = || {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(archive);
+        let of = blake3::hash(&std::fs::read(&file).unwrap()).to_hex();
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&of[..16]);
+        if !dir.exists() {
+            // Another process may do the same: what has the name is whole.
+            let parts = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let tar = Command::new("tar").arg("-xf").arg(&file).arg("-C").arg(parts.path()).status();
+            assert!(tar.unwrap().success(), "{archive}");
+            let renamed = std::fs::rename(parts.keep(), &dir);
+            assert!(renamed.is_ok() || dir.exists(), "{renamed:?}");
+        }
+        dir
+    };
+    unpacked.entry(archive.to_owned()).or_insert_with(unpack).clone()
+}
+
+/// Directory of a checkpoint with the logits of PyTorch beside (`tools/oracle/make_checkpoints.py`).
+pub fn oracle(name: &str) -> PathBuf {
+    unpacked("tests/fixtures/oracle.tar").join(name)
+}
+
+/// Directory of the models that transformers saved, one directory each (`tools/oracle/make_imports.py`).
+pub fn imports() -> PathBuf {
+    unpacked("tests/fixtures/imports.tar")
+}
+
+/// Directory of an adapter that PEFT saved, or file of logits of several (`tools/oracle/make_adapters.py`).
+pub fn adapter(name: &str) -> PathBuf {
+    unpacked("tests/fixtures/adapters.tar").join(name)
+}
+
+/// Directory of a fuzz target's inputs.
+pub fn corpus(target: &str) -> PathBuf {
+    unpacked("fuzz/corpus.tar").join(target)
+}
+
+/// Path of the description of a machine: `two_cores` or `many_cores`.
+pub fn machine(name: &str) -> String {
+    corpus("machine").join(name).into_os_string().into_string().unwrap()
 }
 
 /// Runs requests together, to the answers in their order.

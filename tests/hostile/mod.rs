@@ -12,6 +12,7 @@ mod mutate;
 pub mod targets;
 mod watch;
 
+use crate::harness;
 use fastrand::Rng;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -138,7 +139,10 @@ fn every_target_has_a_fuzzer_and_a_corpus() {
 /// Mutations of what is refused at the door would find little.
 #[test]
 fn the_corpus_has_inputs_that_are_read_to_the_end() {
-    let seed = |path: &str| fs::read(root().join("fuzz/corpus").join(path)).expect("readable");
+    let seed = |path: &str| {
+        let (target, name) = path.split_once('/').expect("two parts");
+        fs::read(harness::corpus(target).join(name)).expect("readable")
+    };
     assert!(
         targets::reads_machine(&seed("machine/two_cores"))
             && targets::reads_machine(&seed("machine/many_cores"))
@@ -194,33 +198,13 @@ fn run(target: &Target, data: &[u8]) {
     assert!(bytes < MAX_BYTES, "target {} took {bytes} bytes for {}", target.name, path.display());
 }
 
-/// Name of the file in which a target's inputs lie one behind the other, each behind its length in 4 bytes,
-/// lowest first.
-const PACK: &str = "found.pack";
-
 /// The committed inputs of a target, in a fixed order.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let dir = root().join("fuzz/corpus").join(name);
+    let dir = harness::corpus(name);
     let entries = fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
     paths.sort();
-    let read = |path: &PathBuf| {
-        let bytes = fs::read(path).expect("readable");
-        if path.ends_with(PACK) { unpacked(&bytes) } else { vec![bytes] }
-    };
-    paths.iter().flat_map(read).collect()
-}
-
-/// The inputs of a pack.
-fn unpacked(mut bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut inputs = Vec::new();
-    while let Some((length, rest)) = bytes.split_first_chunk() {
-        let (input, behind) = rest.split_at(u32::from_le_bytes(*length) as usize);
-        inputs.push(input.to_vec());
-        bytes = behind;
-    }
-    assert!(bytes.is_empty() && !inputs.is_empty(), "{PACK} ends within a length, or has no input");
-    inputs
+    paths.iter().map(|path| fs::read(path).expect("readable")).collect()
 }
 
 fn root() -> &'static Path {

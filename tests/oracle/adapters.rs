@@ -1,10 +1,10 @@
 //! Adapters against PEFT on PyTorch, in float32 (tools/oracle/make_adapters.py).
 
-use super::{differences, directory};
-use crate::harness::{Model, read};
+use super::differences;
+use crate::harness::{Model, adapter, oracle, read};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, SequenceTokens, Steps};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Adapters and their checkpoints.
 const ADAPTERS: [(&str, &str); 10] = [
@@ -31,17 +31,13 @@ const MIXES: [(&str, &[(&str, f32)]); 4] = [
 /// Largest difference that a logit may have.
 const BAR: f32 = 1e-3;
 
-fn adapters() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters")
-}
-
 /// An engine of a checkpoint with the named adapters loaded.
 fn engine(base: &str, names: &[&str]) -> Engine {
-    let image = Model::open(&directory(base)).image_with(Preset::Exact, true);
+    let image = Model::open(&oracle(base)).image_with(Preset::Exact, true);
     let mut engine = Engine::new(&image, EngineConfig { sequences: 2, ..EngineConfig::default() }).unwrap();
     let loader = engine.adapter_store().loader().unwrap();
     for name in names {
-        let adapter = loader.load(&adapters().join(name), 1.0).unwrap();
+        let adapter = loader.load(&adapter(name), 1.0).unwrap();
         engine.adapter_store_mut().insert(name, adapter).unwrap();
     }
     engine
@@ -71,8 +67,7 @@ fn worst(engine: &mut Engine, uses: &[AdapterUse], file: &Path) -> f32 {
 fn logits_are_those_of_peft() {
     for (name, base) in ADAPTERS {
         let mut engine = engine(base, &[name]);
-        let worst =
-            worst(&mut engine, &[AdapterUse::of(name)], &adapters().join(name).join("expected.safetensors"));
+        let worst = worst(&mut engine, &[AdapterUse::of(name)], &adapter(name).join("expected.safetensors"));
         println!("{name} on {base}: worst difference {worst:.2e}");
         assert!(worst <= BAR, "{name}: a logit differs by {worst}");
     }
@@ -85,7 +80,7 @@ fn combined_adapters_are_those_of_peft() {
         let mut engine = engine("gptoss-base", &names);
         let uses: Vec<AdapterUse> =
             parts.iter().map(|(name, weight)| AdapterUse { name: (*name).into(), weight: *weight }).collect();
-        let worst = worst(&mut engine, &uses, &adapters().join(format!("{mix}.mix.safetensors")));
+        let worst = worst(&mut engine, &uses, &adapter(&format!("{mix}.mix.safetensors")));
         println!("{mix}: worst difference {worst:.2e}");
         assert!(worst <= BAR, "{mix}: a logit differs by {worst}");
     }
@@ -95,9 +90,8 @@ fn combined_adapters_are_those_of_peft() {
 fn a_scale_at_loading_is_a_weight() {
     let mut engine = engine("gptoss-base", &[]);
     let loader = engine.adapter_store().loader().unwrap();
-    let adapter = loader.load(&adapters().join("dora"), 0.5).unwrap();
-    engine.adapter_store_mut().insert("half", adapter).unwrap();
-    let worst =
-        worst(&mut engine, &[AdapterUse::of("half")], &adapters().join("dora-scaled.mix.safetensors"));
+    let half = loader.load(&adapter("dora"), 0.5).unwrap();
+    engine.adapter_store_mut().insert("half", half).unwrap();
+    let worst = worst(&mut engine, &[AdapterUse::of("half")], &adapter("dora-scaled.mix.safetensors"));
     assert!(worst <= BAR, "a logit differs by {worst}");
 }

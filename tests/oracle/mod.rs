@@ -2,7 +2,7 @@
 
 mod adapters;
 
-use crate::harness::{Model, read};
+use crate::harness::{Model, imports, oracle, read};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,6 @@ const FIXTURES: [&str; 7] = [
     "llama-plain",
     "llama-tied",
 ];
-
-fn directory(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle").join(name)
-}
 
 /// Logits of every token.
 fn run(directory: &Path, preset: Preset, tokens: &[u32]) -> Vec<f32> {
@@ -47,10 +43,10 @@ fn differences(actual: &[f32], expected: &[f32], positions: usize) -> Vec<f32> {
 #[test]
 fn exact_is_float32_within_a_thousandth() {
     for name in FIXTURES {
-        let oracle = std::fs::read(directory(name).join("oracle.safetensors")).unwrap();
-        let tokens = read(&oracle, "tokens", u32::from_le_bytes);
-        let expected = read(&oracle, "logits", f32::from_le_bytes);
-        let actual = run(&directory(name), Preset::Exact, &tokens);
+        let file = std::fs::read(oracle(name).join("oracle.safetensors")).unwrap();
+        let tokens = read(&file, "tokens", u32::from_le_bytes);
+        let expected = read(&file, "logits", f32::from_le_bytes);
+        let actual = run(&oracle(name), Preset::Exact, &tokens);
         let differences = differences(&actual, &expected, tokens.len());
         let worst = differences[differences.len() - 1];
         println!("{name}: {} positions, worst difference {worst:.2e}", tokens.len());
@@ -62,15 +58,14 @@ fn exact_is_float32_within_a_thousandth() {
 /// types that differ by tensor, experts that are not quantised, RoPE scalings.
 #[test]
 fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
-    let imports = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/imports");
     let mut directories: Vec<PathBuf> =
-        std::fs::read_dir(imports).unwrap().map(|entry| entry.unwrap().path()).collect();
+        std::fs::read_dir(imports()).unwrap().map(|entry| entry.unwrap().path()).collect();
     directories.sort();
     assert!(directories.len() >= 6, "{directories:?}");
     for directory in directories {
-        let oracle = std::fs::read(directory.join("oracle.safetensors")).unwrap();
-        let tokens = read(&oracle, "tokens", u32::from_le_bytes);
-        let expected = read(&oracle, "logits", f32::from_le_bytes);
+        let file = std::fs::read(directory.join("oracle.safetensors")).unwrap();
+        let tokens = read(&file, "tokens", u32::from_le_bytes);
+        let expected = read(&file, "logits", f32::from_le_bytes);
         let exact = differences(&run(&directory, Preset::Exact, &tokens), &expected, tokens.len());
         let faithful = differences(&run(&directory, Preset::Faithful, &tokens), &expected, tokens.len());
         let (worst, median) = (exact[exact.len() - 1], faithful[faithful.len() / 2]);
@@ -92,10 +87,10 @@ struct Nearness {
 
 fn check_simulated(names: &[&str], preset: Preset, logits: &str, nearness: &Nearness) {
     for name in names {
-        let oracle = std::fs::read(directory(name).join("oracle.safetensors")).unwrap();
-        let tokens = read(&oracle, "tokens", u32::from_le_bytes);
-        let expected = read(&oracle, logits, f32::from_le_bytes);
-        let actual = run(&directory(name), preset, &tokens);
+        let file = std::fs::read(oracle(name).join("oracle.safetensors")).unwrap();
+        let tokens = read(&file, "tokens", u32::from_le_bytes);
+        let expected = read(&file, logits, f32::from_le_bytes);
+        let actual = run(&oracle(name), preset, &tokens);
         let differences = differences(&actual, &expected, tokens.len());
         let at = |share: f64| differences[(((differences.len() - 1) as f64) * share).ceil() as usize];
         let (median, high) = (at(0.5), at(nearness.share));

@@ -5,7 +5,7 @@ mod faults;
 pub mod hub;
 mod offers;
 
-use crate::harness::{program, shell};
+use crate::harness::{oracle, program, shell};
 use hub::{Asked, COMMIT, Fault, Hub, MODEL, sum};
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,12 +19,12 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// The files of a small checkpoint in two shards, and some that nobody needs.
 fn checkpoint() -> Files {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle/gptoss-sharded");
     let file = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().unwrap();
         (name, fs::read(entry.path()).unwrap())
     };
-    let mut files: Files = fs::read_dir(dir).unwrap().map(|entry| file(entry.unwrap())).collect();
+    let mut files: Files =
+        fs::read_dir(oracle("gptoss-sharded")).unwrap().map(|entry| file(entry.unwrap())).collect();
     files.remove("oracle.safetensors");
     files.insert("README.md".to_owned(), b"About it".to_vec());
     files.insert("original/model.safetensors".to_owned(), vec![1; 1000]);

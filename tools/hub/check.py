@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 from pathlib import Path
@@ -24,11 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_RUN = 3
 MODEL = "acme/tiny"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-FILES = {
-    path.name: path.read_bytes()
-    for path in sorted((ROOT / "tests/fixtures/oracle/gptoss-sharded").iterdir())
-    if path.name != "oracle.safetensors"
-}
+with tarfile.open(ROOT / "tests/fixtures/oracle.tar") as fixtures:
+    FILES = {
+        Path(member.name).name: fixtures.extractfile(member).read()
+        for member in fixtures
+        if member.name.startswith("gptoss-sharded/") and not member.name.endswith("/oracle.safetensors")
+    }
 FILES["README.md"] = b"About it\n"
 
 

@@ -1,6 +1,11 @@
 """Reading and writing checkpoints in the published layout: config.json and one or several safetensors files."""
 
+import contextlib
+import io
 import json
+import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -8,6 +13,35 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 INDEX = "model.safetensors.index.json"
+
+
+@contextlib.contextmanager
+def unpacked(*archives: Path) -> Iterator[Path]:
+    """A directory with what is in the archives, each below its own name."""
+    with tempfile.TemporaryDirectory() as temporary:
+        for archive in archives:
+            with tarfile.open(archive) as tar:
+                tar.extractall(Path(temporary) / archive.stem, filter="data")
+        yield Path(temporary)
+
+
+def pack(directory: Path, archive: Path) -> None:
+    """Writes the files below a directory to an archive: the same files give the same bytes."""
+    with tarfile.open(archive, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()):
+            info, data = tarfile.TarInfo(name), (directory / name).read_bytes()
+            info.size, info.mode = len(data), 0o644
+            tar.addfile(info, io.BytesIO(data))
+
+
+@contextlib.contextmanager
+def changed(archive: Path) -> Iterator[Path]:
+    """A directory with what is in an archive, which is written anew afterwards."""
+    with unpacked(*[archive] if archive.exists() else []) as temporary:
+        directory = temporary / archive.stem
+        directory.mkdir(exist_ok=True)
+        yield directory
+        pack(directory, archive)
 
 
 class Checkpoint:

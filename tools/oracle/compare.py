@@ -1,6 +1,6 @@
 """Compares logits with an oracle file.
 
-    python tools/oracle/compare.py LOGITS.safetensors tests/fixtures/oracle/NAME/oracle.safetensors [--json]
+    python tools/oracle/compare.py LOGITS.safetensors NAME/oracle.safetensors [--json]
 
 LOGITS holds `logits` f32 [T, vocab], as `kernmill logits` writes it. Against each reference of the oracle (float32 and the
 faithful simulation): median, 95th percentile and maximum over positions of the position's largest absolute difference, mean

@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from transformers import GptOssForCausalLM, LlamaForCausalLM
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts
 
-from checkpoint import Checkpoint
+from checkpoint import Checkpoint, pack, unpacked
 from make_checkpoints import SMALLEST_ROUTER_GAP
 from random_weights import Source
 from reference import _watch_router_gaps, float32_state, transformers_config
@@ -215,16 +215,18 @@ def make_mix(mix: Mix, out: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("fixtures", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    made = [(recipe.name, make(recipe, args.out)) for recipe in RECIPES]
-    made += [(mix.name, make_mix(mix, args.out)) for mix in MIXES]
-    for name, effect in made:
-        print(f"{name:18} moves a logit by up to {effect:.2f}")
-        if effect < SMALLEST_EFFECT:
-            raise SystemExit(f"{name}: expected at least {SMALLEST_EFFECT}")
+    with unpacked(args.fixtures / "oracle.tar") as out:
+        made = [(recipe.name, make(recipe, out)) for recipe in RECIPES]
+        made += [(mix.name, make_mix(mix, out)) for mix in MIXES]
+        for name, effect in made:
+            print(f"{name:18} moves a logit by up to {effect:.2f}")
+            if effect < SMALLEST_EFFECT:
+                raise SystemExit(f"{name}: expected at least {SMALLEST_EFFECT}")
+        pack(out / "adapters", args.fixtures / "adapters.tar")
 
 
 if __name__ == "__main__":

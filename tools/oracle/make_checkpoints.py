@@ -1,6 +1,6 @@
-"""Makes the small random checkpoints and their logits: <out>/<name>/{config.json, model.safetensors, oracle.safetensors}.
+"""Makes the small random checkpoints and their logits: <name>/{config.json, model.safetensors, oracle.safetensors} in an archive.
 
-    python tools/oracle/make_checkpoints.py tests/fixtures/oracle [NAME ...]
+    python tools/oracle/make_checkpoints.py tests/fixtures/oracle.tar [NAME ...]
 """
 
 import argparse
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 import random_weights
-from checkpoint import Checkpoint, write_config, write_oracle, write_shards
+from checkpoint import Checkpoint, changed, write_config, write_oracle, write_shards
 from faithful import BF16, Simulation
 from reference import float32_logits
 
@@ -178,18 +178,19 @@ def make(recipe: Recipe, out: Path) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("archive", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixtures")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    for recipe in RECIPES:
-        if args.names and recipe.name not in args.names:
-            continue
-        figures = make(recipe, args.out)
-        print(f"{recipe.name:16} logits std {figures['std']:.2f}  smallest router gap {figures['gap']:.1e}  "
-              f"largest gate/up {figures['peak']:.1f}")
-        if figures["gap"] < SMALLEST_ROUTER_GAP:
-            raise SystemExit(f"{recipe.name}: the router gap is below {SMALLEST_ROUTER_GAP}: choose another seed")
+    with changed(args.archive) as out:
+        for recipe in RECIPES:
+            if args.names and recipe.name not in args.names:
+                continue
+            figures = make(recipe, out)
+            print(f"{recipe.name:16} logits std {figures['std']:.2f}  smallest router gap {figures['gap']:.1e}  "
+                  f"largest gate/up {figures['peak']:.1f}")
+            if figures["gap"] < SMALLEST_ROUTER_GAP:
+                raise SystemExit(f"{recipe.name}: the router gap is below {SMALLEST_ROUTER_GAP}: choose another seed")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Makes small random models of the architectures that `kernmill import` reads, as transformers itself saves them, and their logits:
-<out>/<name>/{config.json, model.safetensors, oracle.safetensors}. The last has `tokens` i32 [T] and `logits` f32 [T, vocab].
+<name>/{config.json, model.safetensors, oracle.safetensors} in an archive. The last has `tokens` i32 [T] and `logits` f32 [T, vocab].
 
-    python tools/oracle/make_imports.py tests/fixtures/imports [NAME ...]
+    python tools/oracle/make_imports.py tests/fixtures/imports.tar [NAME ...]
 
 Needs transformers 5.24 or later, whose GPT-OSS reads `swiglu_alpha`.
 """
@@ -23,6 +23,8 @@ from transformers import (
     Qwen2Config,
     Qwen2ForCausalLM,
 )
+
+from checkpoint import changed
 
 TOKENS = 40
 # No token's choice of experts may hang on the last bits.
@@ -110,12 +112,13 @@ def make(name: str, out: Path, seed: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("archive", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     args = parser.parse_args()
-    for seed, name in enumerate(CASES, start=1):
-        if not args.names or name in args.names:
-            make(name, args.out, seed)
+    with changed(args.archive) as out:
+        for seed, name in enumerate(CASES, start=1):
+            if not args.names or name in args.names:
+                make(name, out, seed)
 
 
 if __name__ == "__main__":

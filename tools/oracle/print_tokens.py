@@ -1,6 +1,6 @@
 """Prints an oracle file's prompt as the JSON list that `kernmill logits --tokens` reads.
 
-    python tools/oracle/print_tokens.py tests/fixtures/oracle/NAME/oracle.safetensors > tokens.json
+    python tools/oracle/print_tokens.py NAME/oracle.safetensors > tokens.json
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Checks the oracles themselves.
 
-    python tools/oracle/selfcheck.py [tests/fixtures/oracle]
+    python tools/oracle/selfcheck.py [tests/fixtures/oracle.tar]
 
 1. The fixtures, made again, equal the committed ones: weights and configs bit for bit, logits within 1e-5.
 2. The simulated graph with every quantisation left out gives transformers' float32 logits.
@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from checkpoint import Checkpoint
+from checkpoint import Checkpoint, unpacked
 from faithful import NONE, Simulation
 from make_checkpoints import RECIPES, make
 from reference import float32_logits_streamed
@@ -90,13 +90,13 @@ def expect(condition: bool, message: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("fixtures", type=Path, nargs="?", default=Path("tests/fixtures/oracle"))
+    parser.add_argument("archive", type=Path, nargs="?", default=Path("tests/fixtures/oracle.tar"))
     args = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, unpacked(args.archive) as fixtures:
         for recipe in RECIPES:
             make(recipe, Path(temporary))
-            directory = args.fixtures / recipe.name
+            directory = fixtures / args.archive.stem / recipe.name
             remade = check_remade(directory, Path(temporary) / recipe.name)
 
             checkpoint, oracle = Checkpoint(directory), load_file(directory / "oracle.safetensors")

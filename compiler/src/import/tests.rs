@@ -247,10 +247,14 @@ fn the_experts_activation_has_the_factor_that_the_config_states() {
 #[test]
 fn every_committed_checkpoint_is_the_one_its_config_describes() {
     let mut found = 0;
-    let mut dirs = vec![repository().join("model-specs/nano")];
-    for fixtures in ["tests/fixtures/oracle", "tests/fixtures/imports"] {
-        dirs.extend(std::fs::read_dir(repository().join(fixtures)).unwrap().map(|e| e.unwrap().path()));
+    let unpacked = tempfile::tempdir().unwrap();
+    for fixtures in ["tests/fixtures/oracle.tar", "tests/fixtures/imports.tar"] {
+        let mut tar = std::process::Command::new("tar");
+        let tar = tar.arg("-xf").arg(repository().join(fixtures)).arg("-C").arg(unpacked.path());
+        assert!(tar.status().unwrap().success());
     }
+    let mut dirs = vec![repository().join("model-specs/nano")];
+    dirs.extend(std::fs::read_dir(unpacked.path()).unwrap().map(|e| e.unwrap().path()));
     for dir in dirs.iter().filter(|d| d.join("config.json").exists()) {
         let config = std::fs::read_to_string(dir.join("config.json")).unwrap();
         let checkpoint = Checkpoint::open(dir).unwrap();

@@ -6,11 +6,8 @@ use crate::quant::{Preset, quantise};
 use crate::spec::{Spec, lower};
 use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
-use std::path::{Path, PathBuf};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/oracle").join(name)
-}
+use std::path::Path;
+use std::process::Command;
 
 /// The checkpoint's data of one tensor.
 fn raw(weights: &CheckpointWeights, tensor: &Tensor) -> RawTensor {
@@ -45,7 +42,7 @@ fn f32s(checkpoint: &Checkpoint, name: &str) -> Vec<f32> {
 
 /// Per position the largest difference, ascending.
 fn differences(
-    name: &str,
+    dir: &Path,
     graph: &Graph,
     weights: &CheckpointWeights,
     preset: Preset,
@@ -54,7 +51,7 @@ fn differences(
     let graph = quantise(graph, preset).unwrap();
     let data: Vec<TensorData> =
         graph.tensors.iter().map(|tensor| raw(weights, tensor).convert(tensor).unwrap()).collect();
-    let oracle = Checkpoint::open(&fixture(name).join("oracle.safetensors")).unwrap();
+    let oracle = Checkpoint::open(&dir.join("oracle.safetensors")).unwrap();
     let tokens: Vec<u32> = {
         let bytes = oracle.tensor("tokens").unwrap().data;
         bytes.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect()
@@ -71,6 +68,10 @@ fn differences(
 
 #[test]
 fn agrees_with_the_oracles() {
+    let unpacked = tempfile::tempdir().unwrap();
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/oracle.tar");
+    let tar = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(unpacked.path()).status();
+    assert!(tar.unwrap().success());
     for name in [
         "gptoss-base",
         "gptoss-gqa8",
@@ -80,13 +81,14 @@ fn agrees_with_the_oracles() {
         "llama-plain",
         "llama-tied",
     ] {
-        let config = crate::import::read_config(&fixture(name)).unwrap();
-        let checkpoint = Checkpoint::open(&fixture(name)).unwrap();
+        let dir = unpacked.path().join(name);
+        let config = crate::import::read_config(&dir).unwrap();
+        let checkpoint = Checkpoint::open(&dir).unwrap();
         let spec = crate::import::from_checkpoint(name, &config, &checkpoint).unwrap();
         let graph = lower(&Spec::parse(name, &spec).unwrap()).unwrap();
         let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
-        let exact = differences(name, &graph, &weights, Preset::Exact, "logits");
-        let faithful = differences(name, &graph, &weights, Preset::Faithful, "faithful_logits");
+        let exact = differences(&dir, &graph, &weights, Preset::Exact, "logits");
+        let faithful = differences(&dir, &graph, &weights, Preset::Faithful, "faithful_logits");
         let at = |d: &[f32], q: usize| d[(d.len() - 1) * q / 100];
         println!(
             "{name}: exact {:e}, faithful median {:e} p95 {:e} max {:e}",

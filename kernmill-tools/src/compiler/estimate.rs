@@ -1,6 +1,6 @@
 //! Estimates of what a compilation would write, and how its result would run here.
 
-use super::bench::{best, buffer, limits};
+use super::bench::{best, buffer, caches, limits};
 use kernmill::Result;
 
 use kernmill_compiler::machine::Description;
@@ -17,7 +17,7 @@ use kernmill_runtime::pool::default_threads;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Bytes that are read to measure the memory's bandwidth: more than any cache has, soon done.
+/// Most bytes that are read to measure the memory's bandwidth: more than any cache has, soon done.
 const READ_BYTES: u64 = 1 << 30;
 const TRIES: usize = 3;
 
@@ -263,9 +263,15 @@ impl PlanEstimate {
 
 /// Bytes per second that this machine reads from memory.
 fn bandwidth(level: Level, threads: usize) -> Result<f64> {
-    let memory = buffer(READ_BYTES)?;
+    // Next to nothing of it is in a cache when its turn comes again. Each thread may have a last cache of its
+    // own.
+    let bytes = match 4 * caches().last * threads as u64 {
+        0 => READ_BYTES,
+        bytes => bytes.clamp(READ_BYTES / 8, READ_BYTES),
+    };
+    let memory = buffer(bytes)?;
     let mut limits = limits(level, threads)?;
     limits.choose_read(memory.as_slice());
-    let reads: Vec<f64> = (0..TRIES).map(|_| limits.read(memory.as_slice(), READ_BYTES)).collect();
+    let reads: Vec<f64> = (0..TRIES).map(|_| limits.read(memory.as_slice(), bytes)).collect();
     Ok(best(&reads))
 }

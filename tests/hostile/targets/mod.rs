@@ -35,7 +35,7 @@ pub use text::{compile, config, expr, fused, graph, machine, reads_machine, spec
 
 /// A reader under test.
 pub struct Target {
-    /// Name of the target: the corpus is in `fuzz/corpus/NAME`.
+    /// Name of the target: `fuzz/corpus.tar` has its inputs in a directory of that name.
     pub name: &'static str,
     /// Gives it bytes.
     pub run: fn(&[u8]),

@@ -181,9 +181,10 @@ fn combinations_are_one_adapter_with_all_ranks() {
 fn every_fixture_of_peft_names_its_targets() {
     // The names that PEFT writes are the ones that the program's tensors lead to.
     let names: Vec<String> = targets(&adapters()).unwrap().into_iter().map(|target| target.module).collect();
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/adapters/everything");
-    let bytes = std::fs::read(dir.join(kernmill_checkpoint::peft::TENSOR_FILE)).unwrap();
-    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let archive = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/adapters.tar");
+    let file = format!("everything/{}", kernmill_checkpoint::peft::TENSOR_FILE);
+    let tar = std::process::Command::new("tar").arg("-xOf").arg(archive).arg(file).output().unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&tar.stdout).unwrap();
     for name in tensors.names().into_iter().filter(|name| !name.contains("self_attn.")) {
         let module = name.strip_prefix("base_model.model.").unwrap().split(".lora_").next().unwrap();
         assert!(names.contains(&module.replace(".base_layer", "")), "{name}");
