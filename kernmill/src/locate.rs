@@ -205,9 +205,12 @@ pub fn look(path: &Path) -> Result<Content> {
     }
 }
 
-/// A path that is not there may be the name of a published model.
+/// A path that is not there may be the name of a published model, or a text for a model that nobody named.
 fn not_there(path: &Path, error: &std::io::Error) -> Error {
-    match hub::instead_of_path(path) {
+    let is_text = path.to_str().is_some_and(|text| text.contains(' ') && !text.contains('/'));
+    let of_text =
+        "If it is a text, it comes behind MODEL; `kernmill chat` alone talks with the embedded model";
+    match hub::instead_of_path(path).or_else(|| is_text.then(|| of_text.to_owned())) {
         Some(instead) => Error::input(path, format!("{error}. {instead}")),
         None => Error::input(path, error),
     }

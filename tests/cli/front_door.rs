@@ -33,6 +33,8 @@ fn a_text_is_the_same_by_every_spelling() {
     kernmill(&["run", NANO, "A", "slice"]).misused("several words are one text between quotes");
     kernmill(&["run", "nowhere", "Why is the sky blue?"])
         .refused(&["nowhere: No such file", "--prompt TEXT"]);
+    kernmill(&["chat", "What is 17 + 25?"])
+        .refused(&["No such file", "it comes behind MODEL; `kernmill chat` alone"]);
 }
 
 #[test]
