@@ -15,8 +15,6 @@ fn redirected(sandbox: &Sandbox, redirection: &str, args: &[&str]) -> Output {
     command.args(args).current_dir(sandbox.dir.path()).stdin(Stdio::null()).output().unwrap()
 }
 
-/// A machine that is described: of the one at hand, `explain` prints the memory that there is at the moment.
-
 /// Runs the program with a standard error whose reader has gone.
 fn unheard(sandbox: &Sandbox, args: &[&str]) -> Output {
     let (reader, writer) = std::io::pipe().unwrap();

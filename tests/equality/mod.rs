@@ -240,7 +240,7 @@ fn without(name: &str) {
                 continue;
             }
             let fused = FusedSet::builtin().without(name).unwrap();
-            let compiled = case.compile(&Options { fused, ..options(preset, level) });
+            let compiled = case.compile(&CompilerOptions { fused, ..options(preset, level) });
             assert_eq!(uses(&compiled.fused), 0);
             let expected = case.expected(preset);
             let actual = logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[17, 6]);
