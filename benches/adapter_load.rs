@@ -57,7 +57,8 @@ fn main() {
         engine.adapter_store_mut().remove("a");
     });
     println!(
-        "{{\"load_ms\": {:.1}, \"step_ms\": {:.1}, \"longest_step_beside_ms\": {beside:.1}, \"insert_ms\": {insert:.3}, \"create_ms\": {create:.3}, \"drop_ms\": {drop:.3}}}",
+        "{{\"load_ms\": {:.1}, \"step_ms\": {:.1}, \"longest_step_beside_ms\": {beside:.1}, \"insert_ms\": \
+         {insert:.3}, \"create_ms\": {create:.3}, \"drop_ms\": {drop:.3}}}",
         median(&mut at_once),
         median(&mut steps)
     );

@@ -311,7 +311,8 @@ fn report(
     let rate = |seconds: f64| tokens as f64 / seconds;
     let ratios: Vec<String> = pairs.iter().map(|pair| format!("{:.3}", pair[0] / pair[1])).collect();
     println!(
-        "{{\"case\": \"{what}\", \"sequences\": {sequences}, \"rank\": {}, \"pairs\": {}, \"void\": {void}, \"without\": {:.2}, \"with\": {:.2}, \"ratio\": {:.4}, \"ratios\": [{}]}}",
+        "{{\"case\": \"{what}\", \"sequences\": {sequences}, \"rank\": {}, \"pairs\": {}, \"void\": {void}, \
+         \"without\": {:.2}, \"with\": {:.2}, \"ratio\": {:.4}, \"ratios\": [{}]}}",
         arguments.rank,
         pairs.len(),
         rate(median(&|pair| pair[0])),

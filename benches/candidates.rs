@@ -208,8 +208,9 @@ fn measure(graph: &Graph, level: Level, base: &Compiled, weights: &Arc<WeightReg
         let name =
             picked.choice(group).map_or(String::new(), |choice| choice.candidates[choice.pick].0.to_string());
         println!(
-            "{{\"level\": \"{}\", \"tokens\": {tokens}, \"group\": \"{group}\", \"candidates\": [{}], \"pick\": \"{name}\", \
-             \"pick_microseconds\": {:.1}, \"best\": \"{}\", \"pick_over_best\": {:.3}}}",
+            "{{\"level\": \"{}\", \"tokens\": {tokens}, \"group\": \"{group}\", \"candidates\": [{}], \
+             \"pick\": \"{name}\", \"pick_microseconds\": {:.1}, \"best\": \"{}\", \"pick_over_best\": \
+             {:.3}}}",
             level.name(),
             lines.join(", "),
             pick * 1e6,

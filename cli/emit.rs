@@ -54,7 +54,8 @@ impl Emit {
     /// `--emit-dir`.
     pub fn check(&self, object: Option<&Path>) -> Result<()> {
         if self.wants(Stage::Obj) && self.emit_dir.is_none() && object.is_none() {
-            let what = "--emit obj: an object file is not printed; give --emit-dir DIR, or use kernmill compile SPEC --emit obj -o FILE.o";
+            let what = "--emit obj: an object file is not printed; give --emit-dir DIR, or use kernmill \
+                compile SPEC --emit obj -o FILE.o";
             return Err(Failure::BadInput(what.to_owned()));
         }
         Ok(())

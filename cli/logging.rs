@@ -77,7 +77,8 @@ impl LogArgs {
             let filter: std::result::Result<Targets, _> = text.parse();
             return filter.map(Some).map_err(|error| {
                 Failure::BadInput(format!(
-                    "{VARIABLE}={text}: {error}; expected a level (error, warn, info, debug, trace, off), or MODULE=LEVEL,.."
+                    "{VARIABLE}={text}: {error}; expected a level (error, warn, info, debug, trace, off), or \
+                     MODULE=LEVEL,.."
                 ))
             });
         }

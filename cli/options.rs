@@ -38,7 +38,8 @@ pub struct ConversationArgs {
 #[derive(Debug, clap::Args)]
 pub struct ThreadsArgs {
     /// Worker threads; by default one for each physical core that this process may use
-    #[arg(long, short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, short_alias = 't', value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
 }
 

@@ -59,7 +59,8 @@ pub fn go_on(path: &Path) -> Result<GoneOnWith> {
 #[cfg(feature = "compiler")]
 pub fn create_file(path: &Path) -> Result<NewFile> {
     if is_stdout(path) {
-        let what = "is standard output, expected the name of a file: a plan is not written from front to back (./- is a file of that name)";
+        let what = "is standard output, expected the name of a file: a plan is not written from front to \
+            back (./- is a file of that name)";
         return Err(kernmill::Error::input(path, what).into());
     }
     NewFile::create_file(path).map_err(Failure::read(path))

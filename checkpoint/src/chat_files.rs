@@ -294,7 +294,8 @@ mod tests {
     fn a_published_config_names_templates_and_tokens() {
         let config = json!({
             "add_bos_token": true, "added_tokens_decoder": {"0": {"content": "<unk>", "special": true}},
-            "additional_special_tokens": ["<a>"], "bos_token": {"content": "<s>", "lstrip": false, "__type": "AddedToken"},
+            "additional_special_tokens": ["<a>"],
+                "bos_token": {"content": "<s>", "lstrip": false, "__type": "AddedToken"},
             "chat_template": [{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}],
             "eos_token": "</s>", "extra_special_tokens": {"image_token": "<image>", "other": "<o>"},
             "model_max_length": 1e30, "pad_token": null, "tokenizer_class": "LlamaTokenizer",

@@ -107,7 +107,8 @@ impl FileKind {
             FileKind::Gguf => "it is a GGUF file",
             FileKind::Safetensors => "it is a safetensors file",
             FileKind::LfsPointer => {
-                "it is a git-lfs pointer, the file itself was not downloaded: run `git lfs pull` where it was cloned, or download it"
+                "it is a git-lfs pointer, the file itself was not downloaded: run `git lfs pull` where it \
+                 was cloned, or download it"
             }
             FileKind::Zip => {
                 "it is a zip archive, as torch.save writes: save it as safetensors (save_pretrained does)"

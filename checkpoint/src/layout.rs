@@ -28,7 +28,8 @@ const INSTEAD: [Instead; 8] = [
     ),
     (
         |name| name.starts_with("pytorch_model") && name.ends_with(".bin"),
-        "pytorch_model.bin is pickled: load it in transformers and save it with save_pretrained, which writes safetensors",
+        "pytorch_model.bin is pickled: load it in transformers and save it with save_pretrained, which \
+         writes safetensors",
     ),
     (
         |name| name.starts_with("consolidated.") && name.ends_with(".pth"),

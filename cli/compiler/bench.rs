@@ -35,7 +35,8 @@ pub struct Bench {
     #[arg(long, value_name = "WHAT", default_value = "tokens")]
     fill: Fill,
     /// Different sequences that decode together
-    #[arg(long, value_name = "N,..", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=2048))]
+    #[arg(long, value_name = "N,..", default_value = "1", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=2048))]
     batch: Vec<u32>,
     /// Measured runs of each; an unmeasured one goes before them
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
@@ -57,7 +58,8 @@ pub struct Bench {
     #[arg(long)]
     paired: bool,
     /// Steps that are measured in pairs
-    #[arg(long, value_name = "N", default_value_t = UNITS, requires = "paired", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = UNITS, requires = "paired",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
     units: u32,
     #[command(flatten)]
     form: FormArgs,

@@ -18,7 +18,8 @@ pub struct Cpu {
     #[arg(long)]
     measure: bool,
     /// Threads that --measure calls all; by default one for each physical core that this process may use
-    #[arg(long, value_name = "N", requires = "measure", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, value_name = "N", requires = "measure",
+        value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
     /// Bytes that --measure reads each time
     #[arg(long, value_name = "SIZE", requires = "measure", default_value = "4G", value_parser = size)]

@@ -25,7 +25,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "R", requires = "serve", value_parser = number(1e-3, 1e6, "0.001 to 1000000"))]
     rate: Option<f32>,
     /// Clients that ask again when they have their answers; 8 without --rate and --trace
-    #[arg(long, value_name = "N", requires = "serve", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..=512))]
+    #[arg(long, value_name = "N", requires = "serve", conflicts_with = "rate",
+        value_parser = clap::value_parser!(u32).range(1..=512))]
     clients: Option<u32>,
     /// Requests in all: 64, or all of --trace
     #[arg(long, value_name = "N", requires = "serve", value_parser = clap::value_parser!(u32).range(1..))]
@@ -45,10 +46,12 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FILE", requires = "serve")]
     trace: Option<PathBuf>,
     /// Seconds to the first token that are good enough
-    #[arg(long, value_name = "S", requires = "serve", default_value = "2", value_parser = number(0.0, 1e6, "at least 0"))]
+    #[arg(long, value_name = "S", requires = "serve", default_value = "2",
+        value_parser = number(0.0, 1e6, "at least 0"))]
     slo_ttft: f32,
     /// Seconds between tokens that are good enough, in the mean of an answer
-    #[arg(long, value_name = "S", requires = "serve", default_value = "0.35", value_parser = number(0.0, 1e6, "at least 0"))]
+    #[arg(long, value_name = "S", requires = "serve", default_value = "0.35",
+        value_parser = number(0.0, 1e6, "at least 0"))]
     slo_itl: f32,
     /// Put the load on a server that has OpenAI's completions, instead of a model here
     #[arg(long, value_name = "URL", requires = "serve", conflicts_with_all = ["model", "parallel"])]

@@ -10,19 +10,22 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
     /// Temperature; 0 takes the likeliest token
-    #[arg(long, alias = "temperature", value_name = "T", default_value_t = 0.6, value_parser = number(0.0, f32::MAX, "at least 0"))]
+    #[arg(long, alias = "temperature", value_name = "T", default_value_t = 0.6,
+        value_parser = number(0.0, f32::MAX, "at least 0"))]
     temp: f32,
     /// Choose among the K likeliest tokens only; 0 is all
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = top_k)]
     top_k: usize,
     /// Choose among the likeliest tokens that together reach probability P
-    #[arg(long, value_name = "P", default_value_t = 0.9, value_parser = number(f32::MIN_POSITIVE, 1.0, "more than 0 and at most 1"))]
+    #[arg(long, value_name = "P", default_value_t = 0.9,
+        value_parser = number(f32::MIN_POSITIVE, 1.0, "more than 0 and at most 1"))]
     top_p: f32,
     /// Leave out tokens less likely than P times the likeliest
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = number(0.0, 1.0, "0 to 1"))]
     min_p: f32,
     /// Make tokens of prompt and text less likely: 1 does not
-    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = number(f32::MIN_POSITIVE, f32::MAX, "more than 0"))]
+    #[arg(long, value_name = "F", default_value_t = 1.0,
+        value_parser = number(f32::MIN_POSITIVE, f32::MAX, "more than 0"))]
     repeat_penalty: f32,
     /// Take F off the logit of every token of the text
     #[arg(long, value_name = "F", default_value_t = 0.0)]

@@ -13,7 +13,8 @@ const WIDTH: u32 = 201_088;
 
 /// Texts. A mask is taken at every token of them.
 const TEXTS: [&str; 2] = [
-    r#"{"city": "Osnabrück", "days": [{"day": "2026-03-01", "high": 12, "rain": false}, {"day": "2026-03-02", "high": 9, "rain": true}], "unit": "celsius"}"#,
+    r#"{"city": "Osnabrück", "days": [{"day": "2026-03-01", "high": 12, "rain": false},
+        {"day": "2026-03-02", "high": 9, "rain": true}], "unit": "celsius"}"#,
     r#"{"city":"São Paulo","days":[],"unit":"fahrenheit"}"#,
 ];
 

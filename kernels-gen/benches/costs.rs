@@ -89,7 +89,8 @@ fn main() {
                 let mut measure = || bench.ns_per_block(ukernel, &code(ukernel, level, version));
                 let ns = if level.has_tiles() { with_tiles(ukernel, measure) } else { measure() };
                 println!(
-                    "{{\"leaf\": \"{ukernel}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
+                    "{{\"leaf\": \"{ukernel}\", \"level\": \"{}\", \"version\": \"{name}\", \
+                     \"ns_per_block\": {ns:.2}}}",
                     level.name(),
                 );
             }

@@ -35,7 +35,8 @@ pub enum GenerateError {
     },
     /// The code would be larger than any model's.
     #[error(
-        "the code takes {found} instructions at `{function}`, expected at most {limit}: a model with fewer kinds of layers, heads or experts per token has less"
+        "the code takes {found} instructions at `{function}`, expected at most {limit}: a model with fewer \
+         kinds of layers, heads or experts per token has less"
     )]
     Large {
         /// Function that passes the limit.

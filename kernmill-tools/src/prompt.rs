@@ -126,8 +126,8 @@ pub fn check_stops(stops: &[String], tokenizer: &Tokenizer) -> Result<()> {
     for stop in stops.iter().filter(|stop| tokenizer.special_token_id(stop).is_none()) {
         if let Some(special) = tokenizer.special_token_in(stop) {
             return Err(Error::bad_input(format!(
-                "--stop {stop:?} has the special token {special} in it, which is not part of the text: give the token alone, \
-                 or --special, which shows such tokens"
+                "--stop {stop:?} has the special token {special} in it, which is not part of the text: give \
+                 the token alone, or --special, which shows such tokens"
             )));
         }
     }

@@ -31,8 +31,8 @@ impl Figures<'_> {
     pub fn line(&self) -> String {
         let answer = self.answer;
         format!(
-            "{} prompt tokens{} at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {}; \
-             ended by {}; seed {}",
+            "{} prompt tokens{} at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; \
+             peak memory {}; ended by {}; seed {}",
             answer.prompt_tokens,
             self.restored(),
             answer.prefill_rate(),

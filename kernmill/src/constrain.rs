@@ -97,7 +97,8 @@ mod tests {
             "type": "object",
             "properties": {
                 "name": { "type": "string", "maxLength": 12 },
-                "sizes": { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 99 }, "maxItems": 3 },
+                "sizes": { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 99 },
+                    "maxItems": 3 },
                 "kind": { "enum": ["slice", "vec"] },
             },
             "required": ["name", "sizes", "kind"],

@@ -312,8 +312,8 @@ impl SourceFiles {
     pub fn need_weights(&self) -> Result<()> {
         match (&self.spec, &self.weights) {
             (Some(spec), None) => Err(Error::bad_input(format!(
-                "--weights is missing: {spec} is a spec, which has no weights; give a checkpoint of it with --weights, or have \
-                 random weights made with `kernmill synth {spec} -o DIR`",
+                "--weights is missing: {spec} is a spec, which has no weights; give a checkpoint of it with \
+                 --weights, or have random weights made with `kernmill synth {spec} -o DIR`",
                 spec = spec.display()
             ))),
             _ => Ok(()),

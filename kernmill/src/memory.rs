@@ -111,8 +111,8 @@ pub(crate) fn check_share(
     let refused = |needed: u64, allowed: u64| {
         Err(Error::bad_input(format!(
             "not enough memory: {} needed (weights {}, KV cache {}, working memory {}), {} allowed: lower \
-             --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or --kv-format int8, or \
-             take a smaller model",
+             --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or \
+             --kv-format int8, or take a smaller model",
             size(needed),
             size(if needed == total { weight_bytes } else { 0 }),
             size(need.kv),
@@ -144,8 +144,8 @@ pub(crate) fn lock(weights: &WeightRegion) -> Result<()> {
 
 fn not_locked(bytes: u64, because: &str) -> Error {
     Error::bad_input(format!(
-        "--mlock: {bytes} bytes of weights cannot be locked in memory: {because}: raise the limit (ulimit -l unlimited, \
-         LimitMEMLOCK=infinity of systemd, --ulimit memlock=-1 of containers), or leave out --mlock"
+        "--mlock: {bytes} bytes of weights cannot be locked in memory: {because}: raise the limit (ulimit -l \
+         unlimited, LimitMEMLOCK=infinity of systemd, --ulimit memlock=-1 of containers), or leave out --mlock"
     ))
 }
 

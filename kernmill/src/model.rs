@@ -124,8 +124,10 @@ impl Opened {
             Opened::Plan(plan) => plan.image().chat_templates(),
             Opened::Source(source) => source.chat_templates(),
         };
-        (self.example().is_none() && !templates.templates.is_empty())
-            .then_some("the model has a form for conversations, in which `kernmill chat MODEL` answers; here the text goes on")
+        (self.example().is_none() && !templates.templates.is_empty()).then_some(
+            "the model has a form for conversations, in which `kernmill chat MODEL` answers; here \
+                the text goes on",
+        )
     }
 
     /// Ids of the tokens that end a text of this model.

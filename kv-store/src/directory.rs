@@ -42,7 +42,8 @@ pub enum OpenError {
     },
     /// Other users can see or change what is in the directory.
     #[error(
-        "{}: others may use it (mode {mode:04o}), expected mode 0700, as blocks tell what prompts said: chmod 700 helps",
+        "{}: others may use it (mode {mode:04o}), expected mode 0700, as blocks tell what prompts said: \
+         chmod 700 helps",
         .path.display()
     )]
     Mode {

@@ -118,7 +118,8 @@ impl BusGuard {
         let (slot, state) = claim();
         let name = visible(name);
         let text = format!(
-            "\nerror: {}: part of the file cannot be read any more: it was shortened while in use, or its disk failed: {advice}\n",
+            "\nerror: {}: part of the file cannot be read any more: it was shortened while in use, or its \
+             disk failed: {advice}\n",
             shortened(&name)
         );
         let text = &text.as_bytes()[..text.len().min(MESSAGE_BYTES)];

@@ -121,7 +121,8 @@ pub fn explain(
         let Subject { graph, options, assumed, .. } = subject;
         let Some(options) = options else { return Err(Failure::Defect("nothing to explain".to_owned())) };
         let compiled = pipeline::compile(&graph, &options).map_err(Error::from)?;
-        let explained = Explained::new(&graph, &compiled, ExplainOptions { context, assumed, ..ExplainOptions::default() })?;
+        let explained = Explained::new(&graph, &compiled,
+            ExplainOptions { context, assumed, ..ExplainOptions::default() })?;
         Ok(explained.json().to_string())
     })
 }

@@ -17,8 +17,8 @@ pub enum CodeError {
     },
     /// The system lets no memory become executable.
     #[error(
-        "the system forbids this process to make generated code executable ({0}): MemoryDenyWriteExecute of systemd, or execmem of SELinux, \
-         must allow it"
+        "the system forbids this process to make generated code executable ({0}): MemoryDenyWriteExecute of \
+         systemd, or execmem of SELinux, must allow it"
     )]
     Forbidden(#[source] std::io::Error),
     /// The system refused the memory.

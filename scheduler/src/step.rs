@@ -120,7 +120,8 @@ text!(EndReason, Cancelled => "cancelled", MaxTokens => "all tokens generated", 
     OutOfMemory => "KV cache full", Draining => "shutting down");
 text!(HoldReason, Adapter => "adapter loading", Memory => "not enough KV blocks", Sequences => "all sequences in use",
     Width => "others would be too slow", Floor => "others need tokens first", NotIdle => "others have work",
-    Turn => "its turn is the next step", StepFull => "step full", Prefix => "its prefix is being computed", Preempted => "just preempted", Behind => "behind a held request");
+    Turn => "its turn is the next step", StepFull => "step full", Prefix => "its prefix is being computed",
+        Preempted => "just preempted", Behind => "behind a held request");
 text!(PreemptReason, Memory => "not enough KV blocks", Class => "for a higher class", Share => "for a fair share");
 
 /// A request that the scheduler ended.

@@ -75,7 +75,8 @@ impl EngineFigures {
         let PrefixStats { asked_tokens, found_tokens, evicted_blocks, evicted_checkpoints, .. } = self.prefix;
         let _ = writeln!(
             text,
-            "prefix cache: {found_tokens} of {asked_tokens} prompt tokens; evicted {evicted_blocks} blocks and {evicted_checkpoints} checkpoints"
+            "prefix cache: {found_tokens} of {asked_tokens} prompt tokens; evicted {evicted_blocks} blocks \
+             and {evicted_checkpoints} checkpoints"
         );
         if let Some(StoreStats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk
         {
@@ -83,8 +84,8 @@ impl EngineFigures {
             let lost = dropped + refused;
             let _ = writeln!(
                 text,
-                "KV blocks on disk: {blocks} ({kept}); {found} prompt tokens came back; {written} blocks written, {evicted} gave \
-                 way, {lost} were not taken, {damaged} were damaged"
+                "KV blocks on disk: {blocks} ({kept}); {found} prompt tokens came back; {written} blocks \
+                 written, {evicted} gave way, {lost} were not taken, {damaged} were damaged"
             );
         }
         let _ = writeln!(text, "peak memory: {}", size(peak_resident().unwrap_or(0)));

@@ -132,7 +132,8 @@ impl SavedText {
         }
         if file.session().layout != layout {
             return Ok(Some(format!(
-                "{path} was saved with other weights, another spec or another version: its {known} tokens are computed anew"
+                "{path} was saved with other weights, another spec or another version: its {known} tokens \
+                 are computed anew"
             )));
         }
         let Request { prompt, adapters, .. } = request;

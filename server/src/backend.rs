@@ -423,7 +423,10 @@ pub struct AdapterLoad {
 impl BackendLoad {
     /// The load as an object of JSON.
     pub fn json(&self) -> Value {
-        let classes = |counts: [u32; 3]| json!({ "interactive": counts[2], "batch": counts[1], "background": counts[0] });
+        let classes = |counts: [u32; 3]| {
+            json!({ "interactive": counts[2], "batch": counts[1],
+            "background": counts[0] })
+        };
         let [total, used, cached] = self.kv_bytes;
         json!({
             "waiting": classes(self.waiting),

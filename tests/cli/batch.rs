@@ -293,7 +293,8 @@ fn sessions_go_on_in_a_tight_cache() {
     let sandbox = Sandbox::of("gptoss-base");
     let turn = |n: u32| {
         let prompt: Vec<u32> = (0..34).map(|i| (n * 17 + i * (n % 7 + 1)) % 90).collect();
-        json!({ "id": n.to_string(), "session": (n % 6).to_string(), "prompt": prompt, "max_tokens": 8, "temperature": 0 })
+        json!({ "id": n.to_string(), "session": (n % 6).to_string(), "prompt": prompt, "max_tokens": 8,
+            "temperature": 0 })
     };
     sandbox.write("requests.jsonl", lines(&(0..30).map(turn).collect::<Vec<_>>()));
     let run = |out: &str, more: &[&str]| {

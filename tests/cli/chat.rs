@@ -165,10 +165,11 @@ fn a_conversation_goes_on_from_its_file_with_the_same_ids() {
 fn lines_that_are_wrong_are_refused_and_the_talk_goes_on() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("bad.json"), "{\"schema\": 1}").unwrap();
-    let other = "{\"schema\": \"x/1\", \"model\": \"\", \"adapters\": [], \"seed\": 1, \"conversation\": {}, \"answers\": {}}";
+    let other = "{\"schema\": \"x/1\", \"model\": \"\", \"adapters\": [], \"seed\": 1, \"conversation\": {}, \
+        \"answers\": {}}";
     fs::write(dir.path().join("other.json"), other).unwrap();
-    let lines = "/nothing\n/load none.json\n/load bad.json\n/load other.json\n/file none.txt\n/save no/such\n/retry\n/edit\n\
-                 /lora poet\n/effort lots\nWhat is a slice?\n";
+    let lines = "/nothing\n/load none.json\n/load bad.json\n/load other.json\n/file none.txt\n/save no/such\n\
+        /retry\n/edit\n/lora poet\n/effort lots\nWhat is a slice?\n";
     let talked = talk(dir.path(), &["-n", "12"], lines);
     assert_eq!(talked.status, Some(2), "{}", talked.stderr);
     let errors: Vec<&str> = talked.stderr.lines().filter(|line| line.starts_with("error: ")).collect();

@@ -86,7 +86,8 @@ impl Talk {
             "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
             "added_tokens": [end], "pre_tokenizer": level, "decoder": level,
             "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                      "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": []}
+                      "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab,
+                          "merges": []}
         });
         let sandbox = saying(&said);
         sandbox.write("tokenizer.json", tokenizer.to_string());

@@ -43,6 +43,7 @@ fn the_code_map_is_short_and_names_what_exists() {
 
 #[test]
 fn rows_of_a_map_are_read() {
-    let text = "# A\n## Code map\n\n| where | what |\n|---|---|\n| `a/b.rs`, `c/` | `d.rs` and `Word` of `/proc` |\n\n## B\n| `e/` | f |";
+    let text = "# A\n## Code map\n\n| where | what |\n|---|---|\n| `a/b.rs`, `c/` | `d.rs` and `Word` of \
+        `/proc` |\n\n## B\n| `e/` | f |";
     assert_eq!(rows(text), [[vec!["a/b.rs", "c/"], vec!["d.rs"]]]);
 }

@@ -127,7 +127,8 @@ fn lines_of_documents_fit_a_screen() {
 
 #[test]
 fn sentences_are_counted_as_people_read_them() {
-    let text = "# Head\n\nOne two\nthree. Four [five](a.md) `six seven`!\n\n- Eight nine\n- ten.\n\n| a | b |\n\n```\ncode here.\n```\n1. Last one:\n";
+    let text = "# Head\n\nOne two\nthree. Four [five](a.md) `six seven`!\n\n- Eight nine\n- ten.\n\n| a | b \
+        |\n\n```\ncode here.\n```\n1. Last one:\n";
     let counts: Vec<usize> = sentences(text).into_iter().map(|(words, _)| words).collect();
     assert_eq!(counts, [3, 3, 2, 1, 2]);
 }

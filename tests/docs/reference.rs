@@ -271,7 +271,8 @@ fn the_command_reference_is_the_programs_help() {
 
 #[test]
 fn help_is_cut_into_its_parts() {
-    let help = "About\n\nUsage: x\n\nOptions:\n  -a, --all <N>\n          First\n          second\n\n          [env: A]\n          [default: 3]\n\nExamples:\n  x  y\nLast.";
+    let help = "About\n\nUsage: x\n\nOptions:\n  -a, --all <N>\n          First\n          \
+        second\n\n          [env: A]\n          [default: 3]\n\nExamples:\n  x  y\nLast.";
     let parts = parts(help);
     assert_eq!(parts.len(), 4);
     let Part::Rows(heading, rows) = &parts[1] else { panic!("the options are rows") };

@@ -78,7 +78,8 @@ impl CommandDir {
                 fs::write(self.path(name), requests).unwrap();
             }
             "answers.json" => {
-                let script = "{\"tokenizer\": \"model-specs/nano/tokenizer.json\", \"vocab\": 3072, \"rules\": [{\"answer\": \"Yes.\"}]}";
+                let script = "{\"tokenizer\": \"model-specs/nano/tokenizer.json\", \"vocab\": 3072, \
+                    \"rules\": [{\"answer\": \"Yes.\"}]}";
                 fs::write(self.path(name), script).unwrap();
             }
             "keys.txt" => fs::write(self.path(name), "ann key-of-ann-0123456789\n").unwrap(),

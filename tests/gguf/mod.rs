@@ -201,7 +201,8 @@ fn llama_3s_frequency_factors_are_recognised() {
     });
     writer.add("rope_freqs.weight", &[16], F32, factors.flat_map(f32::to_le_bytes).collect());
     let text = from_gguf("m", &gguf(writer.bytes())).unwrap();
-    let scaling = "kind = \"llama3\", factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, original_context = 8192";
+    let scaling = "kind = \"llama3\", factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, \
+        original_context = 8192";
     assert!(text.contains(scaling), "{text}");
     let graph =
         kernmill_compiler::spec::lower(&kernmill_compiler::spec::Spec::parse("m", &text).unwrap()).unwrap();

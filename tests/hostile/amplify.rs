@@ -159,7 +159,9 @@ fn headers_of_safetensors_files() {
 #[test]
 fn files_of_a_checkpoint_directory() {
     let dir = tempfile::tempdir().expect("a directory");
-    let index = r#"{"metadata":{"total_size":4},"weight_map":{"a.weight":"model-00001-of-00002.safetensors","b.weight":"model-00002-of-00002.safetensors"}}"#;
+    let index = r#"{"metadata":{"total_size":4},"weight_map":{
+        "a.weight":"model-00001-of-00002.safetensors",
+        "b.weight":"model-00002-of-00002.safetensors"}}"#;
     let read = |bytes: &[u8]| {
         fs::write(dir.path().join("model.safetensors.index.json"), bytes).expect("writable");
         drop(Checkpoint::open(dir.path()));

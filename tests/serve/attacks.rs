@@ -199,7 +199,8 @@ fn bodies_end_at_their_limit_however_they_come() {
     let well = Well::new(&served);
     let head = |more: &str| {
         format!(
-            "POST {COMPLETIONS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{more}\r\n\r\n"
+            "POST {COMPLETIONS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: \
+             application/json\r\n{more}\r\n\r\n"
         )
     };
     // No length beforehand.
@@ -227,6 +228,7 @@ fn bodies_end_at_their_limit_however_they_come() {
 
 /// Schemas that take memory or time without end where nothing limits their compiling.
 fn bombs() -> Vec<(&'static str, Value)> {
+    let property = |n: u32| json!({ "properties": { format!("p{n}"): { "type": "integer" } } });
     let nested = |levels: usize, wrap: fn(Value) -> Value| {
         (0..levels).fold(json!({ "type": "string" }), |inner, _| wrap(inner))
     };
@@ -239,7 +241,8 @@ fn bombs() -> Vec<(&'static str, Value)> {
         let list: serde_json::Map<String, Value> = (0..depth)
             .map(|n| {
                 let next = json!({ "$ref": format!("#/$defs/d{}", n + 1) });
-                (format!("d{n}"), json!({ "type": "object", "properties": { "l": next, "r": next }, "required": ["l", "r"] }))
+                let both = json!({ "l": next, "r": next });
+                (format!("d{n}"), json!({ "type": "object", "properties": both, "required": ["l", "r"] }))
             })
             .chain([(format!("d{depth}"), json!({ "type": "null" }))])
             .collect();
@@ -291,18 +294,8 @@ fn bombs() -> Vec<(&'static str, Value)> {
         ("a number between", of(json!({ "type": "integer", "minimum": -1e300, "maximum": 1e300 }))),
         ("nothing fits", of(json!({ "type": "integer", "minimum": 2, "maximum": 1 }))),
         ("many values", of(json!({ "enum": (0..20_000).collect::<Vec<u32>>() }))),
-        (
-            "all at once",
-            of(
-                json!({ "allOf": (0..200).map(|n| json!({ "properties": { format!("p{n}"): { "type": "integer" } } })).collect::<Vec<_>>() }),
-            ),
-        ),
-        (
-            "one of many",
-            of(
-                json!({ "oneOf": (0..200).map(|n| json!({ "properties": { format!("p{n}"): { "type": "integer" } } })).collect::<Vec<_>>() }),
-            ),
-        ),
+        ("all at once", of(json!({ "allOf": (0..200).map(property).collect::<Vec<_>>() }))),
+        ("one of many", of(json!({ "oneOf": (0..200).map(property).collect::<Vec<_>>() }))),
     ]
 }
 
@@ -364,7 +357,8 @@ fn templates_are_texts_and_come_from_nobody() {
         "{{ ''.join(['a'] * 1000000000) }}",
     ];
     for attack in attacks {
-        let body = json!({ "messages": [{ "role": "system", "content": attack }, { "role": "user", "content": attack }] });
+        let body = json!({ "messages": [{ "role": "system", "content": attack },
+            { "role": "user", "content": attack }] });
         let ids = post(served.address, "/tokenize", &body).json()["tokens"].clone();
         let text = post(served.address, "/detokenize", &json!({ "tokens": ids })).json()["prompt"]
             .as_str()
@@ -372,7 +366,8 @@ fn templates_are_texts_and_come_from_nobody() {
             .to_owned();
         assert_eq!(text.matches(attack).count(), 2, "{text}");
         // A template of the request's own is refused.
-        let asked = json!({ "model": "gpt-oss", "messages": [{ "role": "user", "content": "Hi" }], "chat_template": attack });
+        let asked = json!({ "model": "gpt-oss", "messages": [{ "role": "user", "content": "Hi" }],
+            "chat_template": attack });
         let reply = post(served.address, CHAT, &asked);
         assert!(reply.status == 400 && named(&reply).starts_with("chat_template "), "{}", reply.body);
         for kwargs in [
@@ -462,7 +457,8 @@ fn addresses_in_requests_are_never_asked() {
     let dir = tempfile::tempdir().unwrap();
     let served =
         Served::new(ServerConfig { adapters: Some(dir.path().to_owned()), ..ServerConfig::default() });
-    let said = |content: Value| json!({ "model": "nano", "max_tokens": 2, "messages": [{ "role": "user", "content": content }] });
+    let from = |content: Value| json!([{ "role": "user", "content": content }]);
+    let said = |content| json!({ "model": "nano", "max_tokens": 2, "messages": from(content) });
     let form = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": { "$ref": url } } });
     let mut by_reference = said(json!("Hi"));
     by_reference["response_format"] = form;
@@ -472,11 +468,13 @@ fn addresses_in_requests_are_never_asked() {
         (CHAT, by_reference),
         (
             RESPONSES,
-            json!({ "model": "nano", "input": [{ "role": "user", "content": [{ "type": "input_image", "image_url": url }] }] }),
+            json!({ "model": "nano", "input": [{ "role": "user", "content": [{ "type": "input_image",
+                "image_url": url }] }] }),
         ),
         (
             RESPONSES,
-            json!({ "model": "nano", "input": "Hi", "tools": [{ "type": "mcp", "server_label": "a", "server_url": url }] }),
+            json!({ "model": "nano", "input": "Hi",
+                "tools": [{ "type": "mcp", "server_label": "a", "server_url": url }] }),
         ),
         (MESSAGES, said(json!([{ "type": "image", "source": { "type": "url", "url": url } }]))),
         ("/v1/load_lora_adapter", json!({ "lora_name": "a", "lora_path": url })),

@@ -64,7 +64,8 @@ fn own_parts(choices: &Value) -> Value {
 
 #[test]
 fn completions_in_a_batch_get_the_answers_of_the_server() {
-    let schema = json!({ "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"], "additionalProperties": false });
+    let schema = json!({ "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"],
+        "additionalProperties": false });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": schema } });
     let bodies: Vec<Value> = [
         json!({ "prompt": "A slice is", "max_tokens": 24 }),
@@ -135,7 +136,8 @@ fn completions_in_a_batch_get_the_answers_of_the_server() {
         check(&found[&at.to_string()]["response"]["body"], &reply.json(), body);
     }
     // The usual request of a batch, sent to the server.
-    let body = json!({ "model": "nano", "prompt": "A slice is", "max_tokens": 200, "temperature": 0.6, "top_p": 0.9, "seed": 0 });
+    let body = json!({ "model": "nano", "prompt": "A slice is", "max_tokens": 200, "temperature": 0.6,
+        "top_p": 0.9, "seed": 0 });
     let usual = &found["usual"]["response"]["body"];
     check(usual, &post(served.address, "/v1/completions", &body).json(), &body);
     let ids = usual["choices"][0]["token_ids"].as_array().unwrap();
@@ -148,7 +150,8 @@ fn completions_in_a_batch_get_the_answers_of_the_server() {
 #[test]
 fn conversations_in_a_batch_get_the_answers_of_the_server() {
     let messages = json!([{ "role": "user", "content": "How is the weather in Oslo?" }]);
-    let schema = json!({ "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"], "additionalProperties": false });
+    let schema = json!({ "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"],
+        "additionalProperties": false });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": schema } });
     let mut tools = tools();
     tools[0]["function"]["parameters"]["properties"]["city"] = json!({ "enum": ["Oslo", "Rome"] });

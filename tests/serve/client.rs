@@ -83,7 +83,8 @@ pub fn post_bytes(path: &str, headers: &[&str], body: &str) -> Vec<u8> {
     let more: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n{body}"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n{more}\r\n{body}"
     )
     .into_bytes()
 }

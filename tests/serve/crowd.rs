@@ -34,7 +34,8 @@ fn request(n: usize) -> (&'static str, Value) {
         ["A slice is a view into a block of memory", "The standard library", "fn main() {", "Cargo is"];
     let text = format!("{} {}", rng.choice(starts).unwrap(), rng.u32(0..20));
     let (tokens, seed) = (rng.u32(1..24), rng.u64(..1000));
-    let mut body = json!({ "model": "nano", "max_tokens": tokens, "seed": seed, "temperature": 0.7, "stream": n.is_multiple_of(3) });
+    let mut body = json!({ "model": "nano", "max_tokens": tokens, "seed": seed, "temperature": 0.7,
+        "stream": n.is_multiple_of(3) });
     if rng.bool() {
         body["prompt"] = json!(text);
         ("/v1/completions", body)
@@ -204,7 +205,8 @@ fn too_much_work_is_refused_with_a_time() {
 #[test]
 fn a_drain_ends_what_runs_and_refuses_what_comes() {
     let mut served = Served::new(ServerConfig { grace: Duration::from_secs(20), ..ServerConfig::default() });
-    let body = json!({ "model": "nano", "prompt": "A slice is a", "max_tokens": 400, "temperature": 0, "stream": true });
+    let body = json!({ "model": "nano", "prompt": "A slice is a", "max_tokens": 400, "temperature": 0,
+        "stream": true });
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream.write_all(&post_bytes("/v1/completions", &[], &body.to_string())).unwrap();
     // The head may come before the first token, and what has none yet is told to come again.

@@ -151,7 +151,8 @@ fn only_this_machine_and_its_own_page_are_served() {
     let request = String::from_utf8(post_bytes("/v1/completions", &[], body)).unwrap();
     let form = request.replace("application/json", "text/plain");
     check(&raw(served.address, form.as_bytes()), 415, None);
-    let preflight = "OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: POST\r\n\r\n";
+    let preflight = "OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nOrigin: \
+        https://evil.example\r\nAccess-Control-Request-Method: POST\r\n\r\n";
     let preflight = raw(served.address, preflight.as_bytes());
     assert_eq!((preflight.status, preflight.header("access-control-allow-origin")), (403, None));
 }

@@ -50,7 +50,8 @@ pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
         "token_seconds": token_seconds,
         "rules": [
             { "match": "^functions.weather", "reasoning": "It has answered.", "answer": "It rains in Oslo." },
-            { "match": "weather", "reasoning": "I look.", "call": { "name": "weather", "arguments": { "city": "Oslo" } } },
+            { "match": "weather", "reasoning": "I look.",
+                "call": { "name": "weather", "arguments": { "city": "Oslo" } } },
             { "match": "person", "answer": "This is no JSON." },
             { "match": "long", "answer": "word ".repeat(500) },
             { "reasoning": "A greeting.", "answer": "Hello there." },
@@ -69,7 +70,8 @@ pub fn tools() -> Value {
         "required": ["city"],
         "additionalProperties": false,
     });
-    json!([{ "type": "function", "function": { "name": "weather", "description": "Tells it.", "parameters": parameters } }])
+    json!([{ "type": "function", "function": { "name": "weather", "description": "Tells it.",
+        "parameters": parameters } }])
 }
 
 fn chat(served: &Served, messages: Value, more: Value) -> Reply {
@@ -142,7 +144,8 @@ fn answers_have_the_form_that_is_asked_for() {
     let (served, ..) = served(0.0);
     let schema = json!({
         "type": "object",
-        "properties": { "name": { "type": "string", "maxLength": 8 }, "age": { "type": "integer", "minimum": 0, "maximum": 99 } },
+        "properties": { "name": { "type": "string", "maxLength": 8 },
+            "age": { "type": "integer", "minimum": 0, "maximum": 99 } },
         "required": ["name", "age"],
         "additionalProperties": false,
     });
@@ -177,7 +180,8 @@ fn answers_have_the_form_that_is_asked_for() {
 #[test]
 fn the_other_apis_say_the_same() {
     let (served, ..) = served(0.0);
-    let asked = json!({ "model": "gpt-oss", "input": "How is the weather?", "tools": [{ "type": "function", "name": "weather", "parameters": { "type": "object", "properties": { "city": { "type": "string" } } } }] });
+    let asked = json!({ "model": "gpt-oss", "input": "How is the weather?", "tools": [{ "type": "function",
+        "name": "weather", "parameters": { "type": "object", "properties": { "city": { "type": "string" } } } }] });
     let response = post(served.address, "/v1/responses", &asked).json();
     let kinds: Vec<&str> =
         response["output"].as_array().unwrap().iter().filter_map(|item| item["type"].as_str()).collect();
@@ -188,12 +192,15 @@ fn the_other_apis_say_the_same() {
         json!({ "city": "Oslo" })
     );
     let result = json!([{ "type": "function_call_output", "call_id": call["call_id"], "output": "rain" }]);
-    let next = json!({ "model": "gpt-oss", "input": result, "previous_response_id": response["id"], "tools": asked["tools"] });
+    let next = json!({ "model": "gpt-oss", "input": result, "previous_response_id": response["id"],
+        "tools": asked["tools"] });
     let answer = post(served.address, "/v1/responses", &next).json();
     let last = answer["output"].as_array().unwrap().last().unwrap();
     assert_eq!(last["content"][0]["text"], "It rains in Oslo.");
 
-    let asked = json!({ "model": "gpt-oss", "max_tokens": 300, "messages": [{ "role": "user", "content": "How is the weather?" }], "tools": [{ "name": "weather", "input_schema": { "type": "object", "properties": { "city": { "type": "string" } } } }] });
+    let asked = json!({ "model": "gpt-oss", "max_tokens": 300, "messages": [{ "role": "user",
+        "content": "How is the weather?" }], "tools": [{ "name": "weather", "input_schema": {
+            "type": "object", "properties": { "city": { "type": "string" } } } }] });
     let message = post(served.address, "/v1/messages", &asked).json();
     assert_eq!(
         (&message["content"][0]["thinking"], &message["stop_reason"]),
@@ -203,7 +210,8 @@ fn the_other_apis_say_the_same() {
     let result =
         json!({ "type": "tool_result", "tool_use_id": message["content"][1]["id"], "content": "rain" });
     let mut next = asked.clone();
-    next["messages"] = json!([asked["messages"][0], { "role": "assistant", "content": message["content"] }, { "role": "user", "content": [result] }]);
+    next["messages"] = json!([asked["messages"][0], { "role": "assistant", "content": message["content"] },
+        { "role": "user", "content": [result] }]);
     let answer = post(served.address, "/v1/messages", &next).json();
     assert_eq!(answer["content"].as_array().unwrap().last().unwrap()["text"], "It rains in Oslo.");
     assert_eq!(answer["stop_reason"], "end_turn");
@@ -267,7 +275,8 @@ fn nobody_forges_a_turn() {
 fn a_client_that_goes_away_ends_its_answer() {
     let (served, backend, _dir) = served(0.02);
     for streams in [true, false] {
-        let body = json!({ "model": "gpt-oss", "stream": streams, "messages": [{ "role": "user", "content": "long" }] });
+        let body = json!({ "model": "gpt-oss", "stream": streams,
+            "messages": [{ "role": "user", "content": "long" }] });
         let mut stream = TcpStream::connect(served.address).unwrap();
         stream.write_all(&post_bytes("/v1/chat/completions", &[], &body.to_string())).unwrap();
         let start = Instant::now();

@@ -270,7 +270,8 @@ fn responses_are_counted_compacted_and_not_cancelled() {
         { "role": "user", "content": "We launch on Tuesday." },
         { "role": "assistant", "content": "On Tuesday, then." },
     ]);
-    let body = json!({ "model": "gpt-oss", "input": input, "max_output_tokens": 12, "reasoning": { "effort": "none" }, "seed": 1 });
+    let body = json!({ "model": "gpt-oss", "input": input, "max_output_tokens": 12,
+        "reasoning": { "effort": "none" }, "seed": 1 });
     let compact = post(served.address, "/v1/responses/compact", &body);
     assert_eq!(compact.status, 200, "{}", compact.body);
     let compact = compact.json();

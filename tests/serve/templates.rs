@@ -26,7 +26,10 @@ fn served(grace: Duration) -> Served {
 
 /// A conversation of so many messages. The work that a template may do grows with them.
 fn body(messages: usize) -> Value {
-    let message = |n: usize| json!({ "role": (if n.is_multiple_of(2) { "user" } else { "assistant" }), "content": "a" });
+    let message = |n: usize| {
+        json!({ "role": (if n.is_multiple_of(2) { "user" } else { "assistant" }),
+        "content": "a" })
+    };
     let messages: Vec<Value> = (0..messages).map(message).collect();
     json!({ "model": "nano", "messages": messages, "max_tokens": 1 })
 }

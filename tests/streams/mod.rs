@@ -89,8 +89,9 @@ fn check(vocabulary: &Vocabulary) {
     }
     let name = vocabulary.name;
     eprintln!(
-        "{name}: {count} sequences of {tokens} ids from seed {first} on, each with special tokens hidden and shown: {cut} with \
-         broken characters, {by_library} decoded by the library too, {continued} continued a prompt"
+        "{name}: {count} sequences of {tokens} ids from seed {first} on, each with special tokens hidden and \
+         shown: {cut} with broken characters, {by_library} decoded by the library too, {continued} continued \
+         a prompt"
     );
     assert!(
         count < 1000

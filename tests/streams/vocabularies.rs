@@ -166,7 +166,8 @@ pub fn o200k() -> Vocabulary {
     };
     let vocab: Map<String, Value> = (0..O200K).map(|id| (spelt(id), json!(id))).collect();
     let special = |(content, id): (&str, u32)| {
-        json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+        json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false,
                "special": true})
     };
     let added: Vec<Value> = HARMONY.into_iter().zip(O200K..).map(special).collect();
@@ -194,7 +195,8 @@ pub fn sentencepiece(prefix: bool) -> Vocabulary {
             .to_vec();
     tokens.extend((0..=255).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
     tokens.push(("<tab>\t</tab>".to_owned(), USER));
-    let characters = "\u{2581} aebcn,.0\n\u{e9}\u{f1}\u{3a9}\u{436}\u{5d0}\u{639}\u{939}\u{e01}世界日本語한\u{1f600}\u{1f44d}\u{200d}\u{301}\u{fffd}\u{2019}<>";
+    let characters = "\u{2581} aebcn,.0\n\u{e9}\u{f1}\u{3a9}\u{436}\u{5d0}\u{639}\u{939}\u{e01}世界日本語한\
+        \u{1f600}\u{1f44d}\u{200d}\u{301}\u{fffd}\u{2019}<>";
     tokens.extend(characters.chars().map(|c| (c.to_string(), 1)));
     tokens.extend((2..=16).map(|count| ("\u{2581}".repeat(count), 1)));
     let words = include_str!("../fixtures/nano/words.txt").lines().filter(|word| word.len() > 1);

@@ -68,7 +68,8 @@ fn doc_comments_stand_alone() {
 
 #[test]
 fn a_leaning_comment_is_found() {
-    let text = "/// Tensor.\nstruct Tensor {\n    /// Its name.\n    name: String,\n    /// Bytes.\n    /// Of a row.\n}";
+    let text = "/// Tensor.\nstruct Tensor {\n    /// Its name.\n    name: String,\n    /// Bytes.\n    /// \
+        Of a row.\n}";
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     assert_eq!(starts(&lines), [(1, "Tensor."), (3, "Its name."), (5, "Bytes.")]);
     let found: Vec<&str> = ["Its name.", "Of a row.", "The same as JSON.", "As [`f`], twice.", "It ends."]
@@ -129,7 +130,8 @@ fn comments_are_no_riddles() {
 
 #[test]
 fn a_riddle_is_found() {
-    let text = "// What a step\n// is about.\nfn f() {\n    /// Slot, 0 is\n    /// none.\n    let a = 1;\n    // Whole.\n}";
+    let text = "// What a step\n// is about.\nfn f() {\n    /// Slot, 0 is\n    /// none.\n    let a = \
+        1;\n    // Whole.\n}";
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let comments = whole(&lines);
     let texts: Vec<(usize, &str)> = comments.iter().map(|(n, text)| (*n, text.as_str())).collect();

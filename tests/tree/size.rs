@@ -1,4 +1,4 @@
-//! Files stay small, and are compiled.
+//! Files stay small, their lines fit on a screen, and all are compiled.
 
 use super::sources;
 use crate::docs::{files, root};
@@ -11,6 +11,9 @@ const FILE: usize = 500;
 const MEDIAN: usize = 200;
 /// Lines of the program, which has arguments and printing only.
 const PROGRAM: usize = 3690;
+
+/// Columns of a line of code at most.
+const COLUMNS: usize = 120;
 
 /// Every Rust file of the tree, with its lines.
 pub fn rust() -> Vec<(PathBuf, Vec<String>)> {
@@ -59,6 +62,44 @@ fn files_are_small() {
         .sum();
     println!("the program has {program} lines");
     assert!((1..PROGRAM).contains(&program), "cli has {program} lines");
+}
+
+/// The lines that begin outside of raw texts, with their numbers. The lines of such a text are those of an
+/// output or a file, which have their own width.
+fn code(lines: &[String]) -> Vec<(usize, &str)> {
+    let mut end: Option<String> = None;
+    let mut code = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        let mut rest = line.as_str();
+        if end.is_none() {
+            code.push((n + 1, rest));
+        }
+        loop {
+            if let Some(mark) = &end {
+                let Some((_, after)) = rest.split_once(mark.as_str()) else { break };
+                (rest, end) = (after, None);
+            }
+            let Some((before, after)) = rest.split_once("r#") else { break };
+            let text = after.trim_start_matches('#');
+            if !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && text.starts_with('"') {
+                end = Some(format!("\"{}", "#".repeat(after.len() - text.len() + 1)));
+                rest = &text[1..];
+            } else {
+                rest = after;
+            }
+        }
+    }
+    code
+}
+
+#[test]
+fn lines_fit_on_a_screen() {
+    let mut wide = Vec::new();
+    for (path, lines) in rust() {
+        let is_wide = |line: &(usize, &str)| line.1.chars().count() > COLUMNS;
+        wide.extend(code(&lines).into_iter().filter(is_wide).map(|(n, _)| format!("{}:{n}", named(&path))));
+    }
+    assert!(wide.is_empty(), "{} lines of code over {COLUMNS} columns: {}", wide.len(), wide.join(", "));
 }
 
 /// The text by which a file of its directory, or the one above, makes a file a module.

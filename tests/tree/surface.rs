@@ -108,8 +108,8 @@ fn the_program_uses_the_library_and_its_tools_alone() {
 
 #[test]
 fn public_items_are_seen() {
-    let file = "pub struct A;\nimpl A {\n    pub fn new() {}\n    pub(crate) fn own() {}\n}\npub use kernmill_a::{B, c::D};\n\
-                pub use inner::E;\nstruct F {\n    pub field: u8,\n}";
+    let file = "pub struct A;\nimpl A {\n    pub fn new() {}\n    pub(crate) fn own() {}\n}\npub use \
+        kernmill_a::{B, c::D};\npub use inner::E;\nstruct F {\n    pub field: u8,\n}";
     let lines: Vec<String> = file.lines().map(str::to_owned).collect();
     assert_eq!(items(&lines), ["struct A;", "fn new() {}"]);
     assert_eq!(foreign(&lines), ["B", "D"]);

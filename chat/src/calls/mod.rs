@@ -91,8 +91,8 @@ mod tests {
         ),
         (
             "hermes",
-            "Look: <tool_call>{\"arguments\": {\"}\": \"\\\"}{\"} , \"name\": \"f\"}</tool_call>\n<tool_call>{\"name\": \"g\"}\
-             </tool_call>",
+            "Look: <tool_call>{\"arguments\": {\"}\": \"\\\"}{\"} , \"name\": \"f\"}</tool_call>\n\
+             <tool_call>{\"name\": \"g\"}</tool_call>",
             "Answer: Look: .call f: {\"}\": \"\\\"}{\"}.call g: {}.",
         ),
         (
@@ -156,8 +156,8 @@ mod tests {
         ("qwen3_coder", "<tool_call>\n<function=f hm", "Answer: <tool_call>\n<function=f hm."),
         (
             "glm",
-            "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1\n</arg_value>\n<arg_key>b</arg_key><arg_value>2</arg_value>\n\
-             </tool_call>\n<tool_call>g</tool_call>",
+            "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1\n</arg_value>\n<arg_key>b</arg_key>\
+             <arg_value>2</arg_value>\n</tool_call>\n<tool_call>g</tool_call>",
             "call f: {\"a\": \"1\\n\", \"b\": 2}.call g: {}.",
         ),
         ("glm", "<tool_call>hello\nworld", "Answer: <tool_call>hello\nworld."),
@@ -190,15 +190,17 @@ mod tests {
         ),
         (
             "kimi",
-            "Hm<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>\
-             <|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{\"a\": 1}<|tool_call_end|><|tool_calls_section_end|>",
+            "Hm<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}\
+             <|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{\"a\": 1}\
+             <|tool_call_end|><|tool_calls_section_end|>",
             "Answer: Hm.call f: {}.call g: {\"a\": 1}.",
         ),
         ("granite", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]", "call f: {}."),
         (
             "deepseek_v3",
-            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": \"x\"}\n```<｜tool▁call▁end｜>\n\
-             <｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": \"x\"}\n\
+             ```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n\
+             ```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
             "call f: {\"a\": \"x\"}.call g: {}.",
         ),
         (
@@ -209,8 +211,9 @@ mod tests {
         ("mistral", "[TOOL_CALLS][TOOL_CALLS] [what", "Answer: [TOOL_CALLS][TOOL_CALLS] [what."),
         (
             "command",
-            "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"a\": \"x\"}},\n    \
-             {\"tool_call_id\": \"1\", \"tool_name\": \"g\", \"parameters\": {}}\n]<|END_ACTION|>",
+            "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"a\": \
+             \"x\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"g\", \"parameters\": {}}\n\
+             ]<|END_ACTION|>",
             "call f: {\"a\": \"x\"}.call g: {}.",
         ),
         (
@@ -225,7 +228,8 @@ mod tests {
         ),
         (
             "lfm2",
-            "<|tool_call_start|>[f(a=True, b=None, c={'k': [1, 'x', (2,)], \"j\": False}, d = -1.5e3)]<|tool_call_end|>",
+            "<|tool_call_start|>[f(a=True, b=None, c={'k': [1, 'x', (2,)], \"j\": False}, d = \
+             -1.5e3)]<|tool_call_end|>",
             "call f: {\"a\": true, \"b\": null, \"c\": {\"k\": [1, \"x\", [2]], \"j\": false}, \"d\": -1.5e3}.",
         ),
         (
@@ -295,10 +299,12 @@ mod tests {
     #[test]
     fn any_text_is_read_alike_in_any_pieces() {
         let mut rng = fastrand::Rng::with_seed(4);
-        let words = "<tool_call> </tool_call> [TOOL_CALLS] [ARGS] <function= </function> > <|python_tag|> <think> </think> \
-            <function=f> <parameter= <parameter=a> </parameter> <tool_call>f <arg_key> <arg_key>a</arg_key> <arg_value> \
-            </arg_value> <|tool_call|> <|/tool_call|> <｜tool▁calls▁begin｜> function<｜tool▁sep｜> <｜tool▁call▁end｜> ```json <|START_ACTION|> <|END_ACTION|> \
-            <|tool_call_start|> <|tool_call_end|> <|python_start|> [f( g( f(a=1) ) a= b= 'x' True { } [ ] \" : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
+        let words = "<tool_call> </tool_call> [TOOL_CALLS] [ARGS] <function= </function> > <|python_tag|> \
+            <think> </think> <function=f> <parameter= <parameter=a> </parameter> <tool_call>f <arg_key> \
+            <arg_key>a</arg_key> <arg_value> </arg_value> <|tool_call|> <|/tool_call|> <｜tool▁calls▁begin｜> \
+            function<｜tool▁sep｜> <｜tool▁call▁end｜> ```json <|START_ACTION|> <|END_ACTION|> \
+            <|tool_call_start|> <|tool_call_end|> <|python_start|> [f( g( f(a=1) ) a= b= 'x' True { } [ ] \" \
+            : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
         let words: Vec<&str> = words.split_whitespace().chain([" ", "\n"]).collect();
         for _ in 0..20_000 {
             let text: String = (0..rng.usize(0..12)).map(|_| words[rng.usize(0..words.len())]).collect();

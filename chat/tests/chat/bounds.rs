@@ -33,7 +33,8 @@ fn fails(source: &str, reason: &str) {
 /// Values that grow in a loop, with what is done with them behind it.
 fn grown(first: &str, next: &str, times: usize, end: &str) -> String {
     format!(
-        "{{% set n = namespace(x={first}, y={first}) %}}{{% for i in range({times}) %}}{{% set n.x = {next} %}}{{% set n.y = n.x %}}{{% endfor %}}{end}"
+        "{{% set n = namespace(x={first}, y={first}) %}}{{% for i in range({times}) %}}{{% set n.x = {next} \
+         %}}{{% set n.y = n.x %}}{{% endfor %}}{end}"
     )
 }
 
@@ -173,8 +174,10 @@ fn values_do_not_nest_without_a_limit() {
     // Namespaces and macros may hold each other, and themselves.
     let chains = [
         "{% set n = namespace() %}{% for i in range(9000) %}{% set n.x = namespace(x=n.x) %}{% endfor %}a",
-        "{% set n = namespace() %}{% for i in range(9000) %}{% macro f() %}{{ n }}{% endmacro %}{% set n.x = f %}{% endfor %}a",
-        "{% set n = namespace() %}{% set n.x = [n] %}{% for i in [n] %}{{ loop.changed(loop) | string | length * 0 }}{% endfor %}",
+        "{% set n = namespace() %}{% for i in range(9000) %}{% macro f() %}{{ n }}{% endmacro %}{% set n.x = \
+         f %}{% endfor %}a",
+        "{% set n = namespace() %}{% set n.x = [n] %}{% for i in [n] %}{{ loop.changed(loop) | string | \
+         length * 0 }}{% endfor %}",
     ];
     for source in chains {
         assert!(run(source).is_ok(), "{source}: {:?}", run(source));

@@ -69,7 +69,8 @@ fn calls_have_two_forms() {
     let template =
         "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|><|start|>assistant";
     assert_eq!(tail(&PromptOptions::default()), template);
-    let generated = "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|><|start|>assistant";
+    let generated = "<|start|>assistant<|channel|>commentary to=functions.f \
+        <|constrain|>json<|message|>{}<|call|><|start|>assistant";
     assert_eq!(tail(&PromptOptions { has_generated_calls: true, ..PromptOptions::default() }), generated);
 }
 

@@ -43,7 +43,8 @@ fn said(refusals: &str) -> String {
 
 const LATER: &str = "{% for m in messages %}{% if m.role == 'system' and not loop.first %}\
     {{ raise_exception('later') }}{% endif %}{% endfor %}";
-const ANY: &str = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('system') }}{% endif %}{% endfor %}";
+const ANY: &str = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('system') }}{% endif \
+    %}{% endfor %}";
 const ALTERNATE: &str = "{% for m in messages | rejectattr('role', 'eq', 'system') %}\
     {% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('alternate') }}{% endif %}{% endfor %}";
 
@@ -91,7 +92,8 @@ fn called(arguments: &str) -> String {
 fn arguments_are_objects_or_texts() {
     let items =
         json!([user("A"), call("c1", "Oslo"), output("c1", "rain"), call("c2", "Rome"), output("c2", "sun")]);
-    let wanted = "[user]A[assistant]<weather {\"place\": \"Oslo\"}>[tool]rain[assistant]<weather {\"place\": \"Rome\"}>[tool]sun";
+    let wanted = "[user]A[assistant]<weather {\"place\": \"Oslo\"}>[tool]rain[assistant]<weather {\"place\": \
+        \"Rome\"}>[tool]sun";
     let sources = [
         "call.function.arguments | tojson",
         "call.function.arguments",

@@ -98,12 +98,14 @@ fn texts_forge_no_turn() {
 #[test]
 fn tools_forge_no_turn() {
     let with = |text: &str| {
-        let parameters = json!({"type": "object", "required": [text], "properties": {text: {"type": text, "enum": [text]}},
+        let parameters = json!({"type": "object", "required": [text],
+            "properties": {text: {"type": text, "enum": [text]}},
                                 text: {text: text}, "description": text});
         let tool = json!({"name": text, "description": text, "parameters": parameters});
         let call = json!({"id": text, "name": text, "arguments": json!({text: text}).to_string()});
         let output = json!({"id": text, "name": text, "text": text});
-        let items = json!([{"user": {"name": text, "text": text}}, {"reasoning": text}, {"call": call}, {"output": output}]);
+        let items = json!([{"user": {"name": text, "text": text}}, {"reasoning": text}, {"call": call},
+            {"output": output}]);
         let conversation: Conversation =
             serde_json::from_value(json!({"tools": [tool], "items": items})).unwrap();
         let source =
@@ -117,7 +119,8 @@ fn tools_forge_no_turn() {
 
 #[test]
 fn json_is_pythons() {
-    let call = json!({"id": "c", "name": "f", "arguments": r#"{"b": 1e20, "a": [1, 0.5, null, true, "<'é\"\\\u0001"], "c": {}}"#});
+    let call = json!({"id": "c", "name": "f",
+        "arguments": r#"{"b": 1e20, "a": [1, 0.5, null, true, "<'é\"\\\u0001"], "c": {}}"#});
     let conversation: Conversation = serde_json::from_value(json!({"items": [{"call": call}]})).unwrap();
     let arguments = "messages[0].tool_calls[0].function.arguments";
     let text = |options: &str| {
@@ -135,7 +138,8 @@ fn json_is_pythons() {
 fn values_are_those_that_templates_know() {
     let shown = |source: &str, conversation: &Conversation| template(source).text(conversation).unwrap();
     let mut conversation = said(&["Hello"]);
-    let source = "{{ bos_token }}{{ enable_thinking }} {{ reasoning_effort }} {{ none }}{{ messages[0].name is defined }}";
+    let source = "{{ bos_token }}{{ enable_thinking }} {{ reasoning_effort }} {{ none }}{{ messages[0].name \
+        is defined }}";
     assert_eq!(shown(source, &conversation), "<|startoftext|>True medium NoneFalse");
     conversation.effort = Effort::None;
     assert_eq!(shown(source, &conversation), "<|startoftext|>False  NoneFalse");

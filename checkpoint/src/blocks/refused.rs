@@ -3,7 +3,8 @@
 /// Advice for weights in few bits.
 const QUANTISE: &str = "take a file of the model in Q4_K_M or another type that is read, or quantise it so";
 const INTERMEDIATE: &str = "runtimes use it for activations; quantise the model to another type";
-const REPACKED: &str = "it is an older layout for one kind of CPU; take the Q4_0 or IQ4_NL file of the model, which has the same values";
+const REPACKED: &str = "it is an older layout for one kind of CPU; take the Q4_0 or IQ4_NL file of the \
+    model, which has the same values";
 const NUMBERS: &str = "weights are expected in floating-point types of up to 32 bits, or in blocks";
 
 /// Number, name, and what helps.

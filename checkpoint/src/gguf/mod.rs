@@ -234,14 +234,15 @@ impl Gguf {
 
     fn refuse_adapter(&self) -> Result<()> {
         self.bad(
-            "it is a LoRA adapter in GGUF form, not a model: give the model's own file, and the adapter with --lora as the \
-             directory that PEFT wrote (adapter_config.json and adapter_model.safetensors)",
+            "it is a LoRA adapter in GGUF form, not a model: give the model's own file, and the adapter with \
+             --lora as the directory that PEFT wrote (adapter_config.json and adapter_model.safetensors)",
         )
     }
 
     fn refuse_encoder(&self) -> Result<()> {
         self.bad(
-            "it is a model's encoder for images or sounds (mmproj), not a language model: give the GGUF file of the language model",
+            "it is a model's encoder for images or sounds (mmproj), not a language model: give the GGUF file \
+             of the language model",
         )
     }
 }

@@ -55,7 +55,8 @@ pub(super) fn complete(opened: Gguf, split: SplitNumber) -> Result<Gguf> {
         };
         if gguf.split()? != Some(SplitNumber { part, count: split.count }) {
             return gguf.bad(format!(
-                "its name says part {} of {}, and its keys `split.no` and `split.count` another: is it of another model?",
+                "its name says part {} of {}, and its keys `split.no` and `split.count` another: is it of \
+                 another model?",
                 part + 1,
                 split.count
             ));

@@ -124,8 +124,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
 }
 
 /// Advice for an adapter that MLX wrote.
-pub(super) const OF_MLX: &str = "an MLX adapter, whose matrices are the other way round: of adapters only PEFT's are read, expected the directory \
-     that its save_pretrained wrote";
+pub(super) const OF_MLX: &str = "an MLX adapter, whose matrices are the other way round: of adapters only \
+    PEFT's are read, expected the directory that its save_pretrained wrote";
 
 /// Settings of variants that compute something else, and what each does.
 const VARIANTS: [(&str, &str); 11] = [

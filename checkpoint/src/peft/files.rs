@@ -64,10 +64,10 @@ impl Files {
     }
 }
 
-const NOWHERE: &str = "there is no such file or directory; expected the directory that PEFT's save_pretrained wrote (an adapter on a hub has to be \
-     downloaded first)";
-const OF_GGUF: &str = "an adapter as a GGUF file: of adapters only PEFT's are read, expected the directory that its save_pretrained wrote, from \
-     before it was converted";
+const NOWHERE: &str = "there is no such file or directory; expected the directory that PEFT's \
+    save_pretrained wrote (an adapter on a hub has to be downloaded first)";
+const OF_GGUF: &str = "an adapter as a GGUF file: of adapters only PEFT's are read, expected the directory \
+    that its save_pretrained wrote, from before it was converted";
 
 /// Looks whether there are files of an adapter.
 ///
@@ -79,7 +79,8 @@ pub fn check_files(path: &Path) -> Result<(), PeftError> {
 
 fn pickled(path: &Path) -> PeftError {
     let what = format!(
-        "a pickled adapter; expected {TENSOR_FILE}: load it with PEFT and write it with save_pretrained, which makes that"
+        "a pickled adapter; expected {TENSOR_FILE}: load it with PEFT and write it with save_pretrained, \
+         which makes that"
     );
     PeftError::unsupported(path, what)
 }

@@ -298,7 +298,8 @@ impl AdapterReader<'_> {
             && let Some(part) = parts.first()
         {
             notes.push(format!(
-                "{}: `{}` is as wide as high, and nothing else shows which way round PEFT took it: read as [experts, in, out]",
+                "{}: `{}` is as wide as high, and nothing else shows which way round PEFT took it: read as \
+                 [experts, in, out]",
                 self.file.path().display(),
                 part.target.parameter
             ));

@@ -42,7 +42,8 @@ pub struct Compile {
     output: Option<PathBuf>,
     /// Instruction sets to generate code for; native is this CPU's best, all those of the preset (both take
     /// amx for preset bf16 only). It wins over --machine
-    #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
+    #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',',
+        value_parser = targets_parser())]
     target: Vec<Targets>,
     /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several
     /// times. Changed matrices are stored as the preset stores bf16 ones: MXFP4 experts become int8, twice as
@@ -140,7 +141,8 @@ impl Compile {
         match located {
             Located::Source(source) => Ok(source),
             Located::Plan(path) => {
-                let what = "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec";
+                let what = "it is a plan, which is compiled already; expected a checkpoint's directory, a \
+                    GGUF file or a spec";
                 Err(kernmill::Error::input(&path, what).into())
             }
         }
@@ -253,7 +255,8 @@ impl Compile {
         }
         if given.need_weights().is_err() {
             if !self.writes_no_plan() && !self.dry_run {
-                let what = "--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to";
+                let what = "--weights is missing: a plan holds the weights. Without them, --emit shows what \
+                    the spec compiles to";
                 return bad(what);
             }
             if self.compile.preset == Preset::Fast && !self.dry_run {

@@ -39,7 +39,8 @@ pub struct Check {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Run kernels of this instruction set only
-    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(Level::ALL.map(Level::name)))]
+    #[arg(long, value_name = "LEVEL",
+        value_parser = clap::builder::PossibleValuesParser::new(Level::ALL.map(Level::name)))]
     target: Option<String>,
     #[command(flatten)]
     machine: MachineArgs,

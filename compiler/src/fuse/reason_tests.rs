@@ -88,7 +88,8 @@ impl Case<'_> {
             let (name, optional) = (name.trim_end_matches('?'), name.ends_with('?'));
             let inputs = inputs.join(", ");
             text.push_str(&format!(
-                "  {{ name = \"{name}\", op = \"{op}\", inputs = [{inputs}], part = \"{part}\", optional = {optional} }},\n"
+                "  {{ name = \"{name}\", op = \"{op}\", inputs = [{inputs}], part = \"{part}\", optional = \
+                 {optional} }},\n"
             ));
         }
         text.push_str(&format!("]\n{}\n", self.rest));
@@ -149,7 +150,9 @@ fn guards() -> Vec<(&'static str, Case<'static>)> {
             "many_ways",
             &["%n = rms_norm(eps=1e-5) %x, @w\n", &same],
             "rows",
-            "root norm rms_norm x; epilogue a elementwise x; epilogue b elementwise x; epilogue c elementwise x; epilogue d elementwise x; epilogue e elementwise x; epilogue f elementwise x; epilogue g elementwise x; epilogue h elementwise x",
+            "root norm rms_norm x; epilogue a elementwise x; epilogue b elementwise x; epilogue c \
+             elementwise x; epilogue d elementwise x; epilogue e elementwise x; epilogue f elementwise x; \
+             epilogue g elementwise x; epilogue h elementwise x",
             r#"outputs = ["norm", "a", "b", "c", "d", "e", "f", "g", "h"]"#,
         ),
     ));
@@ -237,27 +240,24 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
         ),
         case(
             "two_inputs",
-            &[
-                "%a = linear %x, @m\n%n = rms_norm(eps=1e-5) %x, @w\n%b = linear %n, @m\n%c = glu(\"gate * up\") %a, %b\n",
-            ],
+            &["%a = linear %x, @m\n%n = rms_norm(eps=1e-5) %x, @w\n%b = linear %n, @m\n%c = glu(\"gate * \
+                 up\") %a, %b\n"],
             "matmul",
             "root a linear x; root b linear y; epilogue glu glu a b",
             r#"outputs = ["glu"]"#,
         ),
         case(
             "two_head_sizes",
-            &[
-                "%a = linear %x, @m\n%b = linear %x, @m\n%c = rope(rope=0, head_dim=32) %a\n%d = rope(rope=1, head_dim=16) %b\n%f = add %c, %d\n",
-            ],
+            &["%a = linear %x, @m\n%b = linear %x, @m\n%c = rope(rope=0, head_dim=32) %a\n%d = \
+                 rope(rope=1, head_dim=16) %b\n%f = add %c, %d\n"],
             "matmul",
             "root a linear x; root b linear x; epilogue c rope a; epilogue d rope b",
             r#"outputs = ["c", "d"]"#,
         ),
         case(
             "rounded_heads",
-            &[
-                "%a = linear %x, @m\n%c = rope(rope=1, head_dim=16) %a\n%d = quantize_q8 %c : q8[T, 64]\n%f = quant_linear %d, @int8\n",
-            ],
+            &["%a = linear %x, @m\n%c = rope(rope=1, head_dim=16) %a\n%d = quantize_q8 %c : q8[T, 64]\n%f \
+                 = quant_linear %d, @int8\n"],
             "matmul",
             "root a linear x; epilogue c rope a; epilogue d quantize_q8 c",
             r#"outputs = ["d"]"#,
@@ -334,9 +334,8 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
         ),
         case(
             "norm_read_outside",
-            &[
-                "%n = rms_norm(eps=1e-5) %x, @w\n%s = lora_shrink(site=0, format=bf16) %n : f32[T, 256]\n%a = linear %n, %s, @m\n",
-            ],
+            &["%n = rms_norm(eps=1e-5) %x, @w\n%s = lora_shrink(site=0, format=bf16) %n : f32[T, 256]\n%a \
+                 = linear %n, %s, @m\n"],
             "shrink",
             "prologue norm rms_norm x; root s lora_shrink norm",
             r#"outputs = ["s", "norm"]"#,

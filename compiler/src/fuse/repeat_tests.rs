@@ -117,7 +117,12 @@ fn refused_roots_are_not_tried_in_every_order() {
 fn slips_with_repeated_nodes_are_told() {
     let (repeat, node) = ("repeat = 4", "{ name = \"a\"");
     let optional: String = (0..11)
-        .map(|i| format!("{{ name = \"o{i}\", op = \"mul\", inputs = [\"x\", \"x\"], part = \"prologue\", optional = true }},\n"))
+        .map(|i| {
+            format!(
+                "{{ name = \"o{i}\", op = \"mul\", inputs = [\"x\", \"x\"], part = \"prologue\", \
+            optional = true }},\n"
+            )
+        })
         .collect();
     let second = "{ name = \"b\", op = \"linear\", inputs = [\"norm\"], part = \"root\", repeat = 2 },\n";
     let mut told = String::new();

@@ -171,7 +171,8 @@ fn op() -> Value {
         "doc" => text(),
         "node" => {
             let any = json!({"type": ["string", "number", "array"]});
-            let node = json!({"type": "object", "properties": properties(&params, &|_| any.clone()), "required": ["op", "out"]});
+            let node = json!({"type": "object", "properties": properties(&params, &|_| any.clone()),
+                "required": ["op", "out"]});
             described(array(node), "nodes as in a model spec; the last one computes the result")
         }
         _ => names(),

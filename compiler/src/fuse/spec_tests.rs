@@ -111,16 +111,21 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("kernel = \"matmul\"", "kernel = \"attention\""),
         (
             "kernel = \"matmul\"\nmatch = [\n",
-            "kernel = \"rows\"\nmatch = [\n  { name = \"square\", op = \"mul\", inputs = [\"x\", \"x\"], part = \"prologue\" },\n",
+            "kernel = \"rows\"\nmatch = [\n  { name = \"square\", op = \"mul\", inputs = [\"x\", \"x\"], \
+             part = \"prologue\" },\n",
         ),
         ("outputs = [\"sum\"]", "outputs = 5"),
         ("outputs = [\"sum\"]", "outputs = [5]"),
         (
-            "[[guard]]\ncheck = \"multiple_of\"\ncols = \"a\"\nby = 32\nwhen = \"quant\"\nwhy = \"whole blocks\"\n\n[[guard]]\ncheck = \"same_cols\"\nof = [\"a\", \"b\"]\nwhy = \"they meet\"\n\n[[guard]]\ncheck = \"format\"\nof = \"a\"\nis = [\"int8\", \"mxfp4\"]\nwhy = \"a test\"\n",
+            "[[guard]]\ncheck = \"multiple_of\"\ncols = \"a\"\nby = 32\nwhen = \"quant\"\nwhy = \"whole \
+             blocks\"\n\n[[guard]]\ncheck = \"same_cols\"\nof = [\"a\", \"b\"]\nwhy = \"they meet\"\n\n\
+             [[guard]]\ncheck = \"format\"\nof = \"a\"\nis = [\"int8\", \"mxfp4\"]\nwhy = \"a test\"\n",
             "guard = 3\n",
         ),
         (
-            "[[guard]]\ncheck = \"multiple_of\"\ncols = \"a\"\nby = 32\nwhen = \"quant\"\nwhy = \"whole blocks\"\n\n[[guard]]\ncheck = \"same_cols\"\nof = [\"a\", \"b\"]\nwhy = \"they meet\"\n\n[[guard]]\ncheck = \"format\"\nof = \"a\"\nis = [\"int8\", \"mxfp4\"]\nwhy = \"a test\"\n",
+            "[[guard]]\ncheck = \"multiple_of\"\ncols = \"a\"\nby = 32\nwhen = \"quant\"\nwhy = \"whole \
+             blocks\"\n\n[[guard]]\ncheck = \"same_cols\"\nof = [\"a\", \"b\"]\nwhy = \"they meet\"\n\n\
+             [[guard]]\ncheck = \"format\"\nof = \"a\"\nis = [\"int8\", \"mxfp4\"]\nwhy = \"a test\"\n",
             "guard = [3]\n",
         ),
         ("part = \"prologue\", optional = true", "part = \"prologue\", wide = true"),
@@ -145,8 +150,10 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("name = \"b\"", "name = \"a\""),
         ("name = \"b\"", "name = \"norm_n\""),
         (
-            "op = [\"linear\", \"quant_linear\"], inputs = [\"quant\"], part = \"root\" },\n  { name = \"b\", op = [\"linear\", \"quant_linear\"], inputs = [\"quant\"], part = \"root\" }",
-            "op = \"linear\", inputs = [\"quant\"], part = \"context\" },\n  { name = \"b\", op = \"linear\", inputs = [\"quant\"], part = \"context\" }",
+            "op = [\"linear\", \"quant_linear\"], inputs = [\"quant\"], part = \"root\" },\n  { name = \
+             \"b\", op = [\"linear\", \"quant_linear\"], inputs = [\"quant\"], part = \"root\" }",
+            "op = \"linear\", inputs = [\"quant\"], part = \"context\" },\n  { name = \"b\", op = \
+             \"linear\", inputs = [\"quant\"], part = \"context\" }",
         ),
         ("inputs = [\"x\"], part = \"prologue\"", "inputs = [\"sum\"], part = \"prologue\""),
         ("inputs = [\"sum\"], part = \"context\"", "inputs = [\"z\"], part = \"context\""),
@@ -194,7 +201,8 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("x / (1 + max(x, -x))", "soft(x)"),
         (
             "x / (1 + max(x, -x))",
-            "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((x))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))",
+            "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((x)))))))))))))))))))))))))))))\
+             )))))))))))))))))))))))))))))))))))))))",
         ),
         ("name = \"flat_norm\"\ndoc", "name = \"rms_norm\"\ndoc"),
         ("tensors = [\"weight\"]", "tensors = [\"x\"]"),
@@ -255,7 +263,10 @@ fn errors_between_specs_are_told() {
     let spec = |name: &str, rest: &str| {
         FusedSpec::parse(
             &format!("{name}.toml"),
-            &format!("name = \"{name}\"\ndoc = \"x\"\n{rest}\n[[function]]\nname = \"f_{name}\"\ndoc = \"x\"\nparams = [\"x\"]\nexpr = \"x\"\n"),
+            &format!(
+                "name = \"{name}\"\ndoc = \"x\"\n{rest}\n[[function]]\nname = \"f_{name}\"\ndoc = \
+                \"x\"\nparams = [\"x\"]\nexpr = \"x\"\n"
+            ),
         )
         .unwrap()
     };
@@ -335,7 +346,8 @@ fn errors_where_an_op_is_used_are_told() {
 fn specs_take_their_places() {
     let spec = |name: &str, place: &str| {
         let text = format!(
-            "name = \"{name}\"\ndoc = \"x\"\n{place}\n[[function]]\nname = \"f_{name}\"\ndoc = \"x\"\nparams = [\"x\"]\nexpr = \"x\"\n"
+            "name = \"{name}\"\ndoc = \"x\"\n{place}\n[[function]]\nname = \"f_{name}\"\ndoc = \"x\"\nparams \
+             = [\"x\"]\nexpr = \"x\"\n"
         );
         FusedSpec::parse("x.toml", &text).unwrap()
     };

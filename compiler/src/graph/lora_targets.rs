@@ -109,12 +109,14 @@ impl Graph {
                 return error(format!("its branch reads %{}, which is no shrink", self.value(value).name));
             }
         }
-        if self
-            .nodes
-            .iter()
-            .any(|node| matches!(node.op, Op::LoraShrink { lora_target, .. } if lora_target as usize >= self.nodes.len()))
-        {
-            return Err(GraphError::new("sites", "a LoRA target's number is larger than the number of nodes"));
+        if self.nodes.iter().any(|node| {
+            matches!(node.op, Op::LoraShrink { lora_target,
+                .. } if lora_target as usize >= self.nodes.len())
+        }) {
+            return Err(GraphError::new(
+                "sites",
+                "a LoRA target's number is larger than the number of nodes",
+            ));
         }
         let lora_targets = self.lora_targets();
         let mut owners = BTreeSet::new();

@@ -42,10 +42,12 @@ fn rope_text(rope: &RopeParameters) -> String {
         RopeScaling::Plain => "plain".into(),
         RopeScaling::Linear { factor } => format!("linear factor {factor:?}"),
         RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate } => format!(
-            "yarn factor {factor:?} beta_fast {beta_fast:?} beta_slow {beta_slow:?} original_context {original_context:?} truncate {truncate}"
+            "yarn factor {factor:?} beta_fast {beta_fast:?} beta_slow {beta_slow:?} original_context \
+             {original_context:?} truncate {truncate}"
         ),
         RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => format!(
-            "llama3 factor {factor:?} low_freq_factor {low_freq_factor:?} high_freq_factor {high_freq_factor:?} original_context {original_context:?}"
+            "llama3 factor {factor:?} low_freq_factor {low_freq_factor:?} high_freq_factor \
+             {high_freq_factor:?} original_context {original_context:?}"
         ),
     };
     format!("head_dim {} theta {:?} {scaling}", rope.head_dim, rope.theta)

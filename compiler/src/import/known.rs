@@ -238,7 +238,8 @@ pub(super) fn check_rope(section: &ModelConfig) -> Result<()> {
 
 fn unknown(config: &ModelConfig, key: &str, value: &Value) -> Result<()> {
     unsupported(format!(
-        "unknown key `{}` with value {}, which may change what the model computes; if it does not, remove it from config.json",
+        "unknown key `{}` with value {}, which may change what the model computes; if it does not, remove it \
+         from config.json",
         config.name(key),
         brief(value)
     ))

@@ -16,7 +16,8 @@ pub(super) fn architecture() -> Architecture {
         keys: &["sliding_window"],
         defaults: json!({
             "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-            "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_act": "silu", "max_position_embeddings": 131072,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_act": "silu",
+                "max_position_embeddings": 131072,
             "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "sliding_window": 4096,
         }),
         spec,

@@ -16,7 +16,8 @@ pub(super) fn architecture() -> Architecture {
         keys: &["sliding_window", "use_sliding_window", "max_window_layers"],
         defaults: json!({
             "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
-            "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "max_position_embeddings": 32768,
+            "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu",
+                "max_position_embeddings": 32768,
             "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "sliding_window": 4096, "max_window_layers": 28,
         }),
         spec,

@@ -70,8 +70,8 @@ impl<'a> StoredTensors<'a> {
         let (table, head) = match (tied, has_in, has_out) {
             (false, Some(true), Some(false)) => {
                 return bad(format!(
-                    "the checkpoint has no `{UNEMBEDDING}`, and `tie_word_embeddings` is not true: expected the tensor, or \
-                     `tie_word_embeddings: true` if the embeddings serve as the unembedding"
+                    "the checkpoint has no `{UNEMBEDDING}`, and `tie_word_embeddings` is not true: expected \
+                     the tensor, or `tie_word_embeddings: true` if the embeddings serve as the unembedding"
                 ));
             }
             (false, ..) | (true, Some(true), Some(true)) => (EMBEDDING, UNEMBEDDING),

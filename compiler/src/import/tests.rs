@@ -125,7 +125,8 @@ fn yarn_reaches_as_far_as_its_factor() {
         llama(&[(key, scaling), ("max_position_embeddings", stated)]).unwrap()
     };
     let card = r#"{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}"#;
-    let newer = r#"{"rope_type": "yarn", "factor": 2.5, "rope_theta": 10000.0, "original_max_position_embeddings": 8192}"#;
+    let newer = r#"{"rope_type": "yarn", "factor": 2.5, "rope_theta": 10000.0,
+        "original_max_position_embeddings": 8192}"#;
     let bare = r#"{"type": "yarn", "factor": 4.0}"#;
     for (key, scaling, stated, expected) in [
         ("rope_scaling", card, "32768", 131_072),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub enum BuildError<E: std::error::Error + 'static> {
     /// Found before any work.
     #[error(
-        "not enough memory: the packed weights need {:.2} GB, available are {:.2} GB; close other programs or take a smaller \
-         model",
+        "not enough memory: the packed weights need {:.2} GB, available are {:.2} GB; close other programs \
+         or take a smaller model",
         *.needed as f64 / 1e9,
         *.available as f64 / 1e9
     )]

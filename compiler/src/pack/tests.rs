@@ -316,13 +316,15 @@ fn bad_weights_are_named() {
     let mut source = weights(&graph);
     source.f32.get_mut("down").unwrap()[(2 * 20 + 18) * 32 + 5] = f32::NAN;
     let text = failure(&graph, &source).to_string();
-    let expected = "checkpoint tensor ckpt.down (for down), expert 2, row 18, k 5: the weight is NaN, expected a finite number";
+    let expected = "checkpoint tensor ckpt.down (for down), expert 2, row 18, k 5: the weight is NaN, \
+        expected a finite number";
     assert_eq!(text, expected);
 
     // Of several errors the first in the region is the one reported: up's.
     source.mxfp4.get_mut("up").unwrap().1[(40 + 39) * 3 + 2] = 255;
     let text = failure(&graph, &source).to_string();
-    let expected = "checkpoint tensor ckpt.up_scales (for up), expert 1, row 39, k 64: the MXFP4 scale byte is 255, expected 0 to 232";
+    let expected = "checkpoint tensor ckpt.up_scales (for up), expert 1, row 39, k 64: the MXFP4 scale byte \
+        is 255, expected 0 to 232";
     assert_eq!(text, expected);
 
     source.f32.get_mut("q").unwrap()[17 * 64 + 33] = -1e9;

@@ -370,7 +370,8 @@ impl<'g> Quantiser<'g> {
         let (name, cols) = (format!("{}.{suffix}", rows.name), rows.ty.cols());
         if !cols.is_multiple_of(BLOCK) {
             let message = format!(
-                "it has {cols} columns, and preset {} rounds it in blocks of {BLOCK}, expected a multiple of {BLOCK} (preset exact rounds nothing)",
+                "it has {cols} columns, and preset {} rounds it in blocks of {BLOCK}, expected a multiple of \
+                 {BLOCK} (preset exact rounds nothing)",
                 self.as_asked.preset.name()
             );
             return Err(GraphError::new(format!("%{}", rows.name), message));

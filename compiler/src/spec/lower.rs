@@ -119,8 +119,8 @@ fn check_dynamic(scope: &NameScope<'_>, original_context: &Scalar) -> Result<()>
         format!("max_context is {longest}, but dynamic RoPE scaling is known to {original} tokens only");
     let span = scope.spec.model.max_context.span.clone();
     Err(scope.error(span, &message, format!("expected at most {original}")).help(
-        "beyond the original context, dynamic scaling turns the keys of earlier tokens anew with every token, which a cache cannot do; \
-         `linear`, `yarn` and `llama3` have one rotation for each position",
+        "beyond the original context, dynamic scaling turns the keys of earlier tokens anew with every \
+         token, which a cache cannot do; `linear`, `yarn` and `llama3` have one rotation for each position",
     ))
 }
 

@@ -78,8 +78,8 @@ pub enum SynthError {
     },
     /// An adapter is asked for, and PEFT knows none of the model's matrices.
     #[error(
-        "no matrix of the model has a name that PEFT knows: expected tensors such as `model.layers.0.self_attn.q_proj.weight` or, in \
-         a GGUF file, `blk.0.attn_q.weight`"
+        "no matrix of the model has a name that PEFT knows: expected tensors such as \
+         `model.layers.0.self_attn.q_proj.weight` or, in a GGUF file, `blk.0.attn_q.weight`"
     )]
     Unpublished,
     /// A DoRA that PEFT cannot make.
@@ -90,7 +90,8 @@ pub enum SynthError {
     },
     /// MXFP4 blocks with their scales among them, as only GGUF files have them.
     #[error(
-        "tensor `{tensor}`: `scales` names the tensor itself, as in a GGUF file; expected another name: a checkpoint has a tensor for them"
+        "tensor `{tensor}`: `scales` names the tensor itself, as in a GGUF file; expected another name: a \
+         checkpoint has a tensor for them"
     )]
     ScalesWithin {
         /// Tensor of the checkpoint to be.

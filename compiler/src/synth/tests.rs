@@ -4,8 +4,8 @@ use crate::spec::{self, Spec};
 use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
 
-const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, "hidden_size": 64, "initial_context_length": 64,
-    "intermediate_size": 64, "max_position_embeddings": 512, "num_attention_heads": 4, "num_experts_per_tok": 4,
+const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, "hidden_size": 64,
+    "initial_context_length": 64, "intermediate_size": 64, "max_position_embeddings": 512, "num_attention_heads": 4, "num_experts_per_tok": 4,
     "num_hidden_layers": 2, "num_key_value_heads": 2, "num_local_experts": 32, "rms_norm_eps": 1e-05,
     "quantization_config": {"quant_method": "mxfp4"}, "rope_theta": 10000.0, "sliding_window": 16, "vocab_size": 512}"#;
 
@@ -76,10 +76,12 @@ fn config_json_describes_the_graph_of_every_class() {
     let slides = r#""use_sliding_window": true, "sliding_window": 64"#;
     for (class, own) in [
         ("GptOssForCausalLM", format!(r#"{mixture}, "quantization_config": {{"quant_method": "mxfp4"}}"#)),
-        ("GptOssForCausalLM", format!(r#"{mixture}, "swiglu_limit": 5.5, "swiglu_alpha": 1.25, "attention_bias": false"#)),
+        ("GptOssForCausalLM", format!(r#"{mixture}, "swiglu_limit": 5.5, {}"#,
+            r#""swiglu_alpha": 1.25, "attention_bias": false"#)),
         ("GptOssForCausalLM", format!(r#"{mixture}, "rope_scaling": {{"rope_type": "default"}}, "swiglu_limit": 1.0"#)),
         ("LlamaForCausalLM", r#""tie_word_embeddings": true, "torch_dtype": "float32""#.to_owned()),
-        ("LlamaForCausalLM", r#""attention_bias": true, "mlp_bias": true, "hidden_act": "gelu", "head_dim": 24"#.to_owned()),
+        ("LlamaForCausalLM", concat!(r#""attention_bias": true, "mlp_bias": true, "#,
+            r#""hidden_act": "gelu", "head_dim": 24"#).to_owned()),
         (
             "LlamaForCausalLM",
             r#""rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -91,7 +93,8 @@ fn config_json_describes_the_graph_of_every_class() {
         ("MistralForCausalLM", r#""sliding_window": null, "hidden_act": "gelu_new""#.to_owned()),
         ("Qwen2ForCausalLM", format!(r#"{slides}, "max_window_layers": 2"#)),
         ("Qwen2ForCausalLM", format!(r#"{slides}, "max_window_layers": 0"#)),
-        ("Qwen2ForCausalLM", r#""rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}"#.into()),
+        ("Qwen2ForCausalLM", concat!(r#""rope_scaling": {"type": "yarn", "factor": 4.0, "#,
+            r#""original_max_position_embeddings": 128}"#).into()),
     ] {
         let (graph, dir) = (published(class, &own), tempfile::tempdir().unwrap());
         assert!(write(&graph, dir.path(), 1, &|_, _| {}).unwrap(), "{class} {own}");

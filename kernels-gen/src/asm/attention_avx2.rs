@@ -32,7 +32,10 @@ pub const SCORE: AsmKernel = AsmKernel {
     name: "score_avx2",
     needs: Features::FLOOR,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Score { elem, head_dim, .. } if !elem.is_scaled() && head_dim % 4 == 0),
+    serves: |ukernel| {
+        matches!(ukernel, MicroKernel::Score { elem, head_dim,
+        .. } if !elem.is_scaled() && head_dim % 4 == 0)
+    },
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
         _ => Ok(()),
@@ -44,7 +47,10 @@ pub const VALUE: AsmKernel = AsmKernel {
     name: "value_avx2",
     needs: Features::FLOOR,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Value { elem, head_dim, .. } if !elem.is_scaled() && head_dim % LANES == 0),
+    serves: |ukernel| {
+        matches!(ukernel, MicroKernel::Value { elem, head_dim,
+        .. } if !elem.is_scaled() && head_dim % LANES == 0)
+    },
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Value { elem, head_dim, group } => value(a, elem, head_dim, group),
         _ => Ok(()),

@@ -162,8 +162,8 @@ pub(super) fn turn_line(turn: &Answered) -> String {
     let new = turn.prompt_tokens - turn.cached_tokens;
     let decode = if turn.decoded == 0 { 0.0 } else { f64::from(turn.decoded) / turn.decode_seconds };
     format!(
-        "{} prompt tokens, {} of them cached and {new} computed in {:.2} s; {} tokens at {decode:.1} tokens/s; ended by {}; \
-         seed {}",
+        "{} prompt tokens, {} of them cached and {new} computed in {:.2} s; {} tokens at {decode:.1} \
+         tokens/s; ended by {}; seed {}",
         turn.prompt_tokens,
         turn.cached_tokens,
         turn.prefill_seconds,

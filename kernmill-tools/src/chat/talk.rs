@@ -418,8 +418,8 @@ impl Talk {
             finish if finish.is_complete() => None,
             Finish::MaxTokens => Some(format!("the answer is cut off at -n {written}")),
             Finish::Context => Some(format!(
-                "the context is full: {} tokens of the conversation and {written} of the answer, the context holds {context}; \
-                 the answer is cut off",
+                "the context is full: {} tokens of the conversation and {written} of the answer, the context \
+                 holds {context}; the answer is cut off",
                 turn.prompt_tokens
             )),
             _ if written == 0 => {

@@ -134,7 +134,8 @@ pub fn text(measured: &MeasuredMachine) -> String {
         let (barrier, step) = (barrier * 1e6, step * 1e6);
         let _ = writeln!(
             text,
-            "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS, barrier {barrier:.2} us, step {step:.1} us"
+            "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS, barrier \
+             {barrier:.2} us, step {step:.1} us"
         );
     }
     if let Some([bf16, int8]) = measured.tile_shares {
@@ -147,7 +148,10 @@ pub fn text(measured: &MeasuredMachine) -> String {
 pub fn json(measured: &MeasuredMachine) -> Value {
     let levels: Vec<_> = Level::ALL
         .into_iter()
-        .map(|level| json!({ "name": level.name(), "supported": level.missing().is_empty(), "missing": level.missing() }))
+        .map(|level| {
+            json!({ "name": level.name(), "supported": level.missing().is_empty(),
+            "missing": level.missing() })
+        })
         .collect();
     let tiles = tiles_state();
     let mut report = json!({

@@ -234,7 +234,10 @@ impl PlanEstimate {
 
     /// The estimate as one JSON object.
     pub fn json(&self) -> Value {
-        let section = |section: &SectionSize| json!({ "section": section.kind, "level": section.level, "bytes": section.bytes });
+        let section = |section: &SectionSize| {
+            json!({ "section": section.kind, "level": section.level,
+            "bytes": section.bytes })
+        };
         let memory = &self.memory;
         json!({
             "model": self.model,

@@ -68,8 +68,8 @@ impl AdapterMerge {
                 .collect();
             if layouts.len() > 1 && layouts.iter().any(|layout| layout.has_factors()) {
                 return Err(Error::bad_input(format!(
-                    "--merge-lora: one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales whole rows, and cannot be \
-                     added to",
+                    "--merge-lora: one of the adapters is a DoRA at {}, where another one has a part too: a \
+                     DoRA scales whole rows, and cannot be added to",
                     lora_target.name
                 )));
             }

@@ -94,8 +94,9 @@ impl TensorList {
             let (all, at_4_bits) = (choices.elements(graph), choices.elements_at_4_bits(graph));
             let _ = writeln!(
                 text,
-                "attention and unembedding: {at_4_bits} of {all} parameters at 4 bits ({:.1} %), where the error is at most \
-                 {MAX_RELATIVE_ERROR} (of what the file has in blocks of fewer than 8 bits, {MAX_ERROR_OF_BLOCKS})",
+                "attention and unembedding: {at_4_bits} of {all} parameters at 4 bits ({:.1} %), where the \
+                 error is at most {MAX_RELATIVE_ERROR} (of what the file has in blocks of fewer than 8 bits, \
+                 {MAX_ERROR_OF_BLOCKS})",
                 at_4_bits as f64 * 100.0 / all as f64
             );
         }

@@ -146,7 +146,8 @@ impl fmt::Display for Mix {
         let Mix { prompt, answer, turns, prefix, think, zipf, tenants, seed } = self;
         write!(
             f,
-            "prompt={prompt},answer={answer},turns={turns},prefix={prefix},think={think},zipf={zipf},tenants={tenants},seed={seed}"
+            "prompt={prompt},answer={answer},turns={turns},prefix={prefix},think={think},zipf={zipf},\
+             tenants={tenants},seed={seed}"
         )
     }
 }

@@ -106,8 +106,8 @@ pub(super) fn picture(
     timeline: &[LoadSample],
 ) -> String {
     let mut svg = Svg(String::from(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 600\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"900\" height=\"600\" fill=\"white\"/>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 600\" font-family=\"sans-serif\" \
+         font-size=\"11\">\n<rect width=\"900\" height=\"600\" fill=\"white\"/>\n",
     ));
     svg.text([60.0, 22.0], "start", title);
     waits(&mut svg, &sorted(first), &sorted(between), limits);

@@ -140,7 +140,8 @@ mod tests {
             ("{\"prompt\": [100], \"answer\": 1}", "expected less than 100"),
             ("{\"at\": -1, \"prompt\": 1, \"answer\": 1}", "expected seconds from 0"),
             (
-                "{\"prompt\": 1, \"answer\": 1, \"session\": \"x\"}\n{\"prompt\": 1, \"answer\": 1, \"session\": \"x\", \"adapter\": \"a\"}",
+                "{\"prompt\": 1, \"answer\": 1, \"session\": \"x\"}\n{\"prompt\": 1, \"answer\": 1, \
+                 \"session\": \"x\", \"adapter\": \"a\"}",
                 "line 2: a session has one",
             ),
         ] {

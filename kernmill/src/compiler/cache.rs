@@ -56,12 +56,8 @@ pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Res
     for file in model.checkpoint.files().map(Path::to_owned).chain(model.texts.files()) {
         add(&identity(&file).map_err(Error::read(&file))?);
     }
-    let name = model
-        .graph
-        .name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' });
-    let name: String = name.take(NAME_BYTES).collect();
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = model.graph.name.chars().map(safe).take(NAME_BYTES).collect();
     let key = key.finalize().to_hex();
     Ok(Some(dir.join(format!("{}-{}.plan", name.trim_start_matches('.'), &key[..KEY_DIGITS]))))
 }
@@ -149,11 +145,8 @@ fn keep(model: &SourceModel, level: Level, path: &Path, options: &Options) -> Re
         let is_limited = reserve > 0 || limit < u64::MAX;
         if is_limited && !make_room(dir, bytes, limit, reserve).map_err(Error::write(dir))? {
             let what = format!("{}: no room for a plan of {}", dir.display(), size(bytes));
-            let free = if reserve > 0 {
-                format!(", and {} of the disk stay free", size(reserve))
-            } else {
-                String::new()
-            };
+            let free = (reserve > 0).then(|| format!(", and {} of the disk stay free", size(reserve)));
+            let free = free.unwrap_or_default();
             return Ok(Some(format!("{what}: plans take {} at most{free}", size(limit))));
         }
         let file = NewFile::create_file(path).map_err(Error::write(path))?;

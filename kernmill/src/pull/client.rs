@@ -181,16 +181,19 @@ impl HubClient {
         let what = match status {
             _ if !is_own => format!("{} answers {status}", shown(url)),
             401 | 403 if is_gated && !has_token => format!(
-                "it is gated ({status}): accept its terms at {endpoint}/{repository}, and give a token of that account in HF_TOKEN"
+                "it is gated ({status}): accept its terms at {endpoint}/{repository}, and give a token of \
+                 that account in HF_TOKEN"
             ),
             401 | 403 if is_gated => format!(
-                "it is gated, and the token's account may not read it ({status}): accept its terms at {endpoint}/{repository}"
+                "it is gated, and the token's account may not read it ({status}): accept its terms at \
+                 {endpoint}/{repository}"
             ),
             401 if has_token => {
                 format!("{endpoint} does not take the token ({status}): give another one in HF_TOKEN")
             }
             401 => format!(
-                "{endpoint} has no such model, or shows it to its owner only ({status}): look at the name, or give a token in HF_TOKEN"
+                "{endpoint} has no such model, or shows it to its owner only ({status}): look at the name, \
+                 or give a token in HF_TOKEN"
             ),
             403 => format!(
                 "{endpoint} refuses access ({status}): its page {endpoint}/{repository} may say what is needed"

@@ -41,7 +41,8 @@ pub struct Pulled {
 /// fetched until then stays, so that the next call goes on there; nothing that looks like the model does.
 pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
     let name = HubName::of(text).filter(|name| name.owner.is_some()).ok_or_else(|| {
-        let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or ORG/NAME:TYPE for a GGUF file of that type";
+        let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or \
+            ORG/NAME:TYPE for a GGUF file of that type";
         Error::bad_input(format!("{text}: {what}"))
     })?;
     let place = HubAccess::of_user()?;

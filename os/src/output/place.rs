@@ -66,7 +66,8 @@ fn replaceable(path: &Path, old: &Metadata) -> io::Result<()> {
     }
     let owner = old.uid();
     let what = format!(
-        "it belongs to user {owner}, who alone can replace it in this directory (its sticky bit is set): expected another name"
+        "it belongs to user {owner}, who alone can replace it in this directory (its sticky bit is set): \
+         expected another name"
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }

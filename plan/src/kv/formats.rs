@@ -130,7 +130,8 @@ impl FromStr for KvRequest {
                 "sliding-v" => &mut [&mut request.sliding_v],
                 other => {
                     return Err(format!(
-                        "`{other}` is no part of the KV cache, expected k, v, sliding, sliding-k or sliding-v, as in k=int8,v=f16"
+                        "`{other}` is no part of the KV cache, expected k, v, sliding, sliding-k or \
+                         sliding-v, as in k=int8,v=f16"
                     ));
                 }
             };

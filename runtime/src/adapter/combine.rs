@@ -47,8 +47,8 @@ impl FromPacked {
             }
             if factors && count > 1 {
                 return Err(AdapterError::Combination(format!(
-                    "one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales whole rows, and \
-                     cannot be added to",
+                    "one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales \
+                     whole rows, and cannot be added to",
                     lora_target.name
                 )));
             }

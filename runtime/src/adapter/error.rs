@@ -35,8 +35,8 @@ pub enum AdapterError {
     Combination(String),
     /// The store is full of adapters in use.
     #[error(
-        "{what} takes {needed} bytes, expected at most {}: the budget is {budget}, of which adapters in use{} take {in_use}; raise it or end some of \
-         their sequences",
+        "{what} takes {needed} bytes, expected at most {}: the budget is {budget}, of which adapters in \
+         use{} take {in_use}; raise it or end some of their sequences",
         budget.saturating_sub(*in_use),
         if *loading { " or being loaded" } else { "" }
     )]
@@ -55,7 +55,8 @@ pub enum AdapterError {
     },
     /// The store has as many adapters as it may.
     #[error(
-        "{what} would be one more than the {most} adapters that may be in use or being loaded at once; end some of their sequences"
+        "{what} would be one more than the {most} adapters that may be in use or being loaded at once; end \
+         some of their sequences"
     )]
     Count {
         /// The thing for which there is no room.

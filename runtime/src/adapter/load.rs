@@ -237,7 +237,8 @@ impl Loading {
                     factors[at] = magnitude[at] / length;
                     if !factors[at].is_finite() {
                         return Err(AdapterError::Element(format!(
-                            "{}: row {at} of base and adapter together has length {length}, which no magnitude can scale",
+                            "{}: row {at} of base and adapter together has length {length}, which no \
+                             magnitude can scale",
                             lora_target.name
                         )));
                     }

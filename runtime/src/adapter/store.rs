@@ -171,7 +171,10 @@ impl AdapterStore {
         let mut gone: Vec<AdapterKey> =
             self.loaded.contains_key(&named).then_some(named).into_iter().collect();
         if self.combinations > 0 {
-            let has = |key: &&AdapterKey| matches!(key, AdapterKey::Combination(parts) if parts.iter().any(|(part, _)| part == name));
+            let has = |key: &&AdapterKey| {
+                matches!(key,
+                AdapterKey::Combination(parts) if parts.iter().any(|(part, _)| part == name))
+            };
             gone.extend(self.loaded.keys().filter(has).cloned());
         }
         gone.iter().for_each(|key| self.forget(key));
@@ -208,7 +211,8 @@ impl AdapterStore {
         let names = names.join(" + ");
         if !self.is_combination(uses, &adapter) {
             return Err(AdapterError::Combination(format!(
-                "{names}: one of them has been replaced or removed meanwhile, or others were combined: prepare them anew"
+                "{names}: one of them has been replaced or removed meanwhile, or others were combined: \
+                 prepare them anew"
             )));
         }
         self.check_adapter(&format!("adapter `{names}`"), &adapter)?;

@@ -82,7 +82,8 @@ pub enum EngineError {
     },
     /// The process was forked after the engine was made.
     #[error(
-        "this process was forked after its engine was made, and has none of the engine's threads: make the engine in the process that runs it, or with one thread"
+        "this process was forked after its engine was made, and has none of the engine's threads: make the \
+         engine in the process that runs it, or with one thread"
     )]
     Forked,
     /// A step was asked for while others are on their way.

@@ -37,7 +37,8 @@ pub enum LoadError {
     Region(#[from] RegionError),
     /// There is not enough memory.
     #[error(
-        "{needed} bytes of memory are needed ({kv} of them for the KV cache), {available} are available: lower the context or the number of sequences"
+        "{needed} bytes of memory are needed ({kv} of them for the KV cache), {available} are available: \
+         lower the context or the number of sequences"
     )]
     Memory {
         /// Everything the engine will allocate.

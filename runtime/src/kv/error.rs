@@ -33,7 +33,8 @@ pub enum KvError {
     },
     /// A sequence can only go back to where its window is still cached.
     #[error(
-        "position {position} of a sequence of {length} tokens cannot be returned to: its window starts at {lowest}, and sliding layers keep keys from {kept} on"
+        "position {position} of a sequence of {length} tokens cannot be returned to: its window starts at \
+         {lowest}, and sliding layers keep keys from {kept} on"
     )]
     Forgotten {
         /// Position asked for.

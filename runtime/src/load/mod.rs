@@ -51,8 +51,9 @@ pub enum PlanError {
     },
     /// The plan's machine code is not to be trusted.
     #[error(
-        "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w); or else take \
-         --regenerate of a kernmill with the compiler, which generates the code anew from the plan's spec",
+        "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod \
+         go-w); or else take --regenerate of a kernmill with the compiler, which generates the code anew \
+         from the plan's spec",
         path.display()
     )]
     Untrusted {

@@ -49,8 +49,8 @@ impl fmt::Display for UntrustedReason {
             }
             UntrustedReason::Unmapped { owner } => write!(
                 f,
-                "the file belongs to user {owner}, by which this user namespace shows all users that it does not know, expected a user that it \
-                 knows"
+                "the file belongs to user {owner}, by which this user namespace shows all users that it does \
+                 not know, expected a user that it knows"
             ),
             UntrustedReason::Writable { mode } => write!(
                 f,

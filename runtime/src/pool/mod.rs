@@ -55,7 +55,8 @@ pub enum PoolError {
     },
     /// This process may not use some of the CPUs.
     #[error(
-        "this process may not use CPU {missing}, expected some of {usable}: take others, or start it with more (taskset, cpuset.cpus)"
+        "this process may not use CPU {missing}, expected some of {usable}: take others, or start it with \
+         more (taskset, cpuset.cpus)"
     )]
     Cpus {
         /// CPUs that it may not use.

@@ -208,7 +208,8 @@ pass! {
     /// [`WantedWeights::all`] is asked for, the weights are kept in `list` for [`weigh_before`], but for
     /// blocks in which all of them are 0.
     weigh = weigh_body(
-        row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, maxima: &[f32], list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
+        row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, maxima: &[f32],
+            list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
     ) -> Sums
 }
 
@@ -243,7 +244,8 @@ pass! {
     /// Adds up weights as [`weigh`] does, those of the tokens that come before `place` in the order of
     /// likelihood. `list` has the weights.
     weigh_before = weigh_before_body(
-        row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, place: TokenRank, maxima: &[f32], list: &[[f32; BLOCK]],
+        row: &Row<'_>, weights: TokenWeights, wanted: WantedWeights, place: TokenRank, maxima: &[f32],
+            list: &[[f32; BLOCK]],
         sums: &mut Vec<f32>
     ) -> Sums
 }

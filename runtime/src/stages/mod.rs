@@ -89,7 +89,8 @@ pub enum KeyError {
         source: io::Error,
     },
     /// The file has no usable text.
-    #[error("{}: the key has {found} characters, expected {LEAST} to {MOST}: `openssl rand -hex 32` makes one", path.display())]
+    #[error("{}: the key has {found} characters, expected {LEAST} to {MOST}: `openssl rand -hex 32` makes \
+        one", path.display())]
     Length {
         /// The file.
         path: PathBuf,

@@ -288,7 +288,8 @@ fn sequences_of_another_engine_are_unknown() {
     for (work, at) in [([own, foreign], 1), ([foreign, own], 0)] {
         let error = second.step(&work, &nothing_runs).unwrap_err();
         assert!(
-            matches!(&error, EngineError::Entry { entry, source } if *entry == at && matches!(**source, EngineError::NoSequence)),
+            matches!(&error, EngineError::Entry { entry, source } if *entry == at && matches!(**source,
+                EngineError::NoSequence)),
             "{error}"
         );
         assert_eq!(second.length(b).unwrap(), 2);

@@ -124,7 +124,8 @@ fn check_end(script: &Script, world: &World, id: RequestId) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: scripts(), max_shrink_iters: 0, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: scripts(), max_shrink_iters: 0,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn every_request_of_a_random_script_ends_for_a_reason(seed in any::<u64>()) {

@@ -175,12 +175,14 @@ mod tests {
         let backend = Scripted::stops(&["Yes."]);
         let state = state(backend.clone(), ServerConfig::default());
         let system = json!([
-            { "type": "text", "text": "x-anthropic-billing-header: 77\nBe kind.", "cache_control": { "type": "ephemeral" } },
+            { "type": "text", "text": "x-anthropic-billing-header: 77\nBe kind.",
+                "cache_control": { "type": "ephemeral" } },
             { "type": "text", "text": "Be short." },
         ]);
         let body = json!({
             "max_tokens": 20, "system": system, "thinking": { "type": "enabled", "budget_tokens": 1024 },
-            "tools": [{ "name": "look", "input_schema": { "type": "object" } }, { "type": "bash_20250124", "name": "bash" }, { "type": "web_search_20250305", "name": "web_search" }],
+            "tools": [{ "name": "look", "input_schema": { "type": "object" } },
+                { "type": "bash_20250124", "name": "bash" }, { "type": "web_search_20250305", "name": "web_search" }],
             "messages": [
                 { "role": "user", "content": "Where?" },
                 { "role": "assistant", "content": [

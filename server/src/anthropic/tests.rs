@@ -86,7 +86,12 @@ async fn structured_outputs_are_followed_in_both_places() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(status == 400 && message.contains(what), "{with}: {error}");
     }
-    let (_, named, _) = post(&state, json!({ "output_config": { "task_budget": 5 }, "thinking": { "type": "adaptive", "display": "omitted" } })).await;
+    let (_, named, _) = post(
+        &state,
+        json!({ "output_config": { "task_budget": 5 }, "thinking": {
+        "type": "adaptive", "display": "omitted" } }),
+    )
+    .await;
     assert_eq!(named, "output_config.task_budget, thinking.display");
 }
 
@@ -129,7 +134,10 @@ async fn neighbours_of_one_role_are_one_turn_and_instructions_may_come_late() {
     let [apart, merged] = [apart, merged].map(|messages| json!({ "messages": messages, "tools": tools }));
     assert_eq!(count(&state, apart).await, count(&state, merged).await);
     // Later words of the operator reach the model, too.
-    let late = |content: Value| json!({ "messages": [message("user", json!("Hi")), message("system", content), message("user", json!("Go on."))] });
+    let late = |content: Value| {
+        json!({ "messages": [message("user", json!("Hi")), message("system",
+        content), message("user", json!("Go on."))] })
+    };
     let none = json!({ "messages": [message("user", json!("Hi")), message("user", json!("Go on."))] });
     let (plain, blocks) = (
         count(&state, late(json!("Be short."))).await,

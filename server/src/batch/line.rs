@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn both_forms_have_a_body() {
-        let long = r#"{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": [1, 2], "session": "s"}}"#;
+        let long = r#"{"custom_id": "a", "method": "POST", "url": "/v1/completions",
+            "body": {"prompt": [1, 2], "session": "s"}}"#;
         let short = r#"{"id": "a", "prompt": [1, 2], "session": "s"}"#;
         let [long, short] = [long, short].map(|text| BatchLine::parse(text, 1).unwrap());
         assert_eq!((&long.custom_id, long.route, &long.body), (&short.custom_id, short.route, &short.body));

@@ -57,7 +57,8 @@ impl BatchStats {
     /// The counts in one line, without an end of line.
     pub fn line(&self) -> String {
         format!(
-            "{} requests ({} answered before, {} failed): {} prompt tokens ({} cached), {} generated in {:.1} s, {:.1} tokens/s",
+            "{} requests ({} answered before, {} failed): {} prompt tokens ({} cached), {} generated in \
+             {:.1} s, {:.1} tokens/s",
             self.requests,
             self.skipped,
             self.failed,
@@ -82,8 +83,8 @@ impl BatchStats {
     pub fn lines(&self) -> String {
         let (decoded, time) = self.served.decoded();
         let mut text = format!(
-            "decode: {decoded} tokens at {:.1} tokens/s in steps that only decode ({:.1} s); first token after {:.2} s in the mean\n\
-             steps: {}, the engine was busy {:.1} % of the time, {} preemptions\n\
+            "decode: {decoded} tokens at {:.1} tokens/s in steps that only decode ({:.1} s); first token \
+             after {:.2} s in the mean\nsteps: {}, the engine was busy {:.1} % of the time, {} preemptions\n\
              {}\n",
             self.decode_rate(),
             time.as_secs_f64(),

@@ -31,7 +31,8 @@ fn may_be(backend: &Scripted, request: &Request, text: &str) -> bool {
 async fn forms_are_followed_by_the_names_of_other_servers() {
     let backend = Scripted::stops(&["yes"]);
     let state = state(backend.clone(), ServerConfig { grammars: true, ..ServerConfig::default() });
-    let schema = json!({ "type": "object", "properties": { "n": { "const": 7 } }, "required": ["n"], "additionalProperties": false });
+    let schema = json!({ "type": "object", "properties": { "n": { "const": 7 } }, "required": ["n"],
+        "additionalProperties": false });
     let (word, number) = ("yes", "{\"n\":7}");
     let lark = "start: \"yes\" | \"no\"";
     let fields = [
@@ -224,7 +225,8 @@ async fn some_of_the_functions_may_be_allowed() {
         let tools: Vec<Value> = names.iter().map(|name| named(name)).collect();
         json!({ "type": "allowed_tools", "allowed_tools": { "mode": mode, "tools": tools } })
     };
-    let flat = json!({ "type": "allowed_tools", "mode": "auto", "tools": [{ "type": "function", "name": "look" }, named("walk")] });
+    let flat = json!({ "type": "allowed_tools", "mode": "auto",
+        "tools": [{ "type": "function", "name": "look" }, named("walk")] });
     for choice in [nested("auto", &["look", "walk"]), nested("required", &["walk", "look"]), flat] {
         // The model is told of all, so that prompts begin alike whatever is allowed.
         let text = prompt(&state, &ask(CHAT, json!({ "tools": tools, "tool_choice": choice }))).await;
@@ -305,7 +307,10 @@ async fn functions_in_the_older_fields_are_told_and_called_in_the_older_form() {
 #[tokio::test]
 async fn results_stand_in_the_order_of_their_calls() {
     let state = harmony(json!([{ "answer": "Yes." }]));
-    let call = |id: &str| json!({ "id": id, "type": "function", "function": { "name": "look", "arguments": format!("{{\"at\":\"{id}\"}}") } });
+    let call = |id: &str| {
+        json!({ "id": id, "type": "function",
+        "function": { "name": "look", "arguments": format!("{{\"at\":\"{id}\"}}") } })
+    };
     let result =
         |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": format!("It rains in {id}.") });
     let mut prompts = Vec::new();
@@ -426,7 +431,8 @@ async fn a_call_of_a_custom_tool_has_an_input() {
     assert!(text.contains("\"content\":\"Done.\""), "{text}");
     for choice in [
         json!({ "type": "custom", "custom": { "name": "shell" } }),
-        json!({ "type": "allowed_tools", "allowed_tools": { "mode": "required", "tools": [{ "type": "custom", "custom": { "name": "shell" } }] } }),
+        json!({ "type": "allowed_tools", "allowed_tools": { "mode": "required", "tools": [{ "type": "custom",
+            "custom": { "name": "shell" } }] } }),
     ] {
         let body = ask(CHAT, json!({ "tools": tools, "tool_choice": choice }));
         let (status, _, text) = send(&state, "POST", CHAT, "", &body).await;
@@ -436,7 +442,10 @@ async fn a_call_of_a_custom_tool_has_an_input() {
 
 #[tokio::test]
 async fn the_input_of_a_custom_tool_is_held_to_its_format() {
-    let format = |syntax: &str, definition: &str| json!({ "type": "grammar", "grammar": { "syntax": syntax, "definition": definition } });
+    let format = |syntax: &str, definition: &str| {
+        json!({ "type": "grammar", "grammar": { "syntax": syntax,
+        "definition": definition } })
+    };
     // Text that may not come is left out of a scripted answer.
     for (format, said, held) in [
         (json!({ "type": "text" }), "any \"text\"", "any \"text\""),

@@ -50,7 +50,8 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = &'a Operation>) -> Value
         "info": {
             "title": "kernmill",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Fields that are not listed are taken, mean nothing, and are named in the header x-kernmill-unknown-fields. A field that is null is one that is not there.",
+            "description": "Fields that are not listed are taken, mean nothing, and are named in the header \
+                x-kernmill-unknown-fields. A field that is null is one that is not there.",
         },
         "security": [{ "bearer": [] }, { "key": [] }, {}],
         "paths": paths,

@@ -89,7 +89,8 @@ fn an_item_is_its_tenants_alone() {
 async fn functions_of_a_namespace_are_functions() {
     let call = json!({ "name": "mcp__maps__find", "arguments": { "city": "Oslo" } });
     let state = harmony(json!([{ "match": "^functions", "answer": "There." }, { "call": call }]));
-    let space = json!({ "type": "namespace", "name": "mcp__maps__", "description": "Maps.", "tools": [function("find"), function("draw")] });
+    let space = json!({ "type": "namespace", "name": "mcp__maps__", "description": "Maps.",
+        "tools": [function("find"), function("draw")] });
     let tools = json!([function("look"), space]);
     let body = json!({ "input": "Where?", "tools": tools });
     let (status, named, response) = post(&state, body.clone()).await;

@@ -133,8 +133,14 @@ impl Gguf {
     fn byte_level(&self, tokens: &[&str], vocab: &Map<String, Value>) -> Result<Value> {
         let pre = self.pre_tokenizer()?;
         let kinds = self.kinds(tokens)?;
-        let byte_level = |trim| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": trim, "use_regex": false});
-        let split = |words: &&str| json!({"type": "Split", "pattern": {"Regex": words}, "behavior": "Isolated", "invert": false});
+        let byte_level = |trim| {
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": trim,
+            "use_regex": false})
+        };
+        let split = |words: &&str| {
+            json!({"type": "Split", "pattern": {"Regex": words},
+            "behavior": "Isolated", "invert": false})
+        };
         let cuts: Vec<Value> = pre.words.iter().map(split).chain([byte_level(true)]).collect();
         Ok(json!({
             "version": "1.0",

@@ -147,7 +147,10 @@ impl Compose<'_> {
     fn cached(&self, attention: NodeId, parts: &[ComposedPart]) -> Result<(), String> {
         let inputs = &self.graph.node(attention).inputs;
         for (plane, value) in [(KvPlane::K, inputs[1]), (KvPlane::V, inputs[2])] {
-            let writes = |step: &GraphEpilogue| matches!(step, GraphEpilogue::KvWrite { plane: other, .. } if *other == plane);
+            let writes = |step: &GraphEpilogue| {
+                matches!(step,
+                GraphEpilogue::KvWrite { plane: other, .. } if *other == plane)
+            };
             if parts.iter().any(|part| part.steps.iter().any(writes)) {
                 continue;
             }

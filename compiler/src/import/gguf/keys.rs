@@ -87,8 +87,8 @@ pub(super) fn check(gguf: &Gguf, arch: &str) -> Result<()> {
             None => {
                 let found = gguf.shown(key);
                 return gguf.unsupported(format!(
-                    "key `{shown}` ({found}) is not known here and may change the result; if it does not, remove it with \
-                     gguf-new-metadata --remove-metadata {shown}"
+                    "key `{shown}` ({found}) is not known here and may change the result; if it does not, \
+                     remove it with gguf-new-metadata --remove-metadata {shown}"
                 ));
             }
         }

@@ -185,7 +185,8 @@ impl Case {
             CaseKind::Decode => ("--depth", "--tg"),
         };
         Err(Error::bad_input(format!(
-            "{of_depth} {depth} and {of_tokens} {tokens}: expected together at most {longest}, the model's longest context"
+            "{of_depth} {depth} and {of_tokens} {tokens}: expected together at most {longest}, the model's \
+             longest context"
         )))
     }
 

@@ -234,7 +234,8 @@ impl MeasuredCase {
             "q1": self.spread.q1,
             "q3": self.spread.q3,
             "bytes_per_token": self.bytes,
-            "cache_bytes_per_token": self.outcome.profile.total.cache_bytes as f64 / self.outcome.profile.tokens.max(1) as f64,
+            "cache_bytes_per_token":
+                self.outcome.profile.total.cache_bytes as f64 / self.outcome.profile.tokens.max(1) as f64,
             "ops_per_token": self.ops,
             "gb_per_s": self.bandwidth / 1e9,
             "percent_of_bandwidth": percent(self.bandwidth, machine.bandwidth()),
@@ -253,7 +254,8 @@ impl MeasuredCase {
             };
             let profile = &self.outcome.profile;
             let mut steps = rows("step", &profile.steps);
-            steps.push(json!({ "step": "outside", "ms": self.outside() * 1e3, "percent": percent(self.outside(), total) }));
+            steps.push(json!({ "step": "outside", "ms": self.outside() * 1e3,
+                "percent": percent(self.outside(), total) }));
             result["steps"] = steps.into();
             result["layers"] = rows("layer", &profile.layers).into();
         }
@@ -369,7 +371,8 @@ fn experts(layers: &[Vec<u64>]) -> Vec<Value> {
     let layer = |counts: &Vec<u64>| {
         let mean = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
         let most = counts.iter().copied().max().unwrap_or(0) as f64;
-        json!({ "used": counts.iter().filter(|count| **count > 0).count(), "of": counts.len(), "max_load": most / mean })
+        json!({ "used": counts.iter().filter(|count| **count > 0).count(), "of": counts.len(),
+            "max_load": most / mean })
     };
     layers.iter().map(layer).collect()
 }

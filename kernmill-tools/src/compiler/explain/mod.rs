@@ -42,11 +42,15 @@ const SCRIPT: &str = concat!(
 pub fn page(report: &str) -> String {
     let mark = blake3::hash(report.as_bytes()).to_hex();
     let policy = format!(
-        "default-src 'none'; script-src 'nonce-{mark}'; style-src 'nonce-{mark}'; img-src data:; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src 'nonce-{mark}'; style-src 'nonce-{mark}'; img-src data:; base-uri \
+         'none'; form-action 'none'"
     );
     let data = escaped(report);
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n{HEAD}<style nonce=\"{mark}\">\n{STYLE}</style>\n</head>\n{BODY}<script type=\"application/json\" id=\"report\">{data}</script>\n<script nonce=\"{mark}\">\n{SCRIPT}</script>\n</body>\n</html>\n"
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n{HEAD}<style nonce=\"{mark}\">\n\
+         {STYLE}</style>\n</head>\n{BODY}<script type=\"application/json\" id=\"report\">{data}</script>\n\
+         <script nonce=\"{mark}\">\n{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
 

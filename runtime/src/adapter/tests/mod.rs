@@ -73,7 +73,8 @@ const PREFIX: &str = "base_model.model.model.layers.";
 
 impl Draft {
     fn new(config: Value) -> Draft {
-        let mut all = json!({ "peft_type": "LORA", "base_model_name_or_path": "small-base", "r": 2, "lora_alpha": 4, "bias": "none" });
+        let mut all = json!({ "peft_type": "LORA", "base_model_name_or_path": "small-base", "r": 2,
+            "lora_alpha": 4, "bias": "none" });
         for (key, value) in config.as_object().unwrap() {
             all[key] = value.clone();
         }

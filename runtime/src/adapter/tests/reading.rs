@@ -107,7 +107,8 @@ fn dora_factors_bring_rows_to_their_magnitude() {
     let lacking = draft.clone().without("1.self_attn.q_proj.lora_magnitude_vector").refusal();
     assert_eq!(
         lacking,
-        "dir/adapter_model.safetensors: `model.layers.1.self_attn.q_proj.lora_magnitude_vector` is missing, which use_dora asks for"
+        "dir/adapter_model.safetensors: `model.layers.1.self_attn.q_proj.lora_magnitude_vector` is missing, \
+         which use_dora asks for"
     );
     assert!(draft.with("use_dora", json!(false)).refusal().ends_with("a magnitude, and use_dora is not set"));
 }

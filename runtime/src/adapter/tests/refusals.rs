@@ -26,7 +26,8 @@ fn what_does_not_fit_is_refused_with_its_place() {
         (
             Draft::of_q().with("target_modules", json!(["q_proj", "router"])),
             in_file(
-                "there is nothing for `model.layers.0.mlp.router`, which adapter_config.json targets: expected its lora_A and lora_B",
+                "there is nothing for `model.layers.0.mlp.router`, which adapter_config.json targets: \
+                 expected its lora_A and lora_B",
             ),
         ),
         (
@@ -38,13 +39,15 @@ fn what_does_not_fit_is_refused_with_its_place() {
         (
             Draft::new(json!({ "target_modules": ["c_attn"] })).pair("0.attn.c_attn", [2, 8], [8, 2]),
             in_file(
-                "nothing of it fits the model `small`, such as `model.layers.0.attn.c_attn`: the adapter was made for small-base",
+                "nothing of it fits the model `small`, such as `model.layers.0.attn.c_attn`: the adapter was \
+                 made for small-base",
             ),
         ),
         (
             Draft::of_q().pair("2.self_attn.q_proj", [2, 8], [16, 2]),
             in_file(
-                "`model.layers.2.self_attn.q_proj` is no matrix of the model `small` that takes adapters; the adapter was made for small-base",
+                "`model.layers.2.self_attn.q_proj` is no matrix of the model `small` that takes adapters; \
+                 the adapter was made for small-base",
             ),
         ),
         (
@@ -73,7 +76,8 @@ fn what_does_not_fit_is_refused_with_its_place() {
         (
             Draft::of_q().with("modules_to_save", json!(["lm_head"])),
             in_config(
-                "not supported: `modules_to_save` is set: whole trained copies of modules; only LoRA and DoRA matrices can be added to a base",
+                "not supported: `modules_to_save` is set: whole trained copies of modules; only LoRA and \
+                 DoRA matrices can be added to a base",
             ),
         ),
         (
@@ -87,7 +91,8 @@ fn what_does_not_fit_is_refused_with_its_place() {
         (
             Draft::of_q().with("target_modules", json!("(")),
             in_config(
-                "`target_modules`: `(` is not a regular expression that can be used: Parsing error at position 9: Opening parenthesis without closing parenthesis",
+                "`target_modules`: `(` is not a regular expression that can be used: Parsing error at \
+                 position 9: Opening parenthesis without closing parenthesis",
             ),
         ),
         (
@@ -105,14 +110,15 @@ fn what_does_not_fit_is_refused_with_its_place() {
                 [8, 5],
             ),
             in_file(&format!(
-                "tensor `{PREFIX}0.mlp.experts.lora_B.weight`: has shape [8, 5], expected [8, 6] (rows by rank times experts)"
+                "tensor `{PREFIX}0.mlp.experts.lora_B.weight`: has shape [8, 5], expected [8, 6] (rows by \
+                 rank times experts)"
             )),
         ),
         (
             Draft::of_q().tensor("base_model.model.lm_head.weight", &[4], None),
             in_file(
-                "not supported: tensor `lm_head.weight`: neither lora_A, lora_B nor lora_magnitude_vector: perhaps a trained copy of a module \
-                 (modules_to_save)",
+                "not supported: tensor `lm_head.weight`: neither lora_A, lora_B nor lora_magnitude_vector: \
+                 perhaps a trained copy of a module (modules_to_save)",
             ),
         ),
         (Draft::new(json!({ "target_modules": [] })), in_file("no tensor of an adapter is in it")),

@@ -119,8 +119,8 @@ fn adapters_in_use_stay_and_count() {
     assert_eq!(
         full.to_string(),
         format!(
-            "the adapter to load takes {bytes} bytes, expected at most 0: the budget is {both}, of which adapters in use take {both}; raise it or end some of \
-             their sequences",
+            "the adapter to load takes {bytes} bytes, expected at most 0: the budget is {both}, of which \
+             adapters in use take {both}; raise it or end some of their sequences",
             both = 2 * bytes
         )
     );
@@ -160,8 +160,8 @@ fn placed_adapters_count_and_what_finds_no_room_changes_nothing() {
     assert_eq!(
         refusal,
         format!(
-            "the adapter to place takes {bytes} bytes, expected at most 0: the budget is {all}, of which adapters in use take {all}; raise it or \
-             end some of their sequences",
+            "the adapter to place takes {bytes} bytes, expected at most 0: the budget is {all}, of which \
+             adapters in use take {all}; raise it or end some of their sequences",
             all = 3 * bytes
         )
     );

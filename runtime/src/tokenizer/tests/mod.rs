@@ -47,7 +47,8 @@ fn byte_level(pieces: &[&[u8]], special_tokens: &[&str]) -> Value {
 
 fn bpe(vocab: &serde_json::Map<String, Value>, merges: &[[&str; 2]], fallback: bool) -> Value {
     json!({"type": "BPE", "dropout": null, "unk_token": fallback.then_some("<unk>"), "continuing_subword_prefix": null,
-           "end_of_word_suffix": null, "fuse_unk": fallback, "byte_fallback": fallback, "vocab": vocab, "merges": merges})
+           "end_of_word_suffix": null, "fuse_unk": fallback, "byte_fallback": fallback, "vocab": vocab,
+               "merges": merges})
 }
 
 /// A byte-level tokenizer without merges: id b is byte b, 256 is an end token.

@@ -90,7 +90,8 @@ impl PairedOutcome {
             "ratio": estimate(self.series.ratio(UnitKind::Step)),
             "thirds": thirds.iter().map(third).collect::<Vec<Value>>(),
             "replay_of_sequential": sequential.median / replay.median,
-            "controls": { "same": estimate(self.series.ratio(UnitKind::Again)), "loss_by_5_percent": estimate(self.loss()) },
+            "controls": { "same": estimate(self.series.ratio(UnitKind::Again)),
+                "loss_by_5_percent": estimate(self.loss()) },
             "valid_percent": 100.0 * self.series.valid_share(),
             "void": self.is_void(),
         })
