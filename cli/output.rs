@@ -1,7 +1,5 @@
-//! Output of commands: results to standard output, notes and errors to standard error, and files that are
-//! there whole or not at all.
-//!
-//! Nothing else in the command line writes there.
+//! Output of commands: results to standard output, where nothing else writes, and files that are there whole or
+//! not at all.
 
 use crate::failure::{Failure, Result};
 use kernmill_tools::{GoneOnWith, NewFile, terminal::output_was_closed, visible};

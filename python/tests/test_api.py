@@ -151,7 +151,12 @@ def test_texts_are_held_to_a_form(nano: LLM) -> None:
 
     assert re.fullmatch("(yes|no), [a-z]{1,8}", text(regex="(yes|no), [a-z]{1,8}"))
     assert text(choice=["a.b", "c|d"]) in ("a.b", "c|d")
-    schema = {"type": "object", "properties": {"sized": {"type": "boolean"}}, "required": ["sized"]}
+    schema = {
+        "type": "object",
+        "properties": {"sized": {"type": "boolean"}},
+        "required": ["sized"],
+        "additionalProperties": False,
+    }
     assert isinstance(json.loads(text(json=schema))["sized"], bool)
     assert re.fullmatch("[ab]{2}", text(grammar="start: /[ab]/ /[ab]/"))
     with pytest.raises(InputError, match="2 forms"):

@@ -77,7 +77,10 @@ impl PairedOutcome {
             json!({ "median": rate(times.median), "q1": rate(times.q3), "q3": rate(times.q1) })
         };
         let thirds = self.series.thirds();
-        let third = |(times, ratio): &(Quartiles, MedianEstimate)| json!({ "replay_gb_per_s": rates(*times), "ratio": estimate(Some(*ratio)) });
+        let third = |(times, ratio): &(Quartiles, MedianEstimate)| {
+            let ratio = estimate(Some(*ratio));
+            json!({ "replay_gb_per_s": rates(*times), "ratio": ratio })
+        };
         json!({
             "depth": self.case.depth,
             "sequences": self.case.batch,
