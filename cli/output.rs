@@ -1,5 +1,5 @@
-//! Output of commands: results to standard output, where nothing else writes, and files that are there whole or
-//! not at all.
+//! Output of commands: results to standard output, where nothing else writes, and files that are there whole
+//! or not at all.
 
 use crate::failure::{Failure, Result};
 use kernmill_tools::{GoneOnWith, NewFile, terminal::output_was_closed, visible};
