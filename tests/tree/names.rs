@@ -52,7 +52,7 @@ fn places() -> BTreeMap<String, Vec<String>> {
                 || tests.iter().any(|test| path.starts_with(test))
         };
         for (path, text) in modules.iter().filter(|(path, _)| !is_left_out(path)) {
-            let production = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+            let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
             for declared in production.lines().filter_map(declared) {
                 places.entry(declared.to_owned()).or_default().push(format!("{name}::{}", path.join("::")));
             }
