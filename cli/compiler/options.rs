@@ -90,7 +90,7 @@ impl AnewArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeptArgs {
     /// Directory that keeps what is compiled, for the next start, as plans; without it
-    /// ~/.cache/kernmill/plans keeps models of 500 MB and more
+    /// ~/.cache/kernmill/plans keeps models of a billion weights and more
     #[arg(long, value_name = "DIR")]
     plan_cache: Option<PathBuf>,
     /// Most that these plans take, 50G in ~/.cache: those used longest ago make way

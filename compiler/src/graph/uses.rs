@@ -56,6 +56,11 @@ impl Graph {
         &self.values[id.0 as usize]
     }
 
+    /// Elements of all tensors.
+    pub fn weights(&self) -> u64 {
+        self.tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>() as u64).sum()
+    }
+
     /// The tensor of that id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0 as usize]

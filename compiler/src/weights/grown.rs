@@ -10,8 +10,7 @@ const WORTH_A_WORD: f64 = 1.15;
 /// One sentence for users whose model takes `packed` bytes of weights in the preset of this name, if that is
 /// well above the `stored` ones of its files: blocks of few bits are kept in wider formats.
 pub fn grown(graph: &Graph, stored: u64, preset: &str, packed: u64) -> Option<String> {
-    let weights: usize = graph.tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
-    let bits = |bytes: u64| bytes as f64 * 8.0 / weights.max(1) as f64;
+    let bits = |bytes: u64| bytes as f64 * 8.0 / graph.weights().max(1) as f64;
     (packed as f64 > stored as f64 * WORTH_A_WORD).then(|| {
         format!(
             "the files have {:.1} bits a weight, preset {preset} keeps {:.1}: {} become {}",
@@ -32,8 +31,7 @@ mod tests {
     fn weights_that_take_more_than_their_files_are_told_of() {
         let text = std::fs::read_to_string("../model-specs/nano/nano.toml").expect("nano has a spec");
         let graph = lower(&Spec::parse("nano.toml", &text).expect("it is one")).expect("it fits");
-        let weights: usize = graph.tensors.iter().map(|t| t.shape.iter().product::<usize>()).sum();
-        let (four, eight) = (weights as u64 * 9 / 16, weights as u64 * 17 / 16);
+        let (four, eight) = (graph.weights() * 9 / 16, graph.weights() * 17 / 16);
         let note = grown(&graph, four, "faithful", eight).expect("it is nearly twice as much");
         assert!(note.starts_with("the files have 4.5 bits a weight, preset faithful keeps 8.5: "), "{note}");
         assert_eq!(grown(&graph, eight, "faithful", eight + 1000), None);

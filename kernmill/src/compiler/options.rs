@@ -44,7 +44,7 @@ pub struct CompileOptions {
     pub plan_cache: Option<PathBuf>,
     /// Most bytes that these plans may take together: those that were used longest ago make way.
     pub plan_cache_limit: u64,
-    /// Bytes that a model's weights have at least if it is kept. A disk that fails is then noted only, and 10
+    /// Weights that a model has at least if it is kept. A disk that fails is then noted only, and 10
     /// GB of it stay free. `None` keeps every model.
     pub plan_cache_least: Option<u64>,
     /// The program's name and version, for the plans that it writes.
