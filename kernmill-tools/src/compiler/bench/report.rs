@@ -144,7 +144,7 @@ impl<'a> Report<'a> {
             size(self.peak_resident.unwrap_or(0))
         );
         for adapter in self.adapters {
-            let (bytes, ms) = (size(adapter.bytes as u64), adapter.seconds * 1e3);
+            let (bytes, ms) = (size(adapter.bytes), adapter.seconds * 1e3);
             let _ = writeln!(text, "adapter {}: {bytes}, loaded in {ms:.0} ms", adapter.name);
         }
         text.push('\n');
