@@ -18,7 +18,7 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
-use rounds::{Rounds, Turn};
+use rounds::{PoolTurn, Rounds};
 use wait::{Signal, Wait};
 
 /// Tries every interleaving with at most so many changes of a thread that could go on; `None`: every
@@ -129,7 +129,7 @@ fn rounds_end_when_all_have_finished(count: usize, rounds: u32, meets: bool, pre
         let threads = workers(&shared, count);
         for _ in 0..rounds {
             let places: Vec<SharedCell> = (0..count).map(|_| SharedCell::new()).collect();
-            let job = |turn: Turn<'_>| {
+            let job = |turn: PoolTurn<'_>| {
                 places[turn.seat as usize].add();
                 if meets {
                     turn.barrier.wait();
@@ -179,7 +179,7 @@ fn turns_follow_each_other(count: usize, rounds: &'static [usize], preemptions: 
             let places: Vec<Vec<SharedCell>> =
                 (0..*turns).map(|_| (0..count).map(|_| SharedCell::new()).collect()).collect();
             let all = |turn: usize| places[turn].iter().all(|place| place.get() == 1);
-            let job = |turn: Turn<'_>| {
+            let job = |turn: PoolTurn<'_>| {
                 assert!(turn.number == 0 || all(turn.number - 1));
                 places[turn.number][turn.seat as usize].add();
                 None
