@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(read.family, Tuning::native());
     }
 
-    /// Vectors of 128 bits stand in for tiles. How much longer they take depends on other work of the machine.
+    /// Vectors of 128 bits stand in for tiles. Other work of the machine decides how much longer they take.
     #[test]
     fn shares_of_tiles_are_ratios_of_times() {
         for share in tile_shares(Level::V3).unwrap() {
