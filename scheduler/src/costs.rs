@@ -191,7 +191,7 @@ impl Costs {
         self.step(StepLoad { tokens, keys: 0.0 })
     }
 
-    /// Contributions of the values to a step: indices, the last of which is the cost per key, and seconds.
+    /// Contributions of the values to a step: the index of each, and seconds. The last is the cost per key.
     fn parts(&self, load: StepLoad) -> [(usize, f64); 3] {
         let key = (self.values.len(), self.slowness * self.key.seconds * load.keys);
         if load.tokens == 0 {

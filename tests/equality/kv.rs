@@ -26,7 +26,7 @@ fn fits(shape: &ModelShape, kv: &KvFormats) -> bool {
 
 #[test]
 fn every_format_gives_the_interpreters_bits_on_every_level() {
-    // The memory of products in f32 is no matter of keys and values.
+    // Keys and values have the same code whether a product takes f32 inputs or not.
     for (name, shape) in super::shapes().into_iter().filter(|(_, shape)| shape.f32_input_every == 0) {
         let case = Case::new(&shape, 1, 45);
         for kv in formats().into_iter().filter(|kv| fits(&shape, kv)) {

@@ -7,7 +7,7 @@ fn lines(holds: impl Fn(&str) -> bool) -> Vec<String> {
     let mut lines = Vec::new();
     for Sources { name, dir } in sources() {
         for (path, module) in modules(&dir) {
-            let production = module.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+            let production = module.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
             let is_test = name == "the tests" || path.iter().any(|part| part == "tests");
             let code = production.lines().map(str::trim).filter(|line| !is_test && !line.starts_with("//"));
             let found = code.filter(|line| holds(line));

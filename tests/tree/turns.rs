@@ -8,7 +8,7 @@ fn places(text: &str) -> Vec<String> {
     let mut places = Vec::new();
     for Sources { name, dir } in sources() {
         for (path, module) in modules(&dir) {
-            let production = module.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+            let production = module.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
             let is_test = name == "the tests" || path.iter().any(|part| part == "tests");
             let count = production
                 .lines()

@@ -41,8 +41,8 @@ pub(super) enum Windows {
 }
 
 impl Windows {
-    /// Windows of `tokens` in the layers of which `slides` is true. A window as long as the context counts as
-    /// no window.
+    /// Windows of `tokens` in layers whose entry of `slides` is true. A window as long as the context counts
+    /// as no window.
     pub(super) fn new(slides: Vec<bool>, tokens: u64, max_context: u64) -> Windows {
         match (slides.contains(&true) && tokens < max_context, slides.contains(&false)) {
             (false, _) => Windows::None,

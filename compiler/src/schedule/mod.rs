@@ -218,7 +218,7 @@ impl fmt::Display for Schedule {
 pub struct SizeError {
     /// Step or class.
     pub place: String,
-    /// The thing of which there is too much.
+    /// Plural name of the things that are too many, such as `steps`.
     pub what: &'static str,
     /// How many there are.
     pub found: usize,

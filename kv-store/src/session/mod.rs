@@ -69,7 +69,7 @@ pub enum SessionError {
     /// There is more of something than a session may have.
     #[error("{found} {what}, expected at most {most}")]
     TooMany {
-        /// The thing of which there is too much.
+        /// Plural name of the things that are too many, such as `steps`.
         what: &'static str,
         /// How many there are.
         found: usize,

@@ -85,7 +85,7 @@ pub enum CheckError {
     /// There is more of something than any model needs: checking it would take longer than running it.
     #[error("{found} {what}, expected at most {limit}")]
     Count {
-        /// The thing of which there is too much.
+        /// Plural name of the things that are too many, such as `steps`.
         what: &'static str,
         /// How many.
         found: usize,
