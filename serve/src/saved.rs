@@ -4,8 +4,8 @@
 //! A text that goes on has the tokens that it would have without the break. Which token is chosen depends on
 //! the seed and the position alone, and on the tokens before where there are penalties; the file has both.
 //!
-//! Sequences of tokens in files, with their rows: saved between steps, and brought back into the prefix
-//! cache.
+//! The files hold sequences of tokens with their rows. They are saved between steps, and brought back into
+//! the prefix cache.
 
 use crate::error::{Error, Result};
 use crate::request::{Answer, Request};

@@ -1,6 +1,5 @@
 //! The format of GPT-OSS: messages with a header, on channels. `docs/dev/harmony.md` describes it.
-//!
-//! Special tokens of Harmony.
+//! [`HarmonyTokens`] are its special ones.
 
 mod header;
 mod message;

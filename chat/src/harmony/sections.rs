@@ -1,6 +1,5 @@
-//! Texts of the system and the developer message.
-//!
-//! JSON schemas as types of TypeScript, in the form that the models were trained with.
+//! Texts of the system and the developer message. Functions stand there as types of TypeScript, in the form
+//! that the models were trained with.
 
 use crate::conversation::{BuiltinTool, Date, Effort, ResponseFormat, Tool};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 //! and count before use and reads nothing of the tensors' data; arrays of metadata stay in the file until
 //! asked for. `docs/user/gguf.md` says what is supported and what is exact.
 //!
-//! The purpose of a GGUF file: most hold a language model, others something that goes with one.
+//! Most files hold a language model. Others hold something that goes with one, and are refused by name.
 
 mod cursor;
 mod layout;

@@ -1,8 +1,5 @@
-//! `kernmill compile`: a plan file.
-//!
-//! `kernmill compile --dry-run`: what it would write, and how the plan would run here.
-//!
-//! `kernmill compile --emit` without a plan: what a spec alone compiles to.
+//! `kernmill compile` writes a plan file. With `--dry-run` it shows what it would write, and how the plan
+//! would run here; with `--emit` and no output, what a spec alone compiles to.
 
 use crate::aside::Aside;
 use crate::compiler::options::{CompileArgs, MachineArgs, NATIVE};

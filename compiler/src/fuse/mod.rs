@@ -1,7 +1,7 @@
 //! Fusion: groups of graph nodes that one kernel computes, found by an ordered list of fused-op specs
 //! (`docs/user/fused-ops.md`).
 //!
-//! The text form of a fused graph (for people; the graph in it is the quantised one, which has its own text).
+//! A fused graph has a text form for people. The quantised graph in it has its own text.
 
 mod allow;
 mod compose;

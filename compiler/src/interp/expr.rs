@@ -1,6 +1,4 @@
-//! Expressions, one element at a time.
-//!
-//! The functions of expressions that nothing else uses.
+//! Expressions, one element at a time, and the functions that only they use.
 
 use super::num::{exp, gelu, max, min, round_bf16, round_f16, sigmoid, tanh};
 use kernmill_kernels_gen::expr::{Binary, Expr, Unary};

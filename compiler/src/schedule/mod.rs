@@ -1,6 +1,7 @@
 //! Schedule: kernel uses as steps, with each buffer's life; kernels that are equal share code.
 //!
-//! Sizes that the program checker allows, checked where it can still be said what is too large.
+//! The limits of the program's checker are checked here first, where it is still known which part is too
+//! large.
 
 use crate::graph::{Graph, OperandRef, ValueId};
 use crate::memory::BufferRequest;

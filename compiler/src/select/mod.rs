@@ -2,8 +2,7 @@
 //!
 //! The result is data: kernels ([`kernmill_kernels_gen::kernel::Kernel`]) with symbolic operands. Nothing
 //! here depends on where buffers or weights lie, except for the strides of packed tensors.
-//!
-//! Which version of each micro-kernel is called.
+//! A selection also names the version of each micro-kernel that is called.
 
 mod builder;
 mod candidate;

@@ -1,6 +1,5 @@
 //! Models that are compiled in this process: specs, checkpoints, and writing plans.
-//!
-//! Errors of the compiler as those of the library.
+//! The compiler's errors become those of the library here.
 
 mod cache;
 mod compile;

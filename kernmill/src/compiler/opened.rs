@@ -1,6 +1,5 @@
 //! A model on its way from opened files through the compiler to weights in memory.
-//!
-//! The identity of a model whose rows lie in a store or a session.
+//! It has an identity, by which a store or a session knows whose rows it holds.
 
 use super::cache;
 use super::source::{SourceModel, SpecSource};

@@ -1,6 +1,5 @@
 //! Saved sessions: a sequence of tokens in one file, with the keys of its blocks and perhaps the blocks.
-//!
-//! Writing a session file.
+//! [`SessionWriter`] writes such a file.
 
 mod read;
 

@@ -1,6 +1,4 @@
-//! Saved sessions.
-//!
-//! Blocks from a store into a session's file, and back.
+//! Saved sessions, and blocks from a store into a session's file and back.
 
 use super::{SMALL, StoreDir, block, files, holds, id, open, place, put};
 use crate::block::{Block, BlockId, LayerPart, PayloadLayout};

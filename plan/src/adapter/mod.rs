@@ -9,8 +9,8 @@
 //! of [`LoraTargetEntry`]; an adapter's packed form ([`LoraTargetLayout`]) depends on the program's LoRA
 //! targets and its own ranks only, so that it is packed once and then only pointed to.
 //!
-//! Names of a model's matrices in published checkpoints, and so in PEFT, whatever kind of file its tensors
-//! come from.
+//! LoRA targets have the names of matrices in published checkpoints, which are those of PEFT, whatever kind
+//! of file the tensors come from.
 
 mod layout;
 #[cfg(test)]

@@ -9,8 +9,7 @@
 //! [`Drafter`] is what guesses. [`SuffixDrafter`] finds the end of the text earlier in the text. [`Drafting`]
 //! decides how much of a guess is worth checking, by the measured cost of steps ([`StepCosts`]) and by how
 //! often earlier guesses were right.
-//!
-//! The drafter that asks a small model.
+//! [`ModelDrafter`] asks a small model.
 
 mod check;
 mod costs;

@@ -1,6 +1,4 @@
 //! Files by which Linux's `perf` knows code that no file holds: a map of names, and a dump of the code.
-//!
-//! A map from addresses to kernels' names, as Linux's `perf` reads it for code that no file holds.
 
 mod jit;
 

@@ -6,8 +6,7 @@
 //! stream, and comes back along the same way. While it is away, the first stage runs another batch.
 //!
 //! No sum is split, so that the bits are those of one process. `docs/dev/stages.md` describes the protocol.
-//!
-//! The secret that stages share.
+//! Stages know each other by a secret that they share.
 
 mod hello;
 mod link;

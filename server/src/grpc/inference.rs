@@ -1,6 +1,5 @@
 //! `vllm.Inference`: texts, whole or as they are made. Both come from the same responses.
-//!
-//! One of the sequences of a call: from the events of the backend to responses.
+//! Each sequence of a call turns events of the backend into responses.
 
 use super::aborts::{Aborts, CallEntry};
 use super::control::caller;

@@ -1,6 +1,4 @@
-//! Findings about a compiled model.
-//!
-//! A compiled model on one screen.
+//! Findings about a compiled model, and their text on one screen.
 
 use super::everything::everything;
 use super::facts::PageContent;

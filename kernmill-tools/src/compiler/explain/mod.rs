@@ -1,6 +1,5 @@
 //! Explanations of a compiled model: on one screen, in full, as JSON, and as a page.
-//!
-//! A compiled model as a page for a browser: one file that asks for nothing else.
+//! The page for a browser is one file that asks for nothing else.
 
 mod code;
 mod everything;

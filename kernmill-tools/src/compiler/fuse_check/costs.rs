@@ -1,6 +1,4 @@
-//! The savings of a fused-op spec, by the cost model and measured.
-//!
-//! How long a model's kernels really take, with a spec and without it.
+//! The savings of a fused-op spec: by the cost model, and by the time that kernels take with it and without.
 
 use kernmill_compiler::fuse::{FusedSet, KernelTemplate, value_bytes};
 use kernmill_compiler::graph::Graph;

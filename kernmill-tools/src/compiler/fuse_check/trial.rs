@@ -1,8 +1,5 @@
 //! The trials of a fused-op spec in a separate process: `kernmill fuse check` starts it for every spec
-//! and watches it.
-//!
-//! A process that is watched while it tries what may end it: a crash, a hang and too much memory are
-//! verdicts.
+//! and watches it. A crash, a hang and too much memory are verdicts.
 
 use super::costs::SpecCosts;
 use super::differ::{self, CurrentTrial, DiffOutcome};
