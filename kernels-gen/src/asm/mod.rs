@@ -5,8 +5,7 @@
 //! what it needs of the CPU, its tile, and what it clobbers. Micro-kernels without an assembled version for
 //! a level use the 128-bit one.
 
-mod add_dot_avx2;
-mod add_dot_avx512;
+mod add_dot;
 mod add_weighted;
 mod attention_avx2;
 mod attention_avx512;
@@ -136,8 +135,8 @@ pub const ALL: &[AsmKernel] = &[
     quantize::AVX2,
     rms_norm::AVX512,
     rms_norm::AVX2,
-    add_dot_avx512::WIDE,
-    add_dot_avx2::WIDE,
+    add_dot::AVX512,
+    add_dot::AVX2,
     add_weighted::AVX512,
     add_weighted::AVX2,
 ];

@@ -1,5 +1,6 @@
 //! Hands out registers, so that no file numbers them by hand; and gives constants their place.
 
+use super::vector::{Vector, Width};
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, get_xmm,
     get_ymm, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm,
@@ -96,6 +97,21 @@ impl Regs {
     /// Several of them.
     pub fn halves(&mut self, count: usize) -> Vec<AsmRegisterYmm> {
         (0..count).map(|_| self.half()).collect()
+    }
+
+    /// The number of a vector register of that width.
+    ///
+    /// # Panics
+    /// When no register is left: the micro-kernel's tile is too large.
+    pub fn numbered(&mut self, width: Width) -> Vector {
+        self.vector += 1;
+        assert!(self.vector <= width.registers(), "the tile needs more vector registers than there are");
+        self.vector - 1
+    }
+
+    /// Several of them.
+    pub fn several_numbered(&mut self, width: Width, count: usize) -> Vec<Vector> {
+        (0..count).map(|_| self.numbered(width)).collect()
     }
 
     /// Pushes the callee-saved registers handed out so far; call after the last [`Regs::general`].

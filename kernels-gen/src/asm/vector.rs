@@ -4,6 +4,7 @@
 pub use crate::expr::lower::{Condition, Lanes};
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler};
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
+use std::ops::Add;
 
 /// Bits of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,11 @@ impl Width {
     /// f32 lanes.
     pub fn lanes(self) -> usize {
         if self == Width::Half { 8 } else { 16 }
+    }
+
+    /// Bytes.
+    pub fn bytes(self) -> usize {
+        4 * self.lanes()
     }
 
     /// Registers.
@@ -45,6 +51,18 @@ pub enum VectorOperand {
     Constant(Address),
 }
 
+impl From<Vector> for VectorOperand {
+    fn from(vector: Vector) -> VectorOperand {
+        VectorOperand::Register(vector)
+    }
+}
+
+impl From<Address> for VectorOperand {
+    fn from(place: Address) -> VectorOperand {
+        VectorOperand::Memory(place)
+    }
+}
+
 /// `base + index + offset`.
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
@@ -54,6 +72,30 @@ pub struct Address {
     pub index: Option<AsmRegister64>,
     /// Bytes.
     pub offset: usize,
+}
+
+impl Address {
+    /// Where a pointer points.
+    pub fn at(base: AsmRegister64) -> Address {
+        Address { base, index: None, offset: 0 }
+    }
+}
+
+impl Add<AsmRegister64> for Address {
+    type Output = Address;
+
+    fn add(self, index: AsmRegister64) -> Address {
+        debug_assert!(self.index.is_none());
+        Address { index: Some(index), ..self }
+    }
+}
+
+impl Add<usize> for Address {
+    type Output = Address;
+
+    fn add(self, bytes: usize) -> Address {
+        Address { offset: self.offset + bytes, ..self }
+    }
 }
 
 /// The instructions' number of a condition.
@@ -115,7 +157,13 @@ impl Vectors<'_> {
     }
 
     /// Lane by lane.
-    pub fn lanes(&mut self, op: Lanes, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
+    pub fn lanes(
+        &mut self,
+        op: Lanes,
+        to: Vector,
+        x: Vector,
+        y: impl Into<VectorOperand>,
+    ) -> Result<(), IcedError> {
         use Code as C;
         let code = match op {
             Lanes::Add => self.pick(C::VEX_Vaddps_ymm_ymm_ymmm256, C::EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er),
@@ -129,11 +177,17 @@ impl Vectors<'_> {
             Lanes::Or => self.pick(C::VEX_Vpor_ymm_ymm_ymmm256, C::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32),
             Lanes::AddInt => self.pick(C::VEX_Vpaddd_ymm_ymm_ymmm256, C::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32),
         };
-        self.three(code, to, x, y)
+        self.three(code, to, x, y.into())
     }
 
     /// Fused multiply-add.
-    pub fn fma(&mut self, form: Fma, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
+    pub fn fma(
+        &mut self,
+        form: Fma,
+        to: Vector,
+        x: Vector,
+        y: impl Into<VectorOperand>,
+    ) -> Result<(), IcedError> {
         let code = match form {
             Fma::F132 => self.pick(
                 Code::VEX_Vfmadd132ps_ymm_ymm_ymmm256,
@@ -148,14 +202,19 @@ impl Vectors<'_> {
                 Code::EVEX_Vfmadd231ps_zmm_k1z_zmm_zmmm512b32_er,
             ),
         };
-        self.three(code, to, x, y)
+        self.three(code, to, x, y.into())
+    }
+
+    /// `to = 0`.
+    pub fn zero(&mut self, to: Vector) -> Result<(), IcedError> {
+        self.lanes(Lanes::Xor, to, to, to)
     }
 
     /// `to = y`.
-    pub fn load(&mut self, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
+    pub fn load(&mut self, to: Vector, y: impl Into<VectorOperand>) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vmovups_ymm_ymmm256, Code::EVEX_Vmovups_zmm_k1z_zmmm512);
         let register = self.register(to);
-        let instruction = match y {
+        let instruction = match y.into() {
             VectorOperand::Register(from) => Instruction::with2(code, register, self.register(from)),
             VectorOperand::Memory(place) => Instruction::with2(code, register, self.memory(place, false)),
             VectorOperand::Constant(place) => return self.broadcast(to, place),
@@ -168,6 +227,16 @@ impl Vectors<'_> {
         let code = self.pick(Code::VEX_Vbroadcastss_ymm_m32, Code::EVEX_Vbroadcastss_zmm_k1z_xmmm32);
         let instruction = Instruction::with2(code, self.register(to), self.memory(place, false))?;
         self.a.add_instruction(instruction)
+    }
+
+    /// The four bytes at `place` in every lane, as one instruction's operand: 256 bits go through a register,
+    /// 512-bit instructions repeat them themselves.
+    pub fn repeated(&mut self, place: Address, register: Vector) -> Result<VectorOperand, IcedError> {
+        if self.width == Width::Full {
+            return Ok(VectorOperand::Constant(place));
+        }
+        self.broadcast(register, place)?;
+        Ok(VectorOperand::Register(register))
     }
 
     /// To memory.
@@ -238,7 +307,7 @@ impl Vectors<'_> {
         const NLT: u32 = 5;
         self.compare(NLT, to, x, limit)?;
         if self.width == Width::Half {
-            return self.lanes(Lanes::And, to, to, VectorOperand::Register(value));
+            return self.lanes(Lanes::And, to, to, value);
         }
         let code = Code::EVEX_Vmovaps_zmm_k1z_zmmm512;
         let mut keep = Instruction::with2(code, self.register(to), self.register(value))?;
