@@ -1375,142 +1375,147 @@ value_F16_d32_g2:
 ==> softmax
 softmax:
        0  cmp rsi,1
-       4  jl near 0000000000000211h
-       a  lea r10,[rel 215h]
-      11  vpbroadcastd zmm7,[r10]
-      17  vpbroadcastd zmm8,[r10+4]
-      1e  vpbroadcastd zmm9,[r10+8]
-      25  vpbroadcastd zmm10,[r10+0Ch]
-      2c  vpbroadcastd zmm11,[r10+10h]
-      33  vpbroadcastd zmm12,[r10+14h]
-      3a  vpbroadcastd zmm13,[r10+18h]
-      41  vpbroadcastd zmm14,[r10+1Ch]
-      48  vpbroadcastd zmm15,[r10+20h]
-      4f  vpbroadcastd zmm16,[r10+24h]
-      56  vpbroadcastd zmm17,[r10+28h]
-      5d  vpbroadcastd zmm18,[r10+2Ch]
-      64  vpbroadcastd zmm19,[r10+30h]
-      6b  vpbroadcastd zmm20,[r10+34h]
-      72  vpbroadcastd zmm4,[r10+38h]
-      79  vmovups zmm5,[r10+3Ch]
-      83  imul r11,rsi,40h
-      87  mov rax,rdx
-      8a  vpbroadcastd zmm6,eax
-      90  vpcmpnltd k1,zmm5,zmm6
-      97  vmovaps zmm0,zmm4
-      9d  vmovups zmm1,[rdi]
-      a3  vmovaps zmm0{k1},zmm1
-      a9  vmovups [rdi],zmm0
-      af  imul r10,rsi,10h
-      b3  mov rax,rcx
-      b6  sub rax,r10
-      b9  add rax,10h
-      bf  vpbroadcastd zmm6,eax
-      c5  vpcmpltd k1,zmm5,zmm6
-      cc  vmovaps zmm0,zmm4
-      d2  vmovups zmm1,[rdi+r11-40h]
-      da  vmovaps zmm0{k1},zmm1
-      e0  vmovups [rdi+r11-40h],zmm0
-      e8  vmovaps zmm2,zmm4
-      ee  xor r10,r10
-      f1  vmovups zmm0,[rdi+r10]
-      f8  vmaxps zmm2,zmm0,zmm2
-      fe  add r10,40h
-     102  cmp r10,r11
-     105  jl short 00000000000000F1h
-     107  vshuff32x4 zmm0,zmm2,zmm2,4Eh
-     10e  vmaxps zmm2,zmm0,zmm2
-     114  vshuff32x4 zmm0,zmm2,zmm2,0B1h
-     11b  vmaxps zmm2,zmm0,zmm2
-     121  vpshufd zmm0,zmm2,4Eh
-     128  vmaxps zmm2,zmm0,zmm2
-     12e  vpshufd zmm0,zmm2,0B1h
-     135  vmaxps zmm2,zmm0,zmm2
-     13b  vmovss [r8],xmm2
-     140  vpxord zmm3,zmm3,zmm3
-     146  xor r10,r10
-     149  vmovups zmm0,[rdi+r10]
-     150  vsubps zmm0,zmm0,zmm2
-     156  vcmpnltps k1,zmm0,zmm12
-     15d  vminps zmm0,zmm0,zmm7
-     163  vmovaps zmm21,zmm0
-     169  vfmadd213ps zmm21,zmm8,zmm9
-     16f  vsubps zmm22,zmm21,zmm9
-     175  vfmadd231ps zmm0,zmm22,zmm10
-     17b  vfmadd231ps zmm0,zmm22,zmm11
-     181  vmovaps zmm22,zmm13
-     187  vfmadd213ps zmm22,zmm0,zmm14
-     18d  vfmadd213ps zmm22,zmm0,zmm15
-     193  vfmadd213ps zmm22,zmm0,zmm16
-     199  vfmadd213ps zmm22,zmm0,zmm17
-     19f  vfmadd213ps zmm22,zmm0,zmm18
-     1a5  vfmadd213ps zmm22,zmm0,zmm19
-     1ab  vfmadd213ps zmm22,zmm0,zmm20
-     1b1  vpslld zmm21,zmm21,17h
-     1b8  vpaddd zmm0{k1}{z},zmm22,zmm21
-     1be  vmovups [rdi+r10],zmm0
-     1c5  vaddps zmm3,zmm3,zmm0
-     1cb  add r10,40h
-     1cf  cmp r10,r11
-     1d2  jl near 0000000000000149h
-     1d8  vshuff32x4 zmm0,zmm3,zmm3,4Eh
-     1df  vaddps zmm3,zmm3,zmm0
-     1e5  vshuff32x4 zmm0,zmm3,zmm3,0B1h
-     1ec  vaddps zmm3,zmm3,zmm0
-     1f2  vpshufd zmm0,zmm3,4Eh
-     1f9  vaddps zmm3,zmm3,zmm0
-     1ff  vpshufd zmm0,zmm3,0B1h
-     206  vaddps zmm3,zmm3,zmm0
-     20c  vmovss [r9],xmm3
-     211  vzeroupper
-     214  ret
-     215  add [rax],al
-     217  mov al,42h
-     219  cmp ebp,[rdx+3FB8h]
-     21f  add [r10+31h],sil
-     224  mov edi,0B5BFBE8Eh
-     229  add [rax],al
-     22b  scasb
-     22c  ret 6967h
-     22f  push rax
-     230  cmp esi,ecx
-     232  mov r15b,3Ah
-     235  or [rcx-563EC3F8h],cl
-     23b  sub bh,[rel 3E2AACEBh]
-     241  add [rax],al
-     243  add [rdi],bh
-     245  add [rax],al
-     247  cmp byte [rdi],0
-     24a  add [rax-7FFFFFC1h],al
-     250  inc dword [rax]
-     252  add [rax],al
-     254  add [rcx],al
-     256  add [rax],al
-     258  add [rdx],al
-     25a  add [rax],al
-     25c  add [rbx],al
-     25e  add [rax],al
-     260  add [rax+rax],al
-     263  add [rax],al
-     265  add eax,6000000h
-     26a  add [rax],al
-     26c  add [rdi],al
-     26e  add [rax],al
-     270  add [rax],cl
-     272  add [rax],al
-     274  add [rcx],cl
-     276  add [rax],al
-     278  add [rdx],cl
-     27a  add [rax],al
-     27c  add [rbx],cl
-     27e  add [rax],al
-     280  add [rax+rax],cl
-     283  add [rax],al
-     285  or eax,0E000000h
+       4  jl near 000000000000022Ah
+       a  lea rax,[rel 240h]
+      11  vbroadcastss zmm4,[rax]
+      17  vbroadcastss zmm5,[rax+4]
+      1e  vbroadcastss zmm6,[rax+8]
+      25  vbroadcastss zmm7,[rax+0Ch]
+      2c  vbroadcastss zmm8,[rax+10h]
+      33  vbroadcastss zmm9,[rax+14h]
+      3a  vbroadcastss zmm10,[rax+18h]
+      41  vbroadcastss zmm11,[rax+1Ch]
+      48  vbroadcastss zmm12,[rax+20h]
+      4f  vbroadcastss zmm13,[rax+24h]
+      56  vbroadcastss zmm14,[rax+28h]
+      5d  vbroadcastss zmm15,[rax+2Ch]
+      64  vbroadcastss zmm16,[rax+30h]
+      6b  vbroadcastss zmm17,[rax+34h]
+      72  vbroadcastss zmm18,[rax+38h]
+      79  vmovups zmm2,zmm18
+      7f  imul r11,rsi,40h
+      83  vpbroadcastd zmm19,edx
+      89  vcvtdq2ps zmm19,zmm19
+      8f  vmovups zmm22,[rdi]
+      95  vmovups zmm20,[rax+3Ch]
+      9f  vcmpnltps k1,zmm20,zmm19
+      a6  vmovups zmm23,zmm2
+      ac  vmovaps zmm23{k1},zmm22
+      b2  vmovups [rdi],zmm23
+      b8  imul r10,rsi,10h
+      bc  sub rcx,r10
+      bf  add rcx,10h
+      c3  mov r10,r11
+      c6  sub r10,40h
+      ca  vpbroadcastd zmm19,ecx
+      d0  vcvtdq2ps zmm19,zmm19
+      d6  vmovups zmm22,[rdi+r10]
+      dd  vmovups zmm20,[rax+3Ch]
+      e7  vcmpltps k1,zmm20,zmm19
+      ee  vmovups zmm23,zmm2
+      f4  vmovaps zmm23{k1},zmm22
+      fa  vmovups [rdi+r10],zmm23
+     101  vmovups zmm0,zmm2
+     107  xor r10,r10
+     10a  vmovups zmm3,[rdi+r10]
+     111  vmaxps zmm0,zmm3,zmm0
+     117  add r10,40h
+     11b  cmp r10,r11
+     11e  jl short 000000000000010Ah
+     120  vshuff32x4 zmm3,zmm0,zmm0,4Eh
+     127  vmaxps zmm0,zmm3,zmm0
+     12d  vshuff32x4 zmm3,zmm0,zmm0,0B1h
+     134  vmaxps zmm0,zmm3,zmm0
+     13a  vpshufd zmm3,zmm0,4Eh
+     141  vmaxps zmm0,zmm3,zmm0
+     147  vpshufd zmm3,zmm0,0B1h
+     14e  vmaxps zmm0,zmm3,zmm0
+     154  vmovss [r8],xmm0
+     159  vpxord zmm1,zmm1,zmm1
+     15f  xor r10,r10
+     162  vmovups zmm3,[rdi+r10]
+     169  vsubps zmm3,zmm3,zmm0
+     16f  vcmpnltps k1,zmm3,zmm9
+     176  vminps zmm3,zmm3,zmm4
+     17c  vmovups zmm24,zmm5
+     182  vfmadd213ps zmm24,zmm3,zmm6
+     188  vsubps zmm25,zmm24,zmm6
+     18e  vfmadd231ps zmm3,zmm25,zmm7
+     194  vfmadd231ps zmm3,zmm25,zmm8
+     19a  vmovups zmm25,zmm10
+     1a0  vfmadd213ps zmm25,zmm3,zmm11
+     1a6  vfmadd213ps zmm25,zmm3,zmm12
+     1ac  vfmadd213ps zmm25,zmm3,zmm13
+     1b2  vfmadd213ps zmm25,zmm3,zmm14
+     1b8  vfmadd213ps zmm25,zmm3,zmm15
+     1be  vfmadd213ps zmm25,zmm3,zmm16
+     1c4  vfmadd213ps zmm25,zmm3,zmm17
+     1ca  vpslld zmm24,zmm24,17h
+     1d1  vpaddd zmm3{k1}{z},zmm25,zmm24
+     1d7  vmovups [rdi+r10],zmm3
+     1de  vaddps zmm1,zmm1,zmm3
+     1e4  add r10,40h
+     1e8  cmp r10,r11
+     1eb  jl near 0000000000000162h
+     1f1  vshuff32x4 zmm3,zmm1,zmm1,4Eh
+     1f8  vaddps zmm1,zmm1,zmm3
+     1fe  vshuff32x4 zmm3,zmm1,zmm1,0B1h
+     205  vaddps zmm1,zmm1,zmm3
+     20b  vpshufd zmm3,zmm1,4Eh
+     212  vaddps zmm1,zmm1,zmm3
+     218  vpshufd zmm3,zmm1,0B1h
+     21f  vaddps zmm1,zmm1,zmm3
+     225  vmovss [r9],xmm1
+     22a  vzeroupper
+     22d  ret
+     22e  add [rax],al
+     230  add [rax],al
+     232  add [rax],al
+     234  add [rax],al
+     236  add [rax],al
+     238  add [rax],al
+     23a  add [rax],al
+     23c  add [rax],al
+     23e  add [rax],al
+     240  add [rax],al
+     242  mov al,42h
+     244  cmp ebp,[rdx+3FB8h]
+     24a  add [r10+31h],sil
+     24f  mov edi,0B5BFBE8Eh
+     254  add [rax],al
+     256  scasb
+     257  ret 6967h
+     25a  push rax
+     25b  cmp esi,ecx
+     25d  mov r15b,3Ah
+     260  or [rcx-563EC3F8h],cl
+     266  sub bh,[rel 3E2AAD16h]
+     26c  add [rax],al
+     26e  add [rdi],bh
+     270  add [rax],al
+     272  cmp byte [rdi],0
+     275  add [rax-7FFFFFC1h],al
+     27b  inc dword [rax]
+     27d  add [rax],al
+     27f  add [rax],al
+     281  add [rax+3Fh],al
+     287  add [rax],al
      28a  add [rax],al
-     28c  add [rdi],cl
-     28e  add [rax],al
-     290  (bad)
+     28e  add byte [rax],0
+     292  mov al,[qword 0E0000040C0000040h]
+     29b  add [rax],al
+     29e  add [rcx],al
+     2a1  add [rax],dl
+     2a3  add [r8],al
+     2a6  and [rcx],al
+     2a9  add [rax],dh
+     2ab  add [r8],al
+     2ae  add [r8],al
+     2b2  push rax
+     2b3  add [r8],al
+     2b6  (bad)
+     2b8  add [rax],al
+     2ba  jo short 00000000000002FDh
 
 ==> row_ops
 map_n32_1e3898d682e799f0:

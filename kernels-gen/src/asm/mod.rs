@@ -10,6 +10,7 @@ mod add_weighted;
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;
+mod constants;
 mod decoder;
 mod dot_f32_avx2;
 mod dot_f32_avx512;
@@ -37,8 +38,7 @@ mod regs;
 mod rms_norm;
 mod score_integers_avx2;
 mod score_integers_avx512;
-mod softmax_avx2;
-mod softmax_avx512;
+mod softmax;
 mod stored;
 mod value_integers_avx2;
 mod value_integers_avx512;
@@ -125,10 +125,10 @@ pub const ALL: &[AsmKernel] = &[
     value_integers_avx512::PLAIN,
     value_integers_avx2::WEIGH,
     value_integers_avx2::WIDE,
-    softmax_avx512::SOFTMAX,
-    softmax_avx512::COMBINE,
-    softmax_avx2::SOFTMAX,
-    softmax_avx2::COMBINE,
+    softmax::SOFTMAX_AVX512,
+    softmax::COMBINE_AVX512,
+    softmax::SOFTMAX_AVX2,
+    softmax::COMBINE_AVX2,
     map::AVX512,
     map::AVX2,
     quantize::AVX512,

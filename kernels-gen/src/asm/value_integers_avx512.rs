@@ -11,13 +11,13 @@ use super::AsmKernel;
 use super::predicates::{NOT_EQUAL, NOT_LESS};
 use super::prefetch;
 use super::regs::{PARAMS, Regs, low};
-use super::softmax_avx512::{DISTANCES, exchange};
+use super::vector::{Vectors, Width};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
-use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_ptr, k1, qword_ptr, xmmword_ptr,
     ymmword_ptr, zmmword_ptr,
 };
+use iced_x86::{IcedError, Register};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::numeric::{LEAST_WEIGHT, WEIGHT_MAX};
 use kernmill_plan::target::Features;
@@ -115,10 +115,8 @@ fn weights(a: &mut CodeAssembler, group: usize) -> Result<(), IcedError> {
         a.cmp(block, blocks)?;
         a.jl(again)?;
         for (head, largest) in heads.zip(largest) {
-            for distance in DISTANCES {
-                exchange(a, distance, other, *largest)?;
-                a.vpmaxsd(*largest, *largest, other)?;
-            }
+            let [to, with] = [*largest, other].map(|register| Register::from(register).number());
+            Vectors { a: &mut *a, width: Width::Full }.across(to, with, |v| v.max_int(to, to, with))?;
             a.vdivps(other, *largest, most)?;
             a.vmovss(dword_ptr(factors + head * 4), low(other))?;
             a.vcmpps(k1, *largest, least, NOT_LESS)?;

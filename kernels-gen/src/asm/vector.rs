@@ -2,7 +2,7 @@
 //! that a micro-kernel whose lanes are independent is written once.
 
 pub use crate::expr::lower::{Condition, Lanes};
-use iced_x86::code_asm::{AsmRegister64, CodeAssembler};
+use iced_x86::code_asm::{AsmRegister64, AsmRegisterXmm, CodeAssembler, get_xmm};
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 use std::ops::Add;
 
@@ -39,6 +39,11 @@ impl Width {
 
 /// Number of a vector register.
 pub type Vector = usize;
+
+/// The instructions' number of a comparison: true if less, and ordered.
+pub const LESS: u32 = 1;
+/// True if not less, or unordered.
+pub const NOT_LESS: u32 = 5;
 
 /// The second source of an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +123,26 @@ pub enum Fma {
     F231,
 }
 
+/// An instruction whose second source is a [`VectorOperand`].
+macro_rules! with_source {
+    ($v:ident, $y:ident => $made:expr) => {
+        match $y {
+            VectorOperand::Register($y) => {
+                let $y = $v.register($y);
+                $made
+            }
+            VectorOperand::Memory($y) => {
+                let $y = $v.memory($y, false);
+                $made
+            }
+            VectorOperand::Constant($y) => {
+                let $y = $v.memory($y, $v.width == Width::Full);
+                $made
+            }
+        }
+    };
+}
+
 /// Writes instructions of one width.
 pub struct Vectors<'a> {
     /// Where to.
@@ -133,6 +158,11 @@ impl Vectors<'_> {
         first + vector as u32
     }
 
+    /// The lowest 128 bits.
+    pub fn low(&self, vector: Vector) -> AsmRegisterXmm {
+        get_xmm(Register::XMM0 + vector as u32).expect("every vector register has a low part")
+    }
+
     fn memory(&self, place: Address, broadcast: bool) -> MemoryOperand {
         let index = place.index.map_or(Register::None, Register::from);
         let size = u32::from(place.offset != 0);
@@ -143,17 +173,25 @@ impl Vectors<'_> {
         if self.width == Width::Half { half } else { full }
     }
 
+    /// `code to, y`.
+    fn two(&mut self, code: Code, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
+        let to = self.register(to);
+        let instruction = with_source!(self, y => Instruction::with2(code, to, y))?;
+        self.a.add_instruction(instruction)
+    }
+
     /// `code to, x, y`.
     fn three(&mut self, code: Code, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let (to, x) = (self.register(to), self.register(x));
-        let instruction = match y {
-            VectorOperand::Register(y) => Instruction::with3(code, to, x, self.register(y)),
-            VectorOperand::Memory(place) => Instruction::with3(code, to, x, self.memory(place, false)),
-            VectorOperand::Constant(place) => {
-                Instruction::with3(code, to, x, self.memory(place, self.width == Width::Full))
-            }
-        };
-        self.a.add_instruction(instruction?)
+        let instruction = with_source!(self, y => Instruction::with3(code, to, x, y))?;
+        self.a.add_instruction(instruction)
+    }
+
+    /// In the lanes of mask register 1, the others +0.
+    fn masked(&mut self, mut instruction: Instruction) -> Result<(), IcedError> {
+        instruction.set_op_mask(Register::K1);
+        instruction.set_zeroing_masking(true);
+        self.a.add_instruction(instruction)
     }
 
     /// Lane by lane.
@@ -164,8 +202,32 @@ impl Vectors<'_> {
         x: Vector,
         y: impl Into<VectorOperand>,
     ) -> Result<(), IcedError> {
+        let code = self.code(op);
+        self.three(code, to, x, y.into())
+    }
+
+    /// `to = kept ? x op y : +0`, after a [`Vectors::compare`] that gave `kept`.
+    pub fn lanes_where(
+        &mut self,
+        kept: Vector,
+        op: Lanes,
+        to: Vector,
+        x: Vector,
+        y: impl Into<VectorOperand>,
+    ) -> Result<(), IcedError> {
+        if self.width == Width::Half {
+            self.lanes(op, to, x, y)?;
+            return self.lanes(Lanes::And, to, to, kept);
+        }
+        let (code, y) = (self.code(op), y.into());
+        let (to, x) = (self.register(to), self.register(x));
+        let instruction = with_source!(self, y => Instruction::with3(code, to, x, y))?;
+        self.masked(instruction)
+    }
+
+    fn code(&self, op: Lanes) -> Code {
         use Code as C;
-        let code = match op {
+        match op {
             Lanes::Add => self.pick(C::VEX_Vaddps_ymm_ymm_ymmm256, C::EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er),
             Lanes::Sub => self.pick(C::VEX_Vsubps_ymm_ymm_ymmm256, C::EVEX_Vsubps_zmm_k1z_zmm_zmmm512b32_er),
             Lanes::Mul => self.pick(C::VEX_Vmulps_ymm_ymm_ymmm256, C::EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er),
@@ -176,7 +238,12 @@ impl Vectors<'_> {
             Lanes::And => self.pick(C::VEX_Vpand_ymm_ymm_ymmm256, C::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32),
             Lanes::Or => self.pick(C::VEX_Vpor_ymm_ymm_ymmm256, C::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32),
             Lanes::AddInt => self.pick(C::VEX_Vpaddd_ymm_ymm_ymmm256, C::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32),
-        };
+        }
+    }
+
+    /// The larger i32.
+    pub fn max_int(&mut self, to: Vector, x: Vector, y: impl Into<VectorOperand>) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpmaxsd_ymm_ymm_ymmm256, Code::EVEX_Vpmaxsd_zmm_k1z_zmm_zmmm512b32);
         self.three(code, to, x, y.into())
     }
 
@@ -213,13 +280,10 @@ impl Vectors<'_> {
     /// `to = y`.
     pub fn load(&mut self, to: Vector, y: impl Into<VectorOperand>) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vmovups_ymm_ymmm256, Code::EVEX_Vmovups_zmm_k1z_zmmm512);
-        let register = self.register(to);
-        let instruction = match y.into() {
-            VectorOperand::Register(from) => Instruction::with2(code, register, self.register(from)),
-            VectorOperand::Memory(place) => Instruction::with2(code, register, self.memory(place, false)),
-            VectorOperand::Constant(place) => return self.broadcast(to, place),
-        };
-        self.a.add_instruction(instruction?)
+        match y.into() {
+            VectorOperand::Constant(place) => self.broadcast(to, place),
+            y => self.two(code, to, y),
+        }
     }
 
     /// Every lane the four bytes at `place`.
@@ -239,6 +303,18 @@ impl Vectors<'_> {
         Ok(VectorOperand::Register(register))
     }
 
+    /// Every lane the lower 32 bits of a number.
+    pub fn spread(&mut self, to: Vector, number: AsmRegister64) -> Result<(), IcedError> {
+        let (register, number) = (self.register(to), Register::from(number).full_register32());
+        if self.width == Width::Full {
+            let instruction = Instruction::with2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, register, number)?;
+            return self.a.add_instruction(instruction);
+        }
+        let low = Register::from(self.low(to));
+        self.a.add_instruction(Instruction::with2(Code::VEX_Vmovd_xmm_rm32, low, number)?)?;
+        self.a.add_instruction(Instruction::with2(Code::VEX_Vpbroadcastd_ymm_xmmm32, register, low)?)
+    }
+
     /// To memory.
     pub fn store(&mut self, place: Address, from: Vector) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vmovups_ymmm256_ymm, Code::EVEX_Vmovups_zmmm512_k1z_zmm);
@@ -249,15 +325,13 @@ impl Vectors<'_> {
     /// Square root.
     pub fn sqrt(&mut self, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vsqrtps_ymm_ymmm256, Code::EVEX_Vsqrtps_zmm_k1z_zmmm512b32_er);
-        let to = self.register(to);
-        let instruction = match y {
-            VectorOperand::Register(y) => Instruction::with2(code, to, self.register(y)),
-            VectorOperand::Memory(place) => Instruction::with2(code, to, self.memory(place, false)),
-            VectorOperand::Constant(place) => {
-                Instruction::with2(code, to, self.memory(place, self.width == Width::Full))
-            }
-        };
-        self.a.add_instruction(instruction?)
+        self.two(code, to, y)
+    }
+
+    /// i32 as f32.
+    pub fn to_f32(&mut self, to: Vector, from: Vector) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vcvtdq2ps_ymm_ymmm256, Code::EVEX_Vcvtdq2ps_zmm_k1z_zmmm512b32_er);
+        self.two(code, to, VectorOperand::Register(from))
     }
 
     /// i32 lanes shifted up.
@@ -275,23 +349,68 @@ impl Vectors<'_> {
     }
 
     /// `to = x condition y`: 256-bit vectors have a mask in `to`, 512-bit ones in mask register 1.
-    fn compare(&mut self, condition: u32, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
+    pub fn compare(
+        &mut self,
+        condition: u32,
+        to: Vector,
+        x: Vector,
+        y: impl Into<VectorOperand>,
+    ) -> Result<(), IcedError> {
         let (mask, code) = match self.width {
             Width::Half => (self.register(to), Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8),
             Width::Full => (Register::K1, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae),
         };
-        let x = self.register(x);
-        let instruction = match y {
-            VectorOperand::Register(y) => Instruction::with4(code, mask, x, self.register(y), condition),
-            VectorOperand::Memory(place) => {
-                Instruction::with4(code, mask, x, self.memory(place, false), condition)
-            }
-            VectorOperand::Constant(place) => {
-                let place = self.memory(place, self.width == Width::Full);
-                Instruction::with4(code, mask, x, place, condition)
-            }
+        let (x, y) = (self.register(x), y.into());
+        let instruction = with_source!(self, y => Instruction::with4(code, mask, x, y, condition))?;
+        self.a.add_instruction(instruction)
+    }
+
+    /// `to = mask ? from : to`, after a [`Vectors::compare`] that gave the mask.
+    pub fn replace(&mut self, mask: Vector, to: Vector, from: Vector) -> Result<(), IcedError> {
+        let [mask, to, from] = [mask, to, from].map(|vector| self.register(vector));
+        if self.width == Width::Half {
+            let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
+            return self.a.add_instruction(Instruction::with4(code, to, to, from, mask)?);
+        }
+        let mut instruction = Instruction::with2(Code::EVEX_Vmovaps_zmm_k1z_zmmm512, to, from)?;
+        instruction.set_op_mask(Register::K1);
+        self.a.add_instruction(instruction)
+    }
+
+    /// Lane `i` of `to` is lane `i ^ distance` of `from`.
+    fn exchange(&mut self, distance: usize, to: Vector, from: Vector) -> Result<(), IcedError> {
+        // Of four places, two by two or next to each other.
+        const PAIRS: u32 = 0b01_00_11_10;
+        const NEIGHBORS: u32 = 0b10_11_00_01;
+        let (to, from) = (self.register(to), self.register(from));
+        let instruction = if distance >= 4 {
+            let (code, order) = match (self.width, distance) {
+                (Width::Half, _) => (Code::VEX_Vperm2f128_ymm_ymm_ymmm256_imm8, 1),
+                (Width::Full, 8) => (Code::EVEX_Vshuff32x4_zmm_k1z_zmm_zmmm512b32_imm8, PAIRS),
+                (Width::Full, _) => (Code::EVEX_Vshuff32x4_zmm_k1z_zmm_zmmm512b32_imm8, NEIGHBORS),
+            };
+            Instruction::with4(code, to, from, from, order)
+        } else {
+            let code =
+                self.pick(Code::VEX_Vpshufd_ymm_ymmm256_imm8, Code::EVEX_Vpshufd_zmm_k1z_zmmm512b32_imm8);
+            Instruction::with3(code, to, from, if distance == 2 { PAIRS } else { NEIGHBORS })
         };
         self.a.add_instruction(instruction?)
+    }
+
+    /// Every lane of `to` comes to hold what `fold`, which brings `other` into `to`, makes of all of them: a
+    /// tree, each step of which has half the distance between lanes of the one before.
+    pub fn across(
+        &mut self,
+        to: Vector,
+        other: Vector,
+        fold: impl Fn(&mut Self) -> Result<(), IcedError>,
+    ) -> Result<(), IcedError> {
+        let lanes = self.width.lanes();
+        [8, 4, 2, 1].into_iter().filter(|distance| *distance < lanes).try_for_each(|distance| {
+            self.exchange(distance, other, to)?;
+            fold(self)
+        })
     }
 
     /// `to = x < limit ? +0 : value`. `to` is neither `value` nor, unless it is `x` itself, in `limit`; mask
@@ -303,17 +422,13 @@ impl Vectors<'_> {
         limit: VectorOperand,
         value: Vector,
     ) -> Result<(), IcedError> {
-        // Not less than, true when unordered.
-        const NLT: u32 = 5;
-        self.compare(NLT, to, x, limit)?;
+        self.compare(NOT_LESS, to, x, limit)?;
         if self.width == Width::Half {
             return self.lanes(Lanes::And, to, to, value);
         }
         let code = Code::EVEX_Vmovaps_zmm_k1z_zmmm512;
-        let mut keep = Instruction::with2(code, self.register(to), self.register(value))?;
-        keep.set_op_mask(Register::K1);
-        keep.set_zeroing_masking(true);
-        self.a.add_instruction(keep)
+        let keep = Instruction::with2(code, self.register(to), self.register(value))?;
+        self.masked(keep)
     }
 
     /// `to = x condition y ? yes : no`. `to` is neither in `yes` nor `no`; mask register 1 is overwritten.
@@ -325,25 +440,19 @@ impl Vectors<'_> {
         (yes, no): (VectorOperand, Vector),
     ) -> Result<(), IcedError> {
         self.compare(immediate(condition), to, x, y)?;
-        if self.width == Width::Full {
-            let code = Code::EVEX_Vblendmps_zmm_k1z_zmm_zmmm512b32;
-            let (to, no) = (self.register(to), self.register(no));
-            let mut blend = match yes {
-                VectorOperand::Register(yes) => Instruction::with3(code, to, no, self.register(yes)),
-                VectorOperand::Memory(place) => Instruction::with3(code, to, no, self.memory(place, false)),
-                VectorOperand::Constant(place) => Instruction::with3(code, to, no, self.memory(place, true)),
-            }?;
-            blend.set_op_mask(Register::K1);
-            return self.a.add_instruction(blend);
-        }
-        let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
         let (to, no) = (self.register(to), self.register(no));
-        let blend = match yes {
-            VectorOperand::Register(yes) => Instruction::with4(code, to, no, self.register(yes), to),
-            VectorOperand::Memory(place) | VectorOperand::Constant(place) => {
-                Instruction::with4(code, to, no, self.memory(place, false), to)
+        let blend = match self.width {
+            Width::Half => {
+                let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
+                with_source!(self, yes => Instruction::with4(code, to, no, yes, to))?
+            }
+            Width::Full => {
+                let code = Code::EVEX_Vblendmps_zmm_k1z_zmm_zmmm512b32;
+                let mut blend = with_source!(self, yes => Instruction::with3(code, to, no, yes))?;
+                blend.set_op_mask(Register::K1);
+                blend
             }
         };
-        self.a.add_instruction(blend?)
+        self.a.add_instruction(blend)
     }
 }

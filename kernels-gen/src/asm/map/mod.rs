@@ -121,7 +121,7 @@ impl Assembly<'_> {
 
     fn constant(&self, table: &[u32], bits: u32) -> Address {
         let index = table.iter().position(|other| *other == bits).expect("the table has every constant");
-        Address { base: SCRATCH, index: None, offset: index * self.width.constant_bytes() }
+        Address::at(SCRATCH) + index * self.width.constant_bytes()
     }
 
     /// Every vector of a row.
