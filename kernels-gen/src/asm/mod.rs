@@ -7,8 +7,7 @@
 
 mod add_dot;
 mod add_weighted;
-mod attention_avx2;
-mod attention_avx512;
+mod attention;
 pub mod check;
 mod constants;
 mod decoder;
@@ -28,9 +27,11 @@ mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
 mod gemm_tiles_amx;
+mod key_blocks;
 mod kv_elements;
 mod loop_shape;
 mod map;
+mod narrow;
 mod predicates;
 mod prefetch;
 mod quantize;
@@ -113,10 +114,10 @@ pub const ALL: &[AsmKernel] = &[
     dot_f32_avx512::WIDE,
     dot_int8_f32_avx512::WIDE,
     dot_f32_avx2::WIDE,
-    attention_avx512::SCORE,
-    attention_avx512::VALUE,
-    attention_avx2::SCORE,
-    attention_avx2::VALUE,
+    attention::SCORE_AVX512,
+    attention::VALUE_AVX512,
+    attention::SCORE_AVX2,
+    attention::VALUE_AVX2,
     score_integers_avx512::VNNI,
     score_integers_avx2::VNNI,
     score_integers_avx2::PLAIN,

@@ -2,9 +2,8 @@
 
 use super::vector::{Vector, Width};
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, get_xmm,
-    get_ymm, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm,
-    registers::zmm, rsi,
+    AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, get_xmm, r8, r9,
+    r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
 };
 use iced_x86::{IcedError, Register};
 use kernmill_plan::format::LINE;
@@ -37,12 +36,6 @@ pub fn low(register: AsmRegisterZmm) -> AsmRegisterXmm {
 /// The lowest 128 bits of a vector register.
 pub fn low_half(register: AsmRegisterYmm) -> AsmRegisterXmm {
     xmm(register.into())
-}
-
-/// The lower half of a vector register. It takes AVX-512 to name that of the last sixteen.
-pub fn ymm_half(register: AsmRegisterZmm) -> AsmRegisterYmm {
-    let number = Register::from(register).number() as u32;
-    get_ymm(Register::YMM0 + number).expect("every vector register has a lower half")
 }
 
 fn xmm(register: Register) -> AsmRegisterXmm {

@@ -152,7 +152,8 @@ pub struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    fn register(&self, vector: Vector) -> Register {
+    /// Name of a register.
+    pub fn register(&self, vector: Vector) -> Register {
         let first = if self.width == Width::Half { Register::YMM0 } else { Register::ZMM0 };
         debug_assert!(vector < self.width.registers());
         first + vector as u32
@@ -163,25 +164,27 @@ impl Vectors<'_> {
         get_xmm(Register::XMM0 + vector as u32).expect("every vector register has a low part")
     }
 
-    fn memory(&self, place: Address, broadcast: bool) -> MemoryOperand {
+    /// A place, or four bytes of it for every lane.
+    pub fn memory(&self, place: Address, broadcast: bool) -> MemoryOperand {
         let index = place.index.map_or(Register::None, Register::from);
         let size = u32::from(place.offset != 0);
         MemoryOperand::new(place.base.into(), index, 1, place.offset as i64, size, broadcast, Register::None)
     }
 
-    fn pick(&self, half: Code, full: Code) -> Code {
+    /// One of two, by width.
+    pub fn pick<T>(&self, half: T, full: T) -> T {
         if self.width == Width::Half { half } else { full }
     }
 
     /// `code to, y`.
-    fn two(&mut self, code: Code, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
+    pub fn two(&mut self, code: Code, to: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let to = self.register(to);
         let instruction = with_source!(self, y => Instruction::with2(code, to, y))?;
         self.a.add_instruction(instruction)
     }
 
     /// `code to, x, y`.
-    fn three(&mut self, code: Code, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
+    pub fn three(&mut self, code: Code, to: Vector, x: Vector, y: VectorOperand) -> Result<(), IcedError> {
         let (to, x) = (self.register(to), self.register(x));
         let instruction = with_source!(self, y => Instruction::with3(code, to, x, y))?;
         self.a.add_instruction(instruction)
