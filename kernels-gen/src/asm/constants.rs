@@ -1,7 +1,7 @@
 //! Constants of a micro-kernel: in registers if there are 32 of them, else in memory behind the code.
 
 use super::regs::{Regs, SCRATCH, constants_here};
-use super::vector::{Address, VectorOperand, Vectors, Width};
+use super::vector::{Address, Vector, VectorOperand, Vectors, Width};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{CodeLabel, qword_ptr};
 
@@ -21,6 +21,13 @@ impl Constants {
             Width::Full => regs.numbered(width).into(),
         });
         Constants { operands: operands.collect(), bits, label: v.a.create_label() }
+    }
+
+    /// In given registers.
+    pub fn in_registers(v: &mut Vectors<'_>, constants: &[(Vector, u32)]) -> Constants {
+        let (registers, bits): (Vec<_>, Vec<_>) = constants.iter().copied().unzip();
+        let operands = registers.into_iter().map(VectorOperand::Register).collect();
+        Constants { operands, bits, label: v.a.create_label() }
     }
 
     /// Points [`SCRATCH`] to them and loads the registers.

@@ -37,8 +37,7 @@ mod prefetch;
 mod quantize;
 mod regs;
 mod rms_norm;
-mod score_integers_avx2;
-mod score_integers_avx512;
+mod score_integers;
 mod softmax;
 mod stored;
 mod value_integers_avx2;
@@ -118,9 +117,9 @@ pub const ALL: &[AsmKernel] = &[
     attention::VALUE_AVX512,
     attention::SCORE_AVX2,
     attention::VALUE_AVX2,
-    score_integers_avx512::VNNI,
-    score_integers_avx2::VNNI,
-    score_integers_avx2::PLAIN,
+    score_integers::AVX512_VNNI,
+    score_integers::AVX_VNNI,
+    score_integers::AVX2,
     value_integers_avx512::WEIGH,
     value_integers_avx512::VNNI,
     value_integers_avx512::PLAIN,

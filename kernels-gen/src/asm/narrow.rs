@@ -3,6 +3,19 @@
 use super::vector::{Address, Vector, VectorOperand, Vectors};
 use iced_x86::{Code, IcedError, Instruction, Register};
 
+/// Arithmetic of bytes and of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed {
+    /// Words: sums of two products of unsigned bytes of x and signed ones of y, saturated.
+    BytePairs,
+    /// i32: sums of two products of words.
+    WordPairs,
+    /// i32: to plus four products of unsigned bytes of x and signed ones of y.
+    AddBytes,
+    /// x by bytes with the signs of y; 256 bits only.
+    Sign,
+}
+
 impl Vectors<'_> {
     /// The lower half, as a vector of its own; of the first sixteen registers.
     fn half(&self, vector: Vector) -> Register {
@@ -39,5 +52,34 @@ impl Vectors<'_> {
         self.a.add_instruction(and?)?;
         let code = self.pick(C::VEX_Vcvtph2ps_ymm_xmmm128, C::EVEX_Vcvtph2ps_zmm_k1z_ymmm256_sae);
         self.a.add_instruction(Instruction::with2(code, self.register(to), half)?)
+    }
+    /// Bytes or words.
+    pub fn packed(
+        &mut self,
+        op: Packed,
+        to: Vector,
+        x: Vector,
+        y: impl Into<VectorOperand>,
+    ) -> Result<(), IcedError> {
+        use Code as C;
+        let code = match op {
+            Packed::BytePairs => {
+                self.pick(C::VEX_Vpmaddubsw_ymm_ymm_ymmm256, C::EVEX_Vpmaddubsw_zmm_k1z_zmm_zmmm512)
+            }
+            Packed::WordPairs => {
+                self.pick(C::VEX_Vpmaddwd_ymm_ymm_ymmm256, C::EVEX_Vpmaddwd_zmm_k1z_zmm_zmmm512)
+            }
+            Packed::AddBytes => {
+                self.pick(C::VEX_Vpdpbusd_ymm_ymm_ymmm256, C::EVEX_Vpdpbusd_zmm_k1z_zmm_zmmm512b32)
+            }
+            Packed::Sign => C::VEX_Vpsignb_ymm_ymm_ymmm256,
+        };
+        self.three(code, to, x, y.into())
+    }
+
+    /// Magnitudes of signed bytes.
+    pub fn abs_bytes(&mut self, to: Vector, from: Vector) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpabsb_ymm_ymmm256, Code::EVEX_Vpabsb_zmm_k1z_zmmm512);
+        self.two(code, to, from.into())
     }
 }
