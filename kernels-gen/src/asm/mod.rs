@@ -32,7 +32,6 @@ mod kv_elements;
 mod loop_shape;
 mod map;
 mod narrow;
-mod predicates;
 mod prefetch;
 mod quantize;
 mod regs;
@@ -40,8 +39,7 @@ mod rms_norm;
 mod score_integers;
 mod softmax;
 mod stored;
-mod value_integers_avx2;
-mod value_integers_avx512;
+mod value_integers;
 mod vector;
 
 pub use regs::{YMM, ZMM};
@@ -120,11 +118,11 @@ pub const ALL: &[AsmKernel] = &[
     score_integers::AVX512_VNNI,
     score_integers::AVX_VNNI,
     score_integers::AVX2,
-    value_integers_avx512::WEIGH,
-    value_integers_avx512::VNNI,
-    value_integers_avx512::PLAIN,
-    value_integers_avx2::WEIGH,
-    value_integers_avx2::WIDE,
+    value_integers::WEIGH_AVX512,
+    value_integers::AVX512_VNNI,
+    value_integers::AVX512,
+    value_integers::WEIGH_AVX2,
+    value_integers::AVX2,
     softmax::SOFTMAX_AVX512,
     softmax::COMBINE_AVX512,
     softmax::SOFTMAX_AVX2,
@@ -206,6 +204,7 @@ mod tests {
                 ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }]);
             } else {
                 ukernels.extend((1..=50).map(|k| MicroKernel::DotF32 { format, k, tokens: 1 }));
+                ukernels.extend([1, 6].map(|tokens| MicroKernel::AddDot { format, tokens }));
             }
         }
         for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {

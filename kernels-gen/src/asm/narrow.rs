@@ -1,17 +1,21 @@
 //! Elements narrower than the lanes of vectors: loading and storing them, and arithmetic of bytes and words.
 
-use super::vector::{Address, Vector, VectorOperand, Vectors};
+use super::vector::{Address, Vector, VectorOperand, Vectors, Width, with_source};
 use iced_x86::{Code, IcedError, Instruction, Register};
 
 /// Arithmetic of bytes and of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packed {
+    /// `x - y` by words.
+    SubWords,
     /// Words: sums of two products of unsigned bytes of x and signed ones of y, saturated.
     BytePairs,
     /// i32: sums of two products of words.
     WordPairs,
     /// i32: to plus four products of unsigned bytes of x and signed ones of y.
     AddBytes,
+    /// i32: to plus two products of words.
+    AddWords,
     /// x by bytes with the signs of y; 256 bits only.
     Sign,
 }
@@ -63,6 +67,7 @@ impl Vectors<'_> {
     ) -> Result<(), IcedError> {
         use Code as C;
         let code = match op {
+            Packed::SubWords => self.pick(C::VEX_Vpsubw_ymm_ymm_ymmm256, C::EVEX_Vpsubw_zmm_k1z_zmm_zmmm512),
             Packed::BytePairs => {
                 self.pick(C::VEX_Vpmaddubsw_ymm_ymm_ymmm256, C::EVEX_Vpmaddubsw_zmm_k1z_zmm_zmmm512)
             }
@@ -71,6 +76,9 @@ impl Vectors<'_> {
             }
             Packed::AddBytes => {
                 self.pick(C::VEX_Vpdpbusd_ymm_ymm_ymmm256, C::EVEX_Vpdpbusd_zmm_k1z_zmm_zmmm512b32)
+            }
+            Packed::AddWords => {
+                self.pick(C::VEX_Vpdpwssd_ymm_ymm_ymmm256, C::EVEX_Vpdpwssd_zmm_k1z_zmm_zmmm512b32)
             }
             Packed::Sign => C::VEX_Vpsignb_ymm_ymm_ymmm256,
         };
@@ -81,5 +89,59 @@ impl Vectors<'_> {
     pub fn abs_bytes(&mut self, to: Vector, from: Vector) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vpabsb_ymm_ymmm256, Code::EVEX_Vpabsb_zmm_k1z_zmmm512);
         self.two(code, to, from.into())
+    }
+    /// Words shifted down, zeros following.
+    pub fn shift_words_right(&mut self, to: Vector, x: Vector, bits: u32) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpsrlw_ymm_ymm_imm8, Code::EVEX_Vpsrlw_zmm_k1z_zmmm512_imm8);
+        let instruction = Instruction::with3(code, self.register(to), self.register(x), bits)?;
+        self.a.add_instruction(instruction)
+    }
+
+    /// Unsigned bytes as i32.
+    pub fn load_bytes(&mut self, to: Vector, from: Address) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpmovzxbd_ymm_xmmm64, Code::EVEX_Vpmovzxbd_zmm_k1z_xmmm128);
+        self.two(code, to, from.into())
+    }
+
+    /// Signed bytes as i32.
+    pub fn load_signed_bytes(&mut self, to: Vector, from: Address) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpmovsxbd_ymm_xmmm64, Code::EVEX_Vpmovsxbd_zmm_k1z_xmmm128);
+        self.two(code, to, from.into())
+    }
+
+    /// To the lower words of 32 bits, which are 0, those of `from`; `lower` is their mask.
+    pub fn put_low_words(&mut self, to: Vector, from: Vector, lower: VectorOperand) -> Result<(), IcedError> {
+        // The upper 16 of each 32 bits from the second source.
+        const UPPER_WORDS: u32 = 0xaa;
+        // The first, with what the second and the third have in common.
+        const FIRST_OR_BOTH: u32 = 0xf8;
+        let [to, from] = [to, from].map(|vector| self.register(vector));
+        let instruction = match (self.width, lower) {
+            (Width::Half, _) => {
+                Instruction::with4(Code::VEX_Vpblendw_ymm_ymm_ymmm256_imm8, to, from, to, UPPER_WORDS)
+            }
+            (Width::Full, lower) => {
+                let code = Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8;
+                with_source!(self, lower => Instruction::with4(code, to, from, lower, FIRST_OR_BOTH))
+            }
+        };
+        self.a.add_instruction(instruction?)
+    }
+
+    /// Sixteen i32 that fit as words: of the first vector, or of two, of which the first is overwritten.
+    pub fn store_words(&mut self, place: Address, integers: [Vector; 2]) -> Result<(), IcedError> {
+        // 64 bits in the order 0, 2, 1, 3.
+        const MIDDLE_SWAPPED: u32 = 0b11_01_10_00;
+        let [first, second] = integers.map(|vector| self.register(vector));
+        if self.width == Width::Full {
+            let memory = self.memory(place, false);
+            let instruction = Instruction::with2(Code::EVEX_Vpmovdw_ymmm256_k1z_zmm, memory, first)?;
+            return self.a.add_instruction(instruction);
+        }
+        let code = Code::VEX_Vpackssdw_ymm_ymm_ymmm256;
+        self.a.add_instruction(Instruction::with3(code, first, first, second)?)?;
+        let code = Code::VEX_Vpermq_ymm_ymmm256_imm8;
+        self.a.add_instruction(Instruction::with3(code, first, first, MIDDLE_SWAPPED)?)?;
+        self.store(place, integers[0])
     }
 }

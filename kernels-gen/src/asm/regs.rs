@@ -1,11 +1,11 @@
 //! Hands out registers, so that no file numbers them by hand; and gives constants their place.
 
 use super::vector::{Vector, Width};
+use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, get_xmm, r8, r9,
-    r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
+    AsmRegister64, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, r8, r9, r10, r11, r12, r13, r14,
+    r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
 };
-use iced_x86::{IcedError, Register};
 use kernmill_plan::format::LINE;
 
 /// The System V parameters of a micro-kernel, in order.
@@ -26,20 +26,6 @@ pub fn constants_here(a: &mut CodeAssembler, label: &mut CodeLabel) -> Result<()
     let code = a.assemble(0)?.len();
     a.db(&vec![0; code.next_multiple_of(LINE) - code])?;
     a.set_label(label)
-}
-
-/// The lowest 128 bits of a vector register.
-pub fn low(register: AsmRegisterZmm) -> AsmRegisterXmm {
-    xmm(register.into())
-}
-
-/// The lowest 128 bits of a vector register.
-pub fn low_half(register: AsmRegisterYmm) -> AsmRegisterXmm {
-    xmm(register.into())
-}
-
-fn xmm(register: Register) -> AsmRegisterXmm {
-    get_xmm(Register::XMM0 + register.number() as u32).expect("every vector register has a low part")
 }
 
 /// A pool for one micro-kernel. Every vector register is caller-saved.

@@ -144,7 +144,7 @@ impl IntegerScoreTile {
         for (head, sums) in (first..).zip(sums.chunks(keys.len())) {
             let factor = v.repeated(Address::at(q) + layout.factors + head * 4, self.query)?;
             for ((sum, scales), key) in sums.iter().zip(&self.key).zip(keys) {
-                v.to_f32(*sum, *sum)?;
+                v.convert_to_f32(*sum, *sum)?;
                 v.lanes(Lanes::Mul, *sum, *sum, *scales)?;
                 v.lanes(Lanes::Mul, *sum, *sum, factor)?;
                 v.store(Address::at(out) + head * SCORE_STRIDE + key.out, *sum)?;

@@ -87,7 +87,7 @@ impl Mask {
     ) -> Result<(), IcedError> {
         let [bounds, columns, mask, scores, masked] = self.temporary;
         v.spread(bounds, bound)?;
-        v.to_f32(bounds, bounds)?;
+        v.convert_to_f32(bounds, bounds)?;
         for place in (0..BLOCK_TOKENS * 4).step_by(v.width.bytes()) {
             v.load(scores, block + place)?;
             v.load(columns, self.columns + place)?;

@@ -42,6 +42,8 @@ pub type Vector = usize;
 
 /// The instructions' number of a comparison: true if less, and ordered.
 pub const LESS: u32 = 1;
+/// True if not equal, or unordered.
+pub const NOT_EQUAL: u32 = 4;
 /// True if not less, or unordered.
 pub const NOT_LESS: u32 = 5;
 
@@ -142,6 +144,8 @@ macro_rules! with_source {
         }
     };
 }
+
+pub(super) use with_source;
 
 /// Writes instructions of one width.
 pub struct Vectors<'a> {
@@ -332,8 +336,14 @@ impl Vectors<'_> {
     }
 
     /// i32 as f32.
-    pub fn to_f32(&mut self, to: Vector, from: Vector) -> Result<(), IcedError> {
+    pub fn convert_to_f32(&mut self, to: Vector, from: Vector) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vcvtdq2ps_ymm_ymmm256, Code::EVEX_Vcvtdq2ps_zmm_k1z_zmmm512b32_er);
+        self.two(code, to, VectorOperand::Register(from))
+    }
+
+    /// f32 as i32, to the nearest even.
+    pub fn convert_to_int(&mut self, to: Vector, from: Vector) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vcvtps2dq_ymm_ymmm256, Code::EVEX_Vcvtps2dq_zmm_k1z_zmmm512b32_er);
         self.two(code, to, VectorOperand::Register(from))
     }
 
