@@ -3,7 +3,7 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
-use super::vector::{Address, Fma, Lanes, VectorOperand, Vectors, Width};
+use super::vector::{Address, Fma, Lanes, Vectors, Width};
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
@@ -40,30 +40,26 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
     let [x, biases, weights, targets, offset, rows] = PARAMS;
     let vectors = n / width.lanes();
     let (weight, value, sum) = (0, 1, 2);
-    let place = |base: AsmRegister64, vector: usize| Address {
-        base,
-        index: None,
-        offset: vector * width.lanes() * 4,
-    };
+    let place = |base: AsmRegister64, vector: usize| Address::at(base) + vector * width.bytes();
     let resident = |vector: usize| 3 + vector;
     let (mut again, mut done) = (a.create_label(), a.create_label());
     a.test(rows, rows)?;
     a.je(done)?;
     for vector in (0..vectors).filter(|_| bias) {
-        Vectors { a: &mut *a, width }.load(resident(vector), VectorOperand::Memory(place(biases, vector)))?;
+        Vectors { a: &mut *a, width }.load(resident(vector), place(biases, vector))?;
     }
     a.set_label(&mut again)?;
     a.mov(SCRATCH, qword_ptr(targets))?;
     let mut v = Vectors { a: &mut *a, width };
     v.broadcast(weight, place(weights, 0))?;
     for vector in 0..vectors {
-        let target = Address { index: Some(offset), ..place(SCRATCH, vector) };
-        v.load(value, VectorOperand::Memory(place(x, vector)))?;
+        let target = place(SCRATCH, vector) + offset;
+        v.load(value, place(x, vector))?;
         if bias {
-            v.lanes(Lanes::Add, value, value, VectorOperand::Register(resident(vector)))?;
+            v.lanes(Lanes::Add, value, value, resident(vector))?;
         }
-        v.load(sum, VectorOperand::Memory(target))?;
-        v.fma(Fma::F231, sum, weight, VectorOperand::Register(value))?;
+        v.load(sum, target)?;
+        v.fma(Fma::F231, sum, weight, value)?;
         v.store(target, sum)?;
     }
     a.add(x, (n * 4) as i32)?;

@@ -4,7 +4,7 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
-use super::vector::{Address, Fma, Lanes, VectorOperand, Vectors, Width};
+use super::vector::{Address, Fma, Lanes, Vectors, Width};
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::registers::{xmm, ymm, zmm};
@@ -44,20 +44,16 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
     a.lea(SCRATCH, qword_ptr(constants))?;
     // Sixteen elements a turn: lanes 0 to 7 and 8 to 15, or all of them at once.
     let vectors = TILE_ROWS / width.lanes();
-    let place = |base: AsmRegister64, vector: usize| Address {
-        base,
-        index: Some(index),
-        offset: vector * width.lanes() * 4,
-    };
+    let place = |base: AsmRegister64, vector: usize| Address::at(base) + index + vector * width.bytes();
     for sum in 0..vectors {
-        Vectors { a: &mut *a, width }.lanes(Lanes::Xor, sum, sum, VectorOperand::Register(sum))?;
+        Vectors { a: &mut *a, width }.zero(sum)?;
     }
     turns(a, index, n, |a| {
         for sum in 0..vectors {
             let mut v = Vectors { a: &mut *a, width };
             let value = vectors + sum;
-            v.load(value, VectorOperand::Memory(place(x, sum)))?;
-            v.fma(Fma::F231, sum, value, VectorOperand::Register(value))?;
+            v.load(value, place(x, sum))?;
+            v.fma(Fma::F231, sum, value, value)?;
         }
         Ok(())
     })?;
@@ -86,10 +82,10 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
     turns(a, index, n, |a| {
         for vector in 0..vectors {
             let mut v = Vectors { a: &mut *a, width };
-            let value = 1 + vector;
-            v.load(value, VectorOperand::Memory(place(x, vector)))?;
-            v.lanes(Lanes::Mul, value, value, VectorOperand::Register(0))?;
-            v.lanes(Lanes::Mul, value, value, VectorOperand::Memory(place(weight, vector)))?;
+            let (factor, value) = (0, 1 + vector);
+            v.load(value, place(x, vector))?;
+            v.lanes(Lanes::Mul, value, value, factor)?;
+            v.lanes(Lanes::Mul, value, value, place(weight, vector))?;
             v.store(place(out, vector), value)?;
         }
         Ok(())
