@@ -39,8 +39,10 @@ pub enum Need {
     },
     /// Weights of which a row is read for each token id.
     Table {
-        /// Bytes from one row to the next.
+        /// Bytes from one row to the next, or from one tile of rows to the next.
         row_bytes: u64,
+        /// Rows that lie in one tile.
+        rows: u32,
     },
     /// An arena buffer.
     Buffer {

@@ -67,8 +67,8 @@ fn check_operand(
                 None => Ok(()),
             }
         }
-        (Operand::Weights { bytes, .. }, Need::Table { row_bytes }) => {
-            enough(bytes, u64::from(model.vocab).saturating_mul(row_bytes))
+        (Operand::Weights { bytes, .. }, Need::Table { row_bytes, rows }) => {
+            enough(bytes, u64::from(model.vocab).div_ceil(u64::from(rows.max(1))).saturating_mul(row_bytes))
         }
         (Operand::Buffer(id), Need::Buffer { read, written, .. }) => {
             let Some(buffer) = class.buffers.get(id as usize) else {

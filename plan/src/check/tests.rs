@@ -37,7 +37,7 @@ fn contract(name: &str) -> Contract {
     let wanted = |row_bytes, read| Need::Buffer { slots: 0, wanted: true, row_bytes, read, written: !read };
     let kv = Need::Kv { geometry: GEOMETRY, kind: Some(LayerKind::Sliding), view: 8 };
     let operands = match name {
-        "embed" => vec![Need::Table { row_bytes: 16 }, rows(false)],
+        "embed" => vec![Need::Table { row_bytes: 16, rows: 1 }, rows(false)],
         "attend" => vec![rows(true), kv, Need::Rope { head_dim: 4 }],
         "mlp" => vec![rows(false), rows(true)],
         "norm" => vec![rows(true), wanted(16, false)],
@@ -372,7 +372,7 @@ fn logits_are_a_buffer_that_a_logits_step_writes() {
     assert!(matches!(broken(|p| p.classes[0].logits = 64), CheckError::Logits { class: 1, offset: 64, .. }));
     // Kernels that ask for less than the runtime reads.
     let modest = |p: &mut Program| {
-        *need(p, 0, 0) = Need::Table { row_bytes: 8 };
+        *need(p, 0, 0) = Need::Table { row_bytes: 8, rows: 1 };
         let Need::Buffer { row_bytes, .. } = need(p, 5, 1) else { return };
         *row_bytes = 16;
     };

@@ -1,29 +1,18 @@
 //! bf16 elements: per line 2 k; the u16 at `2*row + j` holds k `2*line + j`. k is padded to a multiple of 2
 //! with zeros.
 
-use super::descriptor::{Decode, Descriptor, PlainDecode, Quantise, Scale};
+use super::descriptor::{Decode, Descriptor, PlainDecode, Quantise};
 use super::error::{PackError, Problem, check_finite};
-use super::layout::{LINE, TILE_ROWS};
-use super::unpack::lines;
+use super::layout::{Column, LINE, TILE_ROWS, lines};
 use half::bf16;
 
 /// The format.
 pub static FORMAT: Descriptor = Descriptor {
     name: "bf16",
-    bits: 16,
     decode: Decode::Plain(PlainDecode::Bf16),
-    scale: Scale::None,
     quantise: Quantise::Exact,
     pack: Some(pack_tile),
-    value: |k, tile, row, index| element(k, tile, row, index).to_f32(),
-    unpack: |tile, out| {
-        for (columns, line) in out.chunks_mut(2).zip(lines(tile)) {
-            columns[0] = line.map(|x| f32::from_bits(x << 16));
-            if let Some(second) = columns.get_mut(1) {
-                *second = line.map(|x| f32::from_bits(x & 0xffff_0000));
-            }
-        }
-    },
+    file: None,
 };
 
 /// Packs `rows [1..=16][k]`; every element must be finite and a bf16 number: nothing is rounded.
@@ -68,6 +57,16 @@ pub fn element(k: usize, tile: &[u8], row: usize, index: usize) -> bf16 {
     assert!(row < TILE_ROWS && index < k, "[{row}, {index}] of a tile of k = {k}");
     let at = LINE * (index / 2) + 2 * (2 * row + index % 2);
     bf16::from_le_bytes([tile[at], tile[at + 1]])
+}
+
+/// All elements of a tile.
+pub(super) fn unpack(tile: &[u8], out: &mut [Column]) {
+    for (columns, line) in out.chunks_mut(2).zip(lines(tile)) {
+        columns[0] = line.map(|x| f32::from_bits(x << 16));
+        if let Some(second) = columns.get_mut(1) {
+            *second = line.map(|x| f32::from_bits(x & 0xffff_0000));
+        }
+    }
 }
 
 /// Error unless all elements are bf16 numbers.

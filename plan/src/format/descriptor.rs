@@ -1,7 +1,8 @@
 //! The description of a weight format, as data, for packing, kernels and the cost model.
 
 use super::error::PackError;
-use super::layout::{BLOCK, Column, LINE, TILE_ROWS, TileLayout};
+use super::layout::{BLOCK, LINE, TILE_ROWS, TileLayout};
+use super::parts::{BlockParts, FileBlock};
 
 /// Packs rows of a given number of columns into a tile.
 pub type PackTile = fn(usize, &[f32], &mut [u8]) -> Result<(), PackError>;
@@ -12,42 +13,38 @@ pub type PackTile = fn(usize, &[f32], &mut [u8]) -> Result<(), PackError>;
 pub struct Descriptor {
     /// The name used in specs, listings and symbols.
     pub name: &'static str,
-    /// Bits of an element, scales not counted. A line of the data plane has 32 bits for each row.
-    pub bits: usize,
-    /// How kernels make numbers of a line.
+    /// How elements lie in a tile and become numbers.
     pub decode: Decode,
-    /// The scale that a block's elements are multiplied by.
-    pub scale: Scale,
     /// How f32 weights become elements.
     pub quantise: Quantise,
     /// Packs `rows [1..=16][k]` into a tile; `None` for a format that is packed from stored blocks only.
     pub pack: Option<PackTile>,
-    /// Element `[row, index]` of a tile of `k` columns: `value(k, tile, row, index)`. It is written from
-    /// the layout's definition and shares no code with `pack` and `unpack`, so that each checks the other.
-    pub value: fn(usize, &[u8], usize, usize) -> f32,
-    /// All elements of a tile, a column for each k.
-    pub unpack: fn(&[u8], &mut [Column]),
+    /// The blocks in files that the format keeps.
+    pub file: Option<FileType>,
+}
+
+/// Blocks as a file has them: a type of GGUF tensors, or what readers of other checkpoints make.
+#[derive(Clone, Copy, Debug)]
+pub struct FileType {
+    /// Name by which tools call it, such as `Q4_K`.
+    pub name: &'static str,
+    /// Number in GGUF files, if they have such tensors.
+    pub number: Option<u32>,
+    /// Elements of a block, neighbours in a row.
+    pub elements: usize,
+    /// Bytes of a block.
+    pub bytes: usize,
+    /// Takes a block's bytes apart.
+    pub read: fn(&[u8], &mut FileBlock),
 }
 
 /// How elements lie in the data plane and become numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decode {
     /// Integers in blocks of [`BLOCK`] along k, which a scale follows.
-    Block(BlockDecode),
+    Block(BlockParts),
     /// Numbers by themselves.
     Plain(PlainDecode),
-}
-
-/// How the lines of a block become unsigned bytes, 16 rows by 4 k at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockDecode {
-    /// Low, then high nibbles of a line; each is a place in the table of E2M1 values
-    /// ([`super::mxfp4::E2M1`]). A byte is twice the value plus the bias.
-    NibbleTable,
-    /// Low, then high nibbles of a line; a byte is the nibble.
-    Nibbles,
-    /// The bytes of a line as they are.
-    Bytes,
 }
 
 /// Formats without blocks.
@@ -57,28 +54,6 @@ pub enum PlainDecode {
     Bf16,
     /// One f32 for each row in a line.
     F32,
-}
-
-/// The scale of a row's block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// None: elements are numbers by themselves.
-    None,
-    /// A power of two in a byte: `2^(byte - 127)`.
-    E8M0,
-    /// An f16 of either sign.
-    F16,
-}
-
-impl Scale {
-    /// Bytes of one scale.
-    pub fn bytes(self) -> usize {
-        match self {
-            Scale::None => 0,
-            Scale::E8M0 => 1,
-            Scale::F16 => 2,
-        }
-    }
 }
 
 /// How f32 weights become a format's elements.
@@ -98,10 +73,10 @@ pub enum Quantise {
 }
 
 impl Decode {
-    /// The decoding of a block; `None` for plain formats.
-    pub fn block(self) -> Option<BlockDecode> {
+    /// The parts of a format with blocks; `None` for plain formats.
+    pub fn block(&self) -> Option<&BlockParts> {
         match self {
-            Decode::Block(decode) => Some(decode),
+            Decode::Block(parts) => Some(parts),
             Decode::Plain(_) => None,
         }
     }
@@ -130,60 +105,47 @@ impl PlainDecode {
     }
 }
 
-impl BlockDecode {
-    /// The difference of an unsigned byte to the signed integer.
-    pub fn bias(self) -> i32 {
-        match self {
-            BlockDecode::NibbleTable => 12,
-            BlockDecode::Nibbles => 8,
-            BlockDecode::Bytes => 128,
-        }
-    }
-
-    /// The largest unsigned byte.
-    pub fn largest(self) -> u8 {
-        match self {
-            BlockDecode::NibbleTable => 24,
-            BlockDecode::Nibbles => 15,
-            BlockDecode::Bytes => 255,
-        }
-    }
-
-    /// The value of an integer step before the scale, as a share of the scale: twice that of E2M1 values is
-    /// kept.
-    pub fn unit(self) -> f32 {
-        match self {
-            BlockDecode::NibbleTable => 0.5,
-            BlockDecode::Nibbles | BlockDecode::Bytes => 1.0,
-        }
-    }
-}
-
 impl Descriptor {
-    /// Whether elements share a scale per [`BLOCK`] along k; such a matrix needs `k % 32 == 0`.
+    /// The parts of a format with blocks.
+    ///
+    /// # Panics
+    /// For a plain format.
+    pub(super) fn parts(&self) -> &BlockParts {
+        self.decode.block().unwrap_or_else(|| panic!("{} has no blocks", self.name))
+    }
+
+    /// Bits of an element, scales not counted. A line of the data plane has 32 bits for each row.
+    pub fn bits(&self) -> usize {
+        match self.decode {
+            Decode::Block(parts) => parts.codes.bits(),
+            Decode::Plain(decode) => 8 * decode.bytes(),
+        }
+    }
+
+    /// Whether elements share a scale per [`BLOCK`] along k; such a matrix needs whole blocks
+    /// ([`Descriptor::columns`]).
     pub fn is_blocked(&self) -> bool {
         self.decode.block().is_some()
     }
 
-    /// Lines that [`BLOCK`] elements along k of a tile's 16 rows take.
-    pub fn data_lines(&self) -> usize {
-        BLOCK * self.bits / 32
-    }
-
-    /// Bytes of a block's scales in a tile.
-    pub fn scale_bytes(&self) -> usize {
-        TILE_ROWS * self.scale.bytes()
+    /// A multiple of this many columns makes whole blocks.
+    pub fn columns(&self) -> usize {
+        self.decode.block().map_or(1, BlockParts::columns)
     }
 
     /// Layout of a tile of 16 rows x `k`.
     ///
     /// # Panics
-    /// If the format is blocked and `k` is not a multiple of [`BLOCK`]; specs are checked for that before.
+    /// If `k` is not a multiple of [`Descriptor::columns`]; specs are checked for that before.
     pub fn tile(&self, k: usize) -> TileLayout {
-        assert!(!self.is_blocked() || k.is_multiple_of(BLOCK), "k = {k} is not a multiple of {BLOCK}");
-        let scale = k / BLOCK * self.scale_bytes();
-        let data = (k * self.bits).div_ceil(32) * LINE;
-        TileLayout { scale_bytes: scale.next_multiple_of(LINE), data_bytes: data }
+        let columns = self.columns();
+        assert!(k.is_multiple_of(columns), "k = {k} is not a multiple of {columns}");
+        let data_bytes = (k * self.bits()).div_ceil(32) * LINE;
+        let (unit_bytes, scale_bytes) = self.decode.block().map_or((0, 0), |parts| {
+            let units = parts.all_unit_bytes(k);
+            (units, units + (k / BLOCK * parts.scale_bytes()).next_multiple_of(LINE))
+        });
+        TileLayout { unit_bytes, scale_bytes, data_bytes }
     }
 
     /// Rows in `elements` elements of rows of `k`.
@@ -192,11 +154,15 @@ impl Descriptor {
     /// If they are not 1 to 16 whole rows, or the tile has the wrong length.
     pub(super) fn count_rows(&self, k: usize, elements: usize, tile: &[u8]) -> usize {
         let rows = elements / k;
-        assert!(
-            (1..=TILE_ROWS).contains(&rows) && rows * k == elements,
-            "a tile takes 1 to {TILE_ROWS} rows of {k}, not {elements} elements"
-        );
-        assert_eq!(tile.len(), self.tile(k).bytes(), "length of a {} tile of k = {k}", self.name);
+        assert!(rows * k == elements, "whole rows of {k}, not {elements} elements");
+        self.check_tile(k, rows, tile);
         rows
+    }
+
+    /// # Panics
+    /// If there are not 1 to 16 rows of `k`, or the tile has the wrong length.
+    pub(super) fn check_tile(&self, k: usize, rows: usize, tile: &[u8]) {
+        assert!((1..=TILE_ROWS).contains(&rows), "a tile takes 1 to {TILE_ROWS} rows, not {rows}");
+        assert_eq!(tile.len(), self.tile(k).bytes(), "length of a {} tile of k = {k}", self.name);
     }
 }

@@ -28,6 +28,15 @@ pub enum Problem {
     /// An E8M0 code above [`MAX_E8M0`], or that of NaN.
     #[error("the MXFP4 scale byte is {0}, expected 0 to {limit}", limit = MAX_E8M0)]
     ScaleByte(u8),
+    /// A scale or a minimum of a stored block that is NaN or an infinity.
+    #[error("the block's scale or minimum is {0}, expected a finite number")]
+    ScaleNotFinite(f32),
+    /// The integer -128 of a stored block of 8 bits.
+    #[error(
+        "the block has the integer -128, expected -127 to 127; `format = \"f32\"` of the tensor in a spec rounds \
+         its weights anew"
+    )]
+    LeastInteger,
     /// The block needs a scale above f16's largest number.
     #[error("the weight {amax} is too large for {format} with an f16 scale, expected at most {limit}")]
     ScaleOverflow {

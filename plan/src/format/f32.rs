@@ -1,24 +1,16 @@
 //! f32 elements: per line 1 k.
 
-use super::descriptor::{Decode, Descriptor, PlainDecode, Quantise, Scale};
+use super::descriptor::{Decode, Descriptor, PlainDecode, Quantise};
 use super::error::{PackError, check_finite};
-use super::layout::{LINE, TILE_ROWS};
-use super::unpack::lines;
+use super::layout::{Column, LINE, TILE_ROWS, lines};
 
 /// The format.
 pub static FORMAT: Descriptor = Descriptor {
     name: "f32",
-    bits: 32,
     decode: Decode::Plain(PlainDecode::F32),
-    scale: Scale::None,
     quantise: Quantise::Exact,
     pack: Some(pack_tile),
-    value: element,
-    unpack: |tile, out| {
-        for (column, line) in out.iter_mut().zip(lines(tile)) {
-            *column = line.map(f32::from_bits);
-        }
-    },
+    file: None,
 };
 
 /// Packs `rows [1..=16][k]`; every element must be finite.
@@ -59,4 +51,11 @@ pub fn element(k: usize, tile: &[u8], row: usize, index: usize) -> f32 {
     assert!(row < TILE_ROWS && index < k, "[{row}, {index}] of a tile of k = {k}");
     let at = LINE * index + 4 * row;
     f32::from_le_bytes([tile[at], tile[at + 1], tile[at + 2], tile[at + 3]])
+}
+
+/// All elements of a tile.
+pub(super) fn unpack(tile: &[u8], out: &mut [Column]) {
+    for (column, line) in out.iter_mut().zip(lines(tile)) {
+        *column = line.map(f32::from_bits);
+    }
 }

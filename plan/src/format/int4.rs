@@ -1,33 +1,34 @@
 //! int4: integers q in [-8, 7], stored as nibbles `q + 8`, with an f16 scale of either sign per 32, fitted.
 //!
-//! Scale plane: per block of 32 k 16 f16, one per row. Data: per block 4 lines of 8 k; byte `4*row + j`
-//! holds k `8*line + j` in the low nibble and k `8*line + 4 + j` in the high one.
+//! Tiles are laid out as `blocks.rs` says.
 
-use super::descriptor::{BlockDecode, Decode, Descriptor, Quantise, Scale};
+use super::blocks;
+use super::descriptor::{Decode, Descriptor, FileType, Quantise};
 use super::error::{PackError, has_fma};
 use super::fit::{self, INT4_LEVELS, TRIED, fit};
-use super::layout::{BLOCK, LINE, TILE_ROWS};
-use super::unpack::{Scaled, unpack_scaled};
-use half::f16;
+use super::layout::BLOCK;
+use super::parts::{BlockParts, CodeMap, Codes, FileBlock, Minimum, Scale};
+use super::read;
 
-/// The format.
+/// The format. Blocks of GGUF's type Q4_0 are its own.
 pub static FORMAT: Descriptor = Descriptor {
     name: "int4",
-    bits: 4,
-    decode: Decode::Block(BlockDecode::Nibbles),
-    scale: Scale::F16,
+    decode: Decode::Block(BlockParts {
+        codes: Codes { low: 4, high: 0 },
+        map: CodeMap::Linear { bias: 8 },
+        scale: Scale::F16,
+        minimum: Minimum::None,
+    }),
     quantise: Quantise::Fitted,
     pack: Some(pack_tile),
-    value: |k, tile, row, index| element(k, tile, row, index).value(),
-    unpack: |tile, out| {
-        unpack_scaled(&FORMAT, tile, out, |bytes, j| (bytes >> (8 * (j % 4) + 4 * (j / 4)) & 0xf) as i32 - 8);
-    },
+    file: Some(FileType { name: "Q4_0", number: Some(2), elements: 32, bytes: 18, read }),
 };
 
-/// Bytes of a block's scales.
-const SCALES: usize = TILE_ROWS * 2;
-/// Bytes of a block's data.
-const DATA: usize = 4 * LINE;
+/// An f16 scale, 16 bytes of nibbles.
+fn read(bytes: &[u8], block: &mut FileBlock) {
+    block.scale = u16::from_le_bytes([bytes[0], bytes[1]]);
+    read::nibbles(&bytes[2..], &mut block.codes);
+}
 
 /// Fits and packs `rows [1..=16][k]`.
 ///
@@ -103,26 +104,13 @@ fn pack_tile_body(
     tile: &mut [u8],
     errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
 ) -> Result<(), PackError> {
-    let (scales, data) = tile.split_at_mut(FORMAT.tile(k).scale_bytes);
-    scales.fill(0);
-    let (scales, _) = scales.as_chunks_mut::<SCALES>();
-    let (data, _) = data.as_chunks_mut::<DATA>();
-    for (block, (data, scales)) in data.iter_mut().zip(scales).enumerate() {
-        let mut codes = [[8; BLOCK]; TILE_ROWS];
-        for (row, (weights, codes)) in rows.chunks_exact(k).zip(&mut codes).enumerate() {
-            let weights = &weights.as_chunks::<BLOCK>().0[block];
-            let fitted = fit(weights, row, block * BLOCK, &errors)?;
-            *codes = fitted.q.map(|q| (q + 8) as u8);
-            scales[2 * row..][..2].copy_from_slice(&fitted.scale.to_le_bytes());
-        }
-        for (index, line) in data.as_chunks_mut::<LINE>().0.iter_mut().enumerate() {
-            for (out, codes) in line.as_chunks_mut::<4>().0.iter_mut().zip(&codes) {
-                let codes = &codes.as_chunks::<8>().0[index];
-                *out = std::array::from_fn(|j| codes[j] | codes[4 + j] << 4);
-            }
-        }
-    }
-    Ok(())
+    blocks::pack(&FORMAT, (k, rows.len() / k, BLOCK), tile, |row, place, block| {
+        let weights = &rows[row * k + place..].as_chunks::<BLOCK>().0[0];
+        let fitted = fit(weights, row, place, &errors)?;
+        block.scale = fitted.scale.to_bits();
+        block.codes.iter_mut().zip(fitted.q).for_each(|(code, q)| *code = (q + 8) as u8);
+        Ok(())
+    })
 }
 
 #[inline(always)]
@@ -146,15 +134,4 @@ fn squares_body(
         }
     }
     Ok(squares)
-}
-
-/// Element `[row, index]`.
-pub fn element(k: usize, tile: &[u8], row: usize, index: usize) -> Scaled {
-    assert!(row < TILE_ROWS && index < k, "[{row}, {index}] of a tile of k = {k}");
-    let block = index / 32;
-    let scale = 2 * (16 * block + row);
-    let data = (32 * (k / 32)).next_multiple_of(64);
-    let byte = tile[data + 64 * (index / 8) + 4 * row + index % 4];
-    let code = if index % 8 < 4 { byte % 16 } else { byte / 16 };
-    Scaled { q: code as i8 - 8, scale: f16::from_le_bytes([tile[scale], tile[scale + 1]]) }
 }

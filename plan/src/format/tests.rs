@@ -18,21 +18,21 @@ fn f16_not_below(x: f32) -> f16 {
 }
 
 /// The integer and the scale of element `[row, index]` by the formula.
-fn expected(format: WeightFormat, k: usize, rows: &[f32], row: usize, index: usize) -> Scaled {
-    let Some(weights) = rows.get(row * k..(row + 1) * k) else { return Scaled { q: 0, scale: f16::ZERO } };
+fn expected(format: WeightFormat, k: usize, rows: &[f32], row: usize, index: usize) -> BlockElement {
+    let scaled = |q: f64, scale: f16| BlockElement { q: q as i32, scale: scale.to_f32(), minimum: 0.0 };
+    let Some(weights) = rows.get(row * k..(row + 1) * k) else { return scaled(0.0, f16::ZERO) };
     let block = &weights[index / BLOCK * BLOCK..][..BLOCK];
     if format == WeightFormat::Int4 {
         let scale = fitted_scale(block);
-        return Scaled { q: nearest_int4(block[index % BLOCK], scale) as i8, scale };
+        return scaled(f64::from(nearest_int4(block[index % BLOCK], scale)), scale);
     }
     let amax = block.iter().fold(0.0f32, |amax, w| amax.max(w.abs()));
     let scale = f16_not_below(amax / levels(format) as f32);
     if scale == f16::ZERO {
-        return Scaled { q: 0, scale };
+        return scaled(0.0, scale);
     }
     let ratio = weights[index] / scale.to_f32();
-    let q = f64::from(ratio).round_ties_even().clamp(-levels(format), levels(format));
-    Scaled { q: q as i8, scale }
+    scaled(f64::from(ratio).round_ties_even().clamp(-levels(format), levels(format)), scale)
 }
 
 /// The integer of an int4 element.
@@ -63,12 +63,11 @@ fn check_scaled(format: WeightFormat, k: usize, rows: &[f32]) {
     // Garbage in the output shows bytes that packing leaves alone.
     let mut tile = vec![0xaa; format.tile(k).bytes()];
     pack_f32_tile(format, k, rows, &mut tile).unwrap();
-    let element = if format == WeightFormat::Int8 { int8::element } else { int4::element };
     for row in 0..TILE_ROWS {
         for index in 0..k {
             let want = expected(format, k, rows, row, index);
-            assert_eq!(element(k, &tile, row, index), want, "{format:?} k {k} [{row}, {index}]");
-            assert_eq!(value(format, k, &tile, row, index), f32::from(want.q) * want.scale.to_f32());
+            assert_eq!(element(format, k, &tile, row, index), want, "{format:?} k {k} [{row}, {index}]");
+            assert_eq!(value(format, k, &tile, row, index), want.q as f32 * want.scale);
         }
     }
     let padding = k / BLOCK * 32..format.tile(k).scale_bytes;
@@ -146,7 +145,9 @@ proptest! {
                 let byte = blocks.get(row * k / 2..).and_then(|row| row.get(index / 2)).copied().unwrap_or(0);
                 let code = if index % 2 == 0 { byte & 15 } else { byte >> 4 };
                 let scale = scales.get(row * k / 32..).and_then(|row| row.get(index / 32)).copied().unwrap_or(0);
-                prop_assert_eq!(mxfp4::element(k, &tile, row, index), mxfp4::Mxfp4 { code, scale });
+                let found = element(WeightFormat::Mxfp4, k, &tile, row, index);
+                let want = mxfp4::E2M1[usize::from(code)] * mxfp4::scale_value(scale);
+                prop_assert_eq!((found.q, found.value()), (i32::from(mxfp4::E2M1_TWICE[usize::from(code)]), want));
             }
         }
         let padding = k / 2..WeightFormat::Mxfp4.tile(k).scale_bytes;
@@ -188,8 +189,8 @@ fn tiny_and_zero_blocks() {
     }
     let mut tile = vec![0; WeightFormat::Int8.tile(32).bytes()];
     int8::pack_tile(32, &[1e-5; 32], &mut tile).unwrap();
-    let scale = int8::element(32, &tile, 0, 0).scale;
-    assert!(scale > f16::ZERO && scale < f16::MIN_POSITIVE, "a subnormal scale: {scale:e}");
+    let scale = element(WeightFormat::Int8, 32, &tile, 0, 0).scale;
+    assert!(scale > 0.0 && scale < f16::MIN_POSITIVE.to_f32(), "a subnormal scale: {scale:e}");
 }
 
 #[test]
@@ -231,9 +232,12 @@ fn bad_values_are_named() {
 
 #[test]
 fn values_of_mxfp4() {
-    assert_eq!(mxfp4::Mxfp4 { code: 7, scale: 127 }.value(), 6.0);
-    assert_eq!(mxfp4::Mxfp4 { code: 9, scale: 128 }.value(), -1.0);
-    assert_eq!(mxfp4::Mxfp4 { code: 2, scale: 0 }.value(), 2f32.powi(-126) / 2.0);
+    let of = |code: u8, scale: u8| {
+        let mut tile = vec![0; WeightFormat::Mxfp4.tile(32).bytes()];
+        mxfp4::pack_tile(32, &[code; 16], &[scale], &mut tile).unwrap();
+        value(WeightFormat::Mxfp4, 32, &tile, 0, 0)
+    };
+    assert_eq!([of(7, 127), of(9, 128), of(2, 0)], [6.0, -1.0, 2f32.powi(-126) / 2.0]);
     assert_eq!(mxfp4::scale_value(254), 2f32.powi(127));
     for scale in 1..255 {
         assert_eq!(mxfp4::scale_value(scale), 2f32.powi(i32::from(scale) - 127));
@@ -243,11 +247,10 @@ fn values_of_mxfp4() {
 #[test]
 fn whole_tiles_are_their_elements() {
     for format in WeightFormat::ALL {
-        let k = if format.is_blocked() { 96 } else { 27 };
+        let k = if format.is_blocked() { 512 } else { 27 };
         let mut tile = vec![0; format.tile(k).bytes()];
         if format.is_stored() {
-            tile.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 127) as u8);
-            assert!(tile.iter().all(|byte| *byte <= mxfp4::MAX_SCALE));
+            tile.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 121) as u8);
         } else {
             let rows: Vec<f32> = (0..13 * k).map(|i| (i * 7919 % 255) as f32 - 127.0).collect();
             pack_f32_tile(format, k, &rows, &mut tile).unwrap();
@@ -273,8 +276,127 @@ fn tiles_are_as_long_as_the_formats_say() {
         (WeightFormat::F32, 0, 6144),
     ];
     for (format, scale_bytes, data_bytes) in sizes {
-        assert_eq!(format.tile(96), TileLayout { scale_bytes, data_bytes }, "{format:?}");
+        assert_eq!(format.tile(96), TileLayout { unit_bytes: 0, scale_bytes, data_bytes }, "{format:?}");
+    }
+    // Units, all of the scale plane, and data for 512 columns; bits of a weight in a long row.
+    let sizes = [
+        (WeightFormat::Q4K, 128, 128 + 512, 4096, 4.625),
+        (WeightFormat::Q6K, 64, 64 + 512, 6144, 6.5625),
+        (WeightFormat::Q2K, 128, 128 + 512, 2048, 2.625),
+        (WeightFormat::Q3K, 64, 64 + 512, 3072, 3.5625),
+        (WeightFormat::Iq4Xs, 64, 64 + 256, 4096, 4.3125),
+        (WeightFormat::Q5_1, 0, 1024, 5120, 6.0),
+        (WeightFormat::Int4Zero, 0, 768, 4096, 4.75),
+        (WeightFormat::Nvfp4, 0, 512, 4096, 4.5),
+    ];
+    for (format, unit_bytes, scale_bytes, data_bytes, bits) in sizes {
+        assert_eq!(format.tile(512), TileLayout { unit_bytes, scale_bytes, data_bytes }, "{format:?}");
+        assert_eq!(format.tile(8192).bytes() as f64 * 8.0 / (16.0 * 8192.0), bits, "{format:?}");
+    }
+    for format in WeightFormat::ALL {
         assert_eq!(WeightFormat::from_name(format.name()), Some(format));
     }
     assert_eq!(WeightFormat::Bf16.tile(27).data_bytes, 14 * 64, "an odd k takes half a line more");
+}
+
+/// Blocks of a file that a tile can hold: any codes and integers, units and scales that are finite.
+pub(crate) fn file_blocks(format: WeightFormat, count: usize, seed: u64) -> Vec<u8> {
+    let (file, mut next) = (format.descriptor().file.expect("a file has it"), noise(seed));
+    let mut bytes: Vec<u8> = (0..count * file.bytes).map(|_| (next() >> 32) as u8).collect();
+    for block in bytes.chunks_mut(file.bytes) {
+        let mut half = |at: usize| {
+            let unit = f16::from_f32(((next() >> 40) as f32 / 16777216.0 - 0.5) * 0.01);
+            block[at..at + 2].copy_from_slice(&unit.to_le_bytes());
+        };
+        match format {
+            WeightFormat::Mxfp4 => block[0] = 100 + block[0] % 30,
+            WeightFormat::Nvfp4 => block[..4].iter_mut().for_each(|scale| *scale %= 127),
+            WeightFormat::Q2K => [80, 82].into_iter().for_each(&mut half),
+            WeightFormat::Q3K => half(108),
+            WeightFormat::Q6K => half(208),
+            WeightFormat::Tq1_0 => half(52),
+            WeightFormat::Tq2_0 => half(64),
+            WeightFormat::Q4_1 | WeightFormat::Q5_1 | WeightFormat::Q4K | WeightFormat::Q5K => {
+                [0, 2].into_iter().for_each(&mut half);
+            }
+            _ => half(0),
+        }
+        if format == WeightFormat::Int8 {
+            block[2..].iter_mut().filter(|q| **q == 128).for_each(|q| *q = 129);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn stored_blocks_come_back_out_of_tiles() {
+    for (format, file) in
+        WeightFormat::blocked().filter_map(|format| Some((format, format.descriptor().file?)))
+    {
+        for (rows, k) in [(1, 256), (5, 512), (16, 768)] {
+            let bytes = file_blocks(format, rows * k / file.elements, (rows * k) as u64);
+            let mut tile = vec![0xaa; format.tile(k).bytes()];
+            pack_stored_tile(format, k, &bytes, &mut tile).unwrap();
+            let (mut elements, mut columns) = (Vec::new(), vec![[f32::NAN; TILE_ROWS]; k]);
+            read_stored(format, &bytes, &mut elements);
+            unpack_tile(format, &tile, &mut columns);
+            for row in 0..TILE_ROWS {
+                for (index, column) in columns.iter().enumerate() {
+                    let want = if row < rows { elements[row * k + index] } else { 0.0 };
+                    assert_eq!(
+                        value(format, k, &tile, row, index),
+                        want,
+                        "{format:?} [{row}, {index}] of {k}"
+                    );
+                    assert_eq!(column[row], want, "{format:?} [{row}, {index}] of {k}, unpacked");
+                }
+            }
+        }
+    }
+}
+
+/// Codes less a zero, times the scale: exact, since an f16 times an integer of few bits is an f32.
+#[test]
+fn elements_of_int4_zero_are_scaled_differences() {
+    let (bytes, mut numbers) = (file_blocks(WeightFormat::Int4Zero, 64, 9), Vec::new());
+    read_stored(WeightFormat::Int4Zero, &bytes, &mut numbers);
+    for (block, numbers) in bytes.chunks(19).zip(numbers.chunks(BLOCK)) {
+        let scale = f16::from_le_bytes([block[0], block[1]]).to_f64();
+        for (i, number) in numbers.iter().enumerate() {
+            let code = block[3 + i % 16] >> (i / 16 * 4) & 15;
+            assert_eq!(f64::from(*number), scale * (f64::from(code) - f64::from(block[2])));
+        }
+    }
+}
+
+#[test]
+fn zeros_keep_the_sign_that_their_scale_gives_them() {
+    let block = [&f16::from_f32(-1.0).to_le_bytes()[..], &[0x88; 16]].concat();
+    let (mut elements, mut tile) = (Vec::new(), vec![0; WeightFormat::Int4.tile(32).bytes()]);
+    read_stored(WeightFormat::Int4, &block, &mut elements);
+    pack_stored_tile(WeightFormat::Int4, 32, &block, &mut tile).unwrap();
+    for element in [elements[0], elements[31], value(WeightFormat::Int4, 32, &tile, 0, 31)] {
+        assert_eq!(element.to_bits(), (-0.0f32).to_bits());
+    }
+}
+
+#[test]
+fn stored_blocks_that_are_no_numbers_are_named() {
+    for (format, at, bytes) in [
+        (WeightFormat::Q4K, 0, f16::NAN.to_le_bytes()),
+        (WeightFormat::Q4K, 2, f16::INFINITY.to_le_bytes()),
+        (WeightFormat::Q6K, 208, f16::NEG_INFINITY.to_le_bytes()),
+        (WeightFormat::Q4_1, 2, f16::NAN.to_le_bytes()),
+        (WeightFormat::Nvfp4, 2, [127, 0]),
+        (WeightFormat::Mxfp4, 0, [233, 0]),
+        (WeightFormat::Int8, 2, [0x80, 0]),
+    ] {
+        let file = format.descriptor().file.unwrap();
+        let mut blocks = file_blocks(format, 2 * 512 / file.elements, 5);
+        let second = blocks.len() / 2 + 256 / file.elements * file.bytes;
+        blocks[second + at..][..2].copy_from_slice(&bytes);
+        let error =
+            pack_stored_tile(format, 512, &blocks, &mut vec![0; format.tile(512).bytes()]).unwrap_err();
+        assert_eq!((error.row, error.k), (1, 256), "{format:?}: {error}");
+    }
 }

@@ -1,5 +1,5 @@
 //! Fitting a block: of several scales the one with the smallest squared error, as docs/dev/numerics.md
-//! defines it. The candidates for int4 stand here, those for int8 in `grid`.
+//! defines it.
 //!
 //! int4 has one more level below zero than above, so a scale's sign is such that the block's largest
 //! magnitude falls on -8.
