@@ -1,21 +1,22 @@
-//! `DotQ8` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI too.
+//! `DotQ8` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for formats with a
+//! table of nibbles VBMI too.
 //!
 //! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line
-//! is the operand of `vpdpbusd` as it lies (int8), with its nibbles apart (int4), or looked up as well
-//! (mxfp4); activations come as broadcast dwords from memory. Clobbers: caller-saved registers and flags;
-//! callee-saved ones are pushed and popped.
+//! is the operand of `vpdpbusd` as `block_decoder.rs` makes it; activations come as broadcast dwords from
+//! memory. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
-use super::regs::{PARAMS, Regs, SCRATCH};
-use super::stored::{has_nibbles, has_table};
+use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
+use super::regs::{PARAMS, Regs, SCRATCH, ZMM};
+use super::vector::{Address, Vector, Vectors, Width};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
+use crate::ukernel::block::{bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, qword_ptr,
-    xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    zmmword_ptr,
 };
-use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
+use kernmill_plan::format::{BLOCK, CodeMap, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Features;
 
 /// With `vpermb`.
@@ -23,16 +24,14 @@ pub const VBMI: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vbmi",
     needs: Features::AVX512.and(Features::AVX512_VNNI).and(Features::AVX512_VBMI),
     unless: Features::NONE,
-    serves: |ukernel| {
-        matches!(ukernel, MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, tokens: 1..=8, .. })
-    },
-    assemble: |a, ukernel| assemble(a, ukernel, |_| Lookup::Vbmi, PrefetchMethod::Bursts),
+    serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { format, tokens: 1..=8, .. } if is_looked_up(format)),
+    assemble: |a, ukernel| assemble(a, ukernel, true, PrefetchMethod::Bursts),
 };
 
 /// With `vpermb`, fetching line by line.
 pub const VBMI_LINEAR: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vbmi_linear",
-    assemble: |a, ukernel| assemble(a, ukernel, |_| Lookup::Vbmi, PrefetchMethod::Linear),
+    assemble: |a, ukernel| assemble(a, ukernel, true, PrefetchMethod::Linear),
     ..VBMI
 };
 
@@ -42,25 +41,32 @@ pub const PLAIN: AsmKernel = AsmKernel {
     needs: Features::AVX512.and(Features::AVX512_VNNI),
     unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
-    assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, PrefetchMethod::Bursts),
+    assemble: |a, ukernel| assemble(a, ukernel, false, PrefetchMethod::Bursts),
 };
 
 /// Without, fetching line by line.
 pub const PLAIN_LINEAR: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vnni_linear",
-    assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, PrefetchMethod::Linear),
+    assemble: |a, ukernel| assemble(a, ukernel, false, PrefetchMethod::Linear),
     ..PLAIN
 };
+
+/// Whether the nibbles of a format are looked up: with `vpermb` in two instructions less a line. On a Zen 4
+/// one token of mxfp4 takes 4.8 ns a block this way and 5.6 the other, its weights in cache; 8 tokens 24.7
+/// and 25.2.
+pub fn is_looked_up(format: WeightFormat) -> bool {
+    matches!(format.parts().map, CodeMap::Table { .. })
+}
 
 fn assemble(
     a: &mut CodeAssembler,
     ukernel: MicroKernel,
-    lookup: impl Fn(WeightFormat) -> Lookup,
+    vbmi: bool,
     fetch: PrefetchMethod,
 ) -> Result<(), IcedError> {
     match ukernel {
         MicroKernel::DotQ8 { format, k, tokens } => {
-            DotQ8Avx512::new(a, format, lookup(format), k, tokens, fetch).emit(a)
+            DotQ8Avx512::new(a, format, vbmi, k, tokens, fetch).emit(a)
         }
         _ => Ok(()),
     }
@@ -76,26 +82,6 @@ enum PrefetchMethod {
     Linear,
 }
 
-/// How a line's nibbles become bytes.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Lookup {
-    /// No lookup: the format has bytes.
-    Bytes,
-    /// Masked, then looked up if they are mxfp4: an index of `vpshufb` must not have its highest bit set.
-    Masked,
-    /// Looked up as they are: `vpermb` minds only the low six bits of an index, and the table repeats every
-    /// 16 bytes. On a Zen 4 one token takes 4.8 ns a block this way and 5.6 the other, its weights in cache;
-    /// 8 tokens 24.7 and 25.2.
-    Vbmi,
-}
-
-impl Lookup {
-    /// Without VBMI.
-    pub fn of(format: WeightFormat) -> Lookup {
-        if !has_nibbles(format) { Lookup::Bytes } else { Lookup::Masked }
-    }
-}
-
 /// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/ukernels.rs`: in bursts, on a
 /// Zen 4 and a Xeon, distances from 8 to 16 KiB are alike, shorter ones and prefetching into L1 slower; line
 /// by line, on a Zen 5, distances from 8 to 12 KiB are alike and 6 KiB slower with 4 and 8 tokens. A prefetch
@@ -108,24 +94,24 @@ const PREFETCH_BLOCKS: usize = 4;
 
 struct DotQ8Avx512 {
     format: WeightFormat,
-    lookup: Lookup,
     k: usize,
     regs: Regs,
-    /// Scale plane, then advancing block by block.
+    decoder: BlockDecoder,
+    /// Scales of the first block, then advancing block by block.
     scales: AsmRegister64,
+    /// Units of the scales, the first block's, and how far behind those of the block are.
+    units: Option<[AsmRegister64; 2]>,
     /// Data plane, advancing.
     data: AsmRegister64,
     /// Four times the block's number.
     block: AsmRegister64,
     rows: Vec<AsmRegister64>,
-    table: AsmRegisterZmm,
-    nibble_mask: AsmRegisterZmm,
-    half: AsmRegisterZmm,
-    smallest: AsmRegisterZmm,
-    /// The factor of a block's sum of activations, as the low int16 of every lane.
-    correction: AsmRegisterZmm,
-    row_scale: AsmRegisterZmm,
-    weights: [AsmRegisterZmm; 2],
+    /// The factors of the sums of a block's halves: of the bias, by part.
+    bias: Vec<Vector>,
+    /// Factors of the same sums that give them by part, for minima.
+    sum: Vec<Vector>,
+    row_scale: Vector,
+    weights: Vec<Vector>,
     ints: Vec<AsmRegisterZmm>,
     sums: Vec<AsmRegisterZmm>,
     constants: CodeLabel,
@@ -138,7 +124,7 @@ impl DotQ8Avx512 {
     fn new(
         a: &mut CodeAssembler,
         format: WeightFormat,
-        lookup: Lookup,
+        vbmi: bool,
         k: usize,
         tokens: usize,
         fetch: PrefetchMethod,
@@ -146,28 +132,30 @@ impl DotQ8Avx512 {
         // Tile and row list are read at once; out and stride wait on the stack, so that their registers are
         // free.
         let mut regs = Regs::with_params(1);
-        let scales = PARAMS[0];
+        let (scales, parts) = (PARAMS[0], format.parts());
         let (data, block) = (regs.general(), regs.general());
         let rows: Vec<AsmRegister64> = (0..tokens).map(|_| regs.general()).collect();
         let ahead = regs.general();
-        let [table, nibble_mask, half, smallest, correction, row_scale] = [(); 6].map(|()| regs.vector());
-        let weights = [regs.vector(), regs.vector()];
+        let units = parts.is_super().then(|| [regs.general(), regs.general()]);
+        let decoder = BlockDecoder::new(&mut regs, format, Width::Full, SCRATCH, vbmi);
+        let mut numbers = |count: usize| regs.several_numbered(Width::Full, count);
+        let bias = numbers(if bias(format) == 0 { 0 } else { parts.parts() });
+        let sum = numbers(if parts.has_minimum() { parts.parts() } else { 0 });
+        let (row_scale, weights) = (numbers(1)[0], numbers(decoder.chunks()));
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
         DotQ8Avx512 {
             format,
-            lookup,
             k,
             regs,
+            decoder,
             scales,
+            units,
             data,
             block,
             rows,
-            table,
-            nibble_mask,
-            half,
-            smallest,
-            correction,
+            bias,
+            sum,
             row_scale,
             weights,
             ints,
@@ -176,10 +164,6 @@ impl DotQ8Avx512 {
             fetch,
             ahead,
         }
-    }
-
-    fn nibbles(&self) -> bool {
-        has_nibbles(self.format)
     }
 
     fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
@@ -192,17 +176,24 @@ impl DotQ8Avx512 {
         for (t, row) in self.rows.iter().enumerate() {
             a.mov(*row, qword_ptr(SCRATCH + 8 * t))?;
         }
-        a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
+        let layout = self.format.tile(self.k);
+        a.lea(self.data, qword_ptr(self.scales + layout.scale_bytes))?;
         a.lea(self.ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
-        a.lea(SCRATCH, qword_ptr(self.constants))?;
-        a.vpbroadcastd(self.correction, dword_ptr(SCRATCH + 12))?;
-        if self.lookup == Lookup::Masked {
-            a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
+        if let Some([units, _]) = self.units {
+            a.mov(units, self.scales)?;
+            a.add(self.scales, layout.unit_bytes as i32)?;
+            for line in 0..layout.unit_bytes / LINE {
+                self.prefetch(a, line)?;
+            }
+            a.add(self.ahead, layout.unit_bytes as i32)?;
         }
-        if has_table(self.format) {
-            a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 4))?;
-            a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 8))?;
-            a.vmovdqu64(self.table, zmmword_ptr(SCRATCH + 16))?;
+        a.lea(SCRATCH, qword_ptr(self.constants))?;
+        self.decoder.prepare(a)?;
+        for (part, factors) in self.bias.iter().enumerate() {
+            vectors(a).load(*factors, self.decoder.bias_factors(part))?;
+        }
+        for (part, factors) in self.sum.iter().enumerate() {
+            vectors(a).load(*factors, self.decoder.sum_factors(part))?;
         }
         for sum in &self.sums {
             a.vpxord(*sum, *sum, *sum)?;
@@ -229,17 +220,13 @@ impl DotQ8Avx512 {
             }
         }
         self.regs.restore_and_return(a)?;
-        self.emit_constants(a)
+        a.set_label(&mut self.constants)?;
+        self.decoder.emit_constants(a)
     }
 
-    fn emit_constants(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        a.set_label(&mut self.constants)?;
-        let correction = -bias(self.format) as u32 & 0xffff;
-        a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, correction])?;
-        if has_table(self.format) {
-            a.db(&MXFP4_TABLE.repeat(4))?;
-        }
-        Ok(())
+    fn prefetch(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
+        let place = byte_ptr(self.ahead + line * LINE);
+        if self.fetch == PrefetchMethod::Linear { a.prefetcht0(place) } else { a.prefetcht1(place) }
     }
 
     /// Several blocks, and their share of prefetching: data and scales alike, so that the pointer keeps its
@@ -249,14 +236,14 @@ impl DotQ8Avx512 {
         match self.fetch {
             PrefetchMethod::Bursts if count > 0 => {
                 for line in 0..(data + scales).div_ceil(LINE) {
-                    a.prefetcht1(byte_ptr(self.ahead + line * LINE))?;
+                    self.prefetch(a, line)?;
                 }
                 a.add(self.ahead, (data + scales) as i32)?;
             }
             PrefetchMethod::Linear if count > 0 => {
                 let scales = scales.next_multiple_of(LINE);
                 for line in 0..scales / LINE {
-                    a.prefetcht0(byte_ptr(self.ahead + line * LINE))?;
+                    self.prefetch(a, line)?;
                 }
                 a.add(self.ahead, scales as i32)?;
             }
@@ -266,32 +253,48 @@ impl DotQ8Avx512 {
     }
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        let layout = Q8Row { k: self.k };
-        // A sum of 32 int8 fits into 16 bits, and the other half of the factor is 0.
-        for (row, int) in self.rows.iter().zip(&self.ints) {
-            a.vpxord(*int, *int, *int)?;
-            a.vpdpwssd(*int, self.correction, dword_bcst(*row + self.block + layout.sums()))?;
-        }
+        let (layout, parts) = (Q8Row { k: self.k }, self.format.parts());
+        let places = self.places(a)?;
         let lines = data_lines(self.format);
-        for line in 0..lines {
-            if self.fetch == PrefetchMethod::Linear {
-                a.prefetcht0(byte_ptr(self.ahead + line * LINE))?;
-            }
-            self.load_weights(a, line)?;
-            let halves = if self.nibbles() { 2 } else { 1 };
-            for half in 0..halves {
-                let activation = (line * halves + half) * 4;
-                for (row, int) in self.rows.iter().zip(&self.ints) {
-                    a.vpdpbusd(*int, self.weights[half], dword_bcst(*row + self.block * 8 + activation))?;
+        let fetched = |line: usize| line * lines / parts.codes.low;
+        for part in 0..parts.parts() {
+            for (row, int) in self.rows.iter().zip(&self.ints) {
+                a.vpxord(*int, *int, *int)?;
+                if let Some(factors) = self.bias.get(part) {
+                    let sums = dword_bcst(*row + self.block + layout.sums());
+                    a.vpdpwssd(*int, ZMM[*factors], sums)?;
                 }
             }
+            for line in self.decoder.lines(part) {
+                if self.fetch == PrefetchMethod::Linear {
+                    (fetched(line)..fetched(line + 1)).try_for_each(|line| self.prefetch(a, line))?;
+                }
+                let data = Address { base: self.data, index: None, offset: 0 };
+                self.decoder.weights(a, &self.weights, data, line)?;
+                for (i, weights) in self.weights.iter().enumerate() {
+                    let activation = (line * self.weights.len() + i) * 4;
+                    for (row, int) in self.rows.iter().zip(&self.ints) {
+                        a.vpdpbusd(*int, ZMM[*weights], dword_bcst(*row + self.block * 8 + activation))?;
+                    }
+                }
+            }
+            self.decoder.scales(a, self.row_scale, places, part, 0)?;
+            for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
+                a.vcvtdq2ps(*int, *int)?;
+                a.vmulps(*int, *int, ZMM[self.row_scale])?;
+                a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
+            }
+            let Some(factors) = self.sum.get(part) else { continue };
+            self.decoder.minima(a, self.row_scale, places, part, 0)?;
+            for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
+                a.vpbroadcastd(*int, dword_ptr(*row + self.block + layout.sums()))?;
+                a.vpmaddwd(*int, *int, ZMM[*factors])?;
+                a.vcvtdq2ps(*int, *int)?;
+                a.vmulps(*int, *int, dword_bcst(*row + self.block + layout.scales()))?;
+                a.vfmadd231ps(*sum, *int, ZMM[self.row_scale])?;
+            }
         }
-        self.load_row_scale(a)?;
-        for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
-            a.vcvtdq2ps(*int, *int)?;
-            a.vmulps(*int, *int, self.row_scale)?;
-            a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
-        }
+        a.add(self.scales, scale_bytes(self.format) as i32)?;
         a.add(self.data, (lines * LINE) as i32)?;
         if self.fetch == PrefetchMethod::Linear {
             a.add(self.ahead, (lines * LINE) as i32)?;
@@ -299,39 +302,18 @@ impl DotQ8Avx512 {
         a.add(self.block, 4)
     }
 
-    /// A line's unsigned bytes, low and high nibbles apart.
-    fn load_weights(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
-        let [low, high] = self.weights;
-        a.vmovdqu64(low, zmmword_ptr(self.data + line * LINE))?;
-        if !self.nibbles() {
-            return Ok(());
-        }
-        a.vpsrlw(high, low, 4)?;
-        if self.lookup == Lookup::Vbmi {
-            a.vpermb(low, low, self.table)?;
-            return a.vpermb(high, high, self.table);
-        }
-        a.vpandd(low, low, self.nibble_mask)?;
-        a.vpandd(high, high, self.nibble_mask)?;
-        if has_table(self.format) {
-            a.vpshufb(low, self.table, low)?;
-            a.vpshufb(high, self.table, high)?;
-        }
-        Ok(())
+    /// Where the block's scales are, and their units.
+    fn places(&self, a: &mut CodeAssembler) -> Result<ScaleAddress, IcedError> {
+        let scales = Address { base: self.scales, index: None, offset: 0 };
+        let Some([units, offset]) = self.units else {
+            return Ok(ScaleAddress { scales, units: scales });
+        };
+        unit_offset(a, self.format, offset, self.block)?;
+        Ok(ScaleAddress { scales, units: Address { base: units, index: Some(offset), offset: 0 } })
     }
+}
 
-    /// The block's 16 weight scales as f32, halved for mxfp4; advances.
-    fn load_row_scale(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if has_table(self.format) {
-            a.vpmovzxbd(self.row_scale, xmmword_ptr(self.scales))?;
-            a.vpslld(self.row_scale, self.row_scale, 23)?;
-            // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
-            a.vpmaxud(self.row_scale, self.row_scale, self.smallest)?;
-            a.vmulps(self.row_scale, self.row_scale, self.half)?;
-            a.add(self.scales, 16)
-        } else {
-            a.vcvtph2ps(self.row_scale, ymmword_ptr(self.scales))?;
-            a.add(self.scales, 32)
-        }
-    }
+/// A writer of 512-bit instructions.
+fn vectors(a: &mut CodeAssembler) -> Vectors<'_> {
+    Vectors { a, width: Width::Full }
 }

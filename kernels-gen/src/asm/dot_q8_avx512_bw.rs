@@ -1,28 +1,25 @@
 //! `DotQ8` in 512 bits for CPUs without VNNI. Needs AVX-512 F and BW.
 //!
 //! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. Products are
-//! added in pairs to 16 bits (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by ones):
-//! - mxfp4, int4: unsigned weights are at most 24, activations at least -128, so four results of `vpmaddubsw`
-//!   add up to 4 * 2 * 24 * 128 = 24576 at most: they are added in 16 bits first.
-//! - int8: unsigned weights times activations would saturate. The weight's sign bit is flipped back (q in
-//!   [-127, 127]) and the activation's sign moved to it by a choice between the weight and its negative.
-//!   A pair of these products is at most 2 * 128 * 127 = 32512. These are products of signed weights: no
-//!   correction.
+//! added as `dot_q8_avx2.rs` says, in 16 bits those of up to four chunks. Where weights are signed, the sign
+//! of an activation moves to them by a choice between the weight and its negative.
 //!
 //! With up to four tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved
 //! ones are pushed and popped.
 
 use super::AsmKernel;
+use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
+use super::dot_q8_avx2::Products;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
-use super::regs::{PARAMS, Regs, SCRATCH};
-use super::stored::{has_nibbles, has_table};
+use super::regs::{PARAMS, Regs, SCRATCH, ZMM};
+use super::vector::{Address, Vector, Vectors, Width};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::MXFP4_TABLE;
 use crate::ukernel::block::{bias, data_lines, scale_bytes};
+use crate::ukernel::decode::CHUNKS;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, k1,
-    qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, k1, qword_ptr,
+    zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Features;
@@ -41,13 +38,19 @@ pub const WIDE: AsmKernel = AsmKernel {
 
 /// Up to this many tokens a micro-kernel prefetches: more rows leave no register for it.
 const PREFETCH_TOKENS: usize = 4;
+/// Chunks whose products are added in 16 bits at most: as many as are decoded at once.
+const CHUNKS_IN_WORDS: usize = 4;
 
 struct DotQ8Avx512Bw {
     format: WeightFormat,
     k: usize,
     regs: Regs,
-    /// Scale plane, then advancing block by block.
+    by: Products,
+    decoder: BlockDecoder,
+    /// Scales of the first block, then advancing block by block.
     scales: AsmRegister64,
+    /// Units of the first block's scales, and how far behind those of the block are.
+    units: [AsmRegister64; 2],
     /// Data plane, advancing.
     data: AsmRegister64,
     /// Four times the block's number.
@@ -55,15 +58,14 @@ struct DotQ8Avx512Bw {
     rows: Vec<AsmRegister64>,
     /// Runs ahead of the tile's bytes, scales and data alike; only where the memory is the limit.
     ahead: Option<AsmRegister64>,
-    table: AsmRegisterZmm,
-    /// The low nibbles; for int8 the sign bits.
-    bits: AsmRegisterZmm,
     /// Thirty-two 1, as int16.
-    ones: AsmRegisterZmm,
-    half: AsmRegisterZmm,
-    smallest: AsmRegisterZmm,
-    /// Two lines' low and high nibbles; for int8 a line and its negative.
-    weights: Vec<AsmRegisterZmm>,
+    ones: Vector,
+    /// The factors of the sums of a block's halves: of the bias, by part.
+    bias: Vec<Vector>,
+    /// Factors of the same sums that give them by part, for minima.
+    sum: Vec<Vector>,
+    /// Chunks whose products are added in 16 bits; of signed weights one and its negative. Then scales.
+    weights: Vec<Vector>,
     temporary: [AsmRegisterZmm; 2],
     ints: Vec<AsmRegisterZmm>,
     sums: Vec<AsmRegisterZmm>,
@@ -72,12 +74,24 @@ struct DotQ8Avx512Bw {
 
 impl DotQ8Avx512Bw {
     fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> DotQ8Avx512Bw {
+        // Row list, out and stride are read at once or wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(4);
+        let parts = format.parts();
         let (data, block) = (regs.general(), regs.general());
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
-        let [table, bits, ones, half, smallest] = [(); 5].map(|()| regs.vector());
-        let weights = regs.vectors(if !has_nibbles(format) { 2 } else { 4 });
+        let by = Products::of(format, false);
+        let decoder = BlockDecoder::new(&mut regs, format, Width::Full, SCRATCH, false);
+        let decoder = if by == Products::Signed { decoder.of_integers(&mut regs) } else { decoder };
+        let mut numbers = |count: usize| regs.several_numbered(Width::Full, count);
+        let is_biased = by != Products::Signed && bias(format) > 0;
+        let bias = numbers(if is_biased { parts.parts() } else { 0 });
+        let sum = numbers(if parts.has_minimum() { parts.parts() } else { 0 });
+        let weights = numbers(match by {
+            Products::Words(chunks) => chunks.min(CHUNKS_IN_WORDS),
+            Products::Signed | Products::Vnni => 2,
+        });
+        let ones = numbers(1)[0];
         let temporary = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
@@ -85,16 +99,17 @@ impl DotQ8Avx512Bw {
             format,
             k,
             regs,
+            by,
+            decoder,
             scales: PARAMS[0],
+            units: [PARAMS[2], PARAMS[1]],
             data,
             block,
             rows,
             ahead,
-            table,
-            bits,
             ones,
-            half,
-            smallest,
+            bias,
+            sum,
             weights,
             temporary,
             ints,
@@ -103,27 +118,37 @@ impl DotQ8Avx512Bw {
         }
     }
 
-    fn nibbles(&self) -> bool {
-        has_nibbles(self.format)
-    }
-
     fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let [list, out, stride] = [PARAMS[1], PARAMS[2], PARAMS[3]];
+        let layout = self.format.tile(self.k);
         self.regs.save(a)?;
         for (t, row) in self.rows.iter().enumerate() {
             a.mov(*row, qword_ptr(list + 8 * t))?;
         }
-        a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
+        a.push(out)?;
+        a.lea(self.data, qword_ptr(self.scales + layout.scale_bytes))?;
         if let Some(ahead) = self.ahead {
             a.lea(ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
+            for line in 0..layout.unit_bytes / LINE {
+                a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+            }
+            if layout.unit_bytes > 0 {
+                a.add(ahead, layout.unit_bytes as i32)?;
+            }
+        }
+        if layout.unit_bytes > 0 {
+            a.mov(self.units[0], self.scales)?;
+            a.add(self.scales, layout.unit_bytes as i32)?;
         }
         a.lea(SCRATCH, qword_ptr(self.constants))?;
-        a.vpbroadcastd(self.bits, dword_ptr(SCRATCH))?;
-        a.vpbroadcastd(self.ones, dword_ptr(SCRATCH + 4))?;
-        if has_table(self.format) {
-            a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 8))?;
-            a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 12))?;
-            a.vbroadcasti32x4(self.table, xmmword_ptr(SCRATCH + 16))?;
+        self.decoder.prepare(a)?;
+        let v = &mut Vectors { a, width: Width::Full };
+        v.load(self.ones, self.decoder.ones())?;
+        for (part, factors) in self.bias.iter().enumerate() {
+            v.load(*factors, self.decoder.bias_factors(part))?;
+        }
+        for (part, factors) in self.sum.iter().enumerate() {
+            v.load(*factors, self.decoder.sum_factors(part))?;
         }
         for sum in &self.sums {
             a.vpxord(*sum, *sum, *sum)?;
@@ -135,29 +160,19 @@ impl DotQ8Avx512Bw {
         a.add(self.block, 4)?;
         a.cmp(self.block, (self.k / BLOCK * 4) as i32)?;
         a.jne(again)?;
+        a.pop(out)?;
         for sum in &self.sums {
             a.vmovups(zmmword_ptr(out), *sum)?;
             a.add(out, stride)?;
         }
         self.regs.restore_and_return(a)?;
-        let bits = if self.nibbles() { 0x0f0f_0f0f } else { 0x8080_8080 };
         a.set_label(&mut self.constants)?;
-        a.dd(&[bits, 0x0001_0001, 0.5f32.to_bits(), 0x0040_0000])?;
-        a.db(&MXFP4_TABLE)
+        self.decoder.emit_constants(a)
     }
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        let layout = Q8Row { k: self.k };
+        let (layout, parts) = (Q8Row { k: self.k }, self.format.parts());
         let lines = data_lines(self.format);
-        for (row, int) in self.rows.iter().zip(&self.ints) {
-            if self.nibbles() {
-                // eax is SCRATCH's low half.
-                a.imul_3(eax, dword_ptr(*row + self.block + layout.sums()), -bias(self.format))?;
-                a.vpbroadcastd(*int, eax)?;
-            } else {
-                a.vpxord(*int, *int, *int)?;
-            }
-        }
         if let Some(ahead) = self.ahead {
             // A block's share of the tile: its data lines and its scales, so that the pointer keeps its
             // distance from tile to tile.
@@ -166,43 +181,72 @@ impl DotQ8Avx512Bw {
             }
             a.add(ahead, (lines * LINE + scale_bytes(self.format)) as i32)?;
         }
-        let lines_per_group = if self.nibbles() { 2 } else { 1 };
-        for line in (0..lines).step_by(lines_per_group) {
-            self.load_weights(a, line)?;
-            // Dwords of activations so far.
-            let dwords = if self.nibbles() { 2 * line } else { line };
-            for (row, int) in self.rows.iter().zip(&self.ints) {
-                self.multiply(a, *int, *row, 4 * dwords)?;
-            }
+        let scales = Address::at(self.scales);
+        let mut places = ScaleAddress { scales, units: scales };
+        if parts.is_super() {
+            let [units, offset] = self.units;
+            unit_offset(a, self.format, offset, self.block)?;
+            places.units = Address::at(units) + offset;
         }
-        let w_scale = self.weights[0];
-        self.load_row_scale(a, w_scale)?;
-        for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
-            a.vcvtdq2ps(*int, *int)?;
-            a.vmulps(*int, *int, w_scale)?;
-            a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
+        for part in 0..parts.parts() {
+            for (row, int) in self.rows.iter().zip(&self.ints) {
+                match self.bias.get(part) {
+                    Some(factors) => {
+                        a.vpbroadcastd(*int, dword_ptr(*row + self.block + layout.sums()))?;
+                        a.vpmaddwd(*int, *int, ZMM[*factors])?;
+                    }
+                    None => a.vpxord(*int, *int, *int)?,
+                }
+            }
+            let (chunks, together) = (CHUNKS / parts.parts(), self.together());
+            for first in (part * chunks..(part + 1) * chunks).step_by(together) {
+                self.load_weights(a, first)?;
+                for (row, int) in self.rows.iter().zip(&self.ints) {
+                    self.multiply(a, *int, *row, 4 * first)?;
+                }
+            }
+            let w = self.weights[0];
+            self.decoder.scales(a, w, places, part, 0)?;
+            for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
+                a.vcvtdq2ps(*int, *int)?;
+                a.vmulps(*int, *int, ZMM[w])?;
+                a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
+            }
+            let Some(factors) = self.sum.get(part) else { continue };
+            self.decoder.minima(a, w, places, part, 0)?;
+            for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
+                a.vpbroadcastd(*int, dword_ptr(*row + self.block + layout.sums()))?;
+                a.vpmaddwd(*int, *int, ZMM[*factors])?;
+                a.vcvtdq2ps(*int, *int)?;
+                a.vmulps(*int, *int, dword_bcst(*row + self.block + layout.scales()))?;
+                a.vfmadd231ps(*sum, *int, ZMM[w])?;
+            }
         }
         a.add(self.scales, scale_bytes(self.format) as i32)?;
         a.add(self.data, (lines * LINE) as i32)
     }
 
-    /// A line's signed bytes and their negatives, or two lines' nibbles: low, high, low, high.
-    fn load_weights(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
-        for (i, pair) in self.weights.chunks(2).enumerate() {
-            let [low, high] = [pair[0], pair[1]];
-            a.vmovdqu64(low, zmmword_ptr(self.data + (line + i) * LINE))?;
-            if !self.nibbles() {
-                a.vpxord(low, low, self.bits)?;
-                a.vpxord(high, high, high)?;
-                a.vpsubb(high, high, low)?;
-                continue;
-            }
-            a.vpsrlw(high, low, 4)?;
-            a.vpandd(low, low, self.bits)?;
-            a.vpandd(high, high, self.bits)?;
-            if has_table(self.format) {
-                a.vpshufb(low, self.table, low)?;
-                a.vpshufb(high, self.table, high)?;
+    /// Chunks that are loaded at once.
+    fn together(&self) -> usize {
+        if self.by == Products::Signed { 1 } else { self.weights.len() }
+    }
+
+    /// The chunks from number `first` on; of signed weights one and its negative.
+    fn load_weights(&self, a: &mut CodeAssembler, first: usize) -> Result<(), IcedError> {
+        let (data, per_line) = (Address::at(self.data), self.decoder.chunks());
+        if self.by == Products::Signed {
+            let [weights, negative] = [0, 1].map(|i| ZMM[self.weights[i]]);
+            self.decoder.chunk(a, self.weights[0], data, first)?;
+            a.vpxord(negative, negative, negative)?;
+            return a.vpsubb(negative, negative, weights);
+        }
+        for (i, to) in self.weights.chunks(per_line).enumerate() {
+            match to {
+                _ if to.len() == per_line => self.decoder.weights(a, to, data, first / per_line + i)?,
+                _ => to
+                    .iter()
+                    .enumerate()
+                    .try_for_each(|(j, to)| self.decoder.chunk(a, *to, data, first + i * per_line + j))?,
             }
         }
         Ok(())
@@ -219,32 +263,20 @@ impl DotQ8Avx512Bw {
         let [x, y] = self.temporary;
         let activations = |i: usize| dword_ptr(row + self.block * 8 + (offset + 4 * i));
         a.vpbroadcastd(x, activations(0))?;
-        if self.nibbles() {
-            a.vpmaddubsw(x, self.weights[0], x)?;
-            for (i, weights) in self.weights.iter().enumerate().skip(1) {
-                a.vpbroadcastd(y, activations(i))?;
-                a.vpmaddubsw(y, *weights, y)?;
-                a.vpaddw(x, x, y)?;
-            }
-        } else {
+        if self.by == Products::Signed {
             a.vpmovb2m(k1, x)?;
-            a.vpblendmb(y.k1(), self.weights[0], self.weights[1])?;
+            a.vpblendmb(y.k1(), ZMM[self.weights[0]], ZMM[self.weights[1]])?;
             a.vpabsb(x, x)?;
             a.vpmaddubsw(x, x, y)?;
+        } else {
+            a.vpmaddubsw(x, ZMM[self.weights[0]], x)?;
+            for (i, weights) in self.weights.iter().enumerate().skip(1) {
+                a.vpbroadcastd(y, activations(i))?;
+                a.vpmaddubsw(y, ZMM[*weights], y)?;
+                a.vpaddw(x, x, y)?;
+            }
         }
-        a.vpmaddwd(x, x, self.ones)?;
+        a.vpmaddwd(x, x, ZMM[self.ones])?;
         a.vpaddd(int, int, x)
-    }
-
-    /// The block's 16 weight scales as f32, halved for mxfp4.
-    fn load_row_scale(&self, a: &mut CodeAssembler, to: AsmRegisterZmm) -> Result<(), IcedError> {
-        if !has_table(self.format) {
-            return a.vcvtph2ps(to, ymmword_ptr(self.scales));
-        }
-        a.vpmovzxbd(to, xmmword_ptr(self.scales))?;
-        a.vpslld(to, to, 23)?;
-        // 2^(s-127), whose smallest, for s = 0, is a denormal and above no other's bits.
-        a.vpmaxud(to, to, self.smallest)?;
-        a.vmulps(to, to, self.half)
     }
 }

@@ -1,32 +1,29 @@
-//! `DotQ8x4` in 256 bits, for one token or two. Needs AVX2, FMA and F16C; the faster of the two versions
-//! AVX-VNNI too.
+//! `DotQ8x4` in 256 bits. Needs AVX2, FMA and F16C; the faster of the two versions AVX-VNNI too.
 //!
-//! Tile: 16 rows (the lanes, eight to a vector) of 4 tiles x up to 2 tokens, an int32 accumulator for each
-//! token and vector of rows. As many tiles are multiplied at a time as have room for these, and without VNNI
-//! for nibbles' sums in 16 bits besides: four or two. Activations are broadcast once for these tiles. The f32
-//! sums are on the stack, since only one fma in a block needs each. Products without VNNI are as in
-//! `dot_q8_avx2.rs`: nibbles' are added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 *
-//! 15 * 128 each, 30720 at most); bytes are multiplied as signed ones. The two vectors of a line of nibbles
-//! go through it in turns where there are registers for both.
+//! Tile: 16 rows in two vectors (the lanes) of 4 tiles x up to 2 tokens. An int32 accumulator for each tile,
+//! vector and token that are multiplied together, which is as many as fit the registers; the f32 sums are on
+//! the stack. Products are added as `dot_q8_avx2.rs` says; MXFP4's sums become floats at anchors
+//! (`block.rs`).
 //!
-//! MXFP4's sums become floats by means of anchors (`block.rs`).
-//!
-//! Made for streaming weights: see `loop_shape.rs` for its way through the tiles. Clobbers: caller-saved
+//! Made for streaming weights: see `loop_shape.rs` for the way through the tiles. Clobbers: caller-saved
 //! registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
+use super::block_decoder::{BlockDecoder, ScaleAddress};
+use super::dot_q8_avx2::{Products, number, vectors};
 use super::loop_shape::{LoopShape, Walk};
-use super::regs::{PARAMS, Regs, SCRATCH};
-use super::stored::{has_nibbles, has_table};
+use super::narrow::Packed;
+use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
+use super::vector::{Address, Width};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::{ANCHOR, MXFP4_TABLE, bias, data_lines, scale_bytes};
+use crate::ukernel::block::{ANCHOR, bias, data_lines};
 use crate::ukernel::dot_q8::{TILES_PER_CALL, TileOrder};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, rsp,
-    xmmword_ptr, ymmword_ptr,
+    AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, eax, qword_ptr,
+    rsp, ymmword_ptr,
 };
-use kernmill_plan::format::{LINE, Q8Row, WeightFormat};
+use kernmill_plan::format::{CodeMap, LINE, Q8Row, Scale, WeightFormat};
 use kernmill_plan::target::Features;
 
 /// With `vpdpbusd`, VEX-encoded.
@@ -34,7 +31,7 @@ pub const VNNI: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx2vnni",
     needs: Features::FLOOR.and(Features::AVX_VNNI),
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8x4 { tokens: 1..=2, .. }),
+    serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8x4 { format, tokens: 1..=2, .. } if has_room(format)),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8x4 { format, k, tokens, order } => {
             DotQ8x4Avx2::new(a, format, k, tokens, true).emit(a, order)
@@ -49,9 +46,10 @@ pub const PLAIN: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx2",
     needs: Features::FLOOR,
     unless: Features::AVX512,
-    serves: |ukernel| {
-        let two = matches!(ukernel, MicroKernel::DotQ8x4 { format: WeightFormat::Int8, tokens: 2, .. });
-        two || matches!(ukernel, MicroKernel::DotQ8x4 { tokens: 1, .. })
+    serves: |ukernel| match ukernel {
+        MicroKernel::DotQ8x4 { format, tokens: 1, .. } => has_room(format),
+        MicroKernel::DotQ8x4 { format, tokens: 2, .. } => format.parts().codes.low == 8,
+        _ => false,
     },
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8x4 { format, k, tokens, order } => {
@@ -61,108 +59,89 @@ pub const PLAIN: AsmKernel = AsmKernel {
     },
 };
 
+/// Whether a line's weights fit the registers: four chunks of it do not.
+fn has_room(format: WeightFormat) -> bool {
+    format.parts().codes.low > 2
+}
+
 /// Bytes of a vector.
 const BYTES: usize = 32;
 /// Vectors of a tile's rows.
 const HALVES: usize = 2;
-/// Mask of low nibbles.
-const NIBBLES: u32 = 0x0f0f_0f0f;
-/// Sign bits of four bytes.
-const SIGNS: u32 = 0x8080_8080;
-/// Two int16 ones.
-const ONES: u32 = 0x0001_0001;
-
-/// Double words behind the code, in order, and behind them the table.
-fn constants(format: WeightFormat) -> [u32; 5] {
-    [NIBBLES, SIGNS, ONES, ANCHOR, -bias(format) as u32]
-}
 
 struct DotQ8x4Avx2 {
     format: WeightFormat,
     k: usize,
-    vnni: bool,
+    by: Products,
     regs: Regs,
     walk: Walk,
+    decoder: BlockDecoder,
     /// By token.
     rows: Vec<AsmRegister64>,
     /// Where the constants are.
     base: AsmRegister64,
     constants: CodeLabel,
-    /// For nibbles; of bytes, the signs.
-    mask: AsmRegisterYmm,
-    /// The values of MXFP4; of bytes, int16 ones.
-    table: AsmRegisterYmm,
-    /// By token: of low and high nibbles' partners; of bytes, and their magnitudes.
+    /// By token: partners of a line's chunks; of bytes, and their magnitudes.
     activations: Vec<TileHalves>,
-    /// Low and high nibbles; of bytes, and a token's products. Of as many vectors as go through a line in
-    /// turns.
+    /// A line's chunks; of bytes, and a token's products. Of as many vectors as go through a line in turns.
     weights: Vec<TileHalves>,
     /// By tile of those that are multiplied together, then token.
     ints: Vec<Vec<TileHalves>>,
-    /// Sums of nibbles' products in 16 bits, by tile; none with VNNI.
+    /// Sums of products in 16 bits, by tile, where they are added so.
     words: Vec<TileHalves>,
-    /// Constants that are memory operands, on the stack.
-    on_stack: Vec<u32>,
+    /// Magnitudes of activations, for signed weights of which a line has two chunks.
+    magnitudes: Option<AsmRegisterYmm>,
 }
 
-/// Two registers: of the vectors of a tile's rows, or of low and high nibbles.
+/// Two registers: of the vectors of a tile's rows, or of the chunks of a line.
 type TileHalves = [AsmRegisterYmm; HALVES];
-
-/// One of the vectors of a line that are multiplied in turns.
-struct LineVector {
-    half: usize,
-    weights: TileHalves,
-}
 
 impl DotQ8x4Avx2 {
     fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> DotQ8x4Avx2 {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are
         // free.
         let mut regs = Regs::with_params(1);
+        let by = Products::of(format, vnni);
         // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two
         // slower (benches/runs/2026-11-22-zen3.md).
-        let ahead = if !has_nibbles(format) { 512 } else { 1024 };
+        let ahead = if format.parts().codes.low == 8 { 512 } else { 1024 };
         let walk = Walk::new(&mut regs, format, k, LoopShape { short: true, ahead, linear: false });
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let base = regs.general();
-        let in_words = has_nibbles(format) && !vnni;
+        let decoder = BlockDecoder::new(&mut regs, format, Width::Half, base, false);
+        let decoder = if by == Products::Signed { decoder.of_integers(&mut regs) } else { decoder };
+        let in_words = matches!(by, Products::Words(_));
+        let together = TILES_PER_CALL / tokens / if in_words { 2 } else { 1 };
         let mut pairs =
             |count: usize| -> Vec<TileHalves> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
-        let [mask, table] = pairs(1)[0];
-        let weights = pairs(if has_table(format) && tokens == 1 { HALVES } else { 1 });
-        let together = TILES_PER_CALL / tokens / if in_words { 2 } else { 1 };
-        let activations = pairs(tokens);
+        let has_table = matches!(format.parts().map, CodeMap::Table { .. });
+        let in_turns = has_table && tokens == 1 && by != Products::Signed;
+        let (weights, activations) = (pairs(if in_turns { HALVES } else { 1 }), pairs(tokens));
         let ints = (0..together).map(|_| pairs(tokens)).collect();
         let words = pairs(if in_words { together } else { 0 });
-        let on_stack = [(in_words, ONES), (has_table(format), ANCHOR)];
-        let on_stack = on_stack.into_iter().filter_map(|(is, value)| is.then_some(value)).collect();
+        let magnitudes = (by == Products::Signed && decoder.chunks() > 1).then(|| regs.half());
         let constants = a.create_label();
         DotQ8x4Avx2 {
             format,
             k,
-            vnni,
+            by,
             regs,
             walk,
+            decoder,
             rows,
             base,
             constants,
-            mask,
-            table,
             activations,
             weights,
             ints,
             words,
-            on_stack,
+            magnitudes,
         }
     }
 
-    fn nibbles(&self) -> bool {
-        has_nibbles(self.format)
-    }
-
-    /// Whether weights are unsigned, which makes a block's sum too large.
-    fn is_corrected(&self) -> bool {
-        self.vnni || self.nibbles()
+    /// Whether sums become floats without conversion.
+    fn is_anchored(&self) -> bool {
+        self.format.parts().scale == Scale::E8M0
     }
 
     fn emit(mut self, a: &mut CodeAssembler, order: TileOrder) -> Result<(), IcedError> {
@@ -176,22 +155,17 @@ impl DotQ8x4Avx2 {
             a.mov(*row, qword_ptr(SCRATCH + 8 * token))?;
         }
         a.lea(self.base, qword_ptr(self.constants))?;
-        self.constant(a, self.mask, if self.nibbles() { NIBBLES } else { SIGNS })?;
-        if has_table(self.format) {
-            let at = constants(self.format).len() * 4;
-            a.vbroadcasti128(self.table, xmmword_ptr(self.base + at))?;
-        } else if !self.nibbles() {
-            self.constant(a, self.table, ONES)?;
-        }
-        let frame = ((self.places().count() + self.rows.len() + self.on_stack.len()) * BYTES) as i32;
+        self.decoder.prepare(a)?;
+        let frame = ((self.sums().count() + 2 * self.rows.len() + 1) * BYTES) as i32;
         a.sub(rsp, frame)?;
         let [value, zero] = self.ints[0][0];
-        for constant in &self.on_stack {
-            self.constant(a, value, *constant)?;
-            a.vmovdqu(self.on_stack(*constant), value)?;
+        if self.is_anchored() {
+            a.mov(eax, ANCHOR)?;
+            vectors(a).spread(number(value), SCRATCH)?;
+            a.vmovdqu(self.anchor(), value)?;
         }
         a.vpxor(zero, zero, zero)?;
-        for (tile, token, half) in self.places() {
+        for (tile, token, half) in self.sums() {
             a.vmovups(self.sum(tile, token, half), zero)?;
         }
         self.walk.all_blocks(a, |a, _| self.one_block(a))?;
@@ -211,13 +185,12 @@ impl DotQ8x4Avx2 {
         }
         a.add(rsp, frame + 16)?;
         self.regs.restore_and_return(a)?;
-        a.set_label(&mut self.constants)?;
-        a.dd(&constants(self.format))?;
-        if has_table(self.format) { a.db(&MXFP4_TABLE) } else { Ok(()) }
+        constants_here(a, &mut self.constants)?;
+        self.decoder.emit_constants(a)
     }
 
     /// Tiles, tokens and halves, in the order of the sums.
-    fn places(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+    fn sums(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
         let tokens = self.rows.len();
         let rows =
             move |tile| (0..tokens).flat_map(move |token| (0..HALVES).map(move |half| (tile, token, half)));
@@ -229,66 +202,89 @@ impl DotQ8x4Avx2 {
         ymmword_ptr(rsp + ((tile * self.rows.len() + token) * HALVES + half) * BYTES)
     }
 
-    /// Where what unsigned weights make too much of a token's sums is.
+    /// Places behind the sums.
+    fn behind(&self, index: usize) -> AsmMemoryOperand {
+        ymmword_ptr(rsp + (self.sums().count() + index) * BYTES)
+    }
+
+    /// The excess of a token's sums of unsigned weights, negated.
     fn correction(&self, token: usize) -> AsmMemoryOperand {
-        ymmword_ptr(rsp + (self.places().count() + token) * BYTES)
+        self.behind(token)
     }
 
-    /// Where a constant is, in every lane.
-    fn on_stack(&self, value: u32) -> AsmMemoryOperand {
-        let index = self.on_stack.iter().position(|constant| *constant == value).expect("one of them");
-        ymmword_ptr(rsp + (self.places().count() + self.rows.len() + index) * BYTES)
+    /// The sum of a part's activations of a token times their scale, for minima.
+    fn scaled(&self, token: usize) -> AsmMemoryOperand {
+        self.behind(self.rows.len() + token)
     }
 
-    /// A constant in every lane. They are double words because of whole vectors, whose place depends on the
-    /// code before them, some would straddle two lines of the cache.
-    fn constant(&self, a: &mut CodeAssembler, to: AsmRegisterYmm, value: u32) -> Result<(), IcedError> {
-        let all = constants(self.format);
-        let index = all.iter().position(|constant| *constant == value).expect("one of them");
-        a.vpbroadcastd(to, dword_ptr(self.base + 4 * index))
+    fn anchor(&self) -> AsmMemoryOperand {
+        self.behind(2 * self.rows.len())
+    }
+
+    /// The dword that a token's row has for the block, `offset` behind.
+    fn dword(&self, token: usize, offset: usize) -> AsmMemoryOperand {
+        dword_ptr(self.rows[token] + self.walk.block + offset)
     }
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if self.is_corrected() {
-            let [sum, factor] = self.weights[0];
-            self.constant(a, factor, -bias(self.format) as u32)?;
-            for (token, row) in self.rows.iter().enumerate() {
-                a.vpbroadcastd(sum, dword_ptr(*row + self.walk.block + Q8Row { k: self.k }.sums()))?;
-                a.vpmulld(sum, sum, factor)?;
-                a.vmovdqu(self.correction(token), sum)?;
-            }
-        }
-        let together = self.ints.len();
+        self.walk.block_units(a)?;
+        (0..self.format.parts().parts()).try_for_each(|part| self.one_part(a, part))
+    }
+
+    fn one_part(&self, a: &mut CodeAssembler, part: usize) -> Result<(), IcedError> {
+        self.prepare_part(a, part)?;
+        let (together, lines) = (self.ints.len(), self.decoder.lines(part));
+        // Lines of upper bits are asked for beside those of lower ones.
+        let (low, all) = (self.format.parts().codes.low, data_lines(self.format));
         for first in (0..TILES_PER_CALL).step_by(together) {
-            for line in 0..data_lines(self.format) {
+            for line in lines.clone() {
                 self.load_activations(a, line)?;
                 for i in 0..together {
-                    let at = (first + i) * self.walk.tile() + line * LINE;
-                    self.fetch(a, (first / together * data_lines(self.format) + line) * together + i)?;
-                    for first in (0..HALVES).step_by(self.weights.len()) {
-                        let vectors: Vec<LineVector> = (first..HALVES)
-                            .zip(&self.weights)
-                            .map(|(half, weights)| LineVector { half, weights: *weights })
-                            .collect();
-                        self.load_weights(a, &vectors, at)?;
-                        for token in 0..self.rows.len() {
-                            if self.vnni {
-                                self.multiply_vnni(a, &vectors, line, i, token)?;
-                            } else if self.nibbles() {
-                                self.multiply_nibbles(a, &vectors, line, i)?;
-                            } else {
-                                self.multiply_bytes(a, &vectors[0], line, i, token)?;
-                            }
+                    let asked = (first / together * low + line) * together + i;
+                    for more in asked * all / low..(asked + 1) * all / low {
+                        self.fetch(a, more)?;
+                    }
+                    for half in (0..HALVES).step_by(self.weights.len()) {
+                        let halves = || (half..HALVES).zip(&self.weights);
+                        halves()
+                            .try_for_each(|(half, to)| self.load_weights(a, *to, (first + i, half), line))?;
+                        for ((half, weights), token) in
+                            halves().flat_map(|half| (0..self.rows.len()).map(move |token| (half, token)))
+                        {
+                            self.multiply(a, *weights, (i, half, token), line - lines.start)?;
                         }
                     }
                 }
             }
-            for (row, activations) in self.rows.iter().zip(&self.activations) {
-                let scale = dword_ptr(*row + self.walk.block + Q8Row { k: self.k }.scales());
-                a.vbroadcastss(activations[0], scale)?;
+            for (token, [scale, _]) in self.activations.iter().enumerate() {
+                a.vbroadcastss(*scale, self.dword(token, Q8Row { k: self.k }.scales()))?;
             }
             for (i, half) in (0..together).flat_map(|i| (0..HALVES).map(move |half| (i, half))) {
-                self.scale(a, first + i, half, self.ints[i].iter().map(|ints| ints[half]))?;
+                self.scale(a, first + i, half, part, self.ints[i].iter().map(|ints| ints[half]))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Corrections and scaled sums of a part's activations.
+    fn prepare_part(&self, a: &mut CodeAssembler, part: usize) -> Result<(), IcedError> {
+        let [sum, scale] = self.weights[0];
+        let (layout, corrected) = (Q8Row { k: self.k }, self.by != Products::Signed && bias(self.format) > 0);
+        for token in 0..self.rows.len() {
+            if corrected {
+                a.vpbroadcastd(sum, self.dword(token, layout.sums()))?;
+                let factors = self.decoder.bias_factors(part);
+                vectors(a).packed(Packed::WordPairs, number(sum), number(sum), factors)?;
+                a.vmovdqu(self.correction(token), sum)?;
+            }
+            if self.format.parts().has_minimum() {
+                a.vpbroadcastd(sum, self.dword(token, layout.sums()))?;
+                a.vbroadcastss(scale, self.dword(token, layout.scales()))?;
+                let factors = self.decoder.sum_factors(part);
+                vectors(a).packed(Packed::WordPairs, number(sum), number(sum), factors)?;
+                a.vcvtdq2ps(sum, sum)?;
+                a.vmulps(sum, sum, scale)?;
+                a.vmovups(self.scaled(token), sum)?;
             }
         }
         Ok(())
@@ -302,148 +298,135 @@ impl DotQ8x4Avx2 {
 
     /// The block's activations that meet a line.
     fn load_activations(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
-        for (row, [first, second]) in self.rows.iter().zip(&self.activations) {
-            let dword = |number: usize| dword_ptr(*row + self.walk.block * 8 + 4 * number);
-            if self.nibbles() {
-                a.vpbroadcastd(*first, dword(2 * line))?;
-                a.vpbroadcastd(*second, dword(2 * line + 1))?;
-                continue;
+        for (row, activations) in self.rows.iter().zip(&self.activations) {
+            for (i, activation) in activations.iter().take(self.decoder.chunks()).enumerate() {
+                let chunk = line * self.decoder.chunks() + i;
+                a.vpbroadcastd(*activation, dword_ptr(*row + self.walk.block * 8 + 4 * chunk))?;
             }
-            a.vpbroadcastd(*first, dword(line))?;
-            if !self.vnni {
-                a.vpabsb(*second, *first)?;
+            if self.by == Products::Signed && self.magnitudes.is_none() {
+                a.vpabsb(activations[1], activations[0])?;
             }
         }
         Ok(())
     }
 
-    /// Loads the vectors of a line at `at`: of each 32 bytes, without VNNI as signed ones; or low and high
-    /// nibbles of as many, as unsigned weights.
+    /// Loads the chunks of a line of half of a tile's rows.
     fn load_weights(
         &self,
         a: &mut CodeAssembler,
-        vectors: &[LineVector],
-        at: usize,
+        to: TileHalves,
+        (tile, half): (usize, usize),
+        line: usize,
     ) -> Result<(), IcedError> {
-        let source = |half: usize| ymmword_ptr(self.walk.at(at + half * BYTES));
-        for LineVector { half, weights: [low, _] } in vectors {
-            if self.nibbles() || self.vnni {
-                a.vmovdqu(*low, source(*half))?;
-            } else {
-                a.vpxor(*low, self.mask, source(*half))?;
+        let data = Address::at(self.walk.data) + (tile * self.walk.tile() + half * BYTES);
+        let to = to.map(number);
+        match self.decoder.chunks() {
+            1 => self.decoder.chunk(a, to[0], data, line),
+            _ => self.decoder.weights(a, &to, data, line),
+        }
+    }
+
+    /// Adds the products of the loaded chunks and a token's activations to the token's ints of half of tile
+    /// `i`, or starts these; `line` is counted from the part's first. Clobbers the weights.
+    fn multiply(
+        &self,
+        a: &mut CodeAssembler,
+        weights: TileHalves,
+        (i, half, token): (usize, usize, usize),
+        line: usize,
+    ) -> Result<(), IcedError> {
+        let (int, chunks) = (self.ints[i][token][half], self.decoder.chunks());
+        let [first, second] = weights;
+        let activations = self.activations[token];
+        let starts = bias(self.format) > 0;
+        match self.by {
+            Products::Vnni => {
+                match (line, starts) {
+                    (0, true) => a.vmovdqu(int, self.correction(token))?,
+                    (0, false) => a.vpxor(int, int, int)?,
+                    _ => {}
+                }
+                let mut pairs = weights.into_iter().zip(activations).take(chunks);
+                pairs.try_for_each(|(weights, activation)| a.vpdpbusd(int, weights, activation))
+            }
+            Products::Words(together) => {
+                let (words, most) = (self.words[i][half], together / chunks);
+                let (opens, closes) = (line.is_multiple_of(most), line % most == most - 1);
+                a.vpmaddubsw(if opens { words } else { first }, first, activations[0])?;
+                a.vpmaddubsw(second, second, activations[1])?;
+                if !opens {
+                    a.vpaddw(words, words, first)?;
+                }
+                a.vpaddw(words, words, second)?;
+                if !closes {
+                    return Ok(());
+                }
+                let begins = line < most;
+                let to = if begins { int } else { words };
+                vectors(a).packed(Packed::WordPairs, number(to), number(words), self.decoder.ones())?;
+                match (begins, starts) {
+                    (true, true) => a.vpaddd(int, int, self.correction(token)),
+                    (true, false) => Ok(()),
+                    (false, _) => a.vpaddd(int, int, words),
+                }
+            }
+            Products::Signed => {
+                let Some(magnitudes) = self.magnitudes else {
+                    let [values, magnitudes] = activations;
+                    a.vpsignb(second, first, values)?;
+                    return self.add_signed(a, int, (magnitudes, second), line == 0);
+                };
+                for (n, (weights, values)) in weights.into_iter().zip(activations).enumerate() {
+                    a.vpabsb(magnitudes, values)?;
+                    a.vpsignb(weights, weights, values)?;
+                    self.add_signed(a, int, (magnitudes, weights), line == 0 && n == 0)?;
+                }
+                Ok(())
             }
         }
-        if !self.nibbles() {
-            return Ok(());
-        }
-        let mut each = |step: &dyn Fn(&mut CodeAssembler, TileHalves) -> Result<(), IcedError>| {
-            vectors.iter().try_for_each(|vector| step(a, vector.weights))
-        };
-        each(&|a, [low, high]| a.vpsrlw(high, low, 4))?;
-        each(&|a, [low, _]| a.vpand(low, low, self.mask))?;
-        each(&|a, [_, high]| a.vpand(high, high, self.mask))?;
-        if has_table(self.format) {
-            each(&|a, [low, _]| a.vpshufb(low, self.table, low))?;
-            each(&|a, [_, high]| a.vpshufb(high, self.table, high))?;
-        }
-        Ok(())
     }
 
-    /// Adds to a token's ints of tile `i` the products of the loaded vectors, or starts them with those of
-    /// the first line.
-    fn multiply_vnni(
+    /// Adds products of magnitudes and signed weights.
+    fn add_signed(
         &self,
         a: &mut CodeAssembler,
-        vectors: &[LineVector],
-        line: usize,
-        i: usize,
-        token: usize,
+        int: AsmRegisterYmm,
+        (magnitudes, product): (AsmRegisterYmm, AsmRegisterYmm),
+        begins: bool,
     ) -> Result<(), IcedError> {
-        let ints = &self.ints[i][token];
-        if line == 0 {
-            vectors.iter().try_for_each(|vector| a.vmovdqu(ints[vector.half], self.correction(token)))?;
-        }
-        let count = if self.nibbles() { 2 } else { 1 };
-        (0..count).try_for_each(|n| {
-            vectors.iter().try_for_each(|LineVector { half, weights }| {
-                a.vpdpbusd(ints[*half], weights[n], self.activations[token][n])
-            })
-        })
-    }
-
-    /// Multiplies as `multiply_vnni` does, with the only token and in 16 bits as long as these surely fit.
-    /// Clobbers the weights.
-    fn multiply_nibbles(
-        &self,
-        a: &mut CodeAssembler,
-        vectors: &[LineVector],
-        line: usize,
-        i: usize,
-    ) -> Result<(), IcedError> {
-        let (ints, words, [first, second]) = (&self.ints[i][0], &self.words[i], self.activations[0]);
-        let most = if has_table(self.format) { 2 } else { 4 };
-        let opens = line.is_multiple_of(most);
-        let mut each = |step: &dyn Fn(&mut CodeAssembler, TileHalves, usize) -> Result<(), IcedError>| {
-            vectors.iter().try_for_each(|vector| step(a, vector.weights, vector.half))
-        };
-        each(&|a, [low, _], half| a.vpmaddubsw(if opens { words[half] } else { low }, low, first))?;
-        each(&|a, [_, high], _| a.vpmaddubsw(high, high, second))?;
-        if !opens {
-            each(&|a, [low, _], half| a.vpaddw(words[half], words[half], low))?;
-        }
-        each(&|a, [_, high], half| a.vpaddw(words[half], words[half], high))?;
-        if line % most < most - 1 {
-            return Ok(());
-        }
-        if line < most {
-            each(&|a, _, half| a.vpmaddwd(ints[half], words[half], self.on_stack(ONES)))?;
-            return each(&|a, _, half| a.vpaddd(ints[half], ints[half], self.correction(0)));
-        }
-        each(&|a, _, half| a.vpmaddwd(words[half], words[half], self.on_stack(ONES)))?;
-        each(&|a, _, half| a.vpaddd(ints[half], ints[half], words[half]))
-    }
-
-    /// Multiplies as `multiply_vnni` does, one vector, as signed bytes.
-    fn multiply_bytes(
-        &self,
-        a: &mut CodeAssembler,
-        vector: &LineVector,
-        line: usize,
-        i: usize,
-        token: usize,
-    ) -> Result<(), IcedError> {
-        let ([activations, magnitudes], ones) = (self.activations[token], self.table);
-        let ([weights, product], int) = (vector.weights, self.ints[i][token][vector.half]);
-        a.vpsignb(product, weights, activations)?;
         a.vpmaddubsw(product, magnitudes, product)?;
-        if line == 0 {
-            return a.vpmaddwd(int, product, ones);
-        }
-        a.vpmaddwd(product, product, ones)?;
-        a.vpaddd(int, int, product)
+        let to = if begins { int } else { product };
+        vectors(a).packed(Packed::WordPairs, number(to), number(product), self.decoder.ones())?;
+        if begins { Ok(()) } else { a.vpaddd(int, int, product) }
     }
 
-    /// Adds a block's products of half of a tile's rows to their sums; `ints` by token, whose scales are
-    /// where their activations were.
+    /// Adds a part's products of half of a tile's rows to their sums; `ints` by token, whose scales are where
+    /// their activations were.
     fn scale(
         &self,
         a: &mut CodeAssembler,
         tile: usize,
         half: usize,
+        part: usize,
         ints: impl Iterator<Item = AsmRegisterYmm>,
     ) -> Result<(), IcedError> {
-        let row_scale = self.weights[0][0];
-        let at = tile * self.walk.tile() + half * scale_bytes(self.format) / HALVES;
-        let mxfp4 = has_table(self.format);
-        if mxfp4 {
-            a.vpmovzxbd(row_scale, qword_ptr(self.walk.scales + at))?;
-            a.vpslld(row_scale, row_scale, 23)?;
-            a.vpaddd(row_scale, row_scale, self.on_stack(ANCHOR))?;
+        let [row_scale, minima] = self.weights[0];
+        let offset = tile * self.walk.tile();
+        let scales = Address::at(self.walk.scales) + offset;
+        let places = ScaleAddress { scales, units: self.walk.units(offset).unwrap_or(scales) };
+        if self.is_anchored() {
+            let v = &mut vectors(a);
+            v.load_bytes(number(row_scale), scales + half * 8)?;
+            v.shift_left(number(row_scale), number(row_scale), 23)?;
+            a.vpaddd(row_scale, row_scale, self.anchor())?;
         } else {
-            a.vcvtph2ps(row_scale, xmmword_ptr(self.walk.scales + at))?;
+            self.decoder.scales(a, number(row_scale), places, part, half)?;
+        }
+        if self.format.parts().has_minimum() {
+            self.decoder.minima(a, number(minima), places, part, half)?;
         }
         for (token, int) in ints.enumerate() {
-            if mxfp4 {
+            if self.is_anchored() {
                 a.vpaddd(int, int, row_scale)?;
                 a.vsubps(int, int, row_scale)?;
             } else {
@@ -451,6 +434,9 @@ impl DotQ8x4Avx2 {
                 a.vmulps(int, int, row_scale)?;
             }
             a.vfmadd213ps(int, self.activations[token][0], self.sum(tile, token, half))?;
+            if self.format.parts().has_minimum() {
+                a.vfmadd231ps(int, minima, self.scaled(token))?;
+            }
             a.vmovups(self.sum(tile, token, half), int)?;
         }
         Ok(())

@@ -8,35 +8,31 @@
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
+use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
 use super::decoder::{first_block, next_block};
-use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
-use super::regs::{PARAMS, Regs, SCRATCH};
-use super::stored::{has_nibbles, has_table};
+use super::regs::{PARAMS, Regs, SCRATCH, YMM, constants_here};
+use super::vector::{Address, Vector, Vectors, Width};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::data_lines;
-use crate::ukernel::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, DotStep, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, WORDS_BLOCK,
-    WORDS_DATA,
-};
+use crate::ukernel::decode::CHUNKS;
+use crate::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP, MAGIC};
 use iced_x86::IcedError;
-use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr};
+use iced_x86::code_asm::{
+    AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, eax, qword_ptr, ymmword_ptr,
+};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Features;
+use std::ops::Range;
 
 /// Decoding.
 pub const DECODE: AsmKernel = AsmKernel {
     name: "decode_avx2",
     needs: Features::FLOOR,
     unless: Features::NONE,
-    serves: |ukernel| {
-        matches!(
-            ukernel,
-            MicroKernel::Decode { .. } | MicroKernel::DecodeWords { format: WeightFormat::Int8 }
-        )
-    },
+    serves: |ukernel| matches!(ukernel, MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. }),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::Decode { format } => decode(a, format),
-        MicroKernel::DecodeWords { .. } => decode_words(a),
+        MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
+            decode(a, format, ukernel.decoded(format))
+        }
         _ => Ok(()),
     },
 };
@@ -48,7 +44,7 @@ pub const VNNI: AsmKernel = AsmKernel {
     unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K4),
     assemble: |a, ukernel| match ukernel {
-        MicroKernel::GemmQ8 { tiles, tokens, .. } => GemmQ8Avx2::new().emit(a, tiles, tokens),
+        MicroKernel::GemmQ8 { weights, tiles, tokens } => GemmQ8Avx2::new(weights).emit(a, tiles, tokens),
         _ => Ok(()),
     },
 };
@@ -60,75 +56,83 @@ const VECTORS: usize = 2;
 /// Tokens of a pass at most.
 const TOKENS: usize = 3;
 
-fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
-    let mut regs = Regs::with_params(4);
+/// Decodes blocks to unsigned bytes, or to words of integers.
+fn decode(a: &mut CodeAssembler, format: WeightFormat, decoded: Decoded) -> Result<(), IcedError> {
+    let (parts, words) = (format.parts(), decoded.number == DecodedNumber::I16);
+    let mut regs = Regs::with_params(4 + usize::from(parts.is_super()));
     let [scales, data, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
-    let mut constants = Constants { base: regs.general(), label: a.create_label() };
-    let (table, bytes, scale) = (regs.half(), regs.halves(8), regs.halves(2));
+    let (base, block) = (regs.general(), regs.general());
+    let decoder = BlockDecoder::new(&mut regs, format, Width::Half, base, false);
+    let signed = words && parts.bias() == 128;
+    let decoder = if signed { decoder.of_integers(&mut regs) } else { decoder };
+    let [w, negative, odd] = [(); 3].map(|()| regs.half());
+    let bytes = regs.halves(4);
+    let magic = if words { negative } else { regs.half() };
+    let bias = if words && !signed && parts.bias() > 0 { regs.half() } else { magic };
+    let mut constants = a.create_label();
     regs.save(a)?;
-    a.lea(constants.base, qword_ptr(constants.label))?;
-    if has_table(format) {
-        a.vmovdqu(table, constants.table())?;
+    if !words {
+        a.mov(eax, (-MAGIC).to_bits())?;
+        Vectors { a, width: Width::Half }.spread(number(magic), SCRATCH)?;
     }
-    let lines = data_lines(format);
+    if bias != magic {
+        a.mov(eax, u32::from_le_bytes([parts.bias() as u8; 4]))?;
+        Vectors { a, width: Width::Half }.spread(number(bias), SCRATCH)?;
+    }
+    a.lea(base, qword_ptr(constants))?;
+    decoder.prepare(a)?;
+    a.xor(block, block)?;
     let labels = first_block(a)?;
-    for half in 0..2 {
-        let [w, negative] = [scale[0], scale[1]];
-        load_row_scale(a, format, w, scales, half, &constants)?;
-        a.vmulps(negative, w, constants.minus_magic())?;
-        a.vmovups(ymmword_ptr(out + half * BYTES), w)?;
-        a.vmovups(ymmword_ptr(out + (LINE + half * BYTES)), negative)?;
+    let address = |base: AsmRegister64, offset: usize| Address { base, index: None, offset };
+    let mut places = ScaleAddress { scales: address(scales, 0), units: address(scales, 0) };
+    if parts.is_super() {
+        unit_offset(a, format, SCRATCH, block)?;
+        a.add(block, 4)?;
+        places.units = Address { base: PARAMS[4], index: Some(SCRATCH), offset: 0 };
     }
-    for vector in 0..2 * lines {
-        let (line, half) = (vector / 2, vector % 2);
-        let source = ymmword_ptr(data + vector * BYTES);
-        let place = |line: usize| ymmword_ptr(out + (DECODED_DATA + line * LINE + half * BYTES));
-        if !has_nibbles(format) {
-            a.vmovdqu(bytes[vector % 8], source)?;
-            a.vmovdqu(place(line), bytes[vector % 8])?;
+    for (part, half) in (0..decoded.parts).flat_map(|part| [(part, 0), (part, 1)]) {
+        let place = |offset: usize| ymmword_ptr(out + (offset + half * BYTES));
+        decoder.scales(a, number(w), places, part, half)?;
+        a.vmovups(place(decoded.scales(part)), w)?;
+        if !words {
+            a.vmulps(negative, w, magic)?;
+            a.vmovups(place(decoded.negatives(part)), negative)?;
+        }
+        if decoded.minima {
+            decoder.minima(a, number(w), places, part, half)?;
+            a.vmovups(place(decoded.minima(part)), w)?;
+        }
+    }
+    for (chunk, half) in (0..CHUNKS).flat_map(|chunk| [(chunk, 0), (chunk, 1)]) {
+        let place = |line: usize| ymmword_ptr(out + (decoded.data() + line * LINE + half * BYTES));
+        let bytes = bytes[(2 * chunk + half) % bytes.len()];
+        decoder.chunk(a, number(bytes), address(data, half * BYTES), chunk)?;
+        if !words {
+            a.vmovdqu(place(chunk), bytes)?;
             continue;
         }
-        let pair = [bytes[vector * 2 % 8], bytes[(vector * 2 + 1) % 8]];
-        load_nibbles(a, format, pair, source, table, &constants)?;
-        a.vmovdqu(place(2 * line), pair[0])?;
-        a.vmovdqu(place(2 * line + 1), pair[1])?;
+        if bias != magic {
+            a.vpsubb(bytes, bytes, bias)?;
+        }
+        a.vpsraw(odd, bytes, 8)?;
+        a.vpsllw(bytes, bytes, 8)?;
+        a.vpsraw(bytes, bytes, 8)?;
+        a.vmovdqu(place(chunk), bytes)?;
+        a.vmovdqu(place(CHUNKS + chunk), odd)?;
     }
-    next_block(a, format, DECODED_BLOCK, labels)?;
+    next_block(a, format, decoded.block_bytes(), labels)?;
     regs.restore_and_return(a)?;
-    constants.emit(a, format)
+    constants_here(a, &mut constants)?;
+    decoder.emit_constants(a)
 }
 
-fn decode_words(a: &mut CodeAssembler) -> Result<(), IcedError> {
-    let format = WeightFormat::Int8;
-    let mut regs = Regs::with_params(4);
-    let [scales, data, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
-    let mut constants = Constants { base: regs.general(), label: a.create_label() };
-    let (signs, even, odd, w) = (regs.half(), regs.halves(2), regs.halves(2), regs.half());
-    regs.save(a)?;
-    a.lea(constants.base, qword_ptr(constants.label))?;
-    a.vmovdqu(signs, constants.sign_bits())?;
-    let labels = first_block(a)?;
-    for half in 0..2 {
-        load_row_scale(a, format, w, scales, half, &constants)?;
-        a.vmovups(ymmword_ptr(out + half * BYTES), w)?;
-    }
-    for vector in 0..2 * data_lines(format) {
-        let (line, half) = (vector / 2, vector % 2);
-        let place = |line: usize| ymmword_ptr(out + (WORDS_DATA + line * LINE + half * BYTES));
-        let (even, odd) = (even[half], odd[half]);
-        a.vpxor(odd, signs, ymmword_ptr(data + vector * BYTES))?;
-        a.vpsllw(even, odd, 8)?;
-        a.vpsraw(even, even, 8)?;
-        a.vpsraw(odd, odd, 8)?;
-        a.vmovdqu(place(line), even)?;
-        a.vmovdqu(place(BLOCK / 4 + line), odd)?;
-    }
-    next_block(a, format, WORDS_BLOCK, labels)?;
-    regs.restore_and_return(a)?;
-    constants.emit(a, format)
+/// The number of a register.
+fn number(register: AsmRegisterYmm) -> Vector {
+    YMM.iter().position(|known| *known == register).expect("one of sixteen")
 }
 
 struct GemmQ8Avx2 {
+    decoded: Decoded,
     regs: Regs,
     /// Weights of one pass, advancing, as are the next two.
     weights: AsmRegister64,
@@ -144,9 +148,10 @@ struct GemmQ8Avx2 {
 }
 
 impl GemmQ8Avx2 {
-    fn new() -> GemmQ8Avx2 {
+    fn new(decoded: Decoded) -> GemmQ8Avx2 {
         let mut regs = Regs::with_params(6);
         GemmQ8Avx2 {
+            decoded,
             weights: regs.general(),
             panel: regs.general(),
             blocks: regs.general(),
@@ -185,14 +190,14 @@ impl GemmQ8Avx2 {
             }
             a.add(SCRATCH, PARAMS[4])?;
         }
-        a.lea(self.weights, qword_ptr(weights + tile * DECODED_TILE))?;
+        a.lea(self.weights, qword_ptr(weights + tile * self.decoded.tile_bytes()))?;
         a.mov(self.panel, panel)?;
         a.mov(self.blocks, blocks)?;
         let mut again = a.create_label();
         a.set_label(&mut again)?;
         self.one_block(a, first, count)?;
-        a.add(self.weights, DECODED_BLOCK as i32)?;
-        a.add(self.panel, PANEL_BLOCK as i32)?;
+        a.add(self.weights, self.decoded.block_bytes() as i32)?;
+        a.add(self.panel, self.decoded.panel().block as i32)?;
         a.dec(self.blocks)?;
         a.jne(again)?;
         self.sums(a, tile, first)?;
@@ -216,34 +221,49 @@ impl GemmQ8Avx2 {
     }
 
     fn one_block(&self, a: &mut CodeAssembler, first: usize, count: usize) -> Result<(), IcedError> {
-        let (ints, floats) = (&self.ints[..count * VECTORS], &self.floats[..count * VECTORS]);
-        for (token, ints) in ints.chunks(VECTORS).enumerate() {
+        (0..self.decoded.parts).try_for_each(|part| self.one_part(a, first..first + count, part))
+    }
+
+    fn one_part(&self, a: &mut CodeAssembler, tokens: Range<usize>, part: usize) -> Result<(), IcedError> {
+        let (decoded, layout) = (self.decoded, self.decoded.panel());
+        let (ints, floats) = (&self.ints[..tokens.len() * VECTORS], &self.floats[..tokens.len() * VECTORS]);
+        let place = |token: usize| 4 * (part * GROUP + token);
+        let at = |offset: usize, vector: usize| ymmword_ptr(self.weights + (offset + vector * BYTES));
+        for (token, ints) in tokens.clone().zip(ints.chunks(VECTORS)) {
             for int in ints {
-                a.vpbroadcastd(*int, dword_ptr(self.panel + (PANEL_STARTS + (first + token) * 4)))?;
+                a.vpbroadcastd(*int, dword_ptr(self.panel + (layout.starts + place(token))))?;
             }
         }
-        for quad in 0..BLOCK / 4 {
+        let quads = BLOCK / 4 / decoded.parts;
+        for quad in part * quads..(part + 1) * quads {
             for (i, line) in self.line.iter().enumerate() {
-                let offset = DECODED_DATA + quad * LINE + i * BYTES;
-                a.vmovdqu(*line, ymmword_ptr(self.weights + offset))?;
+                a.vmovdqu(*line, at(decoded.data() + quad * LINE, i))?;
             }
-            for (token, ints) in ints.chunks(VECTORS).enumerate() {
-                let offset = (first + token) * BLOCK + quad * 4;
-                a.vpbroadcastd(self.activations, dword_ptr(self.panel + offset))?;
+            for (token, ints) in tokens.clone().zip(ints.chunks(VECTORS)) {
+                a.vpbroadcastd(self.activations, dword_ptr(self.panel + (token * layout.row + quad * 4)))?;
                 for (int, line) in ints.iter().zip(&self.line) {
                     a.vpdpbusd(*int, *line, self.activations)?;
                 }
             }
         }
         for (i, w) in self.line.iter().enumerate() {
-            a.vmovups(*w, ymmword_ptr(self.weights + i * BYTES))?;
+            a.vmovups(*w, at(decoded.scales(part), i))?;
         }
         let a_scale = self.activations;
-        for (token, (ints, floats)) in ints.chunks(VECTORS).zip(floats.chunks(VECTORS)).enumerate() {
-            a.vbroadcastss(a_scale, dword_ptr(self.panel + (PANEL_SCALES + (first + token) * 4)))?;
+        for (token, (ints, floats)) in tokens.clone().zip(ints.chunks(VECTORS).zip(floats.chunks(VECTORS))) {
+            a.vbroadcastss(a_scale, dword_ptr(self.panel + (layout.scales + token * 4)))?;
             for (i, ((int, float), w)) in ints.iter().zip(floats).zip(&self.line).enumerate() {
-                a.vfmadd213ps(*int, *w, ymmword_ptr(self.weights + (LINE + i * BYTES)))?;
+                a.vfmadd213ps(*int, *w, at(decoded.negatives(part), i))?;
                 a.vfmadd231ps(*float, *int, a_scale)?;
+            }
+        }
+        if !decoded.minima {
+            return Ok(());
+        }
+        for (token, floats) in tokens.zip(floats.chunks(VECTORS)) {
+            a.vbroadcastss(a_scale, dword_ptr(self.panel + (layout.sums + place(token))))?;
+            for (i, float) in floats.iter().enumerate() {
+                a.vfmadd231ps(*float, a_scale, at(decoded.minima(part), i))?;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_q8::{DECODED_DATA, Decoded, DotStep, PanelLayout, WORDS_DATA};
+use crate::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP, PanelLayout};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr,
@@ -120,37 +120,52 @@ impl GemmQ8Avx2Plain {
     }
 
     fn in_pairs(&self) -> bool {
-        self.weights == Decoded::U8Pairwise
+        self.weights.number == DecodedNumber::U8Pairwise
     }
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        let (lines, data) = if self.in_pairs() { (BLOCK / 4, DECODED_DATA) } else { (BLOCK / 2, WORDS_DATA) };
+        (0..self.weights.parts).try_for_each(|part| self.one_part(a, part))
+    }
+
+    fn one_part(&self, a: &mut CodeAssembler, part: usize) -> Result<(), IcedError> {
+        let quads = BLOCK / 4 / self.weights.parts;
+        let quads = part * quads..(part + 1) * quads;
+        let mut lines: Vec<usize> = quads.clone().collect();
         if self.in_pairs() {
             for (token, int) in self.ints.iter().enumerate() {
                 let start = dword_ptr(self.panel + (self.layout.starts + token * 4));
                 int.iter().try_for_each(|int| a.vpbroadcastd(*int, start))?;
             }
+        } else {
+            lines.extend(quads.map(|quad| BLOCK / 4 + quad));
         }
-        for line in 0..lines {
+        for (i, line) in lines.into_iter().enumerate() {
             for (vector, to) in self.line.into_iter().enumerate() {
-                a.vmovdqu(to, ymmword_ptr(self.decoded + (data + line * LINE + vector * BYTES)))?;
+                let at = self.weights.data() + line * LINE + vector * BYTES;
+                a.vmovdqu(to, ymmword_ptr(self.decoded + at))?;
             }
             for token in 0..self.ints.len() {
-                self.multiply(a, token, line)?;
+                self.multiply(a, token, line, i == 0)?;
             }
         }
         for (vector, w) in self.line.into_iter().enumerate() {
-            a.vmovups(w, ymmword_ptr(self.decoded + vector * BYTES))?;
+            a.vmovups(w, ymmword_ptr(self.decoded + (self.weights.scales(part) + vector * BYTES)))?;
         }
         if self.in_pairs() {
             a.vpbroadcastd(self.products[0], dword_ptr(SCRATCH))?;
         }
-        (0..self.ints.len()).try_for_each(|token| self.scale(a, token))
+        (0..self.ints.len()).try_for_each(|token| self.scale(a, token, part))
     }
 
     /// Adds the products of a loaded line and a token's activations to the token's sums, or starts these with
     /// them.
-    fn multiply(&self, a: &mut CodeAssembler, token: usize, line: usize) -> Result<(), IcedError> {
+    fn multiply(
+        &self,
+        a: &mut CodeAssembler,
+        token: usize,
+        line: usize,
+        first: bool,
+    ) -> Result<(), IcedError> {
         let ([low, high], [product, activations], [x, y]) = (self.line, self.products, self.ints[token]);
         a.vpbroadcastd(activations, dword_ptr(self.panel + (token * self.layout.row + line * 4)))?;
         // Both multiplications before both additions: a Zen divides these among its units better than one
@@ -161,7 +176,7 @@ impl GemmQ8Avx2Plain {
             a.vpaddw(x, x, product)?;
             return a.vpaddw(y, y, activations);
         }
-        if line == 0 {
+        if first {
             a.vpmaddwd(x, low, activations)?;
             return a.vpmaddwd(y, high, activations);
         }
@@ -171,8 +186,8 @@ impl GemmQ8Avx2Plain {
         a.vpaddd(y, y, activations)
     }
 
-    /// Adds a block to a token's f32 sums.
-    fn scale(&self, a: &mut CodeAssembler, token: usize) -> Result<(), IcedError> {
+    /// Adds a part of a block to a token's f32 sums.
+    fn scale(&self, a: &mut CodeAssembler, token: usize, part: usize) -> Result<(), IcedError> {
         let [ones, scale] = self.products;
         a.vbroadcastss(scale, dword_ptr(self.panel + (self.layout.scales + token * 4)))?;
         for (vector, (int, w)) in self.ints[token].into_iter().zip(self.line).enumerate() {
@@ -182,6 +197,18 @@ impl GemmQ8Avx2Plain {
             a.vcvtdq2ps(int, int)?;
             a.vmulps(int, int, w)?;
             a.vfmadd213ps(int, scale, self.place(token, vector))?;
+            if !self.weights.minima {
+                a.vmovups(self.place(token, vector), int)?;
+            }
+        }
+        if !self.weights.minima {
+            return Ok(());
+        }
+        let sum = self.layout.sums + 4 * (part * GROUP + token);
+        a.vbroadcastss(scale, dword_ptr(self.panel + sum))?;
+        for (vector, int) in self.ints[token].into_iter().enumerate() {
+            let minima = self.weights.minima(part) + vector * BYTES;
+            a.vfmadd231ps(int, scale, ymmword_ptr(self.decoded + minima))?;
             a.vmovups(self.place(token, vector), int)?;
         }
         Ok(())

@@ -7,20 +7,19 @@
 //! caller-saved registers and flags.
 
 use super::AsmKernel;
+use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
 use super::decoder::{first_block, next_block};
-use super::regs::{PARAMS, Regs, SCRATCH};
-use super::stored::{has_nibbles, has_table};
+use super::regs::{PARAMS, Regs, SCRATCH, ZMM};
+use super::vector::{Address, Vector, Width};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::{MXFP4_TABLE, data_lines, scale_bytes};
-use crate::ukernel::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded, DotStep, MAGIC, Overlap, PANEL_BLOCK,
-    PANEL_SCALES, PANEL_STARTS,
-};
-use iced_x86::IcedError;
+use crate::ukernel::block::{data_lines, scale_bytes};
+use crate::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, DecodedNumber, DotStep, GROUP, MAGIC, Overlap};
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, eax, qword_ptr, xmmword_ptr,
     zmmword_ptr,
 };
+use iced_x86::{IcedError, Register};
+use kernmill_plan::format::mxfp4::E2M1_TWICE;
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Features;
 
@@ -41,7 +40,7 @@ pub const GEMM: AsmKernel = AsmKernel {
     name: "gemm_q8_avx512vnni",
     needs: Features::AVX512.and(Features::AVX512_VNNI),
     unless: Features::NONE,
-    serves: |ukernel| ukernel.is_gemm(DotStep::K4) || is_overlap(ukernel),
+    serves: |ukernel| ukernel.is_gemm(DotStep::K4) || is_overlap(&ukernel),
     assemble: |a, ukernel| assemble(a, ukernel, AccumulatorScaling::Multiply),
 };
 
@@ -54,13 +53,15 @@ pub const GEMM_ADDS: AsmKernel = AsmKernel {
     needs: Features::AVX512.and(Features::AVX512_VNNI),
     unless: Features::NONE,
     serves: |ukernel| {
-        matches!(ukernel, MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1..=2, tokens: 1..=6 })
-            || is_overlap(ukernel)
+        let powers = Decoded::plain(DecodedNumber::U8Max24Pow2);
+        is_overlap(&ukernel)
+            || ukernel.is_gemm(DotStep::K4)
+                && matches!(ukernel, MicroKernel::GemmQ8 { weights, .. } if weights == powers)
     },
     assemble: |a, ukernel| assemble(a, ukernel, AccumulatorScaling::Add),
 };
 
-fn is_overlap(ukernel: MicroKernel) -> bool {
+fn is_overlap(ukernel: &MicroKernel) -> bool {
     matches!(ukernel, MicroKernel::GemmDecode(Overlap { tokens: 1..=6, .. }))
 }
 
@@ -70,8 +71,11 @@ fn assemble(
     scaling: AccumulatorScaling,
 ) -> Result<(), IcedError> {
     match ukernel {
-        MicroKernel::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, scaling, None),
-        MicroKernel::GemmDecode(overlap) => gemm(a, 2, overlap.tokens, scaling, Some(overlap)),
+        MicroKernel::GemmQ8 { weights, tiles, tokens } => gemm(a, weights, (tiles, tokens), scaling, None),
+        MicroKernel::GemmDecode(overlap) => {
+            let weights = Decoded::plain(DecodedNumber::U8Max24Pow2);
+            gemm(a, weights, (2, overlap.tokens), scaling, Some(overlap))
+        }
         _ => Ok(()),
     }
 }
@@ -94,64 +98,62 @@ const TABLE: usize = 32;
 fn constants(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let exponent = 0x8000_0000u32.wrapping_sub(MAGIC.to_bits());
     a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f, exponent, 0, 0, 0])?;
-    a.db(&MXFP4_TABLE)
+    a.db(&E2M1_TWICE.map(|twice| (twice + 12) as u8))
 }
 
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
-    let mut regs = Regs::with_params(4);
+    let (parts, decoded) = (format.parts(), DotStep::K4.decoded(format));
+    let mut regs = Regs::with_params(4 + usize::from(parts.is_super()));
     let [scales, data, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
-    let [w, negative, magic, half, smallest, table, mask] = [(); 7].map(|()| regs.vector());
-    let bytes = regs.vectors(16);
+    let units = parts.is_super().then(|| [PARAMS[4], regs.general(), regs.general()]);
+    let [w, negative, magic] = [(); 3].map(|()| regs.vector());
+    let decoder = BlockDecoder::new(&mut regs, format, Width::Full, SCRATCH, false);
+    let bytes: Vec<Vector> = regs.several_numbered(Width::Full, 16);
     let mut pool = a.create_label();
     regs.save(a)?;
+    a.mov(eax, (-MAGIC).to_bits())?;
+    a.vpbroadcastd(magic, eax)?;
     a.lea(SCRATCH, qword_ptr(pool))?;
-    a.vpbroadcastd(magic, dword_ptr(SCRATCH + NEGATIVE_MAGIC))?;
-    if has_nibbles(format) {
-        a.vpbroadcastd(mask, dword_ptr(SCRATCH + MASK))?;
+    decoder.prepare(a)?;
+    if let Some([_, block, _]) = units {
+        a.xor(block, block)?;
     }
-    if has_table(format) {
-        a.vpbroadcastd(half, dword_ptr(SCRATCH + HALF))?;
-        a.vpbroadcastd(smallest, dword_ptr(SCRATCH + SMALLEST))?;
-        a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + TABLE))?;
-    }
-    let lines = data_lines(format);
     let labels = first_block(a)?;
-    if has_table(format) {
-        a.vpmovzxbd(w, xmmword_ptr(scales))?;
-        a.vpslld(w, w, 23)?;
-        // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
-        a.vpmaxud(w, w, smallest)?;
-        a.vmulps(w, w, half)?;
-    } else {
-        a.vcvtph2ps(w, ymmword_ptr(scales))?;
+    let address = |base: AsmRegister64| Address { base, index: None, offset: 0 };
+    let mut places = ScaleAddress { scales: address(scales), units: address(scales) };
+    if let Some([units, block, offset]) = units {
+        unit_offset(a, format, offset, block)?;
+        a.add(block, 4)?;
+        places.units = Address { base: units, index: Some(offset), offset: 0 };
     }
-    a.vmulps(negative, w, magic)?;
-    a.vmovups(zmmword_ptr(out), w)?;
-    a.vmovups(zmmword_ptr(out + LINE), negative)?;
-    for line in 0..lines {
-        let source = zmmword_ptr(data + line * LINE);
-        let place = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
-        if !has_nibbles(format) {
-            a.vmovdqu64(bytes[line], source)?;
-            a.vmovdqu64(place(line), bytes[line])?;
-            continue;
+    for part in 0..decoded.parts {
+        decoder.scales(a, number(w), places, part, 0)?;
+        a.vmulps(negative, w, magic)?;
+        a.vmovups(zmmword_ptr(out + decoded.scales(part)), w)?;
+        a.vmovups(zmmword_ptr(out + decoded.negatives(part)), negative)?;
+        if decoded.minima {
+            decoder.minima(a, number(w), places, part, 0)?;
+            a.vmovups(zmmword_ptr(out + decoded.minima(part)), w)?;
         }
-        let (low, high) = (bytes[2 * line], bytes[2 * line + 1]);
-        a.vmovdqu64(low, source)?;
-        a.vpsrlw(high, low, 4)?;
-        a.vpandd(low, low, mask)?;
-        a.vpandd(high, high, mask)?;
-        if has_table(format) {
-            a.vpshufb(low, table, low)?;
-            a.vpshufb(high, table, high)?;
-        }
-        a.vmovdqu64(place(2 * line), low)?;
-        a.vmovdqu64(place(2 * line + 1), high)?;
     }
-    next_block(a, format, DECODED_BLOCK, labels)?;
+    let chunks = decoder.chunks();
+    for line in 0..parts.codes.low {
+        let bytes = &bytes[line * chunks % bytes.len()..][..chunks];
+        decoder.weights(a, bytes, address(data), line)?;
+        for (i, bytes) in bytes.iter().enumerate() {
+            let at = decoded.data() + (line * chunks + i) * LINE;
+            a.vmovdqu64(zmmword_ptr(out + at), ZMM[*bytes])?;
+        }
+    }
+    next_block(a, format, decoded.block_bytes(), labels)?;
     regs.restore_and_return(a)?;
     a.set_label(&mut pool)?;
-    constants(a)
+    decoder.emit_constants(a)
+}
+
+/// The number of a register.
+fn number(register: AsmRegisterZmm) -> Vector {
+    Register::from(register).number()
 }
 
 /// The extra parameters and registers of a micro-kernel that also decodes.
@@ -189,7 +191,7 @@ impl Meanwhile {
     /// `base` points to [`constants`].
     fn emit(&self, a: &mut CodeAssembler, piece: DecodePiece, base: AsmRegister64) -> Result<(), IcedError> {
         let Meanwhile { scales, data, out, table, low, high } = *self;
-        let line = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
+        let line = |index: usize| zmmword_ptr(out + ((2 * LINE) + index * LINE));
         match piece {
             DecodePiece::LoadLine(line) => {
                 a.vmovdqu64(low, zmmword_ptr(data + line * LINE))?;
@@ -226,8 +228,8 @@ impl Meanwhile {
 
 fn gemm(
     a: &mut CodeAssembler,
-    tiles: usize,
-    tokens: usize,
+    decoded: Decoded,
+    (tiles, tokens): (usize, usize),
     scaling: AccumulatorScaling,
     overlap: Option<Overlap>,
 ) -> Result<(), IcedError> {
@@ -268,70 +270,85 @@ fn gemm(
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    let negative = |tile: usize| zmmword_ptr(weights + (tile * DECODED_TILE + LINE));
-    if scaling == AccumulatorScaling::Add {
-        // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
-        for (tile, exponent) in lines.iter().enumerate() {
-            a.vmovdqa64(*exponent, negative(tile))?;
-            a.vpaddd(*exponent, *exponent, dword_bcst(base + EXPONENT))?;
-        }
-    }
-    for (token, ints) in ints.chunks(tiles).enumerate() {
-        let start = PANEL_STARTS + token * 4;
-        if scaling == AccumulatorScaling::Add {
-            for (int, exponent) in ints.iter().zip(&lines) {
-                a.vpaddd(*int, *exponent, dword_bcst(panel + start))?;
-            }
-            continue;
-        }
-        a.vpbroadcastd(ints[0], dword_ptr(panel + start))?;
-        if let Some(second) = ints.get(1) {
-            a.vmovdqa64(*second, ints[0])?;
-        }
-    }
+    let layout = decoded.panel();
+    let at = |tile: usize, offset: usize| zmmword_ptr(weights + (tile * decoded.tile_bytes() + offset));
     let pieces = if meanwhile.is_some() { Meanwhile::pieces() } else { Vec::new() };
-    let slots = BLOCK / 4 * tokens;
-    for slot in 0..slots {
-        let (quad, token) = (slot / tokens, slot % tokens);
-        if token == 0 {
-            for (tile, line) in lines.iter().enumerate() {
-                let offset = tile * DECODED_TILE + DECODED_DATA + quad * LINE;
-                a.vmovdqa64(*line, zmmword_ptr(weights + offset))?;
+    for part in 0..decoded.parts {
+        let place = |token: usize| 4 * (part * GROUP + token);
+        if scaling == AccumulatorScaling::Add {
+            // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
+            for (tile, exponent) in lines.iter().enumerate() {
+                a.vmovdqa64(*exponent, at(tile, decoded.negatives(part)))?;
+                a.vpaddd(*exponent, *exponent, dword_bcst(base + EXPONENT))?;
             }
         }
-        let activations = broadcast[token % broadcast.len()];
-        a.vpbroadcastd(activations, dword_ptr(panel + (token * BLOCK + quad * 4)))?;
-        for (int, line) in ints[token * tiles..][..tiles].iter().zip(&lines) {
-            a.vpdpbusd(*int, *line, activations)?;
-        }
-        // Spread over the block.
-        let share = slot * pieces.len() / slots..(slot + 1) * pieces.len() / slots;
-        for piece in &pieces[share] {
-            meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, base))?;
-        }
-    }
-    if scaling == AccumulatorScaling::Multiply {
-        for (tile, w) in lines.iter().enumerate() {
-            a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
-        }
-    }
-    for (token, (ints, floats)) in ints.chunks(tiles).zip(floats.chunks(tiles)).enumerate() {
-        let scale = broadcast[token % broadcast.len()];
-        a.vpbroadcastd(scale, dword_ptr(panel + (PANEL_SCALES + token * 4)))?;
-        for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
-            match scaling {
-                AccumulatorScaling::Multiply => a.vfmadd213ps(*int, *w, negative(tile))?,
-                AccumulatorScaling::Add => a.vaddps(*int, *int, negative(tile))?,
+        for (token, ints) in ints.chunks(tiles).enumerate() {
+            let start = layout.starts + place(token);
+            if scaling == AccumulatorScaling::Add {
+                for (int, exponent) in ints.iter().zip(&lines) {
+                    a.vpaddd(*int, *exponent, dword_bcst(panel + start))?;
+                }
+                continue;
             }
-            a.vfmadd231ps(*float, *int, scale)?;
+            a.vpbroadcastd(ints[0], dword_ptr(panel + start))?;
+            if let Some(second) = ints.get(1) {
+                a.vmovdqa64(*second, ints[0])?;
+            }
+        }
+        let quads = BLOCK / 4 / decoded.parts;
+        let slots = quads * tokens;
+        for slot in 0..slots {
+            let (quad, token) = (part * quads + slot / tokens, slot % tokens);
+            if token == 0 {
+                for (tile, line) in lines.iter().enumerate() {
+                    a.vmovdqa64(*line, at(tile, decoded.data() + quad * LINE))?;
+                }
+            }
+            let activations = broadcast[token % broadcast.len()];
+            a.vpbroadcastd(activations, dword_ptr(panel + (token * layout.row + quad * 4)))?;
+            for (int, line) in ints[token * tiles..][..tiles].iter().zip(&lines) {
+                a.vpdpbusd(*int, *line, activations)?;
+            }
+            // Spread over the block.
+            let share = slot * pieces.len() / slots..(slot + 1) * pieces.len() / slots;
+            for piece in &pieces[share] {
+                meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, base))?;
+            }
+        }
+        if scaling == AccumulatorScaling::Multiply {
+            for (tile, w) in lines.iter().enumerate() {
+                a.vmovaps(*w, at(tile, decoded.scales(part)))?;
+            }
+        }
+        for (token, (ints, floats)) in ints.chunks(tiles).zip(floats.chunks(tiles)).enumerate() {
+            let scale = broadcast[token % broadcast.len()];
+            a.vpbroadcastd(scale, dword_ptr(panel + (layout.scales + token * 4)))?;
+            for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
+                let negative = at(tile, decoded.negatives(part));
+                match scaling {
+                    AccumulatorScaling::Multiply => a.vfmadd213ps(*int, *w, negative)?,
+                    AccumulatorScaling::Add => a.vaddps(*int, *int, negative)?,
+                }
+                a.vfmadd231ps(*float, *int, scale)?;
+            }
+        }
+        if decoded.minima {
+            for (tile, minima) in lines.iter().enumerate() {
+                a.vmovaps(*minima, at(tile, decoded.minima(part)))?;
+            }
+            for (token, floats) in floats.chunks(tiles).enumerate() {
+                for (float, minima) in floats.iter().zip(&lines) {
+                    a.vfmadd231ps(*float, *minima, dword_bcst(panel + (layout.sums + place(token))))?;
+                }
+            }
         }
     }
-    a.add(weights, DECODED_BLOCK as i32)?;
-    a.add(panel, PANEL_BLOCK as i32)?;
+    a.add(weights, decoded.block_bytes() as i32)?;
+    a.add(panel, layout.block as i32)?;
     if let Some(Meanwhile { scales, data, out, .. }) = meanwhile {
         a.add(scales, scale_bytes(WeightFormat::Mxfp4) as i32)?;
         a.add(data, (data_lines(WeightFormat::Mxfp4) * LINE) as i32)?;
-        a.add(out, DECODED_BLOCK as i32)?;
+        a.add(out, decoded.block_bytes() as i32)?;
     }
     a.dec(blocks)?;
     a.jne(again)?;

@@ -2,7 +2,7 @@
 //!
 //! Rows are lanes, 16 to a vector; an int32 and a f32 accumulator per vector and token, up to 6 tokens a
 //! pass.
-//! - small weights (at most 24): one tile a pass. Pairs of products (`vpmaddubsw`) are at least -2 * 24 *
+//! - small weights (at most 63): one tile a pass. Pairs of products (`vpmaddubsw`) are at least -2 * 63 *
 //!   128, so two of them add up in 16 bits before `vpmaddwd` by ones widens them.
 //! - bytes: both tiles in a pass. Unsigned weights times activations would saturate: the weight's sign bit is
 //!   flipped back (q in [-127, 127]) and the activation's sign moves to it by a choice between the weight and
@@ -14,9 +14,7 @@
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, DotStep, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
-};
+use crate::ukernel::gemm_q8::{Decoded, DotStep, GROUP, MAGIC};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_bcst, dword_ptr, k1, qword_ptr,
@@ -33,13 +31,14 @@ pub const WIDE: AsmKernel = AsmKernel {
     serves: |ukernel| ukernel.is_gemm(DotStep::K4),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmQ8 { weights, tiles, tokens } => {
-            GemmQ8Avx512Bw::new(a, weights.is_small(), tiles, tokens).emit(a)
+            GemmQ8Avx512Bw::new(a, weights, tiles, tokens).emit(a)
         }
         _ => Ok(()),
     },
 };
 
 struct GemmQ8Avx512Bw {
+    decoded: Decoded,
     small: bool,
     tiles: usize,
     regs: Regs,
@@ -62,10 +61,12 @@ struct GemmQ8Avx512Bw {
 }
 
 impl GemmQ8Avx512Bw {
-    fn new(a: &mut CodeAssembler, small: bool, tiles: usize, tokens: usize) -> GemmQ8Avx512Bw {
+    fn new(a: &mut CodeAssembler, decoded: Decoded, tiles: usize, tokens: usize) -> GemmQ8Avx512Bw {
         let mut regs = Regs::with_params(6);
+        let small = decoded.is_small();
         let accumulators = if small { tokens } else { tiles * tokens };
         GemmQ8Avx512Bw {
+            decoded,
             small,
             tiles,
             weights: regs.general(),
@@ -116,15 +117,15 @@ impl GemmQ8Avx512Bw {
             }
             a.add(SCRATCH, stride)?;
         }
-        a.lea(self.weights, qword_ptr(weights + tiles[0] * DECODED_TILE))?;
+        a.lea(self.weights, qword_ptr(weights + tiles[0] * self.decoded.tile_bytes()))?;
         a.mov(self.panel, panel)?;
         a.mov(self.blocks, blocks)?;
         a.lea(SCRATCH, qword_ptr(self.constants))?;
         let mut again = a.create_label();
         a.set_label(&mut again)?;
         self.one_block(a, tiles.len())?;
-        a.add(self.weights, DECODED_BLOCK as i32)?;
-        a.add(self.panel, PANEL_BLOCK as i32)?;
+        a.add(self.weights, self.decoded.block_bytes() as i32)?;
+        a.add(self.panel, self.decoded.panel().block as i32)?;
         a.dec(self.blocks)?;
         a.jne(again)?;
         to_sums(a)?;
@@ -140,20 +141,29 @@ impl GemmQ8Avx512Bw {
 
     /// One block of a pass; the scratch register points to the constants.
     fn one_block(&self, a: &mut CodeAssembler, tiles: usize) -> Result<(), IcedError> {
+        (0..self.decoded.parts).try_for_each(|part| self.one_part(a, tiles, part))
+    }
+
+    fn one_part(&self, a: &mut CodeAssembler, tiles: usize, part: usize) -> Result<(), IcedError> {
+        let (decoded, layout) = (self.decoded, self.decoded.panel());
+        let place = |token: usize| 4 * (part * GROUP + token);
+        let at =
+            |tile: usize, offset: usize| zmmword_ptr(self.weights + (tile * decoded.tile_bytes() + offset));
         for (token, ints) in self.ints.chunks(tiles).enumerate() {
             for int in ints {
                 if self.small {
-                    a.vpbroadcastd(*int, dword_ptr(self.panel + (PANEL_STARTS + token * 4)))?;
+                    a.vpbroadcastd(*int, dword_ptr(self.panel + (layout.starts + place(token))))?;
                 } else {
                     a.vpbroadcastd(*int, dword_ptr(SCRATCH + 8))?;
                 }
             }
         }
         let (step, loaded) = if self.small { (2, 2) } else { (1, tiles) };
-        for quad in (0..BLOCK / 4).step_by(step) {
+        let quads = BLOCK / 4 / decoded.parts;
+        for quad in (part * quads..(part + 1) * quads).step_by(step) {
             for (i, line) in self.lines[..loaded].iter().enumerate() {
-                let offset = if self.small { (quad + i) * LINE } else { i * DECODED_TILE + quad * LINE };
-                a.vmovdqu64(*line, zmmword_ptr(self.weights + (DECODED_DATA + offset)))?;
+                let (tile, quad) = if self.small { (0, quad + i) } else { (i, quad) };
+                a.vmovdqu64(*line, at(tile, decoded.data() + quad * LINE))?;
                 if !self.small {
                     let negative = self.negatives[i];
                     a.vpxord(*line, *line, dword_bcst(SCRATCH + 4))?;
@@ -162,16 +172,28 @@ impl GemmQ8Avx512Bw {
                 }
             }
             for (token, ints) in self.ints.chunks(tiles).enumerate() {
-                self.multiply(a, ints, token * BLOCK + quad * 4)?;
+                self.multiply(a, ints, token * layout.row + quad * 4)?;
             }
         }
         for (tile, w) in self.lines[..tiles].iter().enumerate() {
-            a.vmovups(*w, zmmword_ptr(self.weights + tile * DECODED_TILE))?;
+            a.vmovups(*w, at(tile, decoded.scales(part)))?;
         }
         for (token, (ints, floats)) in self.ints.chunks(tiles).zip(self.floats.chunks(tiles)).enumerate() {
             for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&self.lines).enumerate() {
-                a.vfmadd213ps(*int, *w, zmmword_ptr(self.weights + (tile * DECODED_TILE + LINE)))?;
-                a.vfmadd231ps(*float, *int, dword_bcst(self.panel + (PANEL_SCALES + token * 4)))?;
+                a.vfmadd213ps(*int, *w, at(tile, decoded.negatives(part)))?;
+                a.vfmadd231ps(*float, *int, dword_bcst(self.panel + (layout.scales + token * 4)))?;
+            }
+        }
+        if !decoded.minima {
+            return Ok(());
+        }
+        for (tile, minima) in self.lines[..tiles].iter().enumerate() {
+            a.vmovups(*minima, at(tile, decoded.minima(part)))?;
+        }
+        for (token, floats) in self.floats.chunks(tiles).enumerate() {
+            for (float, minima) in floats.iter().zip(&self.lines) {
+                let sum = dword_bcst(self.panel + (layout.sums + place(token)));
+                a.vfmadd231ps(*float, *minima, sum)?;
             }
         }
         Ok(())

@@ -12,18 +12,19 @@
 //! as much and have more to do for vectors, so that every scale has a separate load.
 
 use super::AsmKernel;
+use super::block_decoder::{BlockDecoder, ScaleAddress};
 use super::decoder::{first_block, next_block_ahead};
 use super::gemm_bf16_amx::{ROW_BYTES_AT, ROWS_AT, configuration, configure};
 use super::gemm_bf16_avx512::{BF16_TABLE, pairs_of_words};
-use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
-use super::stored::has_nibbles;
+use super::regs::{PARAMS, Regs, SCRATCH, ZMM, constants_here};
+use super::vector::{Address, Width};
 use crate::ukernel::MicroKernel;
-use crate::ukernel::block::{bias, data_lines};
+use crate::ukernel::block::data_lines;
 use crate::ukernel::gemm_tiles::{LEAST_SCALE, PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterTmm, AsmRegisterZmm, CodeAssembler, byte_ptr, dword_bcst, dword_ptr, k1, ptr,
-    qword_ptr, tmm0, tmm1, tmm2, tmm4, tmm6, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmRegister64, AsmRegisterTmm, AsmRegisterZmm, CodeAssembler, byte_ptr, dword_bcst, dword_ptr, eax, k1,
+    ptr, qword_ptr, tmm0, tmm1, tmm2, tmm4, tmm6, xmmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{LINE, MAX_E8M0, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Features;
@@ -33,7 +34,7 @@ pub const DECODE: AsmKernel = AsmKernel {
     name: "decode_tiles_avx512",
     needs: Features::AVX512,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::DecodeTiles { .. }),
+    serves: |ukernel| matches!(ukernel, MicroKernel::DecodeTiles { format } if TileElement::serves(format)),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DecodeTiles { format } => match TileElement::of(format) {
             TileElement::Bf16 => decode_powers(a),
@@ -159,42 +160,39 @@ fn decode_powers(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.dd(&[u32::from(LEAST_SCALE), u32::from(SCALE_OF_ONE), u32::from(TABLE_SCALE)])
 }
 
-/// Stored bytes or nibbles as signed bytes.
+/// Stored bytes as signed ones.
 fn decode_bytes(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
-    let element = TileElement::of(format);
+    let (element, parts) = (TileElement::of(format), format.parts());
     let mut regs = Regs::with_params(5);
     let [scales, data, out, _, ahead, ..] = PARAMS;
-    let [scale, bias_bytes, mask, low, high] = [(); 5].map(|()| regs.vector());
+    let decoder = BlockDecoder::new(&mut regs, format, Width::Full, SCRATCH, false);
+    let (scale, bias) = (regs.numbered(Width::Full), regs.vector());
+    let bytes = regs.several_numbered(Width::Full, decoder.chunks());
     let mut constants = a.create_label();
     regs.save(a)?;
+    a.mov(eax, u32::from_ne_bytes([parts.bias() as u8; 4]))?;
+    a.vpbroadcastd(bias, eax)?;
     a.lea(SCRATCH, qword_ptr(constants))?;
-    a.vpbroadcastd(bias_bytes, dword_ptr(SCRATCH))?;
-    if has_nibbles(format) {
-        a.vpbroadcastd(mask, dword_ptr(SCRATCH + 4))?;
-    }
+    decoder.prepare(a)?;
     let labels = first_block(a)?;
-    a.vcvtph2ps(scale, ymmword_ptr(scales))?;
-    a.vmovups(zmmword_ptr(out + element.decoded_factors()), scale)?;
-    let lines = data_lines(format);
-    for line in 0..lines {
+    let places = ScaleAddress { scales: Address::at(scales), units: Address::at(scales) };
+    decoder.scales(a, scale, places, 0, 0)?;
+    a.vmovups(zmmword_ptr(out + element.decoded_factors()), ZMM[scale])?;
+    for line in 0..data_lines(format) {
         a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-        a.vmovdqu64(low, zmmword_ptr(data + line * LINE))?;
-        if !has_nibbles(format) {
-            a.vpsubb(low, low, bias_bytes)?;
-            a.vmovdqu64(zmmword_ptr(out + line * LINE), low)?;
-            continue;
-        }
-        a.vpsrlw(high, low, 4)?;
-        for (half, nibbles) in [low, high].into_iter().enumerate() {
-            a.vpandd(nibbles, nibbles, mask)?;
-            a.vpsubb(nibbles, nibbles, bias_bytes)?;
-            a.vmovdqu64(zmmword_ptr(out + (2 * line + half) * LINE), nibbles)?;
+    }
+    for line in decoder.lines(0) {
+        decoder.weights(a, &bytes, Address::at(data), line)?;
+        for (i, bytes) in bytes.iter().enumerate() {
+            let bytes = ZMM[*bytes];
+            a.vpsubb(bytes, bytes, bias)?;
+            a.vmovdqu64(zmmword_ptr(out + (line * decoder.chunks() + i) * LINE), bytes)?;
         }
     }
     next_block_ahead(a, format, element.decoded_block(), labels)?;
     regs.restore_and_return(a)?;
     constants_here(a, &mut constants)?;
-    a.dd(&[u32::from_ne_bytes([bias(format) as u8; 4]), 0x0f0f_0f0f])
+    decoder.emit_constants(a)
 }
 
 /// The scaling of products by vectors before they add them.

@@ -12,11 +12,13 @@
 //! fetched there before. One tile after the other, every byte fetched in the order in which it lies, scales
 //! included, there is no jump in a whole share of a matrix (`benches/runs/2026-11-23-zen5.md`).
 
+use super::block_decoder::unit_offset;
 use super::regs::{PARAMS, Regs};
+use super::vector::Address;
 use crate::ukernel::block::{data_lines, scale_bytes};
 use crate::ukernel::dot_q8::TILES_PER_CALL;
 use iced_x86::IcedError;
-use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, CodeAssembler, byte_ptr, qword_ptr};
+use iced_x86::code_asm::{AsmRegister64, CodeAssembler, byte_ptr, qword_ptr};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
 /// How fast a micro-kernel goes its way.
@@ -47,13 +49,26 @@ pub struct Walk {
     scales_ahead: AsmRegister64,
     /// Four times the block's number.
     pub block: AsmRegister64,
+    /// Units of the first tile's scales, and how far behind them those of the block are.
+    units: Option<[AsmRegister64; 2]>,
 }
 
 impl Walk {
     /// Takes its registers of `regs`, in which the first parameter is taken.
     pub fn new(regs: &mut Regs, format: WeightFormat, k: usize, pace: LoopShape) -> Walk {
         let [data, ahead, scales_ahead, block] = [(); 4].map(|()| regs.general());
-        Walk { format, k, pace, scales: PARAMS[0], data, ahead, scales_ahead, block }
+        let units = format.parts().is_super().then(|| [regs.general(), regs.general()]);
+        Walk { format, k, pace, scales: PARAMS[0], data, ahead, scales_ahead, block, units }
+    }
+
+    /// Where the units of the block's scales are, in the tile `offset` bytes on, if scales have units.
+    pub fn units(&self, offset: usize) -> Option<Address> {
+        self.units.map(|[units, block]| Address { base: units, index: Some(block), offset })
+    }
+
+    /// Finds the units of the block.
+    pub fn block_units(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        self.units.map_or(Ok(()), |[_, offset]| unit_offset(a, self.format, offset, self.block))
     }
 
     /// Tiles that go together.
@@ -77,11 +92,6 @@ impl Walk {
         if self.pace.linear { a.prefetcht0(place) } else { a.prefetcht1(place) }
     }
 
-    /// Where the data are, `at` bytes on.
-    pub fn at(&self, at: usize) -> AsmMemoryOperand {
-        self.data + at
-    }
-
     /// The loops: for tiles that go together `one_block(a, first of them)` for every block, with the
     /// registers at it.
     pub fn all_blocks(
@@ -89,15 +99,21 @@ impl Walk {
         a: &mut CodeAssembler,
         one_block: impl Fn(&mut CodeAssembler, usize) -> Result<(), IcedError>,
     ) -> Result<(), IcedError> {
-        let scales = self.format.tile(self.k).scale_bytes;
+        let layout = self.format.tile(self.k);
         if self.pace.linear {
             a.lea(self.ahead, qword_ptr(self.scales + self.pace.ahead))?;
         }
         for first in (0..TILES_PER_CALL).step_by(self.together()) {
             if first > 0 {
-                a.add(self.scales, (self.tile() - self.k / BLOCK * scale_bytes(self.format)) as i32)?;
+                let passed = layout.unit_bytes + self.k / BLOCK * scale_bytes(self.format);
+                a.add(self.scales, (self.tile() - passed) as i32)?;
             }
-            a.lea(self.data, qword_ptr(self.scales + scales))?;
+            a.lea(self.data, qword_ptr(self.scales + layout.scale_bytes))?;
+            if let Some([units, _]) = self.units {
+                a.mov(units, self.scales)?;
+                a.add(self.scales, layout.unit_bytes as i32)?;
+                self.fetch_units(a)?;
+            }
             a.xor(self.block, self.block)?;
             self.one_pass(a, |a| one_block(a, first))?;
         }
@@ -150,6 +166,21 @@ impl Walk {
             self.fetch_scales(a)?;
         }
         (0..blocks % turn).try_for_each(|_| step(a))
+    }
+
+    /// Asks for the units of the tiles behind these, or wherever all bytes have got to.
+    fn fetch_units(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        let bytes = self.format.tile(self.k).unit_bytes;
+        if self.pace.linear {
+            (0..bytes / LINE).try_for_each(|line| self.fetch(a, line * LINE))?;
+            return a.add(self.ahead, bytes as i32);
+        }
+        for tile in 0..TILES_PER_CALL {
+            let behind = (TILES_PER_CALL + tile) * self.tile() - bytes;
+            (0..bytes / LINE)
+                .try_for_each(|line| a.prefetcht1(byte_ptr(self.scales + (behind + line * LINE))))?;
+        }
+        Ok(())
     }
 
     /// Asks for a line of scales of each tile: of those behind these, or wherever all bytes have got to.

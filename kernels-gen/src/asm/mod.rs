@@ -8,12 +8,11 @@
 mod add_dot;
 mod add_weighted;
 mod attention;
+mod block_decoder;
 pub mod check;
 mod constants;
 mod decoder;
-mod dot_f32_avx2;
-mod dot_f32_avx512;
-mod dot_int8_f32_avx512;
+mod dot_f32;
 mod dot_q8_avx2;
 mod dot_q8_avx512;
 mod dot_q8_avx512_bw;
@@ -27,6 +26,7 @@ mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
 mod gemm_tiles_amx;
+mod integers;
 mod key_blocks;
 mod kv_elements;
 mod loop_shape;
@@ -108,9 +108,8 @@ pub const ALL: &[AsmKernel] = &[
     gemm_tiles_amx::ON,
     gemm_bf16_avx512::DECODE,
     gemm_bf16_avx512::GEMM,
-    dot_f32_avx512::WIDE,
-    dot_int8_f32_avx512::WIDE,
-    dot_f32_avx2::WIDE,
+    dot_f32::AVX512,
+    dot_f32::AVX2,
     attention::SCORE_AVX512,
     attention::VALUE_AVX512,
     attention::SCORE_AVX2,
@@ -142,8 +141,7 @@ pub const ALL: &[AsmKernel] = &[
 /// The assembled versions that serve a micro-kernel at a level, in the order of [`ALL`]. The 128-bit
 /// version serves it besides.
 pub fn candidates(ukernel: &MicroKernel, level: Level) -> impl Iterator<Item = &'static AsmKernel> {
-    let known = ALL.iter().filter(move |_| stored::is_decoded(ukernel));
-    known.filter(move |wide| wide.is_for(level.features()) && (wide.serves)(ukernel.clone()))
+    ALL.iter().filter(move |wide| wide.is_for(level.features()) && (wide.serves)(ukernel.clone()))
 }
 
 /// The first of the [`candidates`], if any.
@@ -190,7 +188,8 @@ mod tests {
     fn ukernels() -> Vec<MicroKernel> {
         let mut ukernels = Vec::new();
         for format in WeightFormat::ALL {
-            for k in [32, 64, 2880] {
+            let is_super = format.is_blocked() && format.parts().is_super();
+            for k in if is_super { [256, 512, 2816] } else { [32, 64, 2880] } {
                 for tokens in (1..=8).filter(|_| format.is_blocked()) {
                     ukernels.push(MicroKernel::DotQ8 { format, k, tokens });
                 }
@@ -207,7 +206,7 @@ mod tests {
                 ukernels.extend([1, 6].map(|tokens| MicroKernel::AddDot { format, tokens }));
             }
         }
-        for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
+        for (weights, tiles) in Decoded::all().into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
             ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
         }
         for (tokens, gap) in (1..=6).flat_map(|tokens| [(tokens, 64), (tokens, 4096)]) {
@@ -221,7 +220,8 @@ mod tests {
             ukernels.push(MicroKernel::TilesOn(element));
             ukernels.extend([64, 256].map(|stride| MicroKernel::GemmTiles { element, stride }));
         }
-        ukernels.extend(WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }));
+        let on_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
+        ukernels.extend(on_tiles.map(|format| MicroKernel::DecodeTiles { format }));
         ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOff]);
         for elem in KvFormat::ALL {
             let multiple = elem.descriptor().head_multiple;
@@ -285,12 +285,12 @@ mod tests {
     #[test]
     fn every_level_has_wide_dots_and_gemms() {
         for level in Level::ALL {
-            for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
-                assert!(find(&MicroKernel::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
+            for format in WeightFormat::blocked() {
+                let k = 256;
+                assert!(find(&MicroKernel::DotQ8 { format, k, tokens: 8 }, level).is_some());
+                assert!(find(&MicroKernel::DotF32 { format, k, tokens: 1 }, level).is_some());
                 let weights = DotStep::at(level).decoded(format);
                 assert!(find(&MicroKernel::decoding(weights, format), level).is_some());
-            }
-            for weights in DotStep::at(level).kinds().iter().copied() {
                 assert!(find(&MicroKernel::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());
             }
         }

@@ -22,7 +22,7 @@ pub enum Packed {
 
 impl Vectors<'_> {
     /// The lower half, as a vector of its own; of the first sixteen registers.
-    fn half(&self, vector: Vector) -> Register {
+    pub fn half(&self, vector: Vector) -> Register {
         self.pick(Register::XMM0, Register::YMM0) + vector as u32
     }
 

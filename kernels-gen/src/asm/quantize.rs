@@ -46,7 +46,7 @@ const ORDER: usize = 20;
 struct BlockOut {
     values: AsmRegister64,
     scale: AsmRegister64,
-    sum: AsmRegister64,
+    sums: AsmRegister64,
 }
 
 fn quantize(
@@ -54,7 +54,7 @@ fn quantize(
     prepare: fn(&mut CodeAssembler) -> Result<(), IcedError>,
     block: fn(&mut CodeAssembler, AsmRegister64, &BlockOut) -> Result<(), IcedError>,
 ) -> Result<(), IcedError> {
-    let [x, values, scale, sum, blocks, _] = PARAMS;
+    let [x, values, scale, sums, blocks, _] = PARAMS;
     let regs = Regs::with_params(5);
     let mut constants = a.create_label();
     a.lea(SCRATCH, qword_ptr(constants))?;
@@ -63,11 +63,11 @@ fn quantize(
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    block(a, x, &BlockOut { values, scale, sum })?;
+    block(a, x, &BlockOut { values, scale, sums })?;
     a.add(x, (BLOCK * 4) as i32)?;
     a.add(values, BLOCK as i32)?;
     a.add(scale, 4)?;
-    a.add(sum, 4)?;
+    a.add(sums, 4)?;
     a.dec(blocks)?;
     a.jne(again)?;
     a.set_label(&mut done)?;
@@ -93,15 +93,14 @@ fn scale(a: &mut CodeAssembler, out: &BlockOut) -> Result<(), IcedError> {
     a.vandps(xmm::xmm4, xmm::xmm4, xmm::xmm5)
 }
 
-/// The sum of the lanes of ymm4 to memory.
-fn sum(a: &mut CodeAssembler, out: &BlockOut) -> Result<(), IcedError> {
+/// The sums of the lanes of ymm4, and of those of ymm5, to memory.
+fn sums(a: &mut CodeAssembler, out: &BlockOut) -> Result<(), IcedError> {
+    a.vphaddd(ymm::ymm4, ymm::ymm4, ymm::ymm5)?;
+    a.vphaddd(ymm::ymm4, ymm::ymm4, ymm::ymm4)?;
     a.vextracti128(xmm::xmm5, ymm::ymm4, 1)?;
     a.vpaddd(xmm::xmm4, xmm::xmm4, xmm::xmm5)?;
-    a.vpshufd(xmm::xmm5, xmm::xmm4, 0x4e)?;
-    a.vpaddd(xmm::xmm4, xmm::xmm4, xmm::xmm5)?;
-    a.vpshufd(xmm::xmm5, xmm::xmm4, 0xb1)?;
-    a.vpaddd(xmm::xmm4, xmm::xmm4, xmm::xmm5)?;
-    a.vmovd(dword_ptr(out.sum), xmm::xmm4)
+    a.vpackssdw(xmm::xmm4, xmm::xmm4, xmm::xmm4)?;
+    a.vmovd(dword_ptr(out.sums), xmm::xmm4)
 }
 
 /// Constants: ymm15 0, ymm14 127, ymm13 magnitude, ymm12 magic, ymm11 and ymm10 least and most, ymm9 order.
@@ -140,13 +139,12 @@ fn block_half(a: &mut CodeAssembler, x: AsmRegister64, out: &BlockOut) -> Result
     }
     a.vpaddd(ymm::ymm4, ymm::ymm0, ymm::ymm1)?;
     a.vpaddd(ymm::ymm5, ymm::ymm2, ymm::ymm3)?;
-    a.vpaddd(ymm::ymm4, ymm::ymm4, ymm::ymm5)?;
     a.vpackssdw(ymm::ymm0, ymm::ymm0, ymm::ymm1)?;
     a.vpackssdw(ymm::ymm2, ymm::ymm2, ymm::ymm3)?;
     a.vpacksswb(ymm::ymm0, ymm::ymm0, ymm::ymm2)?;
     a.vpermd(ymm::ymm0, ymm::ymm9, ymm::ymm0)?;
     a.vmovdqu(ymmword_ptr(out.values), ymm::ymm0)?;
-    sum(a, out)
+    sums(a, out)
 }
 
 /// Constants: the registers of [`prepare_half`], less the order.
@@ -185,8 +183,9 @@ fn block_full(a: &mut CodeAssembler, x: AsmRegister64, out: &BlockOut) -> Result
         a.vpmovdb(xmm::xmm5, value)?;
         a.vmovdqu(xmmword_ptr(out.values + 16 * i), xmm::xmm5)?;
     }
-    a.vpaddd(zmm::zmm4, zmm::zmm0, zmm::zmm1)?;
-    a.vextracti64x4(ymm::ymm5, zmm::zmm4, 1)?;
-    a.vpaddd(ymm::ymm4, ymm::ymm4, ymm::ymm5)?;
-    sum(a, out)
+    a.vextracti64x4(ymm::ymm4, zmm::zmm0, 1)?;
+    a.vpaddd(ymm::ymm4, ymm::ymm4, ymm::ymm0)?;
+    a.vextracti64x4(ymm::ymm5, zmm::zmm1, 1)?;
+    a.vpaddd(ymm::ymm5, ymm::ymm5, ymm::ymm1)?;
+    sums(a, out)
 }

@@ -7,7 +7,8 @@ use crate::emit::Emit;
 use crate::kernel::{Mat, MatrixPart};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::gemm_q8::{DECODED_TILE, DotStep, Overlap};
+use crate::ukernel::decode::ScalePlaces;
+use crate::ukernel::gemm_q8::{DotStep, Overlap};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
@@ -56,14 +57,14 @@ impl TilePair<'_> {
         e: &mut Emit,
         part: &'a MatrixPart,
         weights: &[Value],
-        chunk_blocks: usize,
+        chunk_blocks: impl Fn(&Mat) -> usize,
     ) -> Vec<TilePair<'a>> {
         let pair = |pair: &[(usize, usize, usize)]| TilePair {
             mat: &part.mats[pair[0].0],
             tiles: pair.iter().map(|(m, at, _)| e.add_imm(weights[*m], *at as i64)).collect(),
             offset: pair[0].2,
             gap: pair.get(1).map_or(0, |second| second.2 - pair[0].2),
-            chunk_blocks,
+            chunk_blocks: chunk_blocks(&part.mats[pair[0].0]),
         };
         item_tiles(part).chunks(2).map(pair).collect()
     }
@@ -87,13 +88,13 @@ impl TilePair<'_> {
         (first, e.min_u(left, most))
     }
 
-    /// Where blocks from `first` on lie in each tile: scales and data.
-    pub fn places(&self, e: &mut Emit, first: Value) -> Vec<(Value, Value)> {
-        let format = self.mat.format;
+    /// Where blocks from `first` on lie in each tile.
+    pub fn places(&self, e: &mut Emit, first: Value) -> Vec<BlockPlaces> {
+        let (format, k) = (self.mat.format, self.mat.k);
         let mut place = |tile: &Value| {
-            let scales = e.at(*tile, first, scale_bytes(format));
-            let data = e.add_imm(*tile, format.tile(self.mat.k).scale_bytes as i64);
-            (scales, e.at(data, first, data_lines(format) * LINE))
+            let scales = ScalePlaces::of_tile(e, format, k, *tile).block(e, format, first);
+            let data = e.add_imm(*tile, format.tile(k).scale_bytes as i64);
+            BlockPlaces { scales, data: e.at(data, first, data_lines(format) * LINE) }
         };
         self.tiles.iter().map(&mut place).collect()
     }
@@ -118,7 +119,7 @@ impl TilePair<'_> {
         };
         task.count = e.select(more, task.count, other.count);
         for (here, there) in task.places.iter_mut().zip(other.places) {
-            *here = (e.select(more, here.0, there.0), e.select(more, here.1, there.1));
+            *here = here.or(e, more, there);
         }
         task
     }
@@ -135,10 +136,30 @@ impl TilePair<'_> {
         let pair_bytes = e.i64((2 * self.mat.tile_stride / part.mats.len()) as i64);
         let skipped = e.select(more, zero, pair_bytes);
         let mut places = self.places(e, first);
-        for (scales, data) in &mut places {
-            (*scales, *data) = (e.add(*scales, skipped), e.add(*data, skipped));
+        for places in &mut places {
+            places.scales = ScalePlaces::new(e.add(places.scales.scales(), skipped), places.scales.units());
+            places.data = e.add(places.data, skipped);
         }
         DecodeAhead { format: self.mat.format, blocks: self.chunk_blocks, places }
+    }
+}
+
+/// Where a tile's blocks lie.
+#[derive(Clone, Copy)]
+pub struct BlockPlaces {
+    /// Scales, and their units.
+    pub scales: ScalePlaces,
+    /// Data.
+    pub data: Value,
+}
+
+impl BlockPlaces {
+    /// These if `condition` holds, the others if not.
+    fn or(self, e: &mut Emit, condition: Value, other: BlockPlaces) -> BlockPlaces {
+        let scales = e.select(condition, self.scales.scales(), other.scales.scales());
+        let units = e.select(condition, self.scales.units(), other.scales.units());
+        let data = e.select(condition, self.data, other.data);
+        BlockPlaces { scales: ScalePlaces::new(scales, units), data }
     }
 }
 
@@ -146,20 +167,20 @@ impl TilePair<'_> {
 pub struct DecodeAhead {
     format: WeightFormat,
     blocks: usize,
-    places: Vec<(Value, Value)>,
+    places: Vec<BlockPlaces>,
 }
 
 impl DecodeAhead {
     /// The scales, all at once.
     pub fn scales(&self, e: &mut Emit, cx: &Cx) {
         let lines = e.i64((self.blocks * scale_bytes(self.format)).div_ceil(LINE) as i64 + 1);
-        let (one, other) = (self.places[0].0, self.places[self.places.len() - 1].0);
+        let [one, other] = [0, self.places.len() - 1].map(|tile| self.places[tile].scales.scales());
         e.call(cx.ukernel(MicroKernel::Prefetch), &[one, other, lines]);
     }
 
     /// Where the data of tile number `tile` begins.
     pub fn data_of(&self, tile: usize) -> Value {
-        self.places[tile].1
+        self.places[tile].data
     }
 
     /// Lines of data of which every group of rows fetches its part.
@@ -170,7 +191,7 @@ impl DecodeAhead {
     /// Part number `part` of the data, of so many lines.
     pub fn data(&self, e: &mut Emit, cx: &Cx, part: Value, lines: Value) {
         let done = e.b.ins().imul(part, lines);
-        let ends = [self.places[0].1, self.places[self.places.len() - 1].1];
+        let ends = [0, self.places.len() - 1].map(|tile| self.places[tile].data);
         let [one, other] = ends.map(|place| e.at(place, done, LINE));
         e.call(cx.ukernel(MicroKernel::Prefetch), &[one, other, lines]);
     }
@@ -180,7 +201,7 @@ impl DecodeAhead {
 pub struct DecodeTask {
     format: WeightFormat,
     /// Scales and data of each tile.
-    pub places: Vec<(Value, Value)>,
+    pub places: Vec<BlockPlaces>,
     /// Where the first tile's blocks go.
     pub out: Value,
     /// Blocks of each tile.
@@ -190,10 +211,12 @@ pub struct DecodeTask {
 impl DecodeTask {
     /// Decodes tile number `tile`.
     pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, products: DotStep, tile: usize) {
-        let (scales, data) = self.places[tile];
+        let BlockPlaces { scales, data } = self.places[tile];
         let decoded = products.decoded(self.format);
         let out = e.add_imm(self.out, (tile * decoded.tile_bytes()) as i64);
-        e.call(cx.ukernel(MicroKernel::decoding(decoded, self.format)), &[scales, data, out, self.count]);
+        let args = [scales.scales(), data, out, self.count, scales.units()];
+        let params = if self.format.parts().is_super() { &args[..] } else { &args[..4] };
+        e.call(cx.ukernel(MicroKernel::decoding(decoded, self.format)), params);
     }
 
     /// Decodes all.
@@ -205,8 +228,8 @@ impl DecodeTask {
     pub fn of_tile(&self, e: &mut Emit, tile: Value) -> [Value; 3] {
         let zero = e.i64(0);
         let first = e.icmp(IntCC::Equal, tile, zero);
-        let scales = e.select(first, self.places[0].0, self.places[1].0);
-        let data = e.select(first, self.places[0].1, self.places[1].1);
-        [scales, data, e.at(self.out, tile, DECODED_TILE)]
+        let BlockPlaces { scales, data } = self.places[0].or(e, first, self.places[1]);
+        let tile_bytes = DotStep::K4.decoded(self.format).tile_bytes();
+        [scales.scales(), data, e.at(self.out, tile, tile_bytes)]
     }
 }

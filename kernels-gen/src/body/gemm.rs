@@ -10,10 +10,10 @@ use crate::kernel::{Mat, MatrixPart};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::bias;
-use crate::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, DotStep, GROUP, MAGIC, words};
+use crate::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP, MAGIC, words};
 use crate::ukernel::map::Map;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64};
+use cranelift_codegen::ir::types::{F32, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS};
 use kernmill_plan::target::Level;
@@ -95,25 +95,50 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &GemmScratch, mat: &Mat, list: V
                 let to = e.at(dword, block, layout.block);
                 let scale = e.load(I32, from, row_layout.scales());
                 e.store(scale, to, layout.scales);
-                let start = match decoded {
-                    Decoded::I16 => return,
-                    Decoded::U8Pairwise => start_of_pairs(e, halves, -bias(mat.format)),
-                    _ => {
-                        let sum = e.load(I32, from, row_layout.sums());
-                        let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(mat.format)));
-                        e.b.ins().iadd_imm_s(correction, i64::from(MAGIC.to_bits()))
+                let factor = -bias(mat.format);
+                match decoded.number {
+                    DecodedNumber::I16 => {}
+                    DecodedNumber::U8Pairwise => {
+                        let start = start_of_pairs(e, halves, factor);
+                        e.store(start, to, layout.starts);
                     }
-                };
-                e.store(start, to, layout.starts);
+                    _ => {
+                        for (part, sum) in
+                            part_sums(e, from, decoded.parts, row_layout).into_iter().enumerate()
+                        {
+                            let correction = e.b.ins().imul_imm_s(sum, i64::from(factor));
+                            let start = e.b.ins().iadd_imm_s(correction, i64::from(MAGIC.to_bits()));
+                            e.store(start, to, layout.starts + part * GROUP * 4);
+                        }
+                    }
+                }
+                if decoded.minima {
+                    let scale = e.load(F32, from, row_layout.scales());
+                    for (part, sum) in part_sums(e, from, decoded.parts, row_layout).into_iter().enumerate() {
+                        let sum = e.b.ins().fcvt_from_sint(F32, sum);
+                        let scaled = e.fmul(sum, scale);
+                        e.store(scaled, to, layout.sums + part * GROUP * 4);
+                    }
+                }
             });
         });
     });
 }
 
+/// The sums of a block's activations, or of each half of it, as int32; `from` is the block's place among the
+/// row's dwords.
+fn part_sums(e: &mut Emit, from: Value, parts: usize, layout: Q8Row) -> Vec<Value> {
+    let both = e.load(I32, from, layout.sums());
+    let low = e.b.ins().ishl_imm_u(both, 16);
+    let low = e.b.ins().sshr_imm_u(low, 16);
+    let high = e.b.ins().sshr_imm_u(both, 16);
+    if parts == 2 { vec![low, high] } else { vec![e.add(low, high)] }
+}
+
 /// A block's 32 activations as a panel's row has them.
 fn store_activations(e: &mut Emit, decoded: Decoded, halves: [Value; 2], to: Value) {
     for (half, bytes) in halves.into_iter().enumerate() {
-        if decoded != Decoded::I16 {
+        if decoded.number != DecodedNumber::I16 {
             e.store(bytes, to, half * 16);
             continue;
         }
@@ -202,7 +227,8 @@ impl RowGroups {
 pub fn item(e: &mut Emit, cx: &Cx, areas: &GemmScratch, part: &MatrixPart, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = TilePair::of(e, part, weights, CHUNK_BLOCKS);
+    let pairs =
+        TilePair::of(e, part, weights, |mat| areas.products.decoded(mat.format).chunk_blocks(mat.format));
     let item = GemmItem {
         cx,
         part,
@@ -285,7 +311,7 @@ impl GemmItem<'_> {
     /// their number.
     fn decode_next(&self, e: &mut Emit, pair: &TilePair, index: Value, next: &DecodeTask) -> Value {
         let (_, count) = pair.blocks_of(e, index);
-        let beside = beside(e, &self.groups, count, next.count);
+        let beside = beside(e, &self.groups, pair.chunk_blocks, count, next.count);
         for tile in 0..next.places.len() {
             let number = e.i64(tile as i64);
             let is_left = e.icmp(IntCC::UnsignedGreaterThanOrEqual, number, beside);
@@ -351,8 +377,8 @@ impl GemmItem<'_> {
 
 /// How many tiles of the next chunk are decoded beside the groups of this one: micro-kernels do it for whole
 /// chunks.
-fn beside(e: &mut Emit, groups: &RowGroups, count: Value, next: Value) -> Value {
-    let whole = e.i64(CHUNK_BLOCKS as i64);
+fn beside(e: &mut Emit, groups: &RowGroups, whole: usize, count: Value, next: Value) -> Value {
+    let whole = e.i64(whole as i64);
     let (now, then) = (e.icmp(IntCC::Equal, count, whole), e.icmp(IntCC::Equal, next, whole));
     let both = e.b.ins().band(now, then);
     let (two, zero) = (e.i64(2), e.i64(0));

@@ -3,7 +3,7 @@
 //! before waits to be multiplied: tiles are slow to load what was just written. The bits are those of every
 //! other way to multiply.
 
-use crate::body::chunks::{DecodeTask, TilePair};
+use crate::body::chunks::{BlockPlaces, DecodeTask, TilePair};
 use crate::body::gemm::zero_ukernel;
 use crate::cx::Cx;
 use crate::emit::Emit;
@@ -121,7 +121,7 @@ pub fn item(
     let item = TileGemmItem { cx, areas, part, rows };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = TilePair::of(e, part, weights, element(&part.mats[0]).chunk_blocks());
+    let pairs = TilePair::of(e, part, weights, |mat| element(mat).chunk_blocks());
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
     let second = 2 * element(&part.mats[0]).decoded_tile();
@@ -160,9 +160,9 @@ impl TileGemmItem<'_> {
         let Mat { format, .. } = part.mats[0];
         let (ukernel, tile_bytes) =
             (cx.ukernel(MicroKernel::DecodeTiles { format }), TileElement::of(format).decoded_tile());
-        for (tile, (scales, data)) in task.places.iter().enumerate() {
+        for (tile, BlockPlaces { scales, data }) in task.places.iter().enumerate() {
             let out = e.add_imm(task.out, (tile * tile_bytes) as i64);
-            e.call(ukernel, &[*scales, *data, out, task.count, ahead.data_of(tile)]);
+            e.call(ukernel, &[scales.scales(), *data, out, task.count, ahead.data_of(tile)]);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::{Checked, CountedRows, KernelChecker, RowAccess, is_lines};
 use crate::kernel::{Body, LoraInput, Mat, MatrixPart, RowType, ShrinkLoraTarget, Tiling, ValId};
+use crate::ukernel::gemm_tiles::TileElement;
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::contract::Need;
-use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::limit;
 
 /// Experts that a body chooses from, and the routing by which it does.
@@ -136,7 +137,8 @@ impl KernelChecker<'_> {
                 self.ensure(legal, || format!("panels of {input:?}, or of several formats at once"))
             }
             Tiling::Tiles { least_rows } => {
-                let legal = least_rows > 0 && alike && matches!(input, RowType::Q8(_));
+                let served = part.mats.iter().all(|mat| TileElement::serves(mat.format));
+                let legal = least_rows > 0 && alike && served && matches!(input, RowType::Q8(_));
                 self.ensure(legal, || format!("tiles of {input:?}, or of several formats at once"))
             }
         }
@@ -163,12 +165,14 @@ impl KernelChecker<'_> {
             format!("a matrix of {n} rows and {k} columns, its input has {}", input.len())
         })?;
         let served = match input {
-            RowType::F32(_) => !mat.format.is_blocked() || k.is_multiple_of(BLOCK),
-            RowType::Q8(_) => mat.format.is_blocked() && k.is_multiple_of(BLOCK),
-            RowType::Bf16(_) => mat.format == WeightFormat::Mxfp4 && k.is_multiple_of(BLOCK),
+            RowType::F32(_) => true,
+            RowType::Q8(_) => mat.format.is_blocked(),
+            RowType::Bf16(_) => mat.format == WeightFormat::Mxfp4,
             RowType::F16(_) | RowType::Kv(..) | RowType::Routing(_) => false,
         };
-        self.ensure(served, || format!("{} times {input:?}", mat.format.name()))?;
+        self.ensure(served && k.is_multiple_of(mat.format.descriptor().columns()), || {
+            format!("{} times {input:?}", mat.format.name())
+        })?;
         let tile = mat.format.tile(k).bytes();
         let tiles = n.div_ceil(TILE_ROWS);
         self.ensure(mat.tile_stride >= tile && is_lines(mat.tile_stride), || {

@@ -259,8 +259,8 @@ impl<'k> KernelChecker<'k> {
     }
 
     /// A table of which a row is read for each token id.
-    fn table(&mut self, operand: OperandId, row_bytes: usize) -> Checked {
-        let need = Need::Table { row_bytes: row_bytes as u64 };
+    fn table(&mut self, operand: OperandId, row_bytes: usize, rows: usize) -> Checked {
+        let need = Need::Table { row_bytes: row_bytes as u64, rows: rows as u32 };
         match self.known(operand)? {
             Some(known) if known != need => self.conflict(operand, known, need.kind()),
             _ => self.set(operand, need),

@@ -5,7 +5,7 @@ use crate::expr::Expr;
 use crate::kernel::{Body, Home, RowOp, RowType, ValId};
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
-use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
+use kernmill_plan::format::{BLOCK, Decode, TILE_ROWS, f32_row_stride};
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow, LayerKind};
 use kernmill_plan::limit;
 
@@ -50,15 +50,18 @@ impl KernelChecker<'_> {
             RowOp::Embed { table, format, row_bytes, out } => {
                 self.rows_are(rows, CountedRows::Tokens)?;
                 let n = self.f32(*out)?;
-                let Some(element) = format.decode().plain() else {
-                    return self.wrong(format!("a table of {}", format.name()));
+                let (row, rows_together) = match format.decode() {
+                    Decode::Plain(decode) => (n * decode.bytes(), 1),
+                    Decode::Block(parts) => {
+                        self.multiple(n, parts.columns())?;
+                        (format.tile(n).bytes(), TILE_ROWS)
+                    }
                 };
-                let row = n * element.bytes();
                 self.multiple(n, VECTOR)?;
                 self.ensure(*row_bytes >= row, || {
                     format!("rows of the table are {row_bytes} bytes apart and have {row}")
                 })?;
-                self.table(*table, *row_bytes)?;
+                self.table(*table, *row_bytes, rows_together)?;
                 self.access(*out, rows, RowAccess::Write)
             }
             RowOp::RmsNorm { x, weight, eps: _, out } => {

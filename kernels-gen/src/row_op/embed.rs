@@ -1,13 +1,32 @@
 //! A row of the embedding table as f32.
 
 use crate::emit::{Emit, LANES};
-use cranelift_codegen::ir::Value;
-use cranelift_codegen::ir::types::F32X4;
-use kernmill_plan::format::{PlainDecode, WeightFormat};
+use crate::ukernel::block::data_lines;
+use crate::ukernel::decode::{CHUNKS, Decoder, ScalePlaces};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::{BLOCK, Decode, LINE, PlainDecode, WeightFormat};
 
-/// Converts `n` elements (bf16 or f32; n a multiple of 4) at `source` to f32 at `out`.
-pub fn emit(e: &mut Emit, format: WeightFormat, source: Value, out: Value, n: usize) {
-    let decode = format.decode().plain().expect("the checker lets no other tables through");
+/// Converts the `n` elements of row `row` of the table at `table` to f32 at `out`. `stride` is the bytes from
+/// one row to the next, or from one tile of 16 rows to the next where the format has blocks. n is a multiple
+/// of 4, or whole blocks.
+pub fn emit(
+    e: &mut Emit,
+    format: WeightFormat,
+    (table, stride): (Value, usize),
+    row: Value,
+    out: Value,
+    n: usize,
+) {
+    let decode = match format.decode() {
+        Decode::Plain(decode) => decode,
+        Decode::Block(_) => {
+            let (number, lane) = (e.b.ins().ushr_imm_u(row, 4), e.b.ins().band_imm_u(row, 15));
+            let tile = e.at(table, number, stride);
+            return blocked(e, format, (tile, lane), out, n);
+        }
+    };
+    let source = e.at(table, row, stride);
     e.for_count(n / LANES, |e, i| {
         let target = e.at(out, i, LANES * 4);
         let ptr = e.at(source, i, LANES * decode.bytes());
@@ -17,4 +36,47 @@ pub fn emit(e: &mut Emit, format: WeightFormat, source: Value, out: Value, n: us
         };
         e.store(value, target, 0);
     });
+}
+
+/// The row of a tile that `lane` numbers. Scales are those of its four rows, of which the row's is taken.
+fn blocked(e: &mut Emit, format: WeightFormat, (tile, lane): (Value, Value), out: Value, n: usize) {
+    let (decoder, parts) = (Decoder::new(format), format.parts());
+    let quad = e.b.ins().ushr_imm_u(lane, 2);
+    let places = ScalePlaces::of_tile(e, format, n, tile).quad(e, format, quad);
+    let data = e.at(tile, lane, 4);
+    let data = e.add_imm(data, format.tile(n).scale_bytes as i64);
+    let within = e.b.ins().band_imm_u(lane, LANES as i64 - 1);
+    let blocks = n / BLOCK;
+    e.for_count(blocks, |e, block| {
+        let places = places.block(e, format, block);
+        let data = e.at(data, block, data_lines(format) * LINE);
+        let out = e.at(out, block, BLOCK * 4);
+        for part in 0..parts.parts() {
+            let scales = decoder.row_scales(e, places, 0, part);
+            let scale = in_every_lane(e, scales, within);
+            let minimum = parts.has_minimum().then(|| {
+                let minima = decoder.row_minima(e, places, 0, part);
+                in_every_lane(e, minima, within)
+            });
+            let chunks = CHUNKS / parts.parts();
+            for chunk in part * chunks..(part + 1) * chunks {
+                let signed = decoder.signed_row(e, data, chunk);
+                let elements = decoder.elements_of_row(e, signed, scale, minimum);
+                e.store(elements, out, chunk * 16);
+            }
+        }
+    });
+}
+
+/// Lane `number` (an i64, 0 to 3) of four f32 in every lane.
+fn in_every_lane(e: &mut Emit, v: Value, number: Value) -> Value {
+    let first = e.b.ins().ireduce(I32, number);
+    let first = e.b.ins().imul_imm_s(first, 0x0404_0404);
+    let first = e.splat(first);
+    let first = e.cast(I8X16, first);
+    let within = e.bytes([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+    let order = e.b.ins().iadd(first, within);
+    let bytes = e.cast(I8X16, v);
+    let bytes = e.b.ins().x86_pshufb(bytes, order);
+    e.cast(F32X4, bytes)
 }

@@ -45,9 +45,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, row_op: &RowOp, row: Value) {
         RowOp::Embed { table, format, row_bytes, out } => {
             let token = cx.token_id(e, row);
             let table = cx.operand(e, *table);
-            let source = e.at(table, token, *row_bytes);
             let target = cx.row(e, *out, row);
-            embed::emit(e, *format, source, target, cx.len(*out));
+            embed::emit(e, *format, (table, *row_bytes), token, target, cx.len(*out));
         }
         RowOp::RmsNorm { x, weight, eps, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));

@@ -7,14 +7,14 @@
 use super::block::{data_lines, scale_bytes};
 use super::dot_q8::TILES_PER_CALL;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
-use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
+use super::gemm_q8::{CHUNK_BLOCKS, DotStep, Overlap};
 use super::gemm_tiles::TileElement;
 use super::param::{Amount, Param, Region, RowPointers, TileState};
 use super::{
     BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, gemm_tiles,
     quantize, rms_norm,
 };
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, SUPERBLOCK, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 
 /// Bytes of the results of 16 rows.
@@ -45,18 +45,18 @@ impl MicroKernel {
                 params
             }
             MicroKernel::DotF32 { format, k, tokens } => dot(format, k, tokens, 4 * k),
-            MicroKernel::Decode { format } => vec![
-                Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
-                Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
-                Param::Write(Region::new(Amount::times(3, DECODED_BLOCK))),
-                Param::Number,
-            ],
-            MicroKernel::DecodeWords { format } => vec![
-                Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
-                Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
-                Param::Write(Region::new(Amount::times(3, WORDS_BLOCK))),
-                Param::Number,
-            ],
+            MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
+                let decoded = self.decoded(format);
+                let mut params = vec![
+                    Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
+                    Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
+                    Param::Write(Region::new(Amount::times(3, decoded.block_bytes()))),
+                    Param::Number,
+                ];
+                let units = Amount::times(3, format.parts().unit_bytes()).per(SUPERBLOCK / BLOCK);
+                params.extend(format.parts().is_super().then(|| Param::Read(Region::new(units))));
+                params
+            }
             MicroKernel::Prefetch => vec![Param::Ahead, Param::Ahead, Param::Number],
             MicroKernel::GemmQ8 { weights, tiles, tokens } => vec![
                 Param::Read(
@@ -72,14 +72,17 @@ impl MicroKernel {
                 Param::Number,
                 Param::Number,
             ],
-            MicroKernel::GemmDecode(Overlap { tokens, stride, gap }) => vec![
-                Param::Read(Region::new(CHUNK_BLOCKS * DECODED_BLOCK).times(2, DECODED_TILE).aligned(LINE)),
-                Param::Read(Region::new(CHUNK_BLOCKS * PANEL_BLOCK)),
-                Param::Update(Region::new(ROWS_F32).times(tokens, stride).times(2, gap)),
-                Param::Read(Region::new(CHUNK_BLOCKS * scale_bytes(WeightFormat::Mxfp4))),
-                Param::Read(Region::new(CHUNK_BLOCKS * data_lines(WeightFormat::Mxfp4) * LINE)),
-                Param::Write(Region::new(CHUNK_BLOCKS * DECODED_BLOCK)),
-            ],
+            MicroKernel::GemmDecode(Overlap { tokens, stride, gap }) => {
+                let (format, power) = (WeightFormat::Mxfp4, DotStep::K4.decoded(WeightFormat::Mxfp4));
+                vec![
+                    Param::Read(Region::new(power.tile_bytes()).times(2, power.tile_bytes()).aligned(LINE)),
+                    Param::Read(Region::new(CHUNK_BLOCKS * power.panel().block)),
+                    Param::Update(Region::new(ROWS_F32).times(tokens, stride).times(2, gap)),
+                    Param::Read(Region::new(CHUNK_BLOCKS * scale_bytes(format))),
+                    Param::Read(Region::new(CHUNK_BLOCKS * data_lines(format) * LINE)),
+                    Param::Write(Region::new(power.tile_bytes())),
+                ]
+            }
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => Vec::new(),
             MicroKernel::DecodeBf16 => vec![
                 Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
@@ -191,7 +194,7 @@ fn planes(elem: KvFormat, head_dim: usize, tokens: Option<(usize, usize)>) -> Pa
 
 /// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
 fn value(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
-    let tokens = Amount { constant: 0, terms: vec![(5, 4), (4, -4)] };
+    let tokens = Amount { terms: vec![(5, 4), (4, -4)], ..Amount::default() };
     let weights = Region::new(tokens).starting_at(Amount::times(4, 4)).times(group, SCORE_STRIDE);
     vec![
         planes(elem, head_dim, Some((4, 5))),
@@ -207,17 +210,19 @@ fn value(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
 mod tests {
     use super::*;
     use crate::ukernel::TileOrder;
-    use crate::ukernel::gemm_q8::Decoded;
+    use crate::ukernel::gemm_q8::{Decoded, DecodedNumber};
     use crate::ukernel::map::Map;
 
     #[test]
     fn pieces_follow_the_arguments() {
-        let contract = MicroKernel::GemmQ8 { weights: Decoded::U8, tiles: 2, tokens: 2 }.contract();
+        let decoded = Decoded::plain(DecodedNumber::U8);
+        let contract = MicroKernel::GemmQ8 { weights: decoded, tiles: 2, tokens: 2 }.contract();
         let args = [0, 0, 0, 3, 128, 1000];
         let Param::Update(sums) = &contract[2] else { panic!("{contract:?}") };
         assert_eq!(sums.pieces(&args), [(0, 64), (1000, 64), (128, 64), (1128, 64)]);
         let Param::Read(weights) = &contract[0] else { panic!("{contract:?}") };
-        assert_eq!(weights.pieces(&args), [(0, 3 * DECODED_BLOCK), (DECODED_TILE as i64, 3 * DECODED_BLOCK)]);
+        let (tile, bytes) = (decoded.tile_bytes() as i64, 3 * decoded.block_bytes());
+        assert_eq!(weights.pieces(&args), [(0, bytes), (tile, bytes)]);
         assert_eq!(weights.pieces(&[0; 6]), []);
 
         let contract = MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, group: 1 }.contract();
@@ -236,7 +241,8 @@ mod tests {
             MicroKernel::DotF32 { format, k: 32, tokens: 1 },
             MicroKernel::Decode { format },
             MicroKernel::DecodeWords { format: WeightFormat::Int8 },
-            MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1, tokens: 1 },
+            MicroKernel::GemmQ8 { weights: DotStep::K4.decoded(format), tiles: 1, tokens: 1 },
+            MicroKernel::Decode { format: WeightFormat::Q4K },
             MicroKernel::GemmDecode(Overlap { tokens: 6, stride: 128, gap: 64 }),
             MicroKernel::Prefetch,
             MicroKernel::DecodeBf16,

@@ -1,166 +1,286 @@
-//! How 128-bit code makes integers and scales of a block format's bytes: the one place of each
-//! [`BlockDecode`] in Cranelift IR.
+//! How 128-bit code makes integers, scales and minima of a block format's bytes: the one place of each part
+//! of [`BlockParts`] in Cranelift IR.
 //!
 //! A block is read four columns (k) of four rows at a time: a vector of 16 bytes, byte `4 * row + j` that
 //! of column `4 * chunk + j`.
 
-use super::block::{MXFP4_SIGNED, MXFP4_TABLE, bias, data_lines, decode_of};
-use crate::emit::{Emit, LANES, MEM};
+use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, BlockDecode, LINE, Scale, WeightFormat};
+use kernmill_plan::format::{
+    BLOCK, BlockParts, CodeMap, LINE, Minimum, SUPERBLOCK, Scale, TILE_ROWS, WeightFormat,
+};
 
 /// Vectors of 4 columns in a block.
 pub const CHUNKS: usize = BLOCK / 4;
 
-/// Reads elements and scales of a block format.
+/// Reads elements, scales and minima of a block format.
 #[derive(Clone, Copy)]
 pub struct Decoder {
-    format: WeightFormat,
-    decode: BlockDecode,
+    parts: &'static BlockParts,
+}
+
+/// Where a block's scales are; of formats whose scales have units, also where those are.
+#[derive(Clone, Copy)]
+pub struct ScalePlaces {
+    scales: Value,
+    /// From where minima are counted as scales are: the same place, unless they take other bytes of a row.
+    minima: Value,
+    units: Value,
+}
+
+impl ScalePlaces {
+    /// Scales from here on, and their units.
+    pub fn new(scales: Value, units: Value) -> ScalePlaces {
+        ScalePlaces { scales, minima: scales, units }
+    }
+
+    /// Where scales begin.
+    pub fn scales(self) -> Value {
+        self.scales
+    }
+
+    /// Where units begin.
+    pub fn units(self) -> Value {
+        self.units
+    }
+
+    /// The places of scales and units at the start of a tile.
+    pub fn of_tile(e: &mut Emit, format: WeightFormat, k: usize, tile: Value) -> ScalePlaces {
+        let scales = e.add_imm(tile, format.tile(k).unit_bytes as i64);
+        ScalePlaces::new(scales, tile)
+    }
+
+    /// Places of block number `block` from here on, which is the first of its units.
+    pub fn block(self, e: &mut Emit, format: WeightFormat, block: Value) -> ScalePlaces {
+        let parts = format.parts();
+        let scales = e.at(self.scales, block, parts.scale_bytes());
+        let minima = match self.minima == self.scales {
+            true => scales,
+            false => e.at(self.minima, block, parts.scale_bytes()),
+        };
+        if !parts.is_super() {
+            return ScalePlaces { scales, minima, ..self };
+        }
+        let number = e.b.ins().ushr_imm_u(block, i64::from((SUPERBLOCK / BLOCK).trailing_zeros()));
+        ScalePlaces { scales, minima, units: e.at(self.units, number, parts.unit_bytes()) }
+    }
+
+    /// Places of quad `quad`'s four rows.
+    pub fn quad(self, e: &mut Emit, format: WeightFormat, quad: Value) -> ScalePlaces {
+        let parts = format.parts();
+        let width = if parts.scale == Scale::F16 { 2 } else { 1 };
+        let scales = e.at(self.scales, quad, LANES * width);
+        let minima = match parts.minimum {
+            Minimum::Zero => e.at(self.minima, quad, LANES),
+            Minimum::None | Minimum::F16 | Minimum::Super | Minimum::SuperNibbles => scales,
+        };
+        if !parts.is_super() {
+            return ScalePlaces { scales, minima, ..self };
+        }
+        ScalePlaces { scales, minima, units: e.at(self.units, quad, LANES * 2) }
+    }
 }
 
 impl Decoder {
     /// A decoder of a format with blocks.
     pub fn new(format: WeightFormat) -> Decoder {
-        Decoder { format, decode: decode_of(format) }
+        Decoder { parts: format.parts() }
     }
 
     /// Whether its bytes are so small that products of two of them with int8 never overflow 16 bits.
     pub fn is_small(self) -> bool {
-        self.decode.largest() <= 24
+        self.parts.largest() <= 64
     }
 
     /// Unsigned bytes of a quad of rows of the block at `data`.
     pub fn weights(self, e: &mut Emit, data: Value, quad: usize, chunk: usize) -> Value {
-        match self.decode {
-            BlockDecode::Bytes => e.load(I8X16, data, chunk * LINE + quad * LANES * 4),
-            BlockDecode::Nibbles => nibbles(e, data, quad, chunk),
-            BlockDecode::NibbleTable => {
-                let codes = nibbles(e, data, quad, chunk);
-                let table = e.bytes(MXFP4_TABLE);
+        let codes = self.codes(e, chunk, |e, line| e.load(I8X16, data, line * LINE + quad * LANES * 4));
+        self.unsigned(e, codes)
+    }
+
+    /// Signed bytes of four rows, whose data begins at `data`.
+    pub fn signed(self, e: &mut Emit, data: Value, chunk: usize) -> Value {
+        let codes = self.codes(e, chunk, |e, line| e.load(I8X16, data, line * LINE));
+        self.signed_codes(e, codes)
+    }
+
+    /// Signed bytes of one row, whose data begins at `data`, four times.
+    pub fn signed_row(self, e: &mut Emit, data: Value, chunk: usize) -> Value {
+        let codes = self.codes(e, chunk, |e, line| {
+            let four = e.load(I32, data, line * LINE);
+            let four = e.splat(four);
+            e.cast(I8X16, four)
+        });
+        self.signed_codes(e, codes)
+    }
+
+    /// The codes of four columns, of lines as `load` gives them.
+    fn codes(self, e: &mut Emit, chunk: usize, load: impl Fn(&mut Emit, usize) -> Value) -> Value {
+        let mut plane = |first: usize, bits: usize, to: usize| {
+            let per_line = 8 / bits;
+            let bytes = load(e, first + chunk / per_line);
+            let from = bits * (chunk % per_line);
+            let shifted = if from == to {
+                bytes
+            } else {
+                let words = e.cast(I16X8, bytes);
+                let words = match from > to {
+                    true => e.b.ins().ushr_imm_u(words, (from - to) as i64),
+                    false => e.b.ins().ishl_imm_u(words, (to - from) as i64),
+                };
+                e.cast(I8X16, words)
+            };
+            if bits == 8 {
+                return shifted;
+            }
+            let mask = e.bytes([((0xff >> (8 - bits)) << to) as u8; 16]);
+            e.b.ins().band(shifted, mask)
+        };
+        let codes = self.parts.codes;
+        let low = plane(0, codes.low, 0);
+        if codes.high == 0 {
+            return low;
+        }
+        let high = plane(codes.low, codes.high, codes.low);
+        e.b.ins().bor(low, high)
+    }
+
+    fn unsigned(self, e: &mut Emit, codes: Value) -> Value {
+        match self.parts.map {
+            CodeMap::Linear { .. } => codes,
+            CodeMap::Table { values, bias } => {
+                let table = e.bytes(values.map(|value| value.cast_unsigned().wrapping_add(bias)));
                 e.b.ins().x86_pshufb(table, codes)
             }
         }
     }
 
-    /// The vectors that one step of [`Decoder::signed`] gives.
-    pub fn chunks_per_step(self) -> usize {
-        match self.decode {
-            BlockDecode::Bytes => 1,
-            BlockDecode::Nibbles | BlockDecode::NibbleTable => 2,
-        }
-    }
-
-    /// Signed bytes of four rows, whose data begins at `data`: as many vectors as one step decodes at once.
-    pub fn signed(self, e: &mut Emit, data: Value, step: usize) -> Vec<Value> {
-        match self.decode {
-            BlockDecode::Bytes => {
-                let bytes = e.load(I8X16, data, step * LINE);
-                let flip = e.bytes([0x80; 16]);
-                vec![e.b.ins().bxor(bytes, flip)]
-            }
-            BlockDecode::NibbleTable => signed_nibbles(e, data, step, |e, codes| {
-                let table = e.bytes(MXFP4_SIGNED);
+    fn signed_codes(self, e: &mut Emit, codes: Value) -> Value {
+        match self.parts.map {
+            CodeMap::Linear { .. } => self.less_bias(e, codes),
+            CodeMap::Table { values, .. } => {
+                let table = e.bytes(values.map(i8::cast_unsigned));
                 e.b.ins().x86_pshufb(table, codes)
-            }),
-            BlockDecode::Nibbles => signed_nibbles(e, data, step, |e, codes| {
-                let eight = e.bytes([bias(WeightFormat::Int4) as u8; 16]);
-                e.b.ins().isub(codes, eight)
-            }),
+            }
         }
     }
 
     /// Unsigned bytes as signed ones.
     pub fn less_bias(self, e: &mut Emit, bytes: Value) -> Value {
-        match self.decode {
-            BlockDecode::Bytes => {
-                let signs = e.splat_i32(i32::from_ne_bytes([0x80; 4]));
-                let signs = e.cast(I8X16, signs);
+        match self.parts.bias() {
+            0 => bytes,
+            128 => {
+                let signs = e.bytes([0x80; 16]);
                 e.b.ins().bxor(bytes, signs)
             }
-            BlockDecode::Nibbles | BlockDecode::NibbleTable => {
-                let bias = e.bytes([bias(self.format) as u8; 16]);
+            bias => {
+                let bias = e.bytes([bias as u8; 16]);
                 e.b.ins().isub(bytes, bias)
             }
         }
     }
 
-    /// The scales of quad `quad`'s four rows as f32, halved for mxfp4, whose integers are twice the value.
-    pub fn row_scales(self, e: &mut Emit, scales: Value, quad: usize) -> Value {
-        match self.format.descriptor().scale {
+    /// The scales of quad `quad`'s four rows for part `part` of the block, as f32.
+    pub fn row_scales(self, e: &mut Emit, places: ScalePlaces, quad: usize, part: usize) -> Value {
+        let half = |e: &mut Emit, scales: Value, by: f32| {
+            let factor = e.splat_f32(by);
+            e.fmul(factor, scales)
+        };
+        let at = part * TILE_ROWS + quad * LANES;
+        match self.parts.scale {
             Scale::E8M0 => {
-                let scales = self.whole_row_scales(e, scales, quad);
-                let half = e.splat_f32(0.5);
-                e.fmul(half, scales)
+                let four = e.load(I32, places.scales, at);
+                let scales = e8m0_to_f32(e, four);
+                half(e, scales, 0.5)
             }
-            Scale::F16 | Scale::None => self.whole_row_scales(e, scales, quad),
+            Scale::F16 => e.load_f16x4(places.scales, 2 * at),
+            Scale::E4M3 => {
+                // As an f16, whose exponent has a bias of 15 and not of 7, it is 2^-8 of the number.
+                let bytes = byte_lanes(e, places.scales, at, false);
+                let bits = e.b.ins().ishl_imm_u(bytes, 7);
+                let scales = e.f16_to_f32(bits);
+                half(e, scales, 128.0)
+            }
+            Scale::Super { signed, .. } => {
+                let mut bytes = byte_lanes(e, places.scales, at, signed);
+                if self.parts.minimum == Minimum::SuperNibbles {
+                    let low = e.splat_i32(15);
+                    bytes = e.b.ins().band(bytes, low);
+                }
+                let integers = e.b.ins().fcvt_from_sint(F32X4, bytes);
+                let units = e.load_f16x4(places.units, quad * LANES * 2);
+                e.fmul(integers, units)
+            }
         }
     }
 
-    /// The factors of signed bytes of the first quad's four rows.
-    pub fn scale_of_signed(self, e: &mut Emit, scales: Value) -> Value {
-        let scale = self.whole_row_scales(e, scales, 0);
-        match self.format.descriptor().scale {
-            Scale::E8M0 => {
-                let half = e.splat_f32(0.5);
-                e.fmul(scale, half)
+    /// The minima of quad `quad`'s four rows for part `part` of the block, as f32.
+    ///
+    /// # Panics
+    /// If the format has none.
+    pub fn row_minima(self, e: &mut Emit, places: ScalePlaces, quad: usize, part: usize) -> Value {
+        let at = part * TILE_ROWS + quad * LANES;
+        let bytes = match self.parts.minimum {
+            Minimum::None => panic!("the format has no minima"),
+            Minimum::F16 => return e.load_f16x4(places.minima, self.parts.minima() + 2 * at),
+            Minimum::Zero | Minimum::Super => byte_lanes(e, places.minima, self.parts.minima() + at, false),
+            Minimum::SuperNibbles => {
+                let bytes = byte_lanes(e, places.scales, at, false);
+                e.b.ins().ushr_imm_u(bytes, 4)
             }
-            Scale::F16 | Scale::None => scale,
+        };
+        let integers = e.b.ins().fcvt_from_sint(F32X4, bytes);
+        let units = match self.parts.minimum {
+            Minimum::Zero => self.row_scales(e, places, quad, part),
+            _ => e.load_f16x4(places.units, 2 * TILE_ROWS + quad * LANES * 2),
+        };
+        let product = e.fmul(integers, units);
+        e.b.ins().fneg(product)
+    }
+
+    /// Four elements of one row as f32, as [`Decoder::elements`] of four rows; every lane of `scale` and
+    /// `minimum` is the row's.
+    pub fn elements_of_row(self, e: &mut Emit, signed: Value, scale: Value, minimum: Option<Value>) -> Value {
+        let values = low_bytes(e, signed);
+        let values = e.b.ins().fcvt_from_sint(F32X4, values);
+        match minimum {
+            Some(minimum) => e.fma(values, scale, minimum),
+            None => e.fmul(values, scale),
         }
     }
 
-    /// The scales of quad `quad`'s four rows as f32, as they are.
-    fn whole_row_scales(self, e: &mut Emit, scales: Value, quad: usize) -> Value {
-        let scale = self.format.descriptor().scale;
-        let offset = quad * LANES * scale.bytes();
-        match scale {
-            Scale::E8M0 => {
-                let four = e.load(I32, scales, offset);
-                e8m0_to_f32(e, four)
+    /// Elements of four columns as f32, by column: `signed` bytes times `scale`, plus `minimum` if there is
+    /// one, rounded once.
+    pub fn elements(self, e: &mut Emit, signed: Value, scale: Value, minimum: Option<Value>) -> [Value; 4] {
+        let words = e.cast(I32X4, signed);
+        [0, 1, 2, 3].map(|j| {
+            // Lane = row; byte j of the lane, sign-extended.
+            let up = e.b.ins().ishl_imm_u(words, (24 - 8 * j) as i64);
+            let value = e.b.ins().sshr_imm_u(up, 24);
+            let value = e.b.ins().fcvt_from_sint(F32X4, value);
+            match minimum {
+                Some(minimum) => e.fma(value, scale, minimum),
+                None => e.fmul(value, scale),
             }
-            Scale::F16 => e.load_f16x4(scales, offset),
-            Scale::None => e.splat_f32(1.0),
-        }
-    }
-
-    /// Lines of a block.
-    pub fn lines(self) -> usize {
-        data_lines(self.format)
+        })
     }
 }
 
-/// The low (of an even chunk) or high nibbles of a line.
-fn nibbles(e: &mut Emit, data: Value, quad: usize, chunk: usize) -> Value {
-    let bytes = e.b.ins().load(I8X16, MEM, data, (chunk / 2 * LINE + quad * LANES * 4) as i32);
-    let shifted = if chunk.is_multiple_of(2) {
-        bytes
-    } else {
-        let words = e.cast(I16X8, bytes);
-        let words = e.b.ins().ushr_imm_u(words, 4);
-        e.cast(I8X16, words)
-    };
-    let mask = e.bytes([0x0f; 16]);
-    e.b.ins().band(shifted, mask)
+/// Bytes 0 to 3 as int32.
+fn low_bytes(e: &mut Emit, bytes: Value) -> Value {
+    let words = e.b.ins().swiden_low(bytes);
+    e.b.ins().swiden_low(words)
 }
 
-/// The low and the high nibbles of a line, each through `number`.
-fn signed_nibbles(
-    e: &mut Emit,
-    data: Value,
-    line: usize,
-    number: impl Fn(&mut Emit, Value) -> Value,
-) -> Vec<Value> {
-    let bytes = e.load(I8X16, data, line * LINE);
-    let mask = e.bytes([0x0f; 16]);
-    let words = e.cast(I16X8, bytes);
-    let high = e.b.ins().ushr_imm_u(words, 4);
-    let high = e.cast(I8X16, high);
-    let each = |nibbles: Value| {
-        let codes = e.b.ins().band(nibbles, mask);
-        number(e, codes)
-    };
-    [bytes, high].into_iter().map(each).collect()
+/// Four bytes as int32.
+fn byte_lanes(e: &mut Emit, from: Value, offset: usize, signed: bool) -> Value {
+    let bytes = e.load_i8x4(from, offset);
+    if signed {
+        return bytes;
+    }
+    let low = e.splat_i32(0xff);
+    e.b.ins().band(bytes, low)
 }
 
 /// Four E8M0 bytes (an i32) as f32: `2^(s-127)`, with the denormal 2^-127 for s = 0. Packing refuses 255,

@@ -5,16 +5,17 @@
 //! docs/dev/numerics.md. Four rows at a time.
 
 use crate::emit::{Emit, LANES, MEM};
-use crate::ukernel::decode::{CHUNKS, Decoder};
-use crate::ukernel::dot_q8::DotOut;
+use crate::ukernel::block::data_lines;
+use crate::ukernel::decode::{CHUNKS, Decoder, ScalePlaces};
+use crate::ukernel::dot_q8::{DotOut, QUADS};
 use cranelift_codegen::ir::types::{F32X4, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, Decode, LINE, PlainDecode, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, Decode, LINE, PlainDecode, WeightFormat};
 
 pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, tokens: usize) {
     let (tile, list, out) = (params[0], params[1], DotOut { ptr: params[2], stride: params[3] });
     let rows: Vec<Value> = (0..tokens).map(|t| e.load(I64, list, t * 8)).collect();
-    e.for_count(TILE_ROWS / LANES, |e, quad| {
+    e.for_count(QUADS, |e, quad| {
         let sums = match format.decode() {
             Decode::Plain(PlainDecode::Bf16) => bf16(e, tile, quad, k, &rows),
             Decode::Plain(PlainDecode::F32) => f32(e, tile, quad, k, &rows),
@@ -99,7 +100,7 @@ fn f32(e: &mut Emit, tile: Value, quad: Value, k: usize, rows: &[Value]) -> Vec<
     acc
 }
 
-/// A format with blocks: decoded to f32 (value times scale, one rounding), a block of 32 per turn.
+/// A format with blocks: decoded to f32 (one rounding), a block of 32 per turn.
 fn blocked(
     e: &mut Emit,
     tile: Value,
@@ -108,30 +109,25 @@ fn blocked(
     k: usize,
     rows: &[Value],
 ) -> Vec<Value> {
-    let decoder = Decoder::new(format);
-    let (scale_bytes, steps) = (format.descriptor().scale.bytes(), CHUNKS / decoder.chunks_per_step());
-    let scale_base = e.at(tile, quad, LANES * scale_bytes);
+    let (decoder, parts) = (Decoder::new(format), format.parts());
+    let places = ScalePlaces::of_tile(e, format, k, tile).quad(e, format, quad);
     let data_base = e.at(tile, quad, LANES * 4);
     let data_base = e.add_imm(data_base, format.tile(k).scale_bytes as i64);
     let init = zeros(e, rows.len());
     let (start, end) = (e.i64(0), e.i64((k / BLOCK) as i64));
     e.for_carry(start, end, 1, &init, |e, block, acc| {
         let mut acc = acc.to_vec();
-        let scales = e.at(scale_base, block, TILE_ROWS * scale_bytes);
-        let data = e.at(data_base, block, decoder.lines() * LINE);
+        let places = places.block(e, format, block);
+        let data = e.at(data_base, block, data_lines(format) * LINE);
         let activations: Vec<Value> = rows.iter().map(|r| e.at(*r, block, BLOCK * 4)).collect();
-        let scale = decoder.scale_of_signed(e, scales);
-        for step in 0..steps {
-            for (place, signed) in decoder.signed(e, data, step).into_iter().enumerate() {
-                let words = e.cast(I32X4, signed);
-                let column = (step * decoder.chunks_per_step() + place) * 4;
-                for j in 0..4 {
-                    // Lane = row; byte j of the lane, sign-extended.
-                    let up = e.b.ins().ishl_imm_u(words, (24 - 8 * j) as i64);
-                    let value = e.b.ins().sshr_imm_u(up, 24);
-                    let value = e.b.ins().fcvt_from_sint(F32X4, value);
-                    let w = e.fmul(value, scale);
-                    add_product(e, &mut acc, w, &activations, (column + j) * 4, j);
+        let chunks = CHUNKS / parts.parts();
+        for part in 0..parts.parts() {
+            let scale = decoder.row_scales(e, places, 0, part);
+            let minimum = parts.has_minimum().then(|| decoder.row_minima(e, places, 0, part));
+            for chunk in part * chunks..(part + 1) * chunks {
+                let signed = decoder.signed(e, data, chunk);
+                for (j, w) in decoder.elements(e, signed, scale, minimum).into_iter().enumerate() {
+                    add_product(e, &mut acc, w, &activations, (4 * chunk + j) * 4, j);
                 }
             }
         }

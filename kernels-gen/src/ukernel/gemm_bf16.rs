@@ -21,7 +21,7 @@
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::decode::Decoder;
+use crate::ukernel::decode::{CHUNKS, Decoder, ScalePlaces};
 use crate::ukernel::dot_q8::QUADS;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32X4, I16X8, I32, I32X4};
@@ -61,7 +61,9 @@ pub struct Shape {
 /// Emits `DecodeBf16`.
 pub fn decode(e: &mut Emit, params: &[Value]) {
     let decoder = Decoder::new(WeightFormat::Mxfp4);
-    decode_blocks(e, params, DECODED_BLOCK, |e, scales, _| decoder.scale_of_signed(e, scales));
+    decode_blocks(e, params, DECODED_BLOCK, |e, scales, _| {
+        decoder.row_scales(e, ScalePlaces::new(scales, scales), 0, 0)
+    });
 }
 
 /// Decodes blocks of an MXFP4 tile to bf16, `block_bytes` apart. For four rows each, `scale` is given where
@@ -85,12 +87,11 @@ pub fn decode_blocks(
             let (scales, data) = (e.at(scales, quad, LANES), e.at(data, quad, LANES * 4));
             let out = e.at(out, quad, LANES * 4);
             let scale = scale(e, scales, out);
-            for line in 0..data_lines(format) {
-                for (half, signed) in decoder.signed(e, data, line).into_iter().enumerate() {
-                    for pair in 0..2 {
-                        let both = decode_pair(e, signed, scale, pair);
-                        e.store(both, out, (line * 4 + half * 2 + pair) * LINE);
-                    }
+            for chunk in 0..CHUNKS {
+                let signed = decoder.signed(e, data, chunk);
+                for pair in 0..2 {
+                    let both = decode_pair(e, signed, scale, pair);
+                    e.store(both, out, (chunk * 2 + pair) * LINE);
                 }
             }
         });

@@ -1,29 +1,31 @@
 //! Tiles for many tokens: weights are decoded once into scratch, then multiplied with panels of activations.
 //!
 //! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: `blocks` blocks of one
-//!   packed tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: a line
-//!   of 16 f32 `w` (the weight scale, halved for mxfp4), a line of 16 f32 `-MAGIC * w`, and 8 lines of 16
-//!   rows x 4 unsigned bytes, as int8 tiles have them.
-//! - decode words: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: the same of a tile of
-//!   larger integers, but a block is [`WORDS_BLOCK`] bytes: a line of 16 f32 `w`, and 16 lines of 16 rows x 2
-//!   signed int16: line q those of 4q and 4q + 2, line 8 + q those of 4q + 1 and 4q + 3.
+//!   packed tile, from the given places in its scale and data planes, to [`Decoded::block_bytes`] bytes each:
+//!   for each part of the block that has a scale a line of 16 f32 `w` (the weight scale, halved for mxfp4),
+//!   a line of 16 f32 `-MAGIC * w`, and where the format has minima a line of those; then 8 lines of 16 rows
+//!   x 4 unsigned bytes, as int8 tiles have them. Where scales have units, a fifth parameter is the place of
+//!   those of the first block, which is the first of its units.
+//! - decode words: the same of a tile of larger integers, without the lines of `-MAGIC * w`, and with 16
+//!   lines of 16 rows x 2 signed int16: line q those of 4q and 4q + 2, line 8 + q those of 4q + 1 and 4q + 3.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`:
 //!   adds `blocks` blocks of one or two decoded tiles, [`Decoded::tile_bytes`] apart, times a panel of
 //!   `tokens` rows, to `sums`: 16 f32 per token and tile, tokens `stride` bytes apart, tiles `gap` bytes.
-//!   "blockdot" of docs/dev/numerics.md, continued.
+//!   "blockdot" and "affinedot" of docs/dev/numerics.md, continued.
 //!
-//! A panel block is [`PANEL_BLOCK`] bytes: 32 int8 per token, then a f32 scale per token, then a starting
-//! value per token: the bits of [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that
+//! A panel block ([`PanelLayout`]) is 32 int8 per token, then a f32 scale per token, then a starting value
+//! per token and part: the bits of [`MAGIC`] less the correction for unsigned weights; and where weights have
+//! minima, for each part and token the sum of activations times the scale. An int32 accumulator that
 //! starts there holds, read as a f32, `MAGIC + isum` exactly (|isum| <= 32 * 127 * 128 < 2^22), so `fma(acc,
-//! w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11 significant bits (f16, or a power of two),
-//! which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
+//! w, -MAGIC * w)` is `isum * w` rounded once: w has at most 19 significant bits (an f16, or one times a
+//! byte), and MAGIC has two, which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
 //!
 //! So it is where four products of bytes are added to 32 bits at once ([`DotStep::K4`]). Where only two are,
 //! to 16 bits, panels differ ([`DotStep::K2`]):
-//! - for [`Decoded::U8Pairwise`], the starting value is two int16: what unsigned weights make too much of the
-//!   products of 4q and 4q + 1, and of 4q + 2 and 4q + 3, negated. Sums wrap around on the way, but starting
-//!   there those of a half's 16 products end as what they are: 16 * 12 * 128 < 2^15.
-//! - for [`Decoded::I16`], a row is int16 in the order of the decoded lines, and there are no starting
+//! - for [`DecodedNumber::U8Pairwise`], the starting value is two int16: what unsigned weights make too much
+//!   of the products of 4q and 4q + 1, and of 4q + 2 and 4q + 3, negated. Sums wrap around on the way, but
+//!   starting there those of a half's 16 products end as what they are: 16 * 12 * 128 < 2^15.
+//! - for [`DecodedNumber::I16`], a row is int16 in the order of the decoded lines, and there are no starting
 //!   values, because its weights are signed.
 //!
 //! - gemm and decode: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, scales: *const u8, data:
@@ -36,43 +38,43 @@
 //!   all of it at once would wait for memory.
 
 use crate::emit::{Emit, LANES};
-use crate::ukernel::block::{data_lines, decode_of, scale_bytes};
-use crate::ukernel::decode::{CHUNKS, Decoder};
+use crate::ukernel::block::data_lines;
+use crate::ukernel::decode::{CHUNKS, Decoder, ScalePlaces};
 use crate::ukernel::dot_q8::QUADS;
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, Scale, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, SUPERBLOCK, Scale, WeightFormat};
 use kernmill_plan::target::{Features, Level};
+use std::collections::BTreeSet;
 
 /// Rows of a panel.
 pub const GROUP: usize = 6;
-/// Bytes of a panel's block.
-pub const PANEL_BLOCK: usize = 256;
-/// Offset of its scales.
-pub const PANEL_SCALES: usize = GROUP * BLOCK;
-/// Offset of its starting values.
-pub const PANEL_STARTS: usize = PANEL_SCALES + GROUP * 4;
-/// Bytes of a decoded block.
-pub const DECODED_BLOCK: usize = 10 * LINE;
-/// Offset of its lines of bytes.
-pub const DECODED_DATA: usize = 2 * LINE;
-/// Blocks decoded at a time: two tiles of them and a panel fit the smallest L1 of 32 KiB.
+/// Blocks of a decoded tile at most: two tiles of them and a panel fit the smallest L1 of 32 KiB.
 pub const CHUNK_BLOCKS: usize = 15;
-/// Bytes of a decoded block of words.
-pub const WORDS_BLOCK: usize = 17 * LINE;
-/// Offset of its lines of words.
-pub const WORDS_DATA: usize = LINE;
-/// Bytes from one decoded tile of bytes to the next.
-pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
+/// Where blocks have more than one scale for each row, or minima: whole superblocks.
+const LONG_CHUNK: usize = 2 * SUPERBLOCK / BLOCK;
 /// 1.5 * 2^23: consecutive floats around it are consecutive integers.
 pub const MAGIC: f32 = 12_582_912.0;
 
 /// The layout of decoded weights that a gemm micro-kernel may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Decoded {
+pub struct Decoded {
+    /// The numbers.
+    pub number: DecodedNumber,
+    /// Scales of a row's block: 1, or 2 for its halves.
+    pub parts: usize,
+    /// Whether there is a minimum beside each scale.
+    pub minima: bool,
+}
+
+/// Decoded numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DecodedNumber {
     /// Bytes 1..=255: integers in [-127, 127] with 128 added. A version may flip the upper bit of each, and
     /// has signed weights.
     U8,
+    /// Bytes 0..=63.
+    U8Max63,
     /// Bytes 0..=24.
     U8Max24,
     /// Bytes 0..=24; every scale `w` is a power of two from 2^-128 to 2^104.
@@ -100,30 +102,36 @@ impl DotStep {
         if four { DotStep::K4 } else { DotStep::K2 }
     }
 
-    /// Kinds of decoded weights.
-    pub fn kinds(self) -> &'static [Decoded] {
+    /// Numbers that its products take.
+    pub fn numbers(self) -> &'static [DecodedNumber] {
+        use DecodedNumber::*;
         match self {
-            DotStep::K4 => &[Decoded::U8, Decoded::U8Max24, Decoded::U8Max24Pow2],
-            DotStep::K2 => &[Decoded::U8Pairwise, Decoded::I16],
+            DotStep::K4 => &[U8, U8Max63, U8Max24, U8Max24Pow2],
+            DotStep::K2 => &[U8Pairwise, I16],
         }
     }
 
     /// The layout of a format's decoded tiles.
     ///
     /// # Panics
-    /// When the format decodes to bytes above 24 that are not integers with 128 added: no micro-kernel
+    /// When the format decodes to bytes above 63 that are not integers with 128 added: no micro-kernel
     /// multiplies such bytes.
     pub fn decoded(self, format: WeightFormat) -> Decoded {
-        let decode = decode_of(format);
-        let small = decode.largest() <= 24;
-        assert!(small || decode.bias() == 128, "{format:?}: bytes above 24 need a bias of 128");
-        match (self, small, format.descriptor().scale) {
-            (DotStep::K4, true, Scale::E8M0) => Decoded::U8Max24Pow2,
-            (DotStep::K4, true, Scale::F16 | Scale::None) => Decoded::U8Max24,
-            (DotStep::K4, false, _) => Decoded::U8,
-            (DotStep::K2, true, _) => Decoded::U8Pairwise,
-            (DotStep::K2, false, _) => Decoded::I16,
-        }
+        let parts = format.parts();
+        let largest = parts.largest();
+        assert!(largest <= 63 || parts.bias() == 128, "{format:?}: bytes above 63 need a bias of 128");
+        // Sixteen products of integers with int8.
+        let integers = parts.bias().max(i32::from(largest) - parts.bias());
+        let fits_words = largest <= 24 && integers <= 15;
+        let number = match self {
+            DotStep::K4 if largest > 63 => DecodedNumber::U8,
+            DotStep::K4 if largest > 24 => DecodedNumber::U8Max63,
+            DotStep::K4 if parts.scale == Scale::E8M0 => DecodedNumber::U8Max24Pow2,
+            DotStep::K4 => DecodedNumber::U8Max24,
+            DotStep::K2 if fits_words && parts.parts() == 1 => DecodedNumber::U8Pairwise,
+            DotStep::K2 => DecodedNumber::I16,
+        };
+        Decoded { number, parts: parts.parts(), minima: parts.has_minimum() }
     }
 }
 
@@ -134,56 +142,99 @@ pub struct PanelLayout {
     pub row: usize,
     /// A f32 for each row.
     pub scales: usize,
-    /// A starting value for each row.
+    /// A starting value for each part and row, if numbers are bytes.
     pub starts: usize,
+    /// A sum of activations times their scale for each part and row, if there are minima.
+    pub sums: usize,
     /// The whole block.
     pub block: usize,
 }
 
 impl Decoded {
-    /// Every kind.
-    pub const ALL: [Decoded; 5] =
-        [Decoded::U8, Decoded::U8Max24, Decoded::U8Max24Pow2, Decoded::U8Pairwise, Decoded::I16];
+    /// Numbers with one scale for a block, and no minimum.
+    pub const fn plain(number: DecodedNumber) -> Decoded {
+        Decoded { number, parts: 1, minima: false }
+    }
 
-    /// Whether these are bytes of at most 24.
+    /// The layouts of all formats, for tests and listings.
+    pub fn all() -> BTreeSet<Decoded> {
+        let of = |step: DotStep| WeightFormat::blocked().map(move |format| step.decoded(format));
+        of(DotStep::K4).chain(of(DotStep::K2)).collect()
+    }
+
+    /// Whether these are bytes of at most 63, so that two products with int8 add up in 16 bits.
     pub fn is_small(self) -> bool {
-        matches!(self, Decoded::U8Max24 | Decoded::U8Max24Pow2 | Decoded::U8Pairwise)
+        !matches!(self.number, DecodedNumber::U8 | DecodedNumber::I16)
+    }
+
+    /// Lines of a part's scales, and what is derived from them.
+    fn part_lines(self) -> usize {
+        1 + usize::from(self.number != DecodedNumber::I16) + usize::from(self.minima)
+    }
+
+    /// Offset of a part's scales in a decoded block.
+    pub fn scales(self, part: usize) -> usize {
+        part * self.part_lines() * LINE
+    }
+
+    /// Offset of a part's `-MAGIC * w`, where numbers are bytes.
+    pub fn negatives(self, part: usize) -> usize {
+        self.scales(part) + LINE
+    }
+
+    /// Offset of a part's minima.
+    pub fn minima(self, part: usize) -> usize {
+        self.scales(part + 1) - LINE
+    }
+
+    /// Offset of the lines of numbers.
+    pub fn data(self) -> usize {
+        self.scales(self.parts)
     }
 
     /// Bytes of a decoded block.
     pub fn block_bytes(self) -> usize {
-        if self == Decoded::I16 { WORDS_BLOCK } else { DECODED_BLOCK }
+        self.data() + BLOCK / if self.number == DecodedNumber::I16 { 2 } else { 4 } * LINE
+    }
+
+    /// Blocks of a decoded tile at most.
+    pub fn tile_blocks(self) -> usize {
+        if self.parts > 1 || self.minima { LONG_CHUNK } else { CHUNK_BLOCKS }
     }
 
     /// Bytes from one decoded tile to the next.
     pub fn tile_bytes(self) -> usize {
-        CHUNK_BLOCKS * self.block_bytes()
+        self.tile_blocks() * self.block_bytes()
+    }
+
+    /// Blocks of a format that are decoded at a time: whole superblocks, where scales have units.
+    pub fn chunk_blocks(self, format: WeightFormat) -> usize {
+        self.tile_blocks() / (format.parts().columns() / BLOCK) * (format.parts().columns() / BLOCK)
     }
 
     /// Layout of the panels that are multiplied with such weights.
     pub fn panel(self) -> PanelLayout {
-        if self != Decoded::I16 {
-            return PanelLayout {
-                row: BLOCK,
-                scales: PANEL_SCALES,
-                starts: PANEL_STARTS,
-                block: PANEL_BLOCK,
-            };
-        }
-        let row = 2 * BLOCK;
-        let (scales, starts) = (GROUP * row, GROUP * (row + 4));
-        PanelLayout { row, scales, starts, block: (starts + GROUP * 4).next_multiple_of(LINE) }
+        let (row, starts) =
+            if self.number == DecodedNumber::I16 { (2 * BLOCK, 0) } else { (BLOCK, self.parts) };
+        let scales = GROUP * row;
+        let starts_at = scales + GROUP * 4;
+        let sums = starts_at + starts * GROUP * 4;
+        let end = sums + if self.minima { self.parts * GROUP * 4 } else { 0 };
+        PanelLayout { row, scales, starts: starts_at, sums, block: end.next_multiple_of(LINE) }
     }
 
     /// Name in listings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Decoded::U8 => "byte",
-            Decoded::U8Max24 => "small",
-            Decoded::U8Max24Pow2 => "power",
-            Decoded::U8Pairwise => "pair",
-            Decoded::I16 => "word",
-        }
+    pub fn name(self) -> String {
+        let number = match self.number {
+            DecodedNumber::U8 => "byte",
+            DecodedNumber::U8Max63 => "six",
+            DecodedNumber::U8Max24 => "small",
+            DecodedNumber::U8Max24Pow2 => "power",
+            DecodedNumber::U8Pairwise => "pair",
+            DecodedNumber::I16 => "word",
+        };
+        let halves = if self.parts == 2 { "_halves" } else { "" };
+        format!("{number}{halves}{}", if self.minima { "_minima" } else { "" })
     }
 }
 
@@ -198,52 +249,41 @@ pub struct Overlap {
     pub gap: usize,
 }
 
-const _: () = assert!(PANEL_STARTS + GROUP * 4 <= PANEL_BLOCK);
-
-/// Emits `Decode`.
-pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
-    let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
-    let decoder = Decoder::new(format);
+/// Emits `Decode` and `DecodeWords`.
+pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat, decoded: Decoded) {
+    let (data, out, blocks) = (params[1], params[2], params[3]);
+    let (decoder, parts) = (Decoder::new(format), format.parts());
+    let places = ScalePlaces::new(params[0], params[if parts.is_super() { 4 } else { 0 }]);
     let zero = e.i64(0);
     e.for_range(zero, blocks, 1, |e, block| {
-        let scales = e.at(scales, block, scale_bytes(format));
+        let places = places.block(e, format, block);
         let data = e.at(data, block, data_lines(format) * LINE);
-        let out = e.at(out, block, DECODED_BLOCK);
+        let out = e.at(out, block, decoded.block_bytes());
         let magic = e.splat_f32(-MAGIC);
-        for quad in 0..QUADS {
-            let w = decoder.row_scales(e, scales, quad);
-            e.store(w, out, quad * 16);
-            let negative = e.fmul(magic, w);
-            e.store(negative, out, LINE + quad * 16);
-        }
-        for chunk in 0..CHUNKS {
+        for part in 0..parts.parts() {
             for quad in 0..QUADS {
-                let bytes = decoder.weights(e, data, quad, chunk);
-                e.store(bytes, out, DECODED_DATA + chunk * LINE + quad * 16);
+                let w = decoder.row_scales(e, places, quad, part);
+                e.store(w, out, decoded.scales(part) + quad * 16);
+                if decoded.number != DecodedNumber::I16 {
+                    let negative = e.fmul(magic, w);
+                    e.store(negative, out, decoded.negatives(part) + quad * 16);
+                }
+                if decoded.minima {
+                    let minima = decoder.row_minima(e, places, quad, part);
+                    e.store(minima, out, decoded.minima(part) + quad * 16);
+                }
             }
         }
-    });
-}
-
-/// Emits `DecodeWords`.
-pub fn decode_words(e: &mut Emit, params: &[Value], format: WeightFormat) {
-    let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
-    let decoder = Decoder::new(format);
-    let zero = e.i64(0);
-    e.for_range(zero, blocks, 1, |e, block| {
-        let scales = e.at(scales, block, scale_bytes(format));
-        let data = e.at(data, block, data_lines(format) * LINE);
-        let out = e.at(out, block, WORDS_BLOCK);
-        for quad in 0..QUADS {
-            let w = decoder.row_scales(e, scales, quad);
-            e.store(w, out, quad * 16);
-        }
         for chunk in 0..CHUNKS {
             for quad in 0..QUADS {
                 let bytes = decoder.weights(e, data, quad, chunk);
+                if decoded.number != DecodedNumber::I16 {
+                    e.store(bytes, out, decoded.data() + chunk * LINE + quad * 16);
+                    continue;
+                }
                 let bytes = decoder.less_bias(e, bytes);
                 for (words, line) in words(e, bytes).into_iter().zip([chunk, CHUNKS + chunk]) {
-                    e.store(words, out, WORDS_DATA + line * LINE + quad * 16);
+                    e.store(words, out, decoded.data() + line * LINE + quad * 16);
                 }
             }
         }
@@ -284,12 +324,11 @@ pub fn gemm(e: &mut Emit, params: &[Value], kind: Decoded, tiles: usize, tokens:
                 let done = e.for_carry(zero, blocks, 1, &init, |e, block, acc| {
                     let weights = e.at(weights, block, kind.block_bytes());
                     let panel = e.at(panel, block, kind.panel().block);
-                    match kind {
-                        Decoded::U8Pairwise | Decoded::I16 => {
-                            pairs_block(e, weights, panel, first, acc, kind)
-                        }
-                        _ => gemm_block(e, weights, panel, first, acc, kind.is_small(), vnni),
+                    let mut acc = acc.to_vec();
+                    for part in 0..kind.parts {
+                        multiply_part(e, [weights, panel], first, &mut acc, (kind, part), vnni);
                     }
+                    acc
                 });
                 for (place, sum) in places.iter().zip(done) {
                     e.store(sum, *place, 0);
@@ -304,92 +343,78 @@ pub fn gemm_decode(e: &mut Emit, params: &[Value], overlap: Overlap, vnni: bool)
     let [blocks, stride, gap] =
         [CHUNK_BLOCKS, overlap.stride, overlap.gap].map(|number| e.i64(number as i64));
     let (gemm_params, decode_params) = params.split_at(3);
-    gemm(e, &[gemm_params, &[blocks, stride, gap]].concat(), Decoded::U8Max24Pow2, 2, overlap.tokens, vnni);
-    decode(e, &[decode_params, &[blocks]].concat(), WeightFormat::Mxfp4);
+    let (format, power) = (WeightFormat::Mxfp4, DotStep::K4.decoded(WeightFormat::Mxfp4));
+    gemm(e, &[gemm_params, &[blocks, stride, gap]].concat(), power, 2, overlap.tokens, vnni);
+    decode(e, &[decode_params, &[blocks]].concat(), format, power);
 }
 
-/// One block of four rows by a few tokens from number `first`, products added in pairs.
-fn pairs_block(
+/// A part of a block of four rows by a few tokens from number `first`.
+fn multiply_part(
     e: &mut Emit,
-    weights: Value,
-    panel: Value,
+    [weights, panel]: [Value; 2],
     first: usize,
-    acc: &[Value],
-    kind: Decoded,
-) -> Vec<Value> {
-    let layout = kind.panel();
-    let w = e.load(F32X4, weights, 0);
-    let rows = acc.iter().enumerate();
-    rows.map(|(i, acc)| {
-        let row = first + i;
-        let int = if kind == Decoded::I16 {
-            let mut int = e.splat_i32(0);
-            for line in 0..BLOCK / 2 {
-                let w = e.load(I16X8, weights, WORDS_DATA + line * LINE);
-                let two = e.load(I32, panel, row * layout.row + line * 4);
-                let splat = e.splat(two);
-                let a = e.cast(I16X8, splat);
-                let products = e.madd(w, a);
-                int = e.b.ins().iadd(int, products);
-            }
-            int
-        } else {
-            let start = e.load(I32, panel, layout.starts + row * 4);
-            let splat = e.splat(start);
-            let halves = e.cast(I16X8, splat);
-            let mut int = e.pairs(halves);
-            for line in 0..BLOCK / 4 {
-                let w = e.load(I8X16, weights, DECODED_DATA + line * LINE);
-                let four = e.load(I32, panel, row * layout.row + line * 4);
-                let splat = e.splat(four);
-                let a = e.cast(I8X16, splat);
-                int = e.dot_small_u8_i8(int, w, a, false);
-            }
-            int
-        };
-        let float = e.b.ins().fcvt_from_sint(F32X4, int);
-        let scaled = e.fmul(float, w);
-        let a_scale = e.load_splat(panel, layout.scales + row * 4);
-        e.fma(scaled, a_scale, *acc)
-    })
-    .collect()
-}
-
-/// One block of four rows by a few tokens from number `first`.
-fn gemm_block(
-    e: &mut Emit,
-    weights: Value,
-    panel: Value,
-    first: usize,
-    acc: &[Value],
-    small: bool,
+    acc: &mut [Value],
+    (kind, part): (Decoded, usize),
     vnni: bool,
-) -> Vec<Value> {
-    let mut ints: Vec<Value> = (first..first + acc.len())
-        .map(|token| {
-            let start = e.load(I32, panel, PANEL_STARTS + token * 4);
-            e.splat(start)
-        })
-        .collect();
-    for line in 0..BLOCK / 4 {
-        let w = e.load(I8X16, weights, DECODED_DATA + line * LINE);
-        for (i, int) in ints.iter_mut().enumerate() {
-            let four = e.load(I32, panel, (first + i) * BLOCK + line * 4);
-            let splat = e.splat(four);
-            let a = e.cast(I8X16, splat);
-            *int = if small { e.dot_small_u8_i8(*int, w, a, vnni) } else { e.dot_u8_i8(*int, w, a, vnni) };
+) {
+    let layout = kind.panel();
+    let place = |row: usize| 4 * (part * GROUP + row);
+    let lines = BLOCK / 4 / kind.parts;
+    let lines = part * lines..(part + 1) * lines;
+    let w = e.load(F32X4, weights, kind.scales(part));
+    for (i, acc) in acc.iter_mut().enumerate() {
+        let row = first + i;
+        let splat = |e: &mut Emit, offset: usize| {
+            let dword = e.load(I32, panel, offset);
+            e.splat(dword)
+        };
+        let scaled = match kind.number {
+            DecodedNumber::I16 => {
+                let mut int = e.splat_i32(0);
+                for line in lines.clone().flat_map(|line| [line, BLOCK / 4 + line]) {
+                    let w = e.load(I16X8, weights, kind.data() + line * LINE);
+                    let two = splat(e, row * layout.row + line * 4);
+                    let a = e.cast(I16X8, two);
+                    let products = e.madd(w, a);
+                    int = e.b.ins().iadd(int, products);
+                }
+                let float = e.b.ins().fcvt_from_sint(F32X4, int);
+                e.fmul(float, w)
+            }
+            number => {
+                let start = splat(e, layout.starts + place(row));
+                let pairwise = number == DecodedNumber::U8Pairwise;
+                let mut int = start;
+                if pairwise {
+                    let halves = e.cast(I16X8, start);
+                    int = e.pairs(halves);
+                }
+                for line in lines.clone() {
+                    let w = e.load(I8X16, weights, kind.data() + line * LINE);
+                    let four = splat(e, row * layout.row + line * 4);
+                    let a = e.cast(I8X16, four);
+                    let vnni = vnni && !pairwise;
+                    int = match kind.is_small() {
+                        true => e.dot_small_u8_i8(int, w, a, vnni),
+                        false => e.dot_u8_i8(int, w, a, vnni),
+                    };
+                }
+                if pairwise {
+                    let float = e.b.ins().fcvt_from_sint(F32X4, int);
+                    e.fmul(float, w)
+                } else {
+                    let negative = e.load(F32X4, weights, kind.negatives(part));
+                    let float = e.cast(F32X4, int);
+                    e.fma(float, w, negative)
+                }
+            }
+        };
+        let a_scale = e.load_splat(panel, layout.scales + row * 4);
+        *acc = e.fma(scaled, a_scale, *acc);
+        if kind.minima {
+            let minimum = e.load(F32X4, weights, kind.minima(part));
+            let sum = e.load_splat(panel, layout.sums + place(row));
+            *acc = e.fma(minimum, sum, *acc);
         }
     }
-    let w = e.load(F32X4, weights, 0);
-    let negative = e.load(F32X4, weights, LINE);
-    ints.iter()
-        .zip(acc)
-        .enumerate()
-        .map(|(i, (int, acc))| {
-            let float = e.cast(F32X4, *int);
-            let scaled = e.fma(float, w, negative);
-            let a_scale = e.load_splat(panel, PANEL_SCALES + (first + i) * 4);
-            e.fma(scaled, a_scale, *acc)
-        })
-        .collect()
 }

@@ -27,7 +27,7 @@
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::decode::{CHUNKS, Decoder};
+use crate::ukernel::decode::{CHUNKS, Decoder, ScalePlaces};
 use crate::ukernel::dot_q8::QUADS;
 use crate::ukernel::gemm_bf16::{decode_blocks, halves};
 use crate::ukernel::gemm_q8::words;
@@ -60,6 +60,12 @@ impl TileElement {
     /// The elements that tiles multiply for a format with blocks.
     pub fn of(format: WeightFormat) -> TileElement {
         if format == WeightFormat::Mxfp4 { TileElement::Bf16 } else { TileElement::I8 }
+    }
+
+    /// Whether tiles multiply a format: blocks have one scale that has no unit, and no minimum.
+    pub fn serves(format: WeightFormat) -> bool {
+        let parts = format.parts();
+        parts.parts() == 1 && !parts.has_minimum() && !parts.is_super()
     }
 
     /// Bytes of one.
@@ -143,10 +149,11 @@ fn decode_bytes(e: &mut Emit, params: &[Value], format: WeightFormat) {
     let zero = e.i64(0);
     e.for_range(zero, blocks, 1, |e, block| {
         let scales = e.at(scales, block, scale_bytes(format));
+        let places = ScalePlaces::new(scales, scales);
         let data = e.at(data, block, data_lines(format) * LINE);
         let out = e.at(out, block, element.decoded_block());
         for quad in 0..QUADS {
-            let w = decoder.row_scales(e, scales, quad);
+            let w = decoder.row_scales(e, places, quad, 0);
             e.store(w, out, element.decoded_factors() + quad * LANES * 4);
             for chunk in 0..CHUNKS {
                 let bytes = decoder.weights(e, data, quad, chunk);

@@ -29,7 +29,7 @@ pub use dot_q8::{TILES_PER_CALL, TileOrder};
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
-use gemm_q8::{Decoded, DotStep, GROUP, Overlap};
+use gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP, Overlap};
 use gemm_tiles::TileElement;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
@@ -168,18 +168,25 @@ impl MicroKernel {
 
     /// The micro-kernel that decodes a format's tiles to such weights.
     pub fn decoding(weights: Decoded, format: WeightFormat) -> MicroKernel {
-        if weights == Decoded::I16 {
+        if weights.number == DecodedNumber::I16 {
             MicroKernel::DecodeWords { format }
         } else {
             MicroKernel::Decode { format }
         }
     }
 
+    /// The layout of what it decodes tiles of the format to for `GemmQ8`.
+    pub fn decoded(&self, format: WeightFormat) -> Decoded {
+        let words = matches!(self, MicroKernel::DecodeWords { .. });
+        let plain = DotStep::K4.decoded(format);
+        if words { Decoded { number: DecodedNumber::I16, ..plain } } else { plain }
+    }
+
     /// Whether it multiplies one or two decoded tiles, whose products it adds up in this way, with a panel.
     pub fn is_gemm(&self, products: DotStep) -> bool {
         match self {
             MicroKernel::GemmQ8 { weights, tiles: 1..=2, tokens: 1..=GROUP } => {
-                products.kinds().contains(weights)
+                products.numbers().contains(&weights.number)
             }
             _ => false,
         }
@@ -214,7 +221,9 @@ impl MicroKernel {
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
             MicroKernel::DecodeTiles { .. } | MicroKernel::GemmTiles { .. } => 5,
-            MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. } => 4,
+            MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
+                4 + usize::from(format.parts().is_super())
+            }
             MicroKernel::RmsNorm { .. } | MicroKernel::Prefetch => 3,
             MicroKernel::Map(map) => map.params(),
             MicroKernel::GemmQ8 { .. }
@@ -233,8 +242,9 @@ impl MicroKernel {
                 dot_q8::adjacent(e, params, format, k, tokens, order, vnni);
             }
             MicroKernel::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
-            MicroKernel::Decode { format } => gemm_q8::decode(e, params, format),
-            MicroKernel::DecodeWords { format } => gemm_q8::decode_words(e, params, format),
+            MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
+                gemm_q8::decode(e, params, format, self.decoded(format));
+            }
             MicroKernel::GemmQ8 { weights, tiles, tokens } => {
                 gemm_q8::gemm(e, params, weights, tiles, tokens, vnni);
             }

@@ -89,16 +89,24 @@ pub struct Amount {
     pub constant: i64,
     /// Parameter and factor.
     pub terms: Vec<(usize, i64)>,
+    /// Divisor of the sum of both; 0 for not at all.
+    pub per: i64,
 }
 
 impl Amount {
     /// Value of the amount for a call with these arguments.
     pub fn value(&self, args: &[u64]) -> i64 {
-        self.terms.iter().fold(self.constant, |sum, (param, factor)| sum + args[*param] as i64 * factor)
+        let sum =
+            self.terms.iter().fold(self.constant, |sum, (param, factor)| sum + args[*param] as i64 * factor);
+        sum / self.per.max(1)
+    }
+
+    pub(crate) fn per(self, per: usize) -> Amount {
+        Amount { per: per as i64, ..self }
     }
 
     pub(crate) fn times(param: usize, factor: usize) -> Amount {
-        Amount { constant: 0, terms: vec![(param, factor as i64)] }
+        Amount { terms: vec![(param, factor as i64)], ..Amount::default() }
     }
 
     pub(crate) fn param(param: usize) -> Amount {
@@ -108,7 +116,7 @@ impl Amount {
 
 impl From<usize> for Amount {
     fn from(constant: usize) -> Amount {
-        Amount { constant: constant as i64, terms: Vec::new() }
+        Amount { constant: constant as i64, ..Amount::default() }
     }
 }
 

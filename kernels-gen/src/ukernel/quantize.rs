@@ -1,5 +1,6 @@
-//! `fn(x: *const f32, values: *mut i8, scales: *mut f32, sums: *mut i32, blocks: u64)`: `blocks` blocks of 32
-//! f32 to q8 (`quantize_q8` of docs/dev/numerics.md): 32 values, a scale and a sum each.
+//! `fn(x: *const f32, values: *mut i8, scales: *mut f32, sums: *mut [i16; 2], blocks: u64)`: `blocks` blocks
+//! of 32 f32 to q8 (`quantize_q8` of docs/dev/numerics.md): 32 values, a scale and the sums of both halves
+//! each.
 
 use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
@@ -79,11 +80,14 @@ fn one_block(e: &mut Emit, x: Value, out: Value, scale_out: Value, sum_out: Valu
     for (i, b) in bytes.iter().enumerate() {
         e.store(*b, out, i * 16);
     }
-    let sum = ints.into_iter().reduce(|a, b| e.b.ins().iadd(a, b)).expect("eight vectors");
-    let swapped = e.swap_halves(sum);
-    let sum = e.b.ins().iadd(sum, swapped);
-    let swapped = e.swap_pairs(sum);
-    let sum = e.b.ins().iadd(sum, swapped);
-    let sum = e.b.ins().extractlane(sum, 0);
-    e.store(sum, sum_out, 0);
+    let (left, right) = ints.split_at(ints.len() / 2);
+    let mut half =
+        |ints: &[Value]| ints.iter().copied().reduce(|a, b| e.b.ins().iadd(a, b)).expect("four vectors");
+    let (left, right) = (half(left), half(right));
+    let both = e.b.ins().iadd_pairwise(left, right);
+    let both = e.b.ins().iadd_pairwise(both, both);
+    let both = e.b.ins().snarrow(both, both);
+    let both = e.cast(I32X4, both);
+    let both = e.b.ins().extractlane(both, 0);
+    e.store(both, sum_out, 0);
 }

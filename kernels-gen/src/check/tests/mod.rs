@@ -90,7 +90,10 @@ fn needs_are_what_bodies_touch() {
     let embed = RowOp::Embed { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
     let mut kernel = rows(Domain::Tokens, RowType::F32(64), RowType::F32(64), embed);
     kernel.vals = vec![val(RowType::F32(64), 1)];
-    assert_eq!(check(&kernel).unwrap().operands, [Need::Table { row_bytes: 128 }, buffer(1, 256, false)]);
+    assert_eq!(
+        check(&kernel).unwrap().operands,
+        [Need::Table { row_bytes: 128, rows: 1 }, buffer(1, 256, false)]
+    );
 }
 
 #[test]
