@@ -1,9 +1,10 @@
 //! Costs of a block in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of
 //! `compiler/src/select/`.
 //!
-//! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and
-//! 16 rows (of each tile, for two tiles), the least of several runs. With names of versions, only theirs: `--
-//! gemm_q8_avx2`.
+//! `cargo bench -p kernmill-kernels-gen --bench costs` prints one JSON object per line: ns per block of 32 k
+//! and 16 rows (of each tile, for two tiles), the least of several runs. With names of versions or of
+//! formats, only theirs: `-- gemm_q8_avx2`, `-- q4_k`. A dot is held against the definition of
+//! docs/dev/numerics.md first, so that no wrong one is measured.
 
 #![allow(clippy::print_stdout)]
 
@@ -11,26 +12,31 @@ use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{self, Shape};
-use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
-use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
+use kernmill_plan::format::{self, BLOCK, Q8Row, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
 use std::time::Instant;
 
+/// Columns of a row, or less where it is no whole units.
 const K: usize = 2880;
 const REPETITIONS: usize = 15;
 /// Fills weights and activations: every scale it makes is a normal number, and so is every product.
 const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
-type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type DecodeBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 type GemmTiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, *mut u8);
 type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
+
+fn columns(format: WeightFormat) -> usize {
+    K / format.parts().columns() * format.parts().columns()
+}
 
 fn least(mut run: impl FnMut()) -> f64 {
     let times = (0..REPETITIONS).map(|_| {
@@ -53,24 +59,28 @@ fn code(ukernel: &MicroKernel, level: Level, version: Option<&'static AsmKernel>
 
 fn main() {
     let mut ukernels = Vec::new();
-    for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
+    for format in WeightFormat::blocked() {
         ukernels.extend(MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 {
             format,
-            k: K,
+            k: columns(format),
             tokens: *t,
         }));
         ukernels.push(MicroKernel::Decode { format });
+        if DotStep::K2.decoded(format).number == DecodedNumber::I16 {
+            ukernels.push(MicroKernel::DecodeWords { format });
+        }
     }
-    for weights in Decoded::ALL {
+    for weights in Decoded::all() {
         for tiles in [1, 2] {
             ukernels.extend((1..=GROUP).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
         }
     }
-    ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }]);
+    ukernels.push(MicroKernel::DecodeBf16);
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
-    ukernels.extend(WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }));
+    let on_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
+    ukernels.extend(on_tiles.map(|format| MicroKernel::DecodeTiles { format }));
     ukernels.extend(TileElement::ALL.map(|element| MicroKernel::GemmTiles { element, stride: 128 }));
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
@@ -80,7 +90,8 @@ fn main() {
             let versions = asm::candidates(ukernel, level).map(Some).chain([None]);
             for version in versions {
                 let name = version.map_or("cranelift_128", |wide| wide.name);
-                let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name);
+                let of = ukernel.format().map_or("", WeightFormat::name);
+                let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name || wanted == of);
                 // A micro-kernel without tiles belongs to the level below.
                 let is_new = !level.has_tiles() || name.ends_with("_amx");
                 if !is_wanted || !is_new {
@@ -96,6 +107,56 @@ fn main() {
             }
         }
     }
+}
+
+/// Whether a dot micro-kernel gives the bits of its definition for a tile and rows made of `seed`.
+fn is_defined_dot(dot: Dot, format: WeightFormat, tokens: usize, seed: u32) -> bool {
+    let (k, parts) = (columns(format), format.parts());
+    let (row, of_part) = (Q8Row { k }, BLOCK / parts.parts());
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let mut region = WeightRegion::anonymous(1 << 20).expect("a megabyte of memory");
+    let (tile, rows) = region.as_mut_slice().split_at_mut(1 << 19);
+    let tile = &mut tile[..format.tile(k).bytes()];
+    // Every byte is that of a scale near 1, of either sign, if it is one.
+    tile.iter_mut().for_each(|byte| *byte = next() & 0xbf | 0x20);
+    let rows = &mut rows[..tokens * row.stride()];
+    for row_bytes in rows.chunks_exact_mut(row.stride()) {
+        row_bytes[..k].iter_mut().for_each(|q| *q = next().max(129).wrapping_add(next()) | 1);
+        for block in 0..k / BLOCK {
+            row_bytes[row.scales() + 4 * block..][..4].copy_from_slice(&f32::from(next()).to_le_bytes());
+            for half in 0..2 {
+                let q = &row_bytes[BLOCK * block + BLOCK / 2 * half..][..BLOCK / 2];
+                let sum: i16 = q.iter().map(|q| i16::from(q.cast_signed())).sum();
+                row_bytes[row.sums() + 4 * block + 2 * half..][..2].copy_from_slice(&sum.to_le_bytes());
+            }
+        }
+    }
+    let mut results = vec![0f32; tokens * TILE_ROWS];
+    let list: Vec<u64> = rows.chunks_exact(row.stride()).map(|row| row.as_ptr() as u64).collect();
+    // SAFETY: tile, rows and results are as large as the micro-kernel's contract asks.
+    unsafe { dot(tile.as_ptr(), list.as_ptr(), results.as_mut_ptr(), 4 * TILE_ROWS as u64) };
+    let defined = |activations: &[u8], i: usize| {
+        (0..k).step_by(of_part).fold(0f32, |sum, first| {
+            let elements = (first..first + of_part).map(|at| format::element(format, k, tile, i, at));
+            let q = activations[first..][..of_part].iter().map(|q| i32::from(q.cast_signed()));
+            let product: i32 = elements.zip(q.clone()).map(|(element, q)| element.q * q).sum();
+            let at = row.scales() + first / BLOCK * 4;
+            let scale = f32::from_le_bytes(*activations[at..].first_chunk().expect("four bytes"));
+            let element = format::element(format, k, tile, i, first);
+            let sum = (product as f32 * element.scale).mul_add(scale, sum);
+            match parts.has_minimum() {
+                true => element.minimum.mul_add(q.sum::<i32>() as f32 * scale, sum),
+                false => sum,
+            }
+        })
+    };
+    rows.chunks_exact(row.stride()).zip(results.chunks_exact(TILE_ROWS)).all(|(activations, results)| {
+        (0..TILE_ROWS).all(|i| results[i].to_bits() == defined(activations, i).to_bits())
+    })
 }
 
 /// The result of `run` while tiles are configured for a micro-kernel.
@@ -134,21 +195,26 @@ impl Bench {
         // SAFETY: all places lie in the region.
         let [packed, decoded, rows, results] =
             [0, 1 << 17, 1 << 18, 1 << 19].map(|place: usize| unsafe { base.add(place) });
-        let chunk = CHUNK_BLOCKS as u64;
         let entry = code.as_ptr();
         let (calls, blocks) = match *ukernel {
-            MicroKernel::DotQ8 { .. } => (100, K / BLOCK),
+            MicroKernel::DotQ8 { k, .. } => (100, k / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
             MicroKernel::DecodeTiles { format } => (100, TileElement::of(format).chunk_blocks()),
             MicroKernel::GemmTiles { element, .. } => (100, element.chunk_blocks()),
-            _ => (1000, CHUNK_BLOCKS),
+            MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
+                (1000, ukernel.decoded(format).chunk_blocks(format))
+            }
+            MicroKernel::GemmQ8 { weights, .. } => (1000, weights.tile_blocks()),
+            _ => unreachable!("only q8 and bf16 micro-kernels are measured"),
         };
         let seconds = match *ukernel {
-            MicroKernel::DotQ8 { tokens, .. } => {
-                let stride = Q8Row { k: K }.stride();
+            MicroKernel::DotQ8 { format, k, tokens } => {
+                let stride = Q8Row { k }.stride();
                 let list: Vec<u64> = (0..tokens).map(|t| rows as u64 + (t * stride) as u64).collect();
                 // SAFETY: the code is a dot micro-kernel; its memory is as large as its contract asks.
                 let dot: Dot = unsafe { std::mem::transmute(entry) };
+                let is_right = (1..=3).all(|seed| is_defined_dot(dot, format, tokens, seed));
+                assert!(is_right, "{ukernel} differs from its definition");
                 least(|| {
                     // SAFETY: as above.
                     (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
@@ -162,7 +228,7 @@ impl Bench {
                         // SAFETY: as above.
                         let out = unsafe { decoded.add(call % 2 * gemm_bf16::DECODED_TILE) };
                         // SAFETY: as above.
-                        unsafe { decode(packed, packed.add(4096), out, blocks as u64) };
+                        unsafe { decode(packed, packed.add(4096), out, blocks as u64, packed.add(2048)) };
                     }
                 })
             }
@@ -181,6 +247,7 @@ impl Bench {
             MicroKernel::GemmQ8 { .. } => {
                 // SAFETY: as above, a gemm micro-kernel.
                 let gemm: Gemm = unsafe { std::mem::transmute(entry) };
+                let chunk = blocks as u64;
                 least(|| {
                     // SAFETY: as above.
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, 128, 64) });

@@ -1,6 +1,6 @@
 //! The bounds of the product of experts' weights with panels, on a CPU with AVX-512 and VNNI.
 //!
-//! `cargo bench -p kernmill-kernels --bench gemm` prints one JSON object per line:
+//! `cargo bench -p kernmill-kernels-gen --bench gemm` prints one JSON object per line:
 //!
 //! - `mix`: ns of a loop of 96 `vpdpbusd` of 512 bits, as many as two tiles by six tokens have per block of
 //!   32 k, alone and with other instructions between them, everything in registers; the least of several
@@ -18,9 +18,7 @@ use kernmill_kernels_gen::asm::{self, ZMM};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
-use kernmill_kernels_gen::ukernel::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP, Overlap, PANEL_BLOCK,
-};
+use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, DecodedNumber, GROUP, Overlap};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
@@ -115,6 +113,7 @@ type GemmDecode = unsafe extern "C" fn(*const u8, *const u8, *mut f32, *const u8
 type Prefetch = unsafe extern "C" fn(*const u8, *const u8, u64);
 
 const FORMAT: WeightFormat = WeightFormat::Mxfp4;
+const WEIGHTS: Decoded = Decoded::plain(DecodedNumber::U8Max24Pow2);
 const BLOCKS: usize = 2880 / BLOCK;
 const CHUNKS: usize = BLOCKS / CHUNK_BLOCKS;
 /// Groups of six tokens: an expert's share of a prompt of 512.
@@ -146,7 +145,7 @@ struct MicroKernels {
 impl MicroKernels {
     fn new() -> MicroKernels {
         let overlap = Overlap { tokens: GROUP, stride: STRIDE, gap: GAP };
-        let gemm = MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 2, tokens: GROUP };
+        let gemm = MicroKernel::GemmQ8 { weights: WEIGHTS, tiles: 2, tokens: GROUP };
         let code = [
             MicroKernel::Decode { format: FORMAT },
             gemm,
@@ -190,7 +189,8 @@ impl MicroKernels {
             let data = FORMAT.tile(BLOCKS * BLOCK).scale_bytes + first * data_lines(FORMAT) * LINE;
             (tile.wrapping_add(first * scale_bytes(FORMAT)), tile.wrapping_add(data))
         };
-        let buffer = |n: usize| scratch.wrapping_add((2 << 20) + n * 2 * DECODED_TILE);
+        let (decoded_tile, panel_block) = (WEIGHTS.tile_bytes(), WEIGHTS.panel().block);
+        let buffer = |n: usize| scratch.wrapping_add((2 << 20) + n * 2 * decoded_tile);
         let lines = (CHUNK_BLOCKS * data_lines(FORMAT)).div_ceil(GROUPS);
         for chunk in 0..CHUNKS {
             let (now, next) =
@@ -210,7 +210,7 @@ impl MicroKernels {
                 let (scales, data) = place(chunk, tile);
                 // SAFETY: a chunk of a tile of this unit, and room for it decoded.
                 unsafe {
-                    (self.decode)(scales, data, now.wrapping_add(tile * DECODED_TILE), CHUNK_BLOCKS as u64)
+                    (self.decode)(scales, data, now.wrapping_add(tile * decoded_tile), CHUNK_BLOCKS as u64)
                 };
             }
             for group in 0..GROUPS {
@@ -219,14 +219,14 @@ impl MicroKernels {
                     // SAFETY: prefetching faults nowhere.
                     unsafe { (self.prefetch)(from[0], from[1], lines as u64) };
                 }
-                let panel = scratch.wrapping_add((group * BLOCKS + chunk * CHUNK_BLOCKS) * PANEL_BLOCK);
+                let panel = scratch.wrapping_add((group * BLOCKS + chunk * CHUNK_BLOCKS) * panel_block);
                 let sums = scratch.wrapping_add((1 << 20) + group * GROUP * STRIDE).cast::<f32>();
                 // SAFETY: decoded tiles, panel, sums, a chunk of the next or of the unit behind, and room for
                 // it decoded, as the contracts ask.
                 unsafe {
                     if way.beside && group < 2 {
                         let (scales, data) = place(chunk + 1, group);
-                        (self.both)(now, panel, sums, scales, data, next.wrapping_add(group * DECODED_TILE));
+                        (self.both)(now, panel, sums, scales, data, next.wrapping_add(group * decoded_tile));
                     } else {
                         (self.gemm)(now, panel, sums, CHUNK_BLOCKS as u64, STRIDE as u64, GAP as u64);
                     }

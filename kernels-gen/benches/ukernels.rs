@@ -4,9 +4,9 @@
 //! these (`of_read`). The rate of every token count, of decoding, of the gemm micro-kernel and of attention's
 //! micro-kernels on operands that stay in cache. Of row-wise work the nanoseconds per row.
 //!
-//! `cargo bench -p kernmill-kernels --bench ukernels` prints one JSON object per line; medians of 60 turns
-//! from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or `rows` only these; with `native` only
-//! the assembled micro-kernels of the best level.
+//! `cargo bench -p kernmill-kernels-gen --bench ukernels` prints one JSON object per line; medians of 60
+//! turns from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or `rows` only these; with
+//! `native` only the assembled micro-kernels of the best level.
 
 #![allow(clippy::print_stdout)]
 
@@ -14,7 +14,7 @@ use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::expr::{Binary, Expr, Unary};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::peak::probe;
-use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
+use kernmill_kernels_gen::ukernel::gemm_q8::{DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL, TileOrder};
 use kernmill_os::region::{RegionMut, WeightRegion};
@@ -27,6 +27,7 @@ use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
 use std::time::Instant;
 
+/// Columns of a row, or less where it is no whole units.
 const K: usize = 2880;
 const STREAM: usize = 1 << 30;
 /// Bytes that are read, or gone through by a micro-kernel, in one turn.
@@ -40,9 +41,13 @@ const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
 type Read = unsafe extern "C" fn(*const u8, u64);
-type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Six = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+
+fn columns(format: WeightFormat) -> usize {
+    K / format.parts().columns() * format.parts().columns()
+}
 
 fn timed(run: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -76,9 +81,7 @@ fn main() {
         all_dots();
     }
     for (level, wide) in versions() {
-        for small in [true, false].into_iter().filter(|_| wanted("gemm")) {
-            gemm(level, wide, small);
-        }
+        WeightFormat::blocked().filter(|_| wanted("gemm")).for_each(|format| gemm(level, wide, format));
         if wanted("attention") {
             attention(level, wide);
         }
@@ -128,7 +131,7 @@ impl Memory {
 fn all_dots() {
     let memory = Memory::new();
     for (level, wide) in versions() {
-        for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+        for format in WeightFormat::blocked() {
             for (ukernel, tokens, tiles) in dots_of(format) {
                 let wide_ones = asm::candidates(&ukernel, level).map(Some);
                 let all: Vec<_> = if wide { wide_ones.collect() } else { vec![None] };
@@ -170,12 +173,12 @@ fn runnable(blob: &CodeBlob) -> Mmap {
 
 /// Dot micro-kernels of every token count, and those of several tiles at once, with their tokens and tiles.
 fn dots_of(format: WeightFormat) -> Vec<(MicroKernel, usize, usize)> {
-    let single = MicroKernel::dot_tokens(true)
-        .iter()
-        .map(|t| (MicroKernel::DotQ8 { format, k: K, tokens: *t }, *t, 1));
+    let k = columns(format);
+    let single =
+        MicroKernel::dot_tokens(true).iter().map(|t| (MicroKernel::DotQ8 { format, k, tokens: *t }, *t, 1));
     let several = [2, 1].map(|tokens| {
         let order = if format == WeightFormat::Mxfp4 { TileOrder::Pairs } else { TileOrder::Straight };
-        (MicroKernel::DotQ8x4 { format, k: K, tokens, order }, tokens, TILES_PER_CALL)
+        (MicroKernel::DotQ8x4 { format, k, tokens, order }, tokens, TILES_PER_CALL)
     });
     single.chain(several).collect()
 }
@@ -191,10 +194,11 @@ fn dots(
     let blob = generate_ukernels(std::slice::from_ref(&ukernel), level, &|_| version)
         .expect("micro-kernels generate");
     let (map, offset) = (runnable(&blob), blob.symbols[0].offset as usize);
-    let stride = Q8Row { k: K }.stride();
+    let k = columns(format);
+    let stride = Q8Row { k }.stride();
     let name = version.map_or("cranelift_128", |wide| wide.name);
     let head = format!("\"version\": \"{name}\", \"level\": \"{}\"", level.name());
-    let bytes = tiles * format.tile(K).bytes();
+    let bytes = tiles * format.tile(k).bytes();
     // SAFETY: the micro-kernel is at that offset.
     let dot: Dot = unsafe { std::mem::transmute(&raw const map[offset]) };
     let run = |piece: usize, first: usize, end: usize, places: usize| {
@@ -234,13 +238,12 @@ fn dots(
     println!(
         "{{\"what\": \"{ukernel} in cache\", {head}, \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
         (calls * bytes) as f64 / time / 1e9,
-        (calls * 16 * tiles * K * tokens * 2) as f64 / time / 1e12
+        (calls * 16 * tiles * k * tokens * 2) as f64 / time / 1e12
     );
 }
 
 /// Decoding, and two tiles by a full panel, all in cache.
-fn gemm(level: Level, wide: bool, small: bool) {
-    let format = if small { WeightFormat::Mxfp4 } else { WeightFormat::Int8 };
+fn gemm(level: Level, wide: bool, format: WeightFormat) {
     let weights = DotStep::at(level).decoded(format);
     let ukernels =
         [MicroKernel::decoding(weights, format), MicroKernel::GemmQ8 { weights, tiles: 2, tokens: GROUP }];
@@ -253,7 +256,8 @@ fn gemm(level: Level, wide: bool, small: bool) {
     region.as_mut_slice().fill(FILL);
     let base = region.as_mut_slice().as_mut_ptr();
     let calls = 10_000;
-    let blocks = CHUNK_BLOCKS as u64;
+    let chunk = weights.chunk_blocks(format);
+    let blocks = chunk as u64;
     // Packed blocks, two decoded tiles, a panel, sums.
     let places = [0, 1 << 17, 1 << 18, 1 << 19];
     // SAFETY: each place has more room than a chunk of blocks, two decoded chunks, a panel, or the sums need.
@@ -261,10 +265,13 @@ fn gemm(level: Level, wide: bool, small: bool) {
     let time = median(|| {
         for tile in (0..calls).map(|call| call % 2) {
             // SAFETY: as above.
-            unsafe { decode(packed, packed.add(4096), decoded.add(tile * weights.tile_bytes()), blocks) };
+            unsafe {
+                let out = decoded.add(tile * weights.tile_bytes());
+                decode(packed, packed.add(4096), out, blocks, packed.add(2048));
+            }
         }
     });
-    let tile = format.tile(CHUNK_BLOCKS * BLOCK).bytes();
+    let tile = format.tile(chunk * BLOCK).bytes();
     println!(
         "{{\"what\": \"{}\", \"version\": \"{}\", \"level\": \"{}\", \"gb_per_second\": {:.1}}}",
         ukernels[0],
@@ -283,7 +290,7 @@ fn gemm(level: Level, wide: bool, small: bool) {
         ukernels[1],
         version(&ukernels[1], level, wide),
         level.name(),
-        (calls * 2 * 16 * CHUNK_BLOCKS * BLOCK * GROUP * 2) as f64 / time / 1e12
+        (calls * 2 * 16 * chunk * BLOCK * GROUP * 2) as f64 / time / 1e12
     );
 }
 
