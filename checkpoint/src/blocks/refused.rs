@@ -8,7 +8,7 @@ const REPACKED: &str = "it is an older layout for one kind of CPU; take the Q4_0
 const NUMBERS: &str = "weights are expected in floating-point types of up to 32 bits, or in blocks";
 
 /// Number, name, and what helps.
-const REFUSED: [(u32, &str, &str); 26] = [
+const REFUSED: [(u32, &str, &str); 23] = [
     (4, "Q4_2", QUANTISE),
     (5, "Q4_3", QUANTISE),
     (9, "Q8_1", INTERMEDIATE),
@@ -28,12 +28,9 @@ const REFUSED: [(u32, &str, &str); 26] = [
     (31, "Q4_0_4_4", REPACKED),
     (32, "Q4_0_4_8", REPACKED),
     (33, "Q4_0_8_8", REPACKED),
-    (34, "TQ1_0", QUANTISE),
-    (35, "TQ2_0", QUANTISE),
     (36, "IQ4_NL_4_4", REPACKED),
     (37, "IQ4_NL_4_8", REPACKED),
     (38, "IQ4_NL_8_8", REPACKED),
-    (40, "NVFP4", QUANTISE),
     (41, "Q1_0", QUANTISE),
 ];
 

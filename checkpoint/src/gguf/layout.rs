@@ -14,7 +14,8 @@ use std::path::Path;
 const VERSIONS: [u32; 2] = [2, 3];
 /// How files of the formats before GGUF begin.
 const OLDER: [&[u8; 4]; 4] = [b"lmgg", b"fmgg", b"tjgg", b"algg"];
-const DEFAULT_ALIGNMENT: usize = 32;
+/// The alignment of offsets where a file does not say.
+pub(super) const DEFAULT_ALIGNMENT: usize = 32;
 const MAX_DIMENSIONS: u32 = 4;
 
 /// Reads and checks all of `file` but the tensors' data.

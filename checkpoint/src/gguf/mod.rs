@@ -1,4 +1,4 @@
-//! Reading GGUF files (versions 2 and 3, little endian): metadata, tensors, tokenizer.
+//! Reading GGUF files (versions 2 and 3, little endian): metadata, tensors, tokenizer; and writing them.
 //!
 //! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset
 //! and count before use and reads nothing of the tensors' data; arrays of metadata stay in the file until
@@ -12,9 +12,9 @@ mod metadata;
 mod split;
 mod tokenizer;
 mod value;
+mod write;
 
-use crate::blocks::{ElementDecoding, TensorType};
-use crate::encoding::Encoding;
+use crate::blocks::TensorType;
 use crate::error::{CheckpointError, Result};
 use crate::file_kind::FileKind;
 use crate::mapped::{FileBytes, map};
@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use value::GgufMetadata;
 pub use value::GgufTensor;
+pub use write::{GgufValue, NewGguf, NewTensor};
 
 /// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the
 /// mappings.
@@ -96,7 +97,7 @@ impl Gguf {
     }
 
     /// Type of the tensor called `name`.
-    pub fn tensor_type(&self, name: &str) -> Option<&'static TensorType> {
+    pub fn tensor_type(&self, name: &str) -> Option<TensorType> {
         self.info(name).map(|info| info.kind)
     }
 
@@ -119,11 +120,7 @@ impl Gguf {
                 let what = format!("tensor `{}`: {rows} rows are not whole heads of {head_dim}", info.name);
                 return self.bad(what);
             }
-            let dtype = info.kind.dtype();
-            let encoding = match info.kind.stored {
-                ElementDecoding::Plain(_) => Encoding::Plain,
-                ElementDecoding::Blocks(_) => Encoding::Blocks(info.kind),
-            };
+            let TensorType { dtype, encoding, .. } = info.kind;
             let (shape, range) = (info.shape.clone(), info.range.clone());
             let tensor = FileTensor { part: info.part, dtype, encoding, paired, shape, range };
             tensors.push((info.name.clone(), tensor));

@@ -139,7 +139,7 @@ pub struct GgufTensor {
     /// Name of the tensor.
     pub name: String,
     /// How its elements are stored.
-    pub kind: &'static TensorType,
+    pub kind: TensorType,
     /// Row-major: the file's dimensions in reverse.
     pub shape: Vec<usize>,
     /// Which of the model's files holds it.
