@@ -133,16 +133,6 @@ pub enum CheckpointError {
         /// The shape that fits.
         expected: Box<[usize]>,
     },
-    /// A stored format that no safetensors checkpoint has.
-    #[error(
-        "tensor `{logical}`: format `{format}` is not one that checkpoints store: expected bf16, f16, f32 or mxfp4"
-    )]
-    Format {
-        /// Tensor of the graph.
-        logical: String,
-        /// The format's name.
-        format: &'static str,
-    },
 }
 
 /// Result of checkpoint operations.

@@ -91,28 +91,20 @@ const MARKS: &[(&str, &str, &str)] = &[
     (
         "",
         ".qweight",
-        "the matrices are quantised (GPTQ or AWQ): use the model that they were made from, or a GGUF file",
+        "the matrices are quantised (GPTQ or AWQ), and the config.json beside them does not say how",
     ),
-    (
-        "",
-        ".weight_scale",
-        "the matrices are quantised (FP8 or the like): use the model that they were made from, or a GGUF file",
-    ),
+    ("", ".weight_scale", "the matrices are quantised, and the config.json beside them does not say how"),
     (
         "",
         ".weight_scale_inv",
-        "the matrices are quantised (FP8): use the model that they were made from, or a GGUF file",
+        "the matrices are quantised (FP8), and the config.json beside them does not say how",
     ),
     (
         "",
         ".weight.absmax",
         "the matrices are quantised (bitsandbytes): use the model that they were made from, or a GGUF file",
     ),
-    (
-        "",
-        ".biases",
-        "the matrices are quantised (MLX): use the model that they were made from, or a GGUF file",
-    ),
+    ("", ".biases", "the matrices are quantised (MLX), and the config.json beside them does not say how"),
     (
         "layers.",
         ".self_attn.q_proj.weight",
@@ -197,7 +189,7 @@ mod tests {
             (&["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"], "--lora"),
             (&["layers.0.self_attn.q_proj.weight", "norm.weight"], "the names lack `model.`"),
             (&["model.layers.0.self_attn.q_proj.qweight"], "GPTQ"),
-            (&["model.layers.0.self_attn.q_proj.weight_scale"], "FP8"),
+            (&["model.layers.0.self_attn.q_proj.weight_scale_inv"], "FP8"),
             (&["model.layers.0.self_attn.q_proj.biases", "model.layers.0.self_attn.q_proj.scales"], "MLX"),
         ] {
             let found = other_layout(names.iter().copied()).unwrap();

@@ -15,13 +15,14 @@ mod layout;
 mod mapped;
 mod open;
 pub mod peft;
+pub mod quantised;
 pub mod tensor_file;
 mod tensors;
 #[cfg(test)]
 mod tests;
 pub mod tokenizer_files;
 
-pub use encoding::{Encoding, FP4_BLOCK_BYTES, mxfp4_block};
+pub use encoding::{Encoding, FP4_BLOCK_BYTES};
 pub use error::{CheckpointError, Result};
 pub use layout::{is_buffer, other_layout};
 pub use open::{INDEX_FILE, SINGLE_FILE};

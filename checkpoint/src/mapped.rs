@@ -5,7 +5,7 @@ use kernmill_os::bus::BusGuard;
 use kernmill_os::files::open_regular;
 use memmap2::Mmap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Advice about a checkpoint that lost bytes while it was mapped.
@@ -19,6 +19,13 @@ pub(crate) enum FileBytes {
     Static(&'static [u8]),
     /// Bytes in separate memory.
     Owned(Vec<u8>),
+}
+
+/// A file of a checkpoint.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: FileBytes,
 }
 
 /// A mapping of a whole file.

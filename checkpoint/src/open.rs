@@ -6,9 +6,9 @@ use crate::error::{CheckpointError, Result};
 use crate::file_kind::{FileKind, KIND_BYTES};
 use crate::gguf::{self, Gguf};
 use crate::layout::{self, is_buffer};
-use crate::mapped::{FileBytes, map};
+use crate::mapped::{FileBytes, Shard, map};
 use crate::tensor_file::{self, TensorEntry};
-use crate::tensors::{Checkpoint, MappedTensor, Shard};
+use crate::tensors::{Checkpoint, MappedTensor};
 use kernmill_os::files::read_regular;
 use kernmill_os::output::directory;
 use kernmill_os::text::shortened;
@@ -32,31 +32,35 @@ struct ShardIndex {
 impl Checkpoint {
     /// Opens the checkpoint at `path`: a directory, a safetensors file, an index file, or a GGUF file. In a
     /// directory a whole `model.safetensors` goes before an index, which may be left over; a shard stands for
-    /// all that its index names.
+    /// all that its index names. Matrices are quantised if the `config.json` beside says so.
     ///
     /// # Errors
     /// If there is no checkpoint, or a file of it is missing, corrupt or truncated.
     pub fn open(path: &Path) -> Result<Checkpoint> {
         if path.is_dir() {
             let (single, index) = (path.join(SINGLE_FILE), path.join(INDEX_FILE));
-            return match (single.exists(), index.exists()) {
+            let checkpoint = match (single.exists(), index.exists()) {
                 (true, _) => Checkpoint::open_files(path, vec![single]),
                 (false, true) => Checkpoint::open_index(path, &index),
                 (false, false) => Err(layout::no_checkpoint(path)),
             };
+            return checkpoint?.with_config_in(path);
         }
         if !path.exists() {
             return Err(CheckpointError::NoSuchPath { path: path.to_owned() });
         }
         let dir = directory(path);
-        match FileKind::of_file(path).map_err(CheckpointError::io(path))? {
-            _ if gguf::is_gguf(path) => Gguf::open(path)?.into_checkpoint(),
+        if gguf::is_gguf(path) {
+            return Gguf::open(path)?.into_checkpoint();
+        }
+        let checkpoint = match FileKind::of_file(path).map_err(CheckpointError::io(path))? {
             FileKind::Json => Checkpoint::open_index(dir, path),
             FileKind::Safetensors if layout::is_shard(path) && dir.join(INDEX_FILE).exists() => {
                 Checkpoint::open_index(dir, &dir.join(INDEX_FILE))
             }
             _ => Checkpoint::open_files(path, vec![path.to_owned()]),
-        }
+        };
+        checkpoint?.with_config_in(dir)
     }
 
     /// The checkpoint in `bytes`, the contents of a safetensors file that is part of the program; `name`
@@ -128,7 +132,15 @@ impl Checkpoint {
                 return Err(CheckpointError::Duplicate { name, first, second: path });
             }
             let (dtype, shape) = (info.dtype, info.shape);
-            let entry = MappedTensor { shard, dtype, encoding: Encoding::Plain, paired: None, shape, range };
+            let entry = MappedTensor {
+                shard,
+                dtype,
+                encoding: Encoding::Plain,
+                paired: None,
+                shape,
+                range,
+                quantised: None,
+            };
             self.tensors.insert(name, entry);
         }
         self.shards.push(Shard { path, bytes });

@@ -4,7 +4,8 @@
 //! ([`Checkpoint::release`]), so that the resident size stays small whatever the checkpoint's.
 
 use crate::encoding::Encoding;
-use crate::mapped::FileBytes;
+use crate::mapped::{FileBytes, Shard};
+use crate::quantised::{Converted, Quantised};
 use kernmill_os::memory;
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use safetensors::Dtype;
@@ -22,12 +23,7 @@ pub struct Checkpoint {
     pub(crate) shards: Vec<Shard>,
     pub(crate) tensors: BTreeMap<String, MappedTensor>,
     pub(crate) gguf: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shard {
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: FileBytes,
+    pub(crate) converted: Vec<Converted>,
 }
 
 #[derive(Debug)]
@@ -38,6 +34,8 @@ pub(crate) struct MappedTensor {
     pub(crate) paired: Option<usize>,
     pub(crate) shape: Vec<usize>,
     pub(crate) range: Range<usize>,
+    /// Scales and zeros of the codes, which `range` has, and how many words or bytes a line of these has.
+    pub(crate) quantised: Option<Box<(Quantised, usize)>>,
 }
 
 /// A tensor of a GGUF file.
@@ -67,12 +65,15 @@ pub struct TensorView<'a> {
     pub paired: Option<usize>,
     /// Shape.
     pub shape: &'a [usize],
-    /// Bytes of the tensor, little endian, row-major.
+    /// Bytes of the tensor, little endian, row-major; of a quantised one, those of its codes.
     pub data: &'a [u8],
     /// File that holds it.
     pub path: &'a Path,
     /// Byte offset of `data` in that file.
     pub offset: usize,
+    pub(crate) quantised: Option<(&'a Quantised, &'a [Shard])>,
+    /// Words or bytes in a line of a quantised tensor's codes.
+    pub(crate) width: usize,
 }
 
 impl Checkpoint {
@@ -90,10 +91,11 @@ impl Checkpoint {
             paired: t.paired,
             shape: t.shape,
             range: t.range,
+            quantised: None,
         };
         let tensors = tensors.into_iter().map(|(name, t)| (name, entry(t))).collect();
         let shards = parts.into_iter().map(|(path, bytes)| Shard { path, bytes }).collect();
-        Checkpoint { path, shards, tensors, gguf: true }
+        Checkpoint { path, shards, tensors, gguf: true, converted: Vec::new() }
     }
 
     /// The files that its tensors are in; none if they are part of the program.
@@ -132,7 +134,8 @@ impl Checkpoint {
 
     /// Bytes of all tensors.
     pub fn bytes(&self) -> u64 {
-        self.tensors.values().map(|e| e.range.len() as u64).sum()
+        let factors = |e: &MappedTensor| e.quantised.as_ref().map_or(0, |quantised| quantised.0.bytes());
+        self.tensors.values().map(|e| (e.range.len() + factors(e)) as u64).sum()
     }
 
     /// Asks the system to read bytes `range` of tensor `name` from the disk, without waiting for it.
@@ -199,10 +202,13 @@ impl Checkpoint {
             data: &shard.bytes[entry.range.clone()],
             path: &shard.path,
             offset: entry.range.start,
+            quantised: entry.quantised.as_ref().map(|quantised| (&quantised.0, self.shards.as_slice())),
+            width: entry.quantised.as_ref().map_or(0, |quantised| quantised.1),
         }
     }
 
     pub(crate) fn empty(path: &Path) -> Checkpoint {
-        Checkpoint { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new(), gguf: false }
+        let path = path.to_owned();
+        Checkpoint { path, shards: Vec::new(), tensors: BTreeMap::new(), gguf: false, converted: Vec::new() }
     }
 }
