@@ -285,6 +285,14 @@ impl RegionMut {
         unsafe { std::slice::from_raw_parts_mut(self.0.base.as_ptr(), self.0.len) }
     }
 
+    /// Has memory that nothing has touched lie on small pages, for what is touched here and there: each touch
+    /// takes a page.
+    pub fn on_small_pages(self) -> RegionMut {
+        // SAFETY: the whole mapping is ours; advice changes nothing but where it lies.
+        unsafe { libc::madvise(self.0.base.as_ptr().cast(), self.0.mapped, libc::MADV_NOHUGEPAGE) };
+        self
+    }
+
     /// Moves what lies on small pages onto huge ones: a first touch finds few of these while files fill the
     /// memory. Whether all lies on such now, or the system knows of none (Linux before 6.1, huge pages
     /// switched off); otherwise it had too little memory in pieces so large.
@@ -332,13 +340,11 @@ mod tests {
 
     #[test]
     fn memory_keeps_its_bytes_on_larger_pages() {
-        let mut region = WeightRegion::anonymous(9_000_001).unwrap();
         // First on small pages, so that there is something to do where the system has large ones.
-        // SAFETY: advice about memory of this region.
-        unsafe { libc::madvise(region.as_mut_ptr().cast(), region.0.mapped, libc::MADV_NOHUGEPAGE) };
+        let mut region = WeightRegion::anonymous(9_000_001).unwrap().on_small_pages();
         let bytes = |i: usize| (i % 251) as u8;
         region.as_mut_slice().iter_mut().enumerate().for_each(|(i, byte)| *byte = bytes(i));
-        // SAFETY: as above.
+        // SAFETY: advice about memory of this region.
         unsafe { libc::madvise(region.as_mut_ptr().cast(), region.0.mapped, libc::MADV_HUGEPAGE) };
         region.collapse();
         assert!(region.as_slice().iter().enumerate().all(|(i, byte)| *byte == bytes(i)));

@@ -5,7 +5,7 @@ use super::need::{MemoryNeed, scratch_stride};
 use super::rope;
 use crate::image::PlanImage;
 use crate::kv::KvShape;
-use kernmill_os::region::{RegionMut, WeightRegion};
+use kernmill_os::region::{REGION_ALIGN, RegionError, RegionMut, WeightRegion};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use std::ops::Range;
 
@@ -67,11 +67,18 @@ impl ExecutorMemory {
             scratch: WeightRegion::anonymous(stride.saturating_mul(threads))?,
             scratch_stride: stride,
             _ropes: ropes,
-            kv: WeightRegion::anonymous(end)?,
+            kv: pool(end, own.len())?,
             kv_offsets,
         };
         Ok((memory, rope_bases))
     }
+}
+
+/// Memory for the keys and values of `layers` layers. A text begins in each layer's part, so that where
+/// parts are small, the first token would take most of the memory with pages of 2 MiB.
+fn pool(bytes: usize, layers: usize) -> Result<RegionMut, RegionError> {
+    let region = WeightRegion::anonymous(bytes)?;
+    Ok(if bytes < layers * 2 * REGION_ALIGN { region.on_small_pages() } else { region })
 }
 
 /// Where the pools of a kind's layers begin, as far as these run here.
