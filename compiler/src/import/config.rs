@@ -78,6 +78,11 @@ impl ModelConfig {
         self
     }
 
+    /// All of it.
+    pub(super) fn object(&self) -> &Map<String, Value> {
+        &self.map
+    }
+
     /// All keys with their values.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.map.iter()

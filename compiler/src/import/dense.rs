@@ -30,6 +30,20 @@ impl Dense {
     }
 }
 
+/// Products behind the last attention whose matrices the checkpoint has in blocks. Blocks lose nothing, so
+/// that rounding the input would be all that is lost, and behind the last attention nothing makes it good.
+pub(super) fn f32_inputs(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Vec<&'static str>> {
+    let last = |module: &str| format!("model.layers.{}.mlp.{module}_proj.weight", stored.last_layer());
+    let products = [
+        ("gate", last("gate")),
+        ("up", last("up")),
+        ("down", last("down")),
+        ("logits", stored.embedding_names(config)?.1.to_owned()),
+    ];
+    let in_blocks = products.into_iter().filter(|(_, tensor)| stored.is_in_blocks(tensor));
+    Ok(in_blocks.map(|(product, _)| product).collect())
+}
+
 /// Which layers of a model slide.
 pub(super) enum Windows {
     /// None.

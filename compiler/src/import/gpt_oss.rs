@@ -208,7 +208,7 @@ fn layer_tensors(bias: bool, stored_as: Experts, stored: &StoredTensors<'_>) -> 
             Experts::Plain => with(own(&from, shape), &format!("{rows}, transposed = true")),
             Experts::Mxfp4 => {
                 let from = format!("model.layers.{{layer}}.{from}");
-                let tensor = tensor(&format!("{from}_blocks"), shape, "mxfp4");
+                let tensor = tensor(&format!("{from}_blocks"), shape, &["mxfp4"]);
                 with(tensor, &format!(", scales = \"{from}_scales\"{rows}"))
             }
         }

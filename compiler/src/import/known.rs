@@ -3,6 +3,7 @@
 
 use super::config::{ModelConfig, brief, unsupported};
 use super::error::Result;
+use kernmill_checkpoint::quantised::{METHODS, Method, SECTIONS};
 use kernmill_os::text::shortened;
 use serde_json::Value;
 
@@ -196,13 +197,13 @@ fn is_neutral(key: &str, value: &Value) -> bool {
 }
 
 /// An error unless every key of `config` is read by its importer, which reads `own` besides what all read, or
-/// does not matter.
-pub(super) fn check(config: &ModelConfig, own: &[&str]) -> Result<()> {
+/// does not matter. `has_tensors` says whether there is a checkpoint.
+pub(super) fn check(config: &ModelConfig, own: &[&str], has_tensors: bool) -> Result<()> {
     let known = |key: &str| {
-        let patterns = READ.iter().chain(HARMLESS).chain(own);
+        let patterns = READ.iter().chain(HARMLESS).chain(own).chain(&SECTIONS);
         patterns.copied().any(|pattern| matches(pattern, key))
     };
-    quantised(config, own)?;
+    quantised(config, own, has_tensors)?;
     for (key, value) in config.entries() {
         if !known(key) && !is_off(value) && !is_neutral(key, value) {
             return unknown(config, key, value);
@@ -211,18 +212,28 @@ pub(super) fn check(config: &ModelConfig, own: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// An error if the matrices are quantised in a way that the importer does not read.
-fn quantised(config: &ModelConfig, own: &[&str]) -> Result<()> {
-    for key in ["quantization_config", "quantization", "compression_config"] {
+/// An error if the matrices are quantised in a way that is not read, or are not there to say how.
+fn quantised(config: &ModelConfig, own: &[&str], has_tensors: bool) -> Result<()> {
+    for key in SECTIONS {
         if !own.contains(&key)
             && let Some(section) = config.section(key)?
             && section.entries().next().is_some()
         {
             let method = section.text("quant_method").ok().flatten().unwrap_or("of another kind");
-            return unsupported(format!(
-                "quantised matrices (`{key}`: {}); use the model that they were made from, or a GGUF file of it",
-                shortened(method)
-            ));
+            return match Method::of(config.object()) {
+                Ok(Some(_)) if has_tensors => Ok(()),
+                Ok(Some(_)) => unsupported(format!(
+                    "quantised matrices (`{key}`: {}) without their tensors, which say in which formats they \
+                     are; give the model's directory",
+                    shortened(method)
+                )),
+                Ok(None) => unsupported(format!(
+                    "quantised matrices (`{key}`: {}); read are {METHODS}: use one of these, the model that they \
+                     were made from, or a GGUF file of it",
+                    shortened(method)
+                )),
+                Err(what) => unsupported(what),
+            };
         }
     }
     Ok(())
@@ -250,7 +261,7 @@ mod tests {
     use super::*;
 
     fn check_text(text: &str) -> Result<()> {
-        check(&ModelConfig::parse(text)?, &["sliding_window"])
+        check(&ModelConfig::parse(text)?, &["sliding_window"], true)
     }
 
     #[test]
@@ -304,13 +315,32 @@ mod tests {
     #[test]
     fn quantised_matrices_are_named() {
         for (text, says) in [
-            (r#"{"quantization_config": {"quant_method": "awq", "bits": 4}}"#, "`quantization_config`: awq"),
-            (r#"{"quantization_config": {"quant_method": "fp8"}}"#, "`quantization_config`: fp8"),
-            (r#"{"quantization": {"group_size": 64, "bits": 4}}"#, "`quantization`: of another kind"),
+            (
+                r#"{"quantization_config": {"quant_method": "bitsandbytes"}}"#,
+                "`quantization_config`: bitsandbytes",
+            ),
+            (
+                r#"{"quantization_config": {"quant_method": "aqlm", "bits": 4}}"#,
+                "`quantization_config`: aqlm",
+            ),
+            (r#"{"quantization": {"kind": "int4"}}"#, "`quantization`: of another kind"),
         ] {
             let error = check_text(text).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains("GGUF file of it"), "{error}");
         }
+        for text in [
+            r#"{"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 64}}"#,
+            r#"{"quantization_config": {"quant_method": "fp8"}}"#,
+            r#"{"quantization": {"group_size": 64, "bits": 4}}"#,
+        ] {
+            check_text(text).unwrap();
+            let config = ModelConfig::parse(text).unwrap();
+            let error = check(&config, &[], false).unwrap_err().to_string();
+            assert!(error.contains("give the model's directory"), "{error}");
+        }
+        let error =
+            check_text(r#"{"quantization_config": {"quant_method": "gptq", "bits": 3, "group_size": 64}}"#);
+        assert!(error.unwrap_err().to_string().contains("`quantization_config.bits` is 3: expected 4 or 8"));
         check_text(r#"{"quantization_config": {}, "compression_config": null}"#).unwrap();
     }
 

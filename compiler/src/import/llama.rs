@@ -24,7 +24,7 @@ pub(super) fn architecture() -> Architecture {
 
 fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String> {
     no_windows(config, "LlamaForCausalLM")?;
-    let dense = described(config)?;
+    let dense = described(config, stored)?;
     dense::write(name, config, &dense::tensors(config, stored, &dense)?, &dense)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn no_windows(config: &ModelConfig, class: &str) -> Result<()> {
     }
 }
 
-fn described(config: &ModelConfig) -> Result<Dense> {
+fn described(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Dense> {
     let attention_bias = config.flag("attention_bias", false)?;
     Ok(Dense {
         class: "LlamaForCausalLM",
@@ -46,6 +46,6 @@ fn described(config: &ModelConfig) -> Result<Dense> {
         o_bias: attention_bias,
         mlp_bias: config.flag("mlp_bias", false)?,
         windows: Windows::None,
-        f32_inputs: Vec::new(),
+        f32_inputs: dense::f32_inputs(config, stored)?,
     })
 }

@@ -37,7 +37,7 @@ fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<
         o_bias: false,
         mlp_bias: false,
         windows,
-        f32_inputs: Vec::new(),
+        f32_inputs: dense::f32_inputs(config, stored)?,
     };
     dense::write(name, config, &dense::tensors(config, stored, &dense)?, &dense)
 }

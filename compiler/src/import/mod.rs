@@ -78,7 +78,7 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
         let supported = known.each_ref().map(|a| a.class).join(", ");
         return Err(ImportError::Unsupported { what: others::refusal(stated, &supported) });
     };
-    known::check(&config, architecture.keys)?;
+    known::check(&config, architecture.keys, checkpoint.is_some())?;
     let config = config.with_defaults(&architecture.defaults);
     let stored = StoredTensors::new(&config, checkpoint)?;
     let text = (architecture.spec)(name, &config, &stored)?;

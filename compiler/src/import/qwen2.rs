@@ -25,18 +25,18 @@ pub(super) fn architecture() -> Architecture {
 }
 
 fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String> {
-    let dense = described(config)?;
+    let dense = described(config, stored)?;
     dense::write(name, config, &dense::tensors(config, stored, &dense)?, &dense)
 }
 
-fn described(config: &ModelConfig) -> Result<Dense> {
+fn described(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Dense> {
     Ok(Dense {
         class: "Qwen2ForCausalLM",
         qkv_bias: true,
         o_bias: false,
         mlp_bias: false,
         windows: windows(config)?,
-        f32_inputs: Vec::new(),
+        f32_inputs: dense::f32_inputs(config, stored)?,
     })
 }
 

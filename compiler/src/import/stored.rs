@@ -38,26 +38,51 @@ impl<'a> StoredTensors<'a> {
         self.checkpoint.map(|checkpoint| checkpoint.tensor(name).is_some())
     }
 
-    /// The format of checkpoint tensor `from`, in which `{layer}` stands for every layer: f32 if the layers
-    /// differ, which holds all others without loss. Binding tells of tensors that are missing or of another
-    /// type.
-    fn format(&self, from: &str) -> &'static str {
-        let Some(checkpoint) = self.checkpoint else { return self.stated };
+    /// The formats of checkpoint tensor `from`, in which `{layer}` stands for every layer: one of all layers,
+    /// or one of each. Types of single elements that differ between layers are f32, which holds all of them
+    /// without loss. Binding tells of tensors that are missing or of another type.
+    fn formats(&self, from: &str) -> Vec<&'static str> {
+        let Some(checkpoint) = self.checkpoint else { return vec![self.stated] };
         let layers = if from.contains("{layer}") { self.layers } else { 1 };
-        let formats = (0..layers).filter_map(|layer| {
-            match checkpoint.tensor(&from.replace("{layer}", &layer.to_string()))?.dtype {
-                Dtype::F32 => Some("f32"),
-                Dtype::F16 => Some("f16"),
-                Dtype::BF16 => Some("bf16"),
+        let format = |layer: u64| {
+            let view = checkpoint.tensor(&from.replace("{layer}", &layer.to_string()))?;
+            match (view.encoding.format(), view.dtype) {
+                (Some(format), _) => Some((format.name(), true)),
+                (None, Dtype::F32) => Some(("f32", false)),
+                (None, Dtype::F16) => Some(("f16", false)),
+                (None, Dtype::BF16) => Some(("bf16", false)),
                 _ => None,
             }
-        });
-        formats.reduce(|a, b| if a == b { a } else { "f32" }).unwrap_or(self.stated)
+        };
+        let each: Vec<Option<(&str, bool)>> = (0..layers).map(format).collect();
+        let known: Vec<(&str, bool)> = each.iter().copied().flatten().collect();
+        let name_of = |format: Option<(&'static str, bool)>| match format {
+            Some((name, true)) => name,
+            Some((name, false)) if known.iter().all(|other| other.1 || other.0 == name) => name,
+            _ => "f32",
+        };
+        match known.as_slice() {
+            [] => vec![self.stated],
+            [first, rest @ ..] if rest.iter().all(|other| other == first) => vec![first.0],
+            known if known.iter().any(|format| format.1) => each.into_iter().map(name_of).collect(),
+            _ => vec!["f32"],
+        }
+    }
+
+    /// Whether the checkpoint has the tensor in blocks.
+    pub(super) fn is_in_blocks(&self, name: &str) -> bool {
+        let tensor = self.checkpoint.and_then(|checkpoint| checkpoint.tensor(name));
+        tensor.is_some_and(|tensor| tensor.encoding.format().is_some())
+    }
+
+    /// The last layer's number.
+    pub(super) fn last_layer(&self) -> u64 {
+        self.layers.saturating_sub(1)
     }
 
     /// A tensor as the spec writes it.
     pub(super) fn tensor(&self, from: &str, shape: &str) -> String {
-        tensor(from, shape, self.format(from))
+        tensor(from, shape, &self.formats(from))
     }
 
     /// Embeddings and unembedding as the spec writes them, and the comment on them.
@@ -65,20 +90,23 @@ impl<'a> StoredTensors<'a> {
     /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which
     /// is the same if they are equal, and what transformers does if they differ.
     pub(super) fn embeddings(&self, config: &ModelConfig) -> Result<(String, String, &'static str)> {
-        let tied = config.flag("tie_word_embeddings", false)?;
-        let (has_in, has_out) = (self.has(EMBEDDING), self.has(UNEMBEDDING));
-        let (table, head) = match (tied, has_in, has_out) {
-            (false, Some(true), Some(false)) => {
-                return bad(format!(
-                    "the checkpoint has no `{UNEMBEDDING}`, and `tie_word_embeddings` is not true: expected \
-                     the tensor, or `tie_word_embeddings: true` if the embeddings serve as the unembedding"
-                ));
-            }
-            (false, ..) | (true, Some(true), Some(true)) => (EMBEDDING, UNEMBEDDING),
-            (true, Some(false), Some(true)) => (UNEMBEDDING, UNEMBEDDING),
-            (true, ..) => (EMBEDDING, EMBEDDING),
-        };
+        let (table, head) = self.embedding_names(config)?;
         let comment = if table == head { TIED } else { "" };
         Ok((self.tensor(table, "vocab hidden"), self.tensor(head, "vocab hidden"), comment))
+    }
+
+    /// Names of the tensors of the embeddings and the unembedding.
+    pub(super) fn embedding_names(&self, config: &ModelConfig) -> Result<(&'static str, &'static str)> {
+        let tied = config.flag("tie_word_embeddings", false)?;
+        let (has_in, has_out) = (self.has(EMBEDDING), self.has(UNEMBEDDING));
+        match (tied, has_in, has_out) {
+            (false, Some(true), Some(false)) => bad(format!(
+                "the checkpoint has no `{UNEMBEDDING}`, and `tie_word_embeddings` is not true: expected \
+                     the tensor, or `tie_word_embeddings: true` if the embeddings serve as the unembedding"
+            )),
+            (false, ..) | (true, Some(true), Some(true)) => Ok((EMBEDDING, UNEMBEDDING)),
+            (true, Some(false), Some(true)) => Ok((UNEMBEDDING, UNEMBEDDING)),
+            (true, ..) => Ok((EMBEDDING, EMBEDDING)),
+        }
     }
 }

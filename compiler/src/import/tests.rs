@@ -249,7 +249,7 @@ fn the_experts_activation_has_the_factor_that_the_config_states() {
 fn every_committed_checkpoint_is_the_one_its_config_describes() {
     let mut found = 0;
     let unpacked = tempfile::tempdir().unwrap();
-    for fixtures in ["tests/fixtures/oracle.tar", "tests/fixtures/imports.tar"] {
+    for fixtures in ["oracle", "imports", "quantised"].map(|name| format!("tests/fixtures/{name}.tar")) {
         let mut tar = std::process::Command::new("tar");
         let tar = tar.arg("-xf").arg(repository().join(fixtures)).arg("-C").arg(unpacked.path());
         assert!(tar.status().unwrap().success());
@@ -264,7 +264,7 @@ fn every_committed_checkpoint_is_the_one_its_config_describes() {
         weights::bind(&graph, &checkpoint).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
         found += 1;
     }
-    assert!(found >= 14, "found {found} checkpoints");
+    assert!(found >= 24, "found {found} checkpoints");
 }
 
 #[test]

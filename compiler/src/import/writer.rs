@@ -69,10 +69,19 @@ pub(super) fn quote(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A tensor that the checkpoint stores as it is.
-pub(super) fn tensor(from: &str, shape: &str, format: &str) -> String {
-    let shape = shape.split(' ').map(|dim| format!("\"{dim}\"")).collect::<Vec<_>>().join(", ");
-    format!("{{ from = \"{from}\", shape = [{shape}], format = \"{format}\" }}")
+/// A tensor that the checkpoint stores in a format, or in one for each layer.
+pub(super) fn tensor(from: &str, shape: &str, formats: &[&str]) -> String {
+    let shape = quoted(shape.split(' '));
+    let format = match formats {
+        [one] => format!("\"{one}\""),
+        each => format!("[{}]", quoted(each.iter().copied())),
+    };
+    format!("{{ from = \"{from}\", shape = [{shape}], format = {format} }}")
+}
+
+/// Names as the strings of an array.
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// A key that is there or not.
@@ -88,6 +97,5 @@ pub(super) fn per_layer(words: &[&str]) -> String {
         Some(period) => ("cycle", &words[..period]),
         None => ("list", words),
     };
-    let shown = shown.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(", ");
-    format!("{{ {key} = [{shown}] }}")
+    format!("{{ {key} = [{}] }}", quoted(shown.iter().copied()))
 }

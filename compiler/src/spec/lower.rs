@@ -6,6 +6,7 @@ use super::ops::ParamKind;
 use super::scope::NameScope;
 use super::{
     LayerDef, NodeArg, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError,
+    TensorFormat,
 };
 use crate::graph::{Graph, Node, Op, RopeParameters, RopeScaling, TensorId, Type, Value, ValueId};
 use kernmill_plan::limit;
@@ -163,6 +164,7 @@ impl<'a> GraphLowering<'a> {
     fn layers(&mut self, outer: &NameScope<'a>, layer: &'a LayerDef) -> Result<()> {
         let count = outer.whole(&layer.count, "the number of layers", 1, MAX_LAYERS)? as usize;
         self.check_carry(outer, layer)?;
+        check_formats(outer, layer, count)?;
         let outside = self.env.clone();
         for index in 0..count {
             let values = layer_values(outer, layer, index, count)?;
@@ -341,6 +343,20 @@ impl<'a> GraphLowering<'a> {
             _ => None,
         }
     }
+}
+
+/// A list of formats has one for every layer.
+fn check_formats(outer: &NameScope<'_>, layer: &LayerDef, count: usize) -> Result<()> {
+    for def in &layer.tensors {
+        if let TensorFormat::ByLayer(list) = &def.format
+            && list.value.len() != count
+        {
+            let (name, listed) = (&def.name.value, list.value.len());
+            let message = format!("tensor `{name}` lists {listed} formats for {count} layers");
+            return Err(outer.error(list.span.clone(), &message, format!("expected {count} formats")));
+        }
+    }
+    Ok(())
 }
 
 fn layer_values<'a>(

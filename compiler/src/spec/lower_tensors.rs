@@ -2,9 +2,9 @@
 
 use super::lower::{GraphLowering, MAX_EXTENT};
 use super::scope::NameScope;
-use super::{Result, Spanned, SpecError, TensorDef};
-use crate::graph::{Role, RowSelect, Tensor, TensorId, TensorSource};
-use kernmill_plan::format::{BLOCK, WeightFormat};
+use super::{Result, Spanned, SpecError, TensorDef, TensorFormat};
+use crate::graph::{Role, RowSelect, Tensor, TensorId, TensorSource, whole_columns};
+use kernmill_plan::format::WeightFormat;
 
 /// Elements of a tensor at most.
 const MAX_ELEMENTS: u64 = 1 << 42;
@@ -68,10 +68,10 @@ fn role_name(role: Role) -> &'static str {
 }
 
 fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String) -> Result<Tensor> {
-    let (rank, may_be_mxfp4) = match role {
+    let (rank, may_have_blocks) = match role {
         Role::Vector => (1, false),
-        Role::ExpertVector | Role::Table => (2, false),
-        Role::Matrix => (2, true),
+        Role::ExpertVector => (2, false),
+        Role::Matrix | Role::Table => (2, true),
         Role::ExpertMatrix => (3, true),
     };
     let dims = &def.shape;
@@ -91,17 +91,26 @@ fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String)
         let message = format!("tensor `{name}` has {elements} elements");
         return Err(scope.error(dims.span.clone(), &message, format!("expected at most {MAX_ELEMENTS}")));
     }
-    let (format, last) = (&def.format, shape[rank - 1]);
-    if format.value.is_stored() {
-        if !may_be_mxfp4 {
-            let message = format!("tensor `{name}` is {}, which cannot be mxfp4", role_name(role));
+    let format = match (&def.format, scope.layer) {
+        (TensorFormat::ByLayer(list), Some(layer)) => &list.value[layer],
+        (format, _) => &format.all()[0],
+    };
+    if format.value.is_blocked() {
+        let stored = format.value.name();
+        if !may_have_blocks {
+            let message = format!("tensor `{name}` is {}, which cannot be {stored}", role_name(role));
             return Err(scope.error(format.span.clone(), &message, "expected bf16, f16 or f32"));
         }
-        if !last.is_multiple_of(BLOCK) {
-            let message = format!("rows of mxfp4 tensor `{name}` have {last} elements");
-            let label = format!("expected a multiple of {BLOCK}");
+        let (last, columns) = (shape[rank - 1], whole_columns(format.value));
+        if !last.is_multiple_of(columns) {
+            let message = format!("rows of {stored} tensor `{name}` have {last} elements");
+            let label = format!("expected a multiple of {columns}");
             return Err(scope.error(dims.value[rank - 1].span.clone(), &message, label));
         }
+    }
+    if let (Some(scales), Role::Table) = (&def.scales, role) {
+        let message = format!("tensor `{name}` is {}, which has its scales within", role_name(role));
+        return Err(scope.error(scales.span.clone(), &message, "expected with matrices only"));
     }
     let vector = matches!(role, Role::Vector | Role::ExpertVector);
     let fill = |name: &Spanned<String>| match scope.layer {

@@ -132,16 +132,35 @@ pub struct TensorDef {
     pub name: Spanned<String>,
     /// Checkpoint tensor; `{layer}` stands for the layer's number.
     pub from: Spanned<String>,
-    /// Checkpoint tensor of MXFP4 scales.
+    /// Checkpoint tensor of MXFP4 scales, if they are not with the codes.
     pub scales: Option<Spanned<String>>,
     /// Shape after row selection.
     pub shape: Spanned<Vec<Scalar>>,
     /// Format in the checkpoint.
-    pub format: Spanned<WeightFormat>,
+    pub format: TensorFormat,
     /// Rows taken.
     pub rows: RowSelect,
     /// Where it says that the checkpoint stores the matrix the other way round, if it does.
     pub transposed: Option<Range<usize>>,
+}
+
+/// How a checkpoint stores a tensor.
+#[derive(Clone, Debug)]
+pub enum TensorFormat {
+    /// In one format, in every layer if it is a tensor of layers.
+    One(Spanned<WeightFormat>),
+    /// In one format for each layer, which stand in a list.
+    ByLayer(Spanned<Vec<Spanned<WeightFormat>>>),
+}
+
+impl TensorFormat {
+    /// The formats as written.
+    pub fn all(&self) -> &[Spanned<WeightFormat>] {
+        match self {
+            TensorFormat::One(format) => std::slice::from_ref(format),
+            TensorFormat::ByLayer(list) => &list.value,
+        }
+    }
 }
 
 /// `[layer]`: a template that is repeated.

@@ -1,16 +1,18 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
 use super::ops::{ACTIVATIONS, OpInfo, ParamKind};
-use super::section::{SpannedValue, SpecSection, array, boolean, check_name, scalar, scalars, string};
+use super::section::{
+    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, wrong_type,
+};
 use super::{
     ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
-    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, TensorDef, scope,
+    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, TensorDef, TensorFormat, scope,
 };
 use crate::graph::RowSelect;
 use crate::ops::spec_ops;
 use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 /// Nodes of a section at most.
 const MAX_NODES: usize = 1 << 15;
@@ -152,14 +154,10 @@ fn tensor(
     ])?;
     let from = checkpoint_name(source, section.require("from")?, per_layer)?;
     let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
-    let format = weight_format(source, section.require("format")?)?;
-    if format.value.is_stored() && scales.is_none() {
-        return Err(section
-            .missing("scales")
-            .help("an mxfp4 tensor has its scales in a tensor of their own"));
-    }
-    if let (Some(scales), true) = (&scales, !format.value.is_stored()) {
-        let message = format!("`scales` of a tensor in {}", format.value.name());
+    let format = tensor_format(source, section.require("format")?, per_layer)?;
+    let find = |is: fn(WeightFormat) -> bool| format.all().iter().map(|one| one.value).find(|&one| is(one));
+    if let (Some(scales), Some(other)) = (&scales, find(|format| format != WeightFormat::Mxfp4)) {
+        let message = format!("`scales` of a tensor in {}", other.name());
         return Err(SpecError::new(
             source,
             scales.span.clone(),
@@ -175,10 +173,12 @@ fn tensor(
         Some(item) => boolean(source, item)?.then(|| item.span()),
         None => None,
     };
-    if let (Some(span), WeightFormat::Mxfp4) = (&transposed, format.value) {
-        let label = "expected with bf16, f16 or f32 only";
-        return Err(SpecError::new(source, span.clone(), "a transposed tensor in mxfp4", label));
+    if let (Some(span), Some(blocks)) = (&transposed, find(WeightFormat::is_blocked)) {
+        let message = format!("a transposed tensor in {}", blocks.name());
+        return Err(SpecError::new(source, span.clone(), message, "expected with bf16, f16 or f32 only"));
     }
+    // Where both names are the same, blocks have their scales within.
+    let scales = scales.filter(|scales| scales.value != from.value);
     let shape = scalars(source, section.require("shape")?)?;
     Ok(TensorDef { name, from, scales, shape, format, rows, transposed })
 }
@@ -200,20 +200,28 @@ fn checkpoint_name(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) 
     }
 }
 
+fn tensor_format(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) -> Result<TensorFormat> {
+    match item.get_ref() {
+        DeValue::Array(_) if !per_layer => {
+            let message = "a list of formats outside of a layer";
+            Err(SpecError::new(source, item.span(), message, "expected one format"))
+        }
+        DeValue::Array(array) => {
+            let value = array.iter().map(|item| weight_format(source, item)).collect::<Result<_>>()?;
+            Ok(TensorFormat::ByLayer(Spanned { value, span: item.span() }))
+        }
+        DeValue::String(_) => weight_format(source, item).map(TensorFormat::One),
+        _ if per_layer => Err(wrong_type(source, item, "a string or an array of strings")),
+        _ => Err(wrong_type(source, item, "a string")),
+    }
+}
+
 fn weight_format(source: &SpecText, item: &SpannedValue<'_>) -> Result<Spanned<WeightFormat>> {
     let name = string(source, item)?;
-    let value = match name.value.as_str() {
-        "mxfp4" => WeightFormat::Mxfp4,
-        "bf16" => WeightFormat::Bf16,
-        "f32" | "f16" => WeightFormat::F32,
-        other => {
-            let known = ["bf16", "f16", "f32", "mxfp4"];
-            let message = format!("unknown format `{other}`");
-            let error =
-                SpecError::new(source, name.span, message, format!("expected one of: {}", known.join(", ")));
-            return Err(error.near(other, known));
-        }
-    };
+    let plain = [("bf16", WeightFormat::Bf16), ("f16", WeightFormat::F32), ("f32", WeightFormat::F32)];
+    let blocked = WeightFormat::blocked().map(|format| (format.name(), format));
+    let known: Vec<_> = plain.into_iter().chain(blocked).collect();
+    let value = one_of(source, &name, &known, "format")?;
     Ok(Spanned { value, span: name.span })
 }
 

@@ -60,6 +60,12 @@ shape = [8, "hidden"]
 format = "bf16"
 "#;
 
+const ROUTER: &str = r#""{layer}.router", shape = ["experts", "hidden"], format = "bf16""#;
+/// In the second layer blocks are longer than rows.
+const Q4_K_ROUTER: &str =
+    r#""{layer}.router", shape = ["experts", "hidden"], format = ["int8", "q4_k", "nvfp4"]"#;
+const TABLE_WITH_SCALES: &str = r#"from = "embed", scales = "s", shape = [8, "hidden"], format = "mxfp4" }"#;
+
 fn graph(text: &str) -> Result<Graph> {
     Spec::parse("small.toml", text).and_then(|spec| lower(&spec))
 }
@@ -120,7 +126,16 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\", 40]"),
         ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\"]"),
         ("[\"experts\", \"hidden\", \"hidden\"]", "[2, \"hidden\", \"hidden\"]"),
-        ("scales = \"{layer}.s\", ", ""),
+        ("format = \"mxfp4\"", "format = \"q4_k\""),
+        ("format = \"mxfp4\"", "format = 4"),
+        ("format = \"mxfp4\"", "format = [\"mxfp4\", 4, \"mxfp4\"]"),
+        ("format = \"mxfp4\"", "format = [\"mxfp4\", \"mxfp4\"]"),
+        ("format = \"mxfp4\"", "format = [\"mxfp4\", \"bf16\", \"mxfp4\"]"),
+        (ROUTER, Q4_K_ROUTER),
+        ("format = \"f32\"", "format = \"int8\""),
+        ("format = \"f32\"", "format = [\"f32\"]"),
+        ("format = \"f32\"", "format = true"),
+        ("from = \"embed\", shape = [8, \"hidden\"], format = \"bf16\" }", TABLE_WITH_SCALES),
         ("scales = \"{layer}.s\", ", "scales = \"{layer}.s\", transposed = true, "),
         ("shape = [\"hidden\"], ", "shape = [\"hidden\"], transposed = true, "),
         ("shape = [\"hidden\"], ", "shape = [\"head_dim\"], "),
@@ -146,6 +161,34 @@ fn every_kind_of_slip_is_told_with_its_place() {
         told.push_str(&format!("{:?}\n", wrong(from, to)));
     }
     expect_test::expect_file!["errors.txt"].assert_eq(&told);
+}
+
+/// Format of every tensor of layers of that name in the checkpoint.
+fn stored(graph: &Graph, name: &str) -> Vec<&'static str> {
+    let of_layers = graph.tensors.iter().filter(|t| t.name.rsplit('.').next() == Some(name));
+    of_layers.map(|t| t.stored.name()).collect()
+}
+
+#[test]
+fn layers_may_be_stored_in_different_formats() {
+    let said = |format: &str| graph(&RIGHT.replacen(ROUTER, &ROUTER.replace("\"bf16\"", format), 1)).unwrap();
+    let one = said("\"int8\"");
+    assert_eq!(stored(&one, "router"), ["int8"; 3]);
+    let list = said(r#"["int8", "f16", "nvfp4"]"#);
+    assert_eq!(stored(&list, "router"), ["int8", "f32", "nvfp4"]);
+    assert!(list.tensors.iter().all(|t| t.format == t.stored || t.name == "norm"));
+}
+
+#[test]
+fn scales_are_within_unless_they_have_a_name_of_their_own() {
+    let scales = |from: &str, to: &str| -> Vec<Option<String>> {
+        let graph = graph(&RIGHT.replacen(from, to, 1)).unwrap();
+        let experts = graph.tensors.iter().filter(|t| t.name.ends_with(".e"));
+        experts.map(|t| t.source.scales.clone()).collect()
+    };
+    assert_eq!(scales("", ""), ["0.s", "1.s", "2.s"].map(|name| Some(name.to_owned())));
+    assert_eq!(scales("scales = \"{layer}.s\", ", ""), [None, None, None]);
+    assert_eq!(scales("\"{layer}.s\"", "\"{layer}.e\""), [None, None, None]);
 }
 
 #[test]

@@ -32,9 +32,8 @@ impl GgufImport<'_> {
         self.finish(write, name, config, layer)
     }
 
-    /// Products behind the last attention whose matrices the file has in blocks. Little or nothing is lost
-    /// when blocks become int8, so that rounding the input would be most of what is lost, and behind the last
-    /// attention nothing makes it good.
+    /// Products behind the last attention whose matrices the file has in blocks. Blocks lose nothing, so that
+    /// rounding the input would be all that is lost, and behind the last attention nothing makes it good.
     fn f32_inputs(&self) -> Vec<&'static str> {
         let last = |stored: &str| format!("blk.{}.{stored}.weight", self.layers - 1);
         let products = [
@@ -43,7 +42,8 @@ impl GgufImport<'_> {
             ("down", last("ffn_down")),
             ("logits", self.unembedding().to_owned()),
         ];
-        let in_blocks = |tensor: &str| self.gguf.info(tensor).is_some_and(|info| info.kind.elements > 1);
+        let in_blocks =
+            |tensor: &str| self.gguf.info(tensor).is_some_and(|info| info.kind.encoding.format().is_some());
         products.into_iter().filter(|(_, tensor)| in_blocks(tensor)).map(|(product, _)| product).collect()
     }
 

@@ -12,7 +12,6 @@ use super::writer::{TIED, Tensors, tensor};
 use super::{ImportError, gpt_oss, others};
 use crate::spec::{self, Spec};
 use kernmill_checkpoint::Result;
-use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::Gguf;
 use serde_json::{Value, json};
 
@@ -189,7 +188,7 @@ impl GgufImport<'_> {
                 ("final_norm", self.tensor("output_norm.weight", "hidden")),
                 ("lm_head", self.tensor(head, "vocab hidden")),
             ],
-            layer_comment: "Tensors of the GGUF file; those in mxfp4 have their scales within.",
+            layer_comment: "Tensors of the GGUF file, in the formats that they have there.",
             layer,
         };
         let Value::Object(map) = config else { unreachable!("a config is an object") };
@@ -213,8 +212,8 @@ impl GgufImport<'_> {
 
     /// A tensor of every layer, as the spec writes it.
     fn layer(&self, name: &str, shape: &str) -> String {
-        let types = (0..self.layers).map(|layer| format!("blk.{layer}.{name}"));
-        self.stored(&format!("blk.{{layer}}.{name}"), types.collect(), shape)
+        let names = (0..self.layers).map(|layer| format!("blk.{layer}.{name}"));
+        self.stored(&format!("blk.{{layer}}.{name}"), names.collect(), shape)
     }
 
     /// A tensor outside of the layers.
@@ -222,20 +221,26 @@ impl GgufImport<'_> {
         self.stored(name, vec![name.to_owned()], shape)
     }
 
-    /// `from` in the format that all of `names` have; f32 if they differ or are in blocks that specs do not
-    /// know. Binding tells of those that are missing.
+    /// `from` in the format that all of `names` have, or in a list of theirs. Binding tells of those that are
+    /// missing, and of vectors in blocks.
     fn stored(&self, from: &str, names: Vec<String>, shape: &str) -> String {
-        let mut types: Vec<&TensorType> =
-            names.iter().filter_map(|name| self.gguf.tensor_type(name)).collect();
-        types.dedup();
-        match types[..] {
-            // Vectors are not in blocks; of tables every row is read as f32.
-            [kind] if kind.is_mxfp4() && shape.contains(' ') && from != EMBEDDINGS => {
-                tensor(from, shape, "mxfp4").replace(", shape", &format!(", scales = \"{from}\", shape"))
-            }
-            [kind] if kind.name == "BF16" => tensor(from, shape, "bf16"),
-            [kind] if kind.name == "F16" => tensor(from, shape, "f16"),
-            _ => tensor(from, shape, "f32"),
+        let is_matrix = from.ends_with(".weight") && shape.contains(' ');
+        let format = |name: &String| {
+            let kind = self.gguf.tensor_type(name)?;
+            Some(match (kind.encoding.format().filter(|_| is_matrix), kind.name) {
+                (Some(format), _) => format.name(),
+                (None, "BF16") => "bf16",
+                (None, "F16") => "f16",
+                (None, _) => "f32",
+            })
+        };
+        let found: Vec<Option<&str>> = names.iter().map(format).collect();
+        let first = found.iter().flatten().next().copied().unwrap_or("f32");
+        let formats: Vec<&str> = found.into_iter().map(|format| format.unwrap_or(first)).collect();
+        match formats.iter().all(|format| *format == first) {
+            true => tensor(from, shape, &[first]),
+            false if is_matrix => tensor(from, shape, &formats),
+            false => tensor(from, shape, &["f32"]),
         }
     }
 
