@@ -29,12 +29,6 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
     for tensor in &graph.tensors {
         let shape = stored_shape(tensor);
         match (tensor.stored, &tensor.source.scales) {
-            (WeightFormat::Mxfp4, Some(scales)) if *scales == tensor.source.name => {
-                let view = check(checkpoint, tensor, scales, &[Dtype::F32], &shape)?;
-                if !view.encoding.is_mxfp4() {
-                    return Err(misfit(tensor, &view, "MXFP4".into()));
-                }
-            }
             (WeightFormat::Mxfp4, Some(scales)) => {
                 let (mut scale_shape, k) = (shape.clone(), shape[shape.len() - 1]);
                 scale_shape[shape.len() - 1] = k / BLOCK;
@@ -44,17 +38,27 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
                 used.insert(scales.as_str());
             }
             (WeightFormat::Bf16, _) => {
-                check(checkpoint, tensor, &tensor.source.name, &[Dtype::BF16], &shape).map_err(as_f32)?;
+                let view = find(checkpoint, tensor, &tensor.source.name)?;
+                if view.dtype != Dtype::BF16 {
+                    return Err(misfit(tensor, &view, in_spec("BF16", &view)));
+                }
+                check_shape(tensor, &view, &shape)?;
             }
             (WeightFormat::F32, _) => {
                 let view = check(checkpoint, tensor, &tensor.source.name, &WIDENED, &shape)?;
                 let vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
-                if (vector || tensor.source.transposed) && view.encoding != Encoding::Plain {
+                let is_plain = view.encoding == Encoding::Plain && !view.is_quantised();
+                if (vector || tensor.source.transposed) && !is_plain {
                     return Err(misfit(tensor, &view, "F32 or F16".into()));
                 }
             }
             (format, _) => {
-                return Err(CheckpointError::Format { logical: tensor.name.clone(), format: format.name() });
+                let view = find(checkpoint, tensor, &tensor.source.name)?;
+                if view.encoding.format() != Some(format) {
+                    let expected = format!("{:?}", Encoding::Blocks(format));
+                    return Err(misfit(tensor, &view, in_spec(&expected, &view)));
+                }
+                check_shape(tensor, &view, &shape)?;
             }
         }
         used.insert(tensor.source.name.as_str());
@@ -93,47 +97,54 @@ fn check<'a>(
     dtypes: &[Dtype],
     shape: &[usize],
 ) -> Result<TensorView<'a>> {
-    let Some(view) = checkpoint.tensor(name) else {
+    let view = find(checkpoint, tensor, name)?;
+    if !dtypes.contains(&view.dtype) {
+        let expected = dtypes.iter().map(|d| format!("{d:?}")).collect::<Vec<_>>().join(" or ");
+        return Err(misfit(tensor, &view, expected));
+    }
+    check_shape(tensor, &view, shape)?;
+    Ok(view)
+}
+
+fn find<'a>(checkpoint: &'a Checkpoint, tensor: &Tensor, name: &str) -> Result<TensorView<'a>> {
+    checkpoint.tensor(name).ok_or_else(|| {
         let names = || checkpoint.names();
         let near = match (other_layout(names()), nearest(name, names())) {
             (Some(layout), _) => format!("; {layout}"),
             (None, Some(near)) => format!(", did you mean `{near}`?"),
             (None, None) => String::new(),
         };
-        return Err(CheckpointError::Missing {
+        CheckpointError::Missing {
             path: checkpoint.path().to_owned(),
             name: name.to_owned(),
             logical: tensor.name.clone(),
             near,
-        });
-    };
-    if !dtypes.contains(&view.dtype) {
-        let expected = dtypes.iter().map(|d| format!("{d:?}")).collect::<Vec<_>>().join(" or ");
-        return Err(misfit(tensor, &view, expected));
-    }
-    if view.shape != shape {
-        return Err(CheckpointError::Shape {
-            path: view.path.to_owned(),
-            name: name.to_owned(),
-            logical: tensor.name.clone(),
-            found: view.shape.into(),
-            expected: shape.into(),
-        });
-    }
-    Ok(view)
+        }
+    })
 }
 
-/// Advice where a spec says bf16 of a tensor that has more bits.
-fn as_f32(error: CheckpointError) -> CheckpointError {
-    match error {
-        CheckpointError::Dtype { path, name, logical, found, expected }
-            if matches!(&*found, "F32" | "F16") =>
-        {
-            let expected = format!("{expected}, or format = \"f32\" in the spec").into();
-            CheckpointError::Dtype { path, name, logical, found, expected }
-        }
-        other => other,
+fn check_shape(tensor: &Tensor, view: &TensorView<'_>, shape: &[usize]) -> Result<()> {
+    if view.shape == shape {
+        return Ok(());
     }
+    Err(CheckpointError::Shape {
+        path: view.path.to_owned(),
+        name: view.name.to_owned(),
+        logical: tensor.name.clone(),
+        found: view.shape.into(),
+        expected: shape.into(),
+    })
+}
+
+/// Advice where a spec says a format of a tensor that is stored in another one.
+fn in_spec(expected: &str, view: &TensorView<'_>) -> String {
+    let fits = match (view.encoding.format(), view.dtype) {
+        (Some(format), _) => format.name(),
+        (None, Dtype::F32 | Dtype::F16) => "f32",
+        (None, Dtype::BF16) => "bf16",
+        _ => return expected.to_owned(),
+    };
+    format!("{expected}, or format = \"{fits}\" in the spec")
 }
 
 fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> CheckpointError {
@@ -175,8 +186,5 @@ fn is_copy(checkpoint: &Checkpoint, used: &BTreeSet<&str>, name: &str) -> bool {
         _ => return false,
     };
     let (Some(this), Some(other)) = (checkpoint.tensor(name), checkpoint.tensor(other)) else { return false };
-    used.contains(other.name)
-        && this.dtype == other.dtype
-        && this.shape == other.shape
-        && this.data == other.data
+    used.contains(other.name) && this.is_same(&other)
 }

@@ -2,6 +2,7 @@
 //! stored.
 
 mod bind;
+mod converted;
 mod grown;
 mod rows;
 mod source;
@@ -9,6 +10,7 @@ mod source;
 mod tests;
 
 pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
+pub use converted::converted;
 pub use grown::grown;
 pub use rows::CheckpointWeights;
 pub use source::WeightSource;

@@ -2,9 +2,7 @@
 
 use super::{WeightSource, row_shape};
 use crate::graph::{Graph, Role, Tensor};
-use kernmill_checkpoint::{
-    Checkpoint, CheckpointError, Encoding, FP4_BLOCK_BYTES, Result, TensorView, mxfp4_block,
-};
+use kernmill_checkpoint::{Checkpoint, CheckpointError, FP4_BLOCK_BYTES, Result, TensorView};
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::format::mxfp4::{E2M1, scale_value};
 use std::ops::Range;
@@ -31,13 +29,13 @@ struct TensorGeometry {
     paired: Option<usize>,
 }
 
-/// An MXFP4 tensor's data, in blocks of 32.
-#[derive(Clone, Copy)]
-enum Mxfp4Data<'a> {
-    /// Codes `[blocks, 16]` and scales `[blocks]`.
-    Apart { codes: &'a [u8], scales: &'a [u8] },
-    /// Blocks as GGUF files have them, codes and scales in one.
-    Joined(&'a [u8]),
+/// MXFP4 in two tensors.
+struct Mxfp4Data<'a> {
+    /// Codes by block of 32, the low nibble first.
+    codes: &'a [[u8; FP4_BLOCK_BYTES]],
+    /// By block.
+    scales: &'a [u8],
+    geometry: TensorGeometry,
 }
 
 impl<'a> CheckpointWeights<'a> {
@@ -61,12 +59,17 @@ impl<'a> CheckpointWeights<'a> {
         self.checkpoint
     }
 
-    /// The bytes of the rows in each checkpoint tensor; those of a transposed one are all over its expert's.
+    /// Whether a row is spread over all of the tensor's bytes, or its expert's.
+    fn is_across(&self, t: &Tensor) -> bool {
+        t.source.transposed || self.checkpoint.tensor(&t.source.name).is_some_and(|view| view.is_across())
+    }
+
+    /// The bytes of the rows in each checkpoint tensor, all of them where rows are spread over it.
     /// Rows that alternate with another tensor's, or lie in another order within their head, are where their
     /// number says in proportion, to within a head.
     fn each_part(&self, t: &Tensor, expert: usize, rows: Range<usize>, take: impl Fn(&str, Range<usize>)) {
         let (experts, n) = experts_and_rows(t);
-        let rows = if t.source.transposed { 0..n } else { rows };
+        let rows = if self.is_across(t) { 0..n } else { rows };
         for name in [Some(&t.source.name), t.source.scales.as_ref()].into_iter().flatten() {
             if let Some(view) = self.checkpoint.tensor(name) {
                 let bytes = view.data.len() / experts;
@@ -77,17 +80,13 @@ impl<'a> CheckpointWeights<'a> {
         }
     }
 
-    fn mxfp4(&self, t: &Tensor) -> Result<(Mxfp4Data<'a>, TensorGeometry)> {
-        let Some(scales) = t.source.scales.as_ref().filter(|_| t.stored.is_stored()) else {
-            return Err(CheckpointError::Format { logical: t.name.clone(), format: t.stored.name() });
-        };
-        let view = self.view(t, &t.source.name)?;
-        let data = if *scales == t.source.name {
-            Mxfp4Data::Joined(view.data)
-        } else {
-            Mxfp4Data::Apart { codes: view.data, scales: self.view(t, scales)?.data }
-        };
-        Ok((data, TensorGeometry::of(t, &view)))
+    fn mxfp4(&self, t: &Tensor, scales: &str) -> Result<Mxfp4Data<'a>> {
+        let codes = self.view(t, &t.source.name)?;
+        Ok(Mxfp4Data {
+            codes: codes.data.as_chunks().0,
+            scales: self.view(t, scales)?.data,
+            geometry: TensorGeometry::of(t, &codes),
+        })
     }
 
     fn view(&self, t: &Tensor, name: &str) -> Result<TensorView<'a>> {
@@ -105,12 +104,11 @@ impl WeightSource for CheckpointWeights<'_> {
 
     fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
         out.clear();
-        if t.stored.is_stored() {
-            let (data, place) = self.mxfp4(t)?;
-            for block in rows.flat_map(|row| place.blocks(expert, row)) {
-                let (codes, scale) = data.block(block);
-                let scale = scale_value(scale);
-                for byte in codes {
+        if let Some(scales) = &t.source.scales {
+            let data = self.mxfp4(t, scales)?;
+            for block in rows.flat_map(|row| data.geometry.blocks(expert, row)) {
+                let scale = scale_value(data.scales[block]);
+                for byte in data.codes[block] {
                     out.push(E2M1[usize::from(byte & 15)] * scale);
                     out.push(E2M1[usize::from(byte >> 4)] * scale);
                 }
@@ -126,35 +124,22 @@ impl WeightSource for CheckpointWeights<'_> {
         out.reserve(rows.len() * place.cols);
         let row_bytes =
             view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
+        let mut made = Vec::new();
         for row in rows {
-            let at = place.row(expert, row) * row_bytes;
-            view.encoding.decode(view.dtype, &view.data[at..at + row_bytes], out);
+            let row = place.row(expert, row);
+            if !view.is_quantised() {
+                let at = row * row_bytes;
+                view.encoding.decode(view.dtype, &view.data[at..at + row_bytes], out);
+                continue;
+            }
+            made.clear();
+            view.append_row(row, row_bytes, &mut made);
+            view.encoding.decode(view.dtype, &made, out);
         }
         Ok(())
     }
 
-    fn steps(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<bool> {
-        out.clear();
-        let view = self.view(t, &t.source.name)?;
-        if t.source.transposed || view.encoding == Encoding::Plain {
-            return Ok(false);
-        }
-        let place = TensorGeometry::of(t, &view);
-        let row_bytes =
-            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
-        let mut all = true;
-        for row in rows {
-            let at = place.row(expert, row) * row_bytes;
-            all &= view.encoding.steps(&view.data[at..at + row_bytes], out);
-        }
-        Ok(all)
-    }
-
-    fn block_bits(&self, t: &Tensor) -> Option<f64> {
-        self.checkpoint.tensor(&t.source.name)?.encoding.block_bits()
-    }
-
-    fn mxfp4_rows(
+    fn stored_rows(
         &self,
         t: &Tensor,
         expert: usize,
@@ -162,38 +147,35 @@ impl WeightSource for CheckpointWeights<'_> {
         blocks: &mut Vec<u8>,
         scales: &mut Vec<u8>,
     ) -> Result<()> {
-        let (data, place) = self.mxfp4(t)?;
         blocks.clear();
         scales.clear();
-        for row in rows {
-            let row = place.blocks(expert, row);
-            match data {
-                Mxfp4Data::Apart { codes, scales: factors } => {
-                    blocks.extend_from_slice(
-                        codes.as_chunks::<FP4_BLOCK_BYTES>().0[row.clone()].as_flattened(),
-                    );
-                    scales.extend_from_slice(&factors[row]);
-                }
-                Mxfp4Data::Joined(data) => {
-                    for (codes, scale) in row.map(|block| mxfp4_block(data, block)) {
-                        blocks.extend_from_slice(&codes);
-                        scales.push(scale);
-                    }
-                }
+        if let Some(name) = &t.source.scales {
+            let data = self.mxfp4(t, name)?;
+            for row in rows.map(|row| data.geometry.blocks(expert, row)) {
+                blocks.extend_from_slice(data.codes[row.clone()].as_flattened());
+                scales.extend_from_slice(&data.scales[row]);
             }
+            return Ok(());
+        }
+        let view = self.view(t, &t.source.name)?;
+        let place = TensorGeometry::of(t, &view);
+        let row_bytes =
+            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
+        for row in rows {
+            view.append_row(place.row(expert, row), row_bytes, blocks);
         }
         Ok(())
     }
 
     fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
-        if t.source.transposed && rows.start > 0 {
+        if rows.start > 0 && self.is_across(t) {
             return;
         }
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.prefetch(name, bytes));
     }
 
     fn done_with(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
-        if t.source.transposed && rows.end < experts_and_rows(t).1 {
+        if rows.end < experts_and_rows(t).1 && self.is_across(t) {
             return;
         }
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
@@ -201,16 +183,6 @@ impl WeightSource for CheckpointWeights<'_> {
 
     fn drop_cache(&self) {
         self.checkpoint.drop_cache();
-    }
-}
-
-impl Mxfp4Data<'_> {
-    /// Codes, the low nibble first, and scale.
-    fn block(self, index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
-        match self {
-            Mxfp4Data::Apart { codes, scales } => (codes.as_chunks().0[index], scales[index]),
-            Mxfp4Data::Joined(data) => mxfp4_block(data, index),
-        }
     }
 }
 

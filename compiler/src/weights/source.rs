@@ -19,22 +19,10 @@ pub trait WeightSource: Sync {
         out: &mut Vec<f32>,
     ) -> Result<(), Self::Error>;
 
-    /// Replaces `out` by `[rows][k/16]` steps: what the distances between 16 neighbours of a matrix are
-    /// multiples of. The answer is `false` where nothing is known of steps.
-    fn steps(
-        &self,
-        tensor: &Tensor,
-        expert: usize,
-        rows: Range<usize>,
-        out: &mut Vec<f32>,
-    ) -> Result<bool, Self::Error>;
-
-    /// Bits that an element takes where the tensor comes from, if it is in blocks there.
-    fn block_bits(&self, tensor: &Tensor) -> Option<f64>;
-
-    /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix,
-    /// bit for bit.
-    fn mxfp4_rows(
+    /// Replaces `blocks` by the bytes of rows that are stored in blocks, one row after the other, as the file
+    /// has them. Of MXFP4 in two tensors ([`crate::graph::TensorSource::scales`]), `blocks` are the codes
+    /// `[rows][k/32][16]`, and `scales` is replaced by the scales `[rows][k/32]`; of others it is emptied.
+    fn stored_rows(
         &self,
         tensor: &Tensor,
         expert: usize,

@@ -56,6 +56,21 @@ fn a_checkpoint_must_hold_exactly_the_graphs_weights() {
 }
 
 #[test]
+fn blocks_must_be_those_that_the_spec_names() {
+    let text = SPEC.replacen("shape = [4, 2], format = \"bf16\"", "shape = [4, 32], format = \"int8\"", 1);
+    let text = text.replacen("shape = [4, 2], format = \"f32\"", "shape = [4, 32], format = \"f32\"", 1);
+    let graph = spec::lower(&Spec::parse("m.toml", &text).unwrap()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let zeros = [0; 512];
+    let views = ["table", "head"].map(|name| (name, View::new(Dtype::F32, vec![4, 32], &zeros).unwrap()));
+    safetensors::serialize_to_file(views, None, &dir.path().join(SINGLE_FILE)).unwrap();
+    let error = bind(&graph, &Checkpoint::open(dir.path()).unwrap()).unwrap_err().to_string();
+    let expected =
+        "tensor `table` is F32, expected Q8_0, or format = \"f32\" in the spec (the model's `table`)";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
 fn rows_are_selected_and_decoded() {
     // Two experts of four rows of 32: row r of expert e has every code r + 4 e and scale 127 + r.
     let blocks: Vec<u8> = (0..8u8).flat_map(|row| [row | row << 4; 16]).collect();
@@ -85,7 +100,7 @@ fn rows_are_selected_and_decoded() {
     weights.f32_rows(&tensor, 1, 0..2, &mut rows).unwrap();
     // Code 5 is 3, scale 2; code 7 is 6, scale 8.
     assert_eq!(rows, [[6.0; 32], [48.0; 32]].concat());
-    weights.mxfp4_rows(&tensor, 1, 1..2, &mut codes, &mut factors).unwrap();
+    weights.stored_rows(&tensor, 1, 1..2, &mut codes, &mut factors).unwrap();
     assert_eq!((codes, factors), (vec![0x77; 16], vec![130]));
     weights.will_need(&tensor, 1, 0..1);
     weights.done_with(&tensor, 1, 0..1);
