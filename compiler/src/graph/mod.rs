@@ -126,7 +126,7 @@ pub enum Role {
     Vector,
     /// Vectors `[experts, n]` f32 (expert biases).
     ExpertVector,
-    /// Row-major table `[vocab, cols]` (embeddings), bf16 or f32.
+    /// Table `[vocab, cols]` (embeddings): row-major in bf16 or f32, packed in tiles in a format with blocks.
     Table,
 }
 
@@ -155,9 +155,10 @@ impl RowSelect {
 /// Where a tensor's data comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorSource {
-    /// Checkpoint tensor; for MXFP4 the `_blocks` one.
+    /// Checkpoint tensor; for MXFP4 of two tensors the `_blocks` one.
     pub name: String,
-    /// Checkpoint tensor of MXFP4 scales.
+    /// Checkpoint tensor of MXFP4 scales; `None` where the tensor's blocks have their scales, as in GGUF
+    /// files.
     pub scales: Option<String>,
     /// Rows taken.
     pub rows: RowSelect,
@@ -181,6 +182,23 @@ pub struct Tensor {
     pub format: WeightFormat,
     /// Where its data is.
     pub source: TensorSource,
+}
+
+impl Tensor {
+    /// Whether it is packed in tiles of 16 rows.
+    pub fn is_tiled(&self) -> bool {
+        match self.role {
+            Role::Matrix | Role::ExpertMatrix => true,
+            Role::Table => self.format.is_blocked(),
+            Role::Vector | Role::ExpertVector => false,
+        }
+    }
+}
+
+/// The divisor of the columns of every matrix in the format: rows are whole blocks, in a file and in tiles.
+pub fn whole_columns(format: WeightFormat) -> usize {
+    let descriptor = format.descriptor();
+    descriptor.columns().max(descriptor.file.map_or(1, |file| file.elements))
 }
 
 /// A node.

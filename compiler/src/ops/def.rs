@@ -167,7 +167,8 @@ pub trait Packed {
     fn graph(&self) -> &Graph;
     /// The packed matrix of a product, with its bias and its adapter branch.
     fn mat(&self, node: &Node) -> GraphMat;
-    /// Bytes from one row of a packed table to the next.
+    /// Bytes from one row of a packed table to the next; of a table with blocks, from one tile of 16 rows to
+    /// the next.
     fn row_bytes(&self, table: TensorId) -> usize;
 }
 

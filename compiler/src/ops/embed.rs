@@ -1,7 +1,7 @@
 //! `embed`: the rows of a table that the token ids name.
 
 use super::def::{KernelPosition, OpDef, Outline, Packed, SpecOp};
-use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand};
+use super::form::{ANY, Input, OpForm, Operands, TensorOperand};
 use super::sample::KnownValues;
 use crate::graph::cursor::LineCursor;
 use crate::graph::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
@@ -14,7 +14,7 @@ pub struct Embed;
 
 const OUTLINE: Outline = Outline {
     name: "embed",
-    form: OpForm::new(&[Input::Ids], &[TensorOperand::new("table", Role::Table, PLAIN)]),
+    form: OpForm::new(&[Input::Ids], &[TensorOperand::new("table", Role::Table, ANY)]),
     spec: &[SpecOp {
         info: OpInfo { name: "embed", params: &[required("table", ParamKind::Tensor)], pattern: &[] },
         lower,

@@ -1,7 +1,7 @@
 //! The legal form of an op as data: types of its inputs, roles and formats of its tensors; and the checks of
 //! single operands.
 
-use crate::graph::{Role, RopeParameters, Rows, Tensor, Type};
+use crate::graph::{Role, RopeParameters, Rows, Tensor, Type, whole_columns};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -57,8 +57,8 @@ pub const PLAIN: fn(WeightFormat) -> bool = |format| !format.is_blocked();
 /// Formats that have blocks.
 pub const BLOCKED: fn(WeightFormat) -> bool = |format| format.is_blocked();
 
-/// Formats that are multiplied with bf16 rows.
-pub const STORED: fn(WeightFormat) -> bool = |format| format.is_stored();
+/// The format that is multiplied with bf16 rows.
+pub const MXFP4: fn(WeightFormat) -> bool = |format| format == WeightFormat::Mxfp4;
 
 impl TensorOperand {
     /// A tensor that must be there.
@@ -244,11 +244,12 @@ pub fn check_tensor(tensor: &Tensor) -> Result<(), String> {
     ensure(!shape.contains(&0), || format!("@{name} has shape {shape:?} with a zero"))?;
     let k = *shape.last().unwrap_or(&0);
     for format in [tensor.stored, tensor.format] {
-        ensure(!format.is_blocked() || k % BLOCK == 0, || {
-            format!("@{name}: {} needs a multiple of {BLOCK} columns, there are {k}", format.name())
+        let whole = whole_columns(format);
+        ensure(k.is_multiple_of(whole), || {
+            format!("@{name}: {} needs a multiple of {whole} columns, there are {k}", format.name())
         })?;
     }
-    ensure(tensor.stored.is_stored() == tensor.source.scales.is_some(), || {
+    ensure(tensor.source.scales.is_none() || tensor.stored == WeightFormat::Mxfp4, || {
         format!("@{name} is stored as {}: a scales tensor goes with mxfp4 only", tensor.stored.name())
     })
 }

@@ -2,6 +2,7 @@
 
 use super::form::Operands;
 use crate::graph::{Node, Op, Role, RowSelect, Rows, Type, ValueId};
+use crate::interp::BlockData;
 use crate::interp::num::{blockdot, dot4, tiledot};
 use crate::interp::state::{BatchToken, Data, OpState};
 use kernmill_plan::abi::ChosenExpert;
@@ -67,12 +68,13 @@ fn product(state: &OpState, node: &Node, x: ValueId, row: usize, expert: usize, 
     let weight = &state.weights[node.tensors[0].0 as usize];
     let first = expert * n;
     match (&state.values[x.0 as usize], &weight.blocks) {
-        (Some(Data::Q8 { q, scales, .. }), Some((ints, w_scales, base_scale))) => {
-            let blocks = k / BLOCK;
+        (Some(Data::Q8 { q, scales, .. }), Some(BlockData { ints, parts, scales: w_scales, minima })) => {
+            let (blocks, parts) = (k / BLOCK, k / BLOCK * parts);
             let (q, scales) = (&q[row * k..][..k], &scales[row * blocks..][..blocks]);
             let dot = |i: usize| {
                 let i = first + i;
-                blockdot(&ints[i * k..][..k], &w_scales[i * blocks..][..blocks], q, scales, *base_scale)
+                let minima = minima.get(i * parts..(i + 1) * parts).unwrap_or_default();
+                blockdot(&ints[i * k..][..k], &w_scales[i * parts..][..parts], minima, q, scales)
             };
             (0..n).map(dot).collect()
         }

@@ -2,7 +2,7 @@
 //! same of chosen experts; `bf16_expert_linear`, MXFP4 matrices of chosen experts times a row in bf16.
 
 use super::def::{KernelPosition, OpDef, Outline};
-use super::form::{BLOCKED, Input, OpForm, Operands, STORED, TensorOperand};
+use super::form::{BLOCKED, Input, MXFP4, OpForm, Operands, TensorOperand};
 use super::product;
 use crate::fuse::rule::KernelTemplate;
 use crate::graph::cursor::LineCursor;
@@ -45,7 +45,7 @@ pub static QUANT_EXPERT_LINEAR: RoundedLinear = of_experts(
 pub static BF16_EXPERT_LINEAR: RoundedLinear = of_experts(
     "bf16_expert_linear",
     &[Input::Bf16, Input::Routing, Input::F32],
-    STORED_MATRIX,
+    MXFP4_MATRIX,
     Op::Bf16ExpertLinear,
 );
 
@@ -53,8 +53,8 @@ const BLOCK_MATRIX: &[TensorOperand] = &[
     TensorOperand::new("matrix", Role::ExpertMatrix, BLOCKED),
     TensorOperand::optional("bias", Role::ExpertVector),
 ];
-const STORED_MATRIX: &[TensorOperand] = &[
-    TensorOperand::new("matrix", Role::ExpertMatrix, STORED),
+const MXFP4_MATRIX: &[TensorOperand] = &[
+    TensorOperand::new("matrix", Role::ExpertMatrix, MXFP4),
     TensorOperand::optional("bias", Role::ExpertVector),
 ];
 

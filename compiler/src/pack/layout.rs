@@ -1,7 +1,7 @@
 //! Where each tensor lies in the weight region.
 
-use crate::graph::{Graph, Role, Tensor, TensorId};
-use kernmill_plan::format::{BLOCK, Decode, LINE, TILE_ROWS, WeightFormat, f32_row_stride};
+use crate::graph::{Graph, Role, Tensor, TensorId, whole_columns};
+use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat, f32_row_stride};
 use thiserror::Error;
 
 /// Alignment of the weight region's base in a plan; offsets in it are multiples of [`LINE`].
@@ -16,7 +16,7 @@ pub struct Placement {
     /// included.
     pub bytes: u64,
     /// Bytes from one 16-row tile to this tensor's next one (a tile's bytes, or twice that in a pair); for a
-    /// table, from one row to the next; 0 for vectors.
+    /// table without blocks, from one row to the next; 0 for vectors.
     pub tile_stride: u64,
     /// Bytes from one expert to the next; 0 for tensors without experts.
     pub expert_stride: u64,
@@ -54,8 +54,8 @@ pub(super) struct PackGroup {
     pub tensors: Vec<TensorId>,
     /// Experts, 1 for tensors without.
     pub experts: usize,
-    /// Chunks per expert: tiles (of both tensors of a pair) of a matrix, rows of a table, or the one row of a
-    /// vector.
+    /// Chunks per expert: tiles (of both tensors of a pair) of a matrix or of a table with blocks, rows of
+    /// another table, or the one row of a vector.
     pub chunks: usize,
     /// Bytes of a chunk.
     pub chunk_bytes: usize,
@@ -80,8 +80,8 @@ pub enum LayoutError {
         role: Role,
         /// Shape of the tensor.
         shape: Vec<usize>,
-        /// The type that the role asks for.
-        expected: &'static str,
+        /// The possible ones.
+        expected: String,
     },
     /// The format cannot be stored that way.
     #[error("tensor {tensor}: format {} of a {role:?}, expected {expected}", format.name())]
@@ -92,8 +92,8 @@ pub enum LayoutError {
         role: Role,
         /// Format of the tensor.
         format: WeightFormat,
-        /// The type that the role asks for.
-        expected: &'static str,
+        /// The possible ones.
+        expected: String,
     },
     /// The two tensors of a pair cannot alternate.
     #[error("tensors {first} and {second} cannot be interleaved: {reason}")]
@@ -108,7 +108,8 @@ pub enum LayoutError {
 }
 
 /// Places every tensor, in order of first use (unused ones last); the tiles of each of `pairs` (matrices of
-/// one shape and format, such as gate and up) alternate, the first tensor's first.
+/// one shape and format, such as gate and up) alternate, the first tensor's first. A table and a matrix that
+/// are the same rows in the same tiles, those of tied embeddings in blocks, lie in one place.
 pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<WeightLayout, LayoutError> {
     let mut partner = vec![None; graph.tensors.len()];
     for &pair in pairs {
@@ -126,6 +127,15 @@ pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<Wei
             Some((first, second)) => vec![first, second],
             None => vec![tensor],
         };
+        let placed = |(id, placement): (usize, &Option<Placement>)| {
+            placement.filter(|_| partner[id].is_none() && are_same(&graph.tensors[id], graph.tensor(tensor)))
+        };
+        if partner[tensor.0 as usize].is_none()
+            && let Some(same) = placements.iter().enumerate().find_map(placed)
+        {
+            placements[tensor.0 as usize] = Some(same);
+            continue;
+        }
         let pack_group = shape_pack_group(graph, tensors)?;
         for (index, &tensor) in pack_group.tensors.iter().enumerate() {
             placements[tensor.0 as usize] = Some(place(graph, &pack_group, layout.bytes, tensor, index));
@@ -146,6 +156,14 @@ pub fn table_row_stride(format: WeightFormat, cols: usize) -> usize {
     let decode = format.decode().plain();
     let decode = decode.unwrap_or_else(|| panic!("a table is not stored as {}", format.name()));
     (cols * decode.bytes()).next_multiple_of(LINE)
+}
+
+/// Whether one is a matrix, the other one a table, and both the same packed tiles.
+fn are_same(a: &Tensor, b: &Tensor) -> bool {
+    matches!((a.role, b.role), (Role::Matrix, Role::Table) | (Role::Table, Role::Matrix))
+        && a.is_tiled()
+        && b.is_tiled()
+        && (&a.shape, a.stored, a.format, &a.source) == (&b.shape, b.stored, b.format, &b.source)
 }
 
 /// Error unless the two can alternate and belong to no other pair.
@@ -181,24 +199,29 @@ fn use_order(graph: &Graph) -> impl Iterator<Item = TensorId> {
 fn shape_pack_group(graph: &Graph, tensors: Vec<TensorId>) -> Result<PackGroup, LayoutError> {
     let tensor = &graph.tensors[tensors[0].0 as usize];
     let (experts, n, k) = dims(tensor)?;
+    if tensor.stored.is_blocked() && tensor.format != tensor.stored {
+        return Err(format_error(tensor, format!("{}, as it is stored", tensor.stored.name())));
+    }
+    if tensor.format.is_stored() && !tensor.stored.is_blocked() {
+        return Err(format_error(tensor, format!("one that {} weights become", tensor.stored.name())));
+    }
     let (chunks, chunk_bytes) = match tensor.role {
-        Role::Matrix | Role::ExpertMatrix => {
-            if tensor.format.is_blocked() && !k.is_multiple_of(BLOCK) {
-                return Err(shape_error(tensor, "a multiple of 32 columns in a format with blocks"));
+        Role::Vector | Role::ExpertVector => match tensor.format {
+            WeightFormat::F32 => (1, f32_row_stride(n)),
+            _ => return Err(format_error(tensor, "f32".to_owned())),
+        },
+        Role::Matrix | Role::ExpertMatrix | Role::Table if tensor.is_tiled() => {
+            let whole = whole_columns(tensor.format);
+            if !k.is_multiple_of(whole) {
+                let expected = format!("a multiple of {whole} columns in {}", tensor.format.name());
+                return Err(shape_error(tensor, expected));
             }
-            if tensor.format.is_stored() && tensor.stored != tensor.format {
-                return Err(format_error(tensor, "a format other than mxfp4, which the checkpoint's is not"));
+            if tensor.role == Role::Table && !tensor.stored.is_blocked() {
+                return Err(format_error(tensor, format!("{}, as it is stored", tensor.stored.name())));
             }
             (n.div_ceil(TILE_ROWS), tensors.len() * tensor.format.tile(k).bytes())
         }
-        Role::Vector | Role::ExpertVector => match tensor.format {
-            WeightFormat::F32 => (1, f32_row_stride(n)),
-            _ => return Err(format_error(tensor, "f32")),
-        },
-        Role::Table => match tensor.format.decode() {
-            Decode::Plain(_) => (n, table_row_stride(tensor.format, k)),
-            Decode::Block(_) => return Err(format_error(tensor, "bf16 or f32")),
-        },
+        Role::Matrix | Role::ExpertMatrix | Role::Table => (n, table_row_stride(tensor.format, k)),
     };
     Ok(PackGroup { tensors, experts, chunks, chunk_bytes })
 }
@@ -219,17 +242,17 @@ pub(super) fn dims(tensor: &Tensor) -> Result<(usize, usize, usize), LayoutError
             Role::Vector => "[n], not 0",
             Role::ExpertVector => "[experts, n], neither of them 0",
         };
-        return Err(shape_error(tensor, expected));
+        return Err(shape_error(tensor, expected.to_owned()));
     }
     Ok(dims)
 }
 
-fn shape_error(tensor: &Tensor, expected: &'static str) -> LayoutError {
+fn shape_error(tensor: &Tensor, expected: String) -> LayoutError {
     let shape = tensor.shape.clone();
     LayoutError::Shape { tensor: tensor.name.clone(), role: tensor.role, shape, expected }
 }
 
-fn format_error(tensor: &Tensor, expected: &'static str) -> LayoutError {
+fn format_error(tensor: &Tensor, expected: String) -> LayoutError {
     LayoutError::Format { tensor: tensor.name.clone(), role: tensor.role, format: tensor.format, expected }
 }
 

@@ -2,7 +2,7 @@
 //! the source of their rows.
 //!
 //! A changed matrix counts as stored in f32, whatever the checkpoint has: the preset packs it as it packs any
-//! matrix, so that MXFP4 becomes int8 (f32 in preset `exact`).
+//! matrix, so that blocks become int8 (f32 in preset `exact`).
 
 use crate::graph::lora::with_adapters;
 use crate::graph::{Graph, GraphError, Role, Tensor, TensorId};
@@ -114,26 +114,7 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         Ok(())
     }
 
-    fn steps(
-        &self,
-        tensor: &Tensor,
-        expert: usize,
-        rows: Range<usize>,
-        out: &mut Vec<f32>,
-    ) -> Result<bool, CheckpointError> {
-        if self.changed.contains_key(&tensor.name) {
-            // The addition has no steps.
-            out.clear();
-            return Ok(false);
-        }
-        self.base.steps(tensor, expert, rows, out)
-    }
-
-    fn block_bits(&self, tensor: &Tensor) -> Option<f64> {
-        self.base.block_bits(tensor).filter(|_| !self.changed.contains_key(&tensor.name))
-    }
-
-    fn mxfp4_rows(
+    fn stored_rows(
         &self,
         tensor: &Tensor,
         expert: usize,
@@ -141,7 +122,7 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         blocks: &mut Vec<u8>,
         scales: &mut Vec<u8>,
     ) -> Result<(), CheckpointError> {
-        self.base.mxfp4_rows(tensor, expert, rows, blocks, scales)
+        self.base.stored_rows(tensor, expert, rows, blocks, scales)
     }
 
     fn will_need(&self, tensor: &Tensor, expert: usize, rows: Range<usize>) {

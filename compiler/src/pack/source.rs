@@ -11,10 +11,9 @@ use thiserror::Error;
 pub struct MemorySource {
     /// Elements `[experts][n][k]` of tensors that are read as f32.
     pub f32: HashMap<String, Vec<f32>>,
-    /// Blocks `[experts][n][k/32][16]` and scales `[experts][n][k/32]` of tensors that are read as MXFP4.
-    pub mxfp4: HashMap<String, (Vec<u8>, Vec<u8>)>,
-    /// Bits per element of tensors that count as stored in blocks.
-    pub block_bits: HashMap<String, f64>,
+    /// Bytes of tensors that are stored in blocks, and their scales where those are by themselves:
+    /// `[experts][n]` rows of each.
+    pub stored: HashMap<String, (Vec<u8>, Vec<u8>)>,
 }
 
 /// A tensor that a [`MemorySource`] lacks.
@@ -23,7 +22,7 @@ pub struct MemorySource {
 pub struct MemorySourceError {
     /// Logical name.
     pub tensor: String,
-    /// `f32` or `mxfp4`.
+    /// `f32` or `stored`.
     pub form: &'static str,
     /// Expert asked for.
     pub expert: usize,
@@ -41,7 +40,8 @@ impl WeightSource for MemorySource {
         rows: Range<usize>,
         out: &mut Vec<f32>,
     ) -> Result<(), MemorySourceError> {
-        let data = self.f32.get(&tensor.name).and_then(|data| slice(data, tensor, expert, &rows, 1));
+        let columns = row_columns(tensor);
+        let data = self.f32.get(&tensor.name).and_then(|data| slice(data, tensor, expert, &rows, columns?));
         let missing =
             || MemorySourceError { tensor: tensor.name.clone(), form: "f32", expert, rows: rows.clone() };
         out.clear();
@@ -49,22 +49,7 @@ impl WeightSource for MemorySource {
         Ok(())
     }
 
-    fn steps(
-        &self,
-        _: &Tensor,
-        _: usize,
-        _: Range<usize>,
-        out: &mut Vec<f32>,
-    ) -> Result<bool, MemorySourceError> {
-        out.clear();
-        Ok(false)
-    }
-
-    fn block_bits(&self, tensor: &Tensor) -> Option<f64> {
-        self.block_bits.get(&tensor.name).copied()
-    }
-
-    fn mxfp4_rows(
+    fn stored_rows(
         &self,
         tensor: &Tensor,
         expert: usize,
@@ -72,11 +57,13 @@ impl WeightSource for MemorySource {
         blocks: &mut Vec<u8>,
         scales: &mut Vec<u8>,
     ) -> Result<(), MemorySourceError> {
-        let data = self.mxfp4.get(&tensor.name).and_then(|(blocks, scales)| {
-            Some((slice(blocks, tensor, expert, &rows, 2)?, slice(scales, tensor, expert, &rows, 32)?))
+        let all: usize = tensor.shape.iter().product::<usize>() / row_columns(tensor).unwrap_or(1);
+        let data = self.stored.get(&tensor.name).and_then(|(blocks, scales)| {
+            let rows_of = |data| slice(data, tensor, expert, &rows, data.len() / all);
+            Some((rows_of(blocks)?, rows_of(scales)?))
         });
         let missing =
-            || MemorySourceError { tensor: tensor.name.clone(), form: "mxfp4", expert, rows: rows.clone() };
+            || MemorySourceError { tensor: tensor.name.clone(), form: "stored", expert, rows: rows.clone() };
         let (block_data, scale_data) = data.ok_or_else(missing)?;
         blocks.clear();
         blocks.extend_from_slice(block_data);
@@ -92,19 +79,25 @@ impl WeightSource for MemorySource {
     fn drop_cache(&self) {}
 }
 
-/// An expert's rows, where a datum covers `per` elements along k.
+/// Elements of a row, 1 for a vector's.
+fn row_columns(tensor: &Tensor) -> Option<usize> {
+    match tensor.role {
+        Role::Vector | Role::ExpertVector => Some(1),
+        Role::Matrix | Role::ExpertMatrix | Role::Table => tensor.shape.last().copied(),
+    }
+}
+
+/// An expert's rows, which have `row` data each.
 fn slice<'a, T>(
     data: &'a [T],
     tensor: &Tensor,
     expert: usize,
     rows: &Range<usize>,
-    per: usize,
+    row: usize,
 ) -> Option<&'a [T]> {
-    let (n, k) = match (tensor.role, tensor.shape.as_slice()) {
-        (Role::Vector | Role::ExpertVector, [.., n]) => (*n, 1),
-        (_, [.., n, k]) => (*n, *k),
+    let n = match (tensor.role, tensor.shape.as_slice()) {
+        (Role::Vector | Role::ExpertVector, [.., n]) | (_, [.., n, _]) => *n,
         _ => return None,
     };
-    let row = k / per;
     data.get((expert * n + rows.start) * row..(expert * n + rows.end) * row)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::graph::{Activations, Graph, Node, Op, Role, RowSelect, Tensor, TensorId, TensorSource, ValueId};
+use crate::testing::{Rng, random_blocks};
 use half::bf16;
 use kernmill_plan::format::{self, Problem};
 use kernmill_plan::format::{WeightFormat, f32_row_stride};
@@ -34,11 +35,11 @@ fn graph(tensors: Vec<Tensor>, used: &[u32]) -> Graph {
     }
 }
 
-/// Every role and format; gate and up (tensors 3 and 4) are a pair.
+/// Every role and way to store; gate and up (tensors 3 and 4) are a pair.
 fn model() -> Graph {
     use Role::{ExpertMatrix, ExpertVector, Matrix, Table, Vector};
     use WeightFormat::{Bf16, F32, Int4, Int8, Mxfp4};
-    let tensors = vec![
+    let mut tensors = vec![
         tensor("embed", Table, &[5, 33], Bf16, Bf16),
         tensor("norm", Vector, &[33], Bf16, F32),
         tensor("q", Matrix, &[40, 64], Bf16, Int8),
@@ -51,7 +52,12 @@ fn model() -> Graph {
         tensor("unused", Table, &[2, 16], F32, F32),
         tensor("down", ExpertMatrix, &[3, 20, 32], Bf16, Int8),
     ];
-    graph(tensors, &[0, 1, 2, 6, 4, 3, 5, 10, 0, 7, 8])
+    // In the blocks of a file: a table that is a matrix too, and experts.
+    tensors.push(tensor("tied", Table, &[37, 256], WeightFormat::Q4K, WeightFormat::Q4K));
+    tensors.push(tensor("tied", Matrix, &[37, 256], WeightFormat::Q4K, WeightFormat::Q4K));
+    tensors.push(tensor("other", Matrix, &[37, 256], WeightFormat::Q4K, WeightFormat::Q4K));
+    tensors.push(tensor("experts", ExpertMatrix, &[3, 20, 64], WeightFormat::Nvfp4, WeightFormat::Nvfp4));
+    graph(tensors, &[0, 1, 2, 6, 4, 3, 5, 10, 0, 7, 8, 11, 14, 12, 13])
 }
 
 const PAIR: (TensorId, TensorId) = (TensorId(3), TensorId(4));
@@ -66,10 +72,13 @@ fn weights(graph: &Graph) -> MemorySource {
     };
     for tensor in &graph.tensors {
         let elements = tensor.shape.iter().product::<usize>();
-        if tensor.stored.is_stored() {
+        if tensor.source.scales.is_some() {
             let blocks = (0..elements / 2).map(|_| next() as u8).collect();
             let scales = (0..elements / 32).map(|_| 100 + next() as u8 % 40).collect();
-            source.mxfp4.insert(tensor.name.clone(), (blocks, scales));
+            source.stored.insert(tensor.name.clone(), (blocks, scales));
+        } else if tensor.stored.is_blocked() {
+            let blocks = random_blocks(tensor.stored, elements, 1.0, &mut Rng::new(1));
+            source.stored.insert(tensor.name.clone(), (blocks, Vec::new()));
         } else {
             let data = (0..elements).map(|_| bf16::from_f32(next() as f32 / (1 << 23) as f32 - 1.0).to_f32());
             source.f32.insert(tensor.name.clone(), data.collect());
@@ -101,9 +110,12 @@ fn tensors_lie_in_order_of_use() {
     }
     spans.sort();
     let order: Vec<&str> = spans.iter().map(|span| span.2).collect();
-    let expected = ["embed", "norm", "q", "router", "gate", "up", "bias", "down", "head", "exact", "unused"];
+    let expected = [
+        "embed", "norm", "q", "router", "gate", "up", "bias", "down", "head", "exact", "tied", "tied",
+        "experts", "other", "unused",
+    ];
     assert_eq!(order, expected);
-    for pair in spans.windows(2).filter(|pair| pair[1].2 != "up") {
+    for pair in spans.windows(2).filter(|pair| pair[1].2 != "up" && pair[0].2 != pair[1].2) {
         assert_eq!(pair[0].1, pair[1].0, "{pair:?}: no gap");
     }
 }
@@ -123,6 +135,31 @@ fn a_pair_alternates() {
     assert_eq!(alone.bytes, layout.bytes);
     assert_eq!(alone.placement(PAIR.0).tile_stride, tile);
     assert_eq!(alone.placement(PAIR.0).bytes, 9 * tile);
+}
+
+#[test]
+fn a_table_and_a_matrix_of_the_same_tiles_are_one() {
+    let graph = model();
+    let of = |graph: &Graph| {
+        let layout = plan_weights(graph, &[PAIR]).unwrap();
+        ([11, 12, 13].map(|id| layout.placement(TensorId(id))), layout.bytes)
+    };
+    let ([table, matrix, other], bytes) = of(&graph);
+    let tiles = WeightFormat::Q4K.matrix_bytes(37, 256) as u64;
+    assert_eq!(table, matrix);
+    assert_eq!((table.tile_stride, table.bytes), (WeightFormat::Q4K.tile(256).bytes() as u64, tiles));
+    assert_ne!(other.offset, table.offset);
+    // Not where they are other rows, or one is changed before it is packed.
+    let apart = |change: fn(&mut Tensor)| {
+        let mut graph = graph.clone();
+        change(&mut graph.tensors[12]);
+        let ([table, matrix, _], more) = of(&graph);
+        assert_ne!(table.offset, matrix.offset);
+        assert_eq!(more - bytes, matrix.bytes);
+    };
+    apart(|tensor| tensor.source.rows = RowSelect::Even);
+    apart(|tensor| tensor.source.name = "another".into());
+    apart(|tensor| (tensor.stored, tensor.format) = (WeightFormat::F32, WeightFormat::Int8));
 }
 
 /// Every element, found through the placement, is what the source has.
@@ -153,7 +190,7 @@ fn check_element(
     column: usize,
 ) {
     let what = format!("{} [{row}, {column}]", tensor.name);
-    if !matches!(tensor.role, Role::Matrix | Role::ExpertMatrix) {
+    if !tensor.is_tiled() {
         let want = source.f32[&tensor.name][at];
         let at = row * if tensor.role == Role::Table { place.tile_stride as usize } else { 4 };
         let got = match tensor.format {
@@ -168,8 +205,15 @@ fn check_element(
     let k = *tensor.shape.last().unwrap();
     let tile = &out[row / 16 * place.tile_stride as usize..][..tensor.format.tile(k).bytes()];
     let got = format::value(tensor.format, k, tile, row % 16, column);
+    if tensor.stored.is_blocked() && tensor.source.scales.is_none() {
+        let (mut elements, (blocks, _)) = (Vec::new(), &source.stored[&tensor.name]);
+        let bytes = tensor.stored.stored_bytes(k);
+        format::read_stored(tensor.stored, &blocks[at / k * bytes..][..bytes], &mut elements);
+        assert_eq!(got, elements[column], "{what}");
+        return;
+    }
     if tensor.format == WeightFormat::Mxfp4 {
-        let (blocks, scales) = &source.mxfp4[&tensor.name];
+        let (blocks, scales) = &source.stored[&tensor.name];
         let code = blocks[at / 2] >> (4 * (at % 2)) & 15;
         assert_eq!(
             got,
@@ -238,21 +282,7 @@ impl WeightSource for Counting {
         self.inner.f32_rows(t, e, rows, out)
     }
 
-    fn steps(
-        &self,
-        t: &Tensor,
-        e: usize,
-        rows: Range<usize>,
-        out: &mut Vec<f32>,
-    ) -> Result<bool, Self::Error> {
-        self.inner.steps(t, e, rows, out)
-    }
-
-    fn block_bits(&self, t: &Tensor) -> Option<f64> {
-        self.inner.block_bits(t)
-    }
-
-    fn mxfp4_rows(
+    fn stored_rows(
         &self,
         t: &Tensor,
         e: usize,
@@ -260,7 +290,7 @@ impl WeightSource for Counting {
         blocks: &mut Vec<u8>,
         scales: &mut Vec<u8>,
     ) -> Result<(), Self::Error> {
-        self.inner.mxfp4_rows(t, e, rows, blocks, scales)
+        self.inner.stored_rows(t, e, rows, blocks, scales)
     }
 
     fn will_need(&self, t: &Tensor, e: usize, rows: Range<usize>) {
@@ -292,7 +322,8 @@ fn large_tensors_are_asked_for_and_given_back_part_by_part() {
     let (hinted, done) = (sorted(source.hinted), sorted(source.done));
     assert_eq!(hinted, done, "everything is asked for once");
     assert!(done.iter().filter(|(name, ..)| name == "large").count() > 3, "it comes in parts");
-    for tensor in &graph.tensors {
+    // The table that is a matrix too is read once.
+    for (_, tensor) in graph.tensors.iter().enumerate().filter(|(id, _)| *id != 12) {
         let (experts, rows, _) = layout::dims(tensor).unwrap();
         for expert in 0..experts {
             let parts = done.iter().filter(|part| part.0 == tensor.name && part.1 == expert);
@@ -321,7 +352,7 @@ fn bad_weights_are_named() {
     assert_eq!(text, expected);
 
     // Of several errors the first in the region is the one reported: up's.
-    source.mxfp4.get_mut("up").unwrap().1[(40 + 39) * 3 + 2] = 255;
+    source.stored.get_mut("up").unwrap().1[(40 + 39) * 3 + 2] = 255;
     let text = failure(&graph, &source).to_string();
     let expected = "checkpoint tensor ckpt.up_scales (for up), expert 1, row 39, k 64: the MXFP4 scale byte \
         is 255, expected 0 to 232";
@@ -340,23 +371,37 @@ fn bad_weights_are_named() {
     };
     assert_eq!(tensor, "norm");
 
+    let mut other = weights(&graph);
+    other.stored.get_mut("experts").unwrap().0[(20 + 19) * 36 + 3] = 127;
+    let text = failure(&graph, &other).to_string();
+    let expected = "checkpoint tensor ckpt.experts (for experts), expert 1, row 19, k 0: the block's scale or \
+        minimum is NaN, expected a finite number";
+    assert_eq!(text, expected);
+
     source.f32.remove("embed");
     assert!(matches!(failure(&graph, &source), PackWeightsError::Source(MemorySourceError { .. })));
 }
 
 #[test]
 fn impossible_layouts_are_refused() {
-    use WeightFormat::{Bf16, Int8, Mxfp4};
+    use WeightFormat::{Bf16, F32, Int8, Mxfp4, Nvfp4, Q4K};
     let refuse = |tensor: Tensor| plan_weights(&graph(vec![tensor], &[0]), &[]).unwrap_err().to_string();
     let text = refuse(tensor("m", Role::Matrix, &[4, 40], Bf16, Int8));
-    assert_eq!(
-        text,
-        "tensor m: shape [4, 40] of a Matrix, expected a multiple of 32 columns in a format with blocks"
+    assert_eq!(text, "tensor m: shape [4, 40] of a Matrix, expected a multiple of 32 columns in int8");
+    assert!(
+        refuse(tensor("m", Role::Matrix, &[4, 32], Q4K, Q4K)).contains("a multiple of 256 columns in q4_k")
     );
+    assert!(refuse(tensor("m", Role::Matrix, &[4, 96], Nvfp4, Nvfp4)).contains("a multiple of 64 columns"));
+    let text = refuse(tensor("m", Role::Matrix, &[4, 256], Q4K, Int8));
+    assert_eq!(text, "tensor m: format int8 of a Matrix, expected q4_k, as it is stored");
+    assert!(refuse(tensor("v", Role::Vector, &[256], Q4K, F32)).contains("q4_k, as it is stored"));
     assert!(refuse(tensor("m", Role::Matrix, &[0, 32], Bf16, Int8)).contains("[n, k]"));
     assert!(refuse(tensor("m", Role::ExpertMatrix, &[4, 32], Bf16, Int8)).contains("[experts, n, k]"));
-    assert!(refuse(tensor("m", Role::Matrix, &[4, 32], Bf16, Mxfp4)).contains("mxfp4"));
-    assert!(refuse(tensor("t", Role::Table, &[4, 32], Bf16, Int8)).contains("bf16 or f32"));
+    let text = refuse(tensor("m", Role::Matrix, &[4, 32], Bf16, Mxfp4));
+    assert_eq!(text, "tensor m: format mxfp4 of a Matrix, expected one that bf16 weights become");
+    assert!(
+        refuse(tensor("t", Role::Table, &[4, 32], Bf16, Int8)).contains("expected bf16, as it is stored")
+    );
     assert!(refuse(tensor("v", Role::Vector, &[4], Bf16, Bf16)).contains("expected f32"));
 
     let graph = model();

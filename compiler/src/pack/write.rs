@@ -179,8 +179,6 @@ pub(super) struct Buffers {
 #[derive(Default)]
 pub(super) struct RowBuffers {
     f32: Vec<f32>,
-    /// Steps of the rows in f32, where they have any.
-    steps: Vec<f32>,
     blocks: Vec<u8>,
     scales: Vec<u8>,
 }
@@ -202,7 +200,7 @@ pub(super) fn pack_item<S: WeightSource>(
     Ok(())
 }
 
-/// Packs one tile, table row, or vector.
+/// Packs one tile, row of a table, or vector.
 fn pack_chunk<S: WeightSource>(
     tensor: &Tensor,
     expert: usize,
@@ -214,22 +212,21 @@ fn pack_chunk<S: WeightSource>(
     let range = chunk_rows(tensor, chunk);
     let count = range.len();
     let first_row = range.start;
-    let packed = if tensor.format.is_stored() {
-        let k = *tensor.shape.last().expect("a matrix has columns");
-        source.mxfp4_rows(tensor, expert, range, &mut rows.blocks, &mut rows.scales)?;
-        assert_eq!(rows.blocks.len(), count * k / 2, "rows of {} from the source", tensor.name);
-        format::mxfp4::pack_tile(k, &rows.blocks, &rows.scales, out)
+    let k = columns(tensor);
+    let packed = if tensor.stored.is_blocked() {
+        // The layout has checked that the format is the same.
+        source.stored_rows(tensor, expert, range, &mut rows.blocks, &mut rows.scales)?;
+        let apart = tensor.source.scales.is_some();
+        let bytes = if apart { k / 2 } else { tensor.stored.stored_bytes(k) };
+        assert_eq!(rows.blocks.len(), count * bytes, "rows of {} from the source", tensor.name);
+        match apart {
+            true => format::mxfp4::pack_tile(k, &rows.blocks, &rows.scales, out),
+            false => format::pack_stored_tile(tensor.format, k, &rows.blocks, out),
+        }
     } else {
-        source.f32_rows(tensor, expert, range.clone(), &mut rows.f32)?;
-        let k = rows.f32.len() / count;
-        assert_eq!(rows.f32.len(), count * columns(tensor), "rows of {} from the source", tensor.name);
+        source.f32_rows(tensor, expert, range, &mut rows.f32)?;
+        assert_eq!(rows.f32.len(), count * k, "rows of {} from the source", tensor.name);
         match tensor.role {
-            Role::Matrix | Role::ExpertMatrix if tensor.format == WeightFormat::Int8 => {
-                match source.steps(tensor, expert, range, &mut rows.steps)? {
-                    true => format::int8::pack_tile_on_grid(k, &rows.f32, &rows.steps, out),
-                    false => format::int8::pack_tile(k, &rows.f32, out),
-                }
-            }
             Role::Matrix | Role::ExpertMatrix => format::pack_f32_tile(tensor.format, k, &rows.f32, out),
             Role::Vector | Role::ExpertVector => {
                 store_row(WeightFormat::F32, &rows.f32, out).map_err(element_is_row)
@@ -243,7 +240,7 @@ fn pack_chunk<S: WeightSource>(
 /// Rows of the tensor that a chunk holds.
 fn chunk_rows(tensor: &Tensor, chunk: usize) -> Range<usize> {
     match (tensor.role, tensor.shape.as_slice()) {
-        (Role::Matrix | Role::ExpertMatrix, &[.., n, _]) => chunk * TILE_ROWS..n.min((chunk + 1) * TILE_ROWS),
+        (_, &[.., n, _]) if tensor.is_tiled() => chunk * TILE_ROWS..n.min((chunk + 1) * TILE_ROWS),
         (Role::Vector | Role::ExpertVector, &[.., n]) => 0..n,
         (Role::Table, _) => chunk..chunk + 1,
         _ => unreachable!("the layout has checked the shape of {}", tensor.name),
