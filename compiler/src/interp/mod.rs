@@ -16,7 +16,7 @@ pub use attention::{CachedRows, LayerKv};
 pub use expr::eval;
 pub use lora::LoraTargetAdapter;
 pub use state::{BatchToken, Data, SequenceKv};
-pub use weights::{RawTensor, TensorData, Weights};
+pub use weights::{BlockData, RawTensor, TensorData, Weights};
 
 use crate::fuse::FusedGraph;
 use crate::graph::{Graph, NodeId, Op, OpKind, TensorId};
@@ -225,11 +225,11 @@ fn prepare(graph: &Graph, id: TensorId, weights: &dyn Weights) -> Result<Weight,
     let quant = users().any(|node| is_quant(&node.op) && node.tensors[0] == id);
     let dense = users().any(|node| !is_quant(&node.op) || node.tensors[0] != id);
     let blocks = match data {
-        TensorData::Blocks { ints, scales, base_scale } => {
-            if scales.len() * 32 != ints.len() {
-                return Err(error(format!("{} scales for {} elements", scales.len(), ints.len())));
+        TensorData::Blocks(blocks) => {
+            if let Some(fault) = blocks.fault() {
+                return Err(error(fault));
             }
-            quant.then(|| (ints.clone(), scales.clone(), *base_scale))
+            quant.then(|| blocks.clone())
         }
         TensorData::Dense(_) if quant => return Err(error("plain elements, expected blocks".into())),
         TensorData::Dense(_) => None,

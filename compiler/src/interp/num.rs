@@ -58,10 +58,10 @@ with_fma!(
     sum_squares, sum_squares_fma, sum_squares_body, (x: &[f32]) -> f32
 );
 with_fma!(
-    /// blockdot of a row's integers and block scales with a q8 activation row; `half` is the 1/2 of MXFP4's
-    /// doubled integers, 1 otherwise.
+    /// blockdot of a row's integers, scales and minima with a q8 activation row. A block of 32 has one scale,
+    /// or one for each half, and as many minima or none.
     blockdot, blockdot_fma, blockdot_body,
-    (ints: &[i8], scales: &[f32], q: &[i8], a_scales: &[f32], half: f32) -> f32
+    (ints: &[i8], scales: &[f32], minima: &[f32], q: &[i8], a_scales: &[f32]) -> f32
 );
 with_fma!(
     /// tiledot: blocks of 32, even and odd elements apart, denormals as zeros.
@@ -112,12 +112,18 @@ fn sum_squares_body(x: &[f32]) -> f32 {
 }
 
 #[inline(always)]
-fn blockdot_body(ints: &[i8], scales: &[f32], q: &[i8], a_scales: &[f32], half: f32) -> f32 {
+fn blockdot_body(ints: &[i8], scales: &[f32], minima: &[f32], q: &[i8], a_scales: &[f32]) -> f32 {
     let mut acc = 0.0f32;
-    let blocks = ints.chunks_exact(32).zip(q.chunks_exact(32));
-    for ((w, a), (w_scale, a_scale)) in blocks.zip(scales.iter().zip(a_scales)) {
+    let parts = scales.len() / a_scales.len();
+    let elements = ints.chunks_exact(32 / parts).zip(q.chunks_exact(32 / parts));
+    for (part, ((w, a), w_scale)) in elements.zip(scales).enumerate() {
+        let a_scale = a_scales[part / parts];
         let isum: i32 = w.iter().zip(a).map(|(w, a)| i32::from(*w) * i32::from(*a)).sum();
-        acc = (isum as f32 * (half * w_scale)).mul_add(*a_scale, acc);
+        acc = (isum as f32 * w_scale).mul_add(a_scale, acc);
+        if let Some(minimum) = minima.get(part) {
+            let asum: i32 = a.iter().map(|a| i32::from(*a)).sum();
+            acc = minimum.mul_add(asum as f32 * a_scale, acc);
+        }
     }
     acc
 }

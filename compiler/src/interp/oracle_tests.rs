@@ -16,11 +16,11 @@ fn raw(weights: &CheckpointWeights, tensor: &Tensor) -> RawTensor {
         (Role::ExpertVector, shape) => (shape[0], shape[1]),
         (_, shape) => (1, shape[0]),
     };
-    if tensor.stored.is_stored() {
+    if tensor.source.scales.is_some() {
         let (mut blocks, mut scales) = (Vec::new(), Vec::new());
         for expert in 0..experts {
             let (mut b, mut s) = (Vec::new(), Vec::new());
-            weights.mxfp4_rows(tensor, expert, 0..rows, &mut b, &mut s).unwrap();
+            weights.stored_rows(tensor, expert, 0..rows, &mut b, &mut s).unwrap();
             blocks.extend(b);
             scales.extend(s);
         }

@@ -3,6 +3,7 @@
 
 use super::attention::LayerKv;
 use super::lora::LoraTargetAdapter;
+use super::weights::BlockData;
 use crate::graph::{Graph, LoraTargetNode, TensorId, ValueId};
 use kernmill_plan::abi::ChosenExpert;
 use std::collections::BTreeMap;
@@ -49,8 +50,8 @@ pub struct BatchToken {
 pub struct Weight {
     /// Row-major f32.
     pub dense: Vec<f32>,
-    /// Integers, block scales, base scale.
-    pub blocks: Option<(Vec<i8>, Vec<f32>, f32)>,
+    /// Integers with scales and minima.
+    pub blocks: Option<BlockData>,
 }
 
 /// One sequence's history, by attention layer.

@@ -275,6 +275,7 @@ fn hostile_weights_do_not_panic() {
                 RawTensor::F32(x) => x.iter_mut().for_each(|x| *x = f32::from_bits(rng.bits() as u32)),
                 RawTensor::Bf16(x) => x.iter_mut().for_each(|x| *x = rng.bits() as u16),
                 RawTensor::Mxfp4 { scales, .. } => scales.iter_mut().for_each(|x| *x = rng.bits() as u8),
+                RawTensor::Stored { bytes, .. } => bytes.iter_mut().for_each(|x| *x = rng.bits() as u8),
             }
         }
         for preset in Preset::ALL {

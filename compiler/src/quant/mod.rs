@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 pub enum Preset {
     /// Weights as stored, f32 activations and KV: the accuracy reference.
     Exact,
-    /// MXFP4 experts bit for bit, other matrices but the router int8, int8 activations, f16 KV.
+    /// Matrices in blocks bit for bit, others but the router int8, int8 activations, f16 KV.
     Faithful,
     /// Weights as of `Faithful`, but MXFP4 experts take bf16 activations.
     Bf16,
-    /// Weights as of `Faithful`, but for attention and unembedding in int4 where that loses little
-    /// (`crate::quant::choose`).
+    /// Weights as of `Faithful`, but for attention and unembedding, if not stored in blocks, in int4 where
+    /// that loses little (`crate::quant::choose`).
     Fast,
 }
 
@@ -208,10 +208,11 @@ fn is_router(graph: &Graph, uses: &Uses, linear: NodeId) -> bool {
 
 /// Whether the preset gives bf16 activations to expert matrices that are stored so.
 fn takes_bf16(preset: Preset, stored: WeightFormat) -> bool {
-    preset == Preset::Bf16 && stored.is_stored()
+    preset == Preset::Bf16 && stored == WeightFormat::Mxfp4
 }
 
-/// Format in `faithful` of the matrix that a (quantised) op multiplies with, unless it routes.
+/// Format in `faithful` of the matrix that a (quantised) op multiplies with, unless it routes: blocks stay as
+/// they are stored.
 fn faithful_format(op: &Op, stored: WeightFormat) -> WeightFormat {
     match (op.kind(), stored.decode()) {
         (OpKind::Linear | OpKind::QuantLinear | OpKind::QuantExpertLinear, Decode::Plain(_)) => {
@@ -352,12 +353,13 @@ impl<'g> Quantiser<'g> {
         self.as_asked.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }
 
-    /// Whether the input of a product that is to be f32 is so: a matrix of fewer than 8 bits loses far more
-    /// than q8 does, and one that has no blocks cannot be int8, which is found where its input is rounded.
+    /// Whether the input of a product that is to be f32 is so: a matrix rounded to fewer than 8 bits loses
+    /// far more than q8 does, and one that has no blocks cannot be int8, which is found where its input is
+    /// rounded.
     fn keeps_f32(&self, node: &Node) -> bool {
         let matrix = node.tensors[0];
         let blocks = self.graph.tensor(matrix).shape.last().is_some_and(|k| k.is_multiple_of(BLOCK));
-        blocks && self.chosen(matrix).is_none_or(|format| format.descriptor().bits >= 8)
+        blocks && self.chosen(matrix).is_none_or(|format| format.descriptor().bits() >= 8)
     }
 
     /// The value rounded by `op`, whose name gets `suffix`.

@@ -12,4 +12,4 @@ pub use adapter::{pack_adapter, random_adapter};
 pub use rng::Rng;
 #[cfg(test)]
 pub use small_model::{Mlp, ModelShape, Twist, build};
-pub use weights::{RandomWeights, random_weights};
+pub use weights::{RandomWeights, random_blocks, random_weights};

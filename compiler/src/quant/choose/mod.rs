@@ -1,9 +1,8 @@
 //! Which matrices have 4 bits in preset `fast`: decided tensor by tensor, from the weights.
 //!
 //! Candidates are the attention's projections and the unembedding, where the checkpoint has them as numbers
-//! and not as MXFP4 blocks. Each is fitted to int4; the ones that lose more than [`MAX_RELATIVE_ERROR`] stay
-//! int8, and so do those that would be rounded to few bits a second time, if they lose more than
-//! [`MAX_ERROR_OF_BLOCKS`].
+//! and not in blocks, which stay as they are. Each is fitted to int4; the ones that lose more than
+//! [`MAX_RELATIVE_ERROR`] stay int8.
 
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
@@ -23,14 +22,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// docs/dev/numerics.md). Normal weights are at 0.081, weights with the tails of a Laplace distribution at
 /// 0.103.
 pub const MAX_RELATIVE_ERROR: f64 = 0.12;
-
-/// The largest `||W - Q|| / ||W||` of a matrix in int4 that a file has in blocks of fewer than 8 bits per
-/// element. Such weights have been rounded to levels of the file's choice, and fitting measures what rounding
-/// them to other levels adds. Where the levels are int4's own, as those of Q4_0, nothing is added.
-pub const MAX_ERROR_OF_BLOCKS: f64 = 0.02;
-
-/// Bits per element below which weights in blocks count as rounded.
-const ROUNDED_BELOW: f64 = 8.0;
 
 /// Rows that a thread fits at once; sums over them are added in ascending order, so that the number of
 /// threads changes nothing.
@@ -64,8 +55,6 @@ pub struct FormatChoice {
     pub lora_target: MatrixClass,
     /// `||W - Q|| / ||W||` in int4; `None` when no weights were looked at.
     pub error: Option<f64>,
-    /// The largest error that int4 may have here.
-    pub limit: f64,
     /// int4 or int8.
     pub format: WeightFormat,
 }
@@ -86,7 +75,6 @@ impl FormatChoices {
             tensor,
             lora_target,
             error: None,
-            limit: MAX_RELATIVE_ERROR,
             format: WeightFormat::Int4,
         };
         FormatChoices { list: all.map(choice).collect() }
@@ -109,8 +97,7 @@ impl FormatChoices {
         for (choice, squares) in choices.list.iter_mut().zip(squares) {
             let error = squares.relative_error();
             choice.error = Some(error);
-            choice.limit = limit(source.block_bits(graph.tensor(choice.tensor)));
-            choice.format = decide(error, choice.limit);
+            choice.format = decide(error);
         }
         Ok(choices)
     }
@@ -132,17 +119,8 @@ impl FormatChoices {
     }
 }
 
-/// The largest error of a matrix that has so many bits per element where it comes from, if it is in blocks
-/// there.
-fn limit(block_bits: Option<f64>) -> f64 {
-    match block_bits {
-        Some(bits) if bits < ROUNDED_BELOW => MAX_ERROR_OF_BLOCKS,
-        _ => MAX_RELATIVE_ERROR,
-    }
-}
-
-fn decide(error: f64, limit: f64) -> WeightFormat {
-    if error <= limit { WeightFormat::Int4 } else { WeightFormat::Int8 }
+fn decide(error: f64) -> WeightFormat {
+    if error <= MAX_RELATIVE_ERROR { WeightFormat::Int4 } else { WeightFormat::Int8 }
 }
 
 fn elements(graph: &Graph, tensor: TensorId) -> u64 {

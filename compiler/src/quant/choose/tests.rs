@@ -62,11 +62,9 @@ fn experts_in_plain_floats_are_none() {
 
 #[test]
 fn the_limit_decides() {
-    for limit in [MAX_RELATIVE_ERROR, MAX_ERROR_OF_BLOCKS] {
-        assert_eq!(decide(0.0, limit), WeightFormat::Int4);
-        assert_eq!(decide(limit, limit), WeightFormat::Int4);
-        assert_eq!(decide(limit * 1.000_001, limit), WeightFormat::Int8);
-    }
+    assert_eq!(decide(0.0), WeightFormat::Int4);
+    assert_eq!(decide(MAX_RELATIVE_ERROR), WeightFormat::Int4);
+    assert_eq!(decide(MAX_RELATIVE_ERROR * 1.000_001), WeightFormat::Int8);
 
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     let mut source = source(&graph);
@@ -90,31 +88,11 @@ fn the_limit_decides() {
 }
 
 #[test]
-fn what_a_file_has_in_few_bits_is_not_rounded_to_others() {
-    let graph = build(&ModelShape::mini_llama()).unwrap();
-    let mut source = source(&graph);
-    let few = |name: &str| name.ends_with(".q.weight") || name.ends_with(".k.weight");
-    for (name, weights) in &mut source.f32 {
-        // Levels of Q4_0, whose lowest is that of the block's largest weight; for k with an offset, as Q4_1
-        // has one.
-        for block in weights.chunks_mut(32).filter(|_| few(name)) {
-            let offset = if name.ends_with(".k.weight") { 0.4 } else { 0.0 };
-            let step = block.iter().fold(0.0f32, |amax, w| amax.max(w.abs())) / 8.0;
-            let step = half::f16::from_f32(step).to_f32();
-            block.iter_mut().for_each(|w| *w = ((*w / step).round().clamp(-8.0, 7.0) + offset) * step);
-            block[0] = (offset - 8.0) * step;
-        }
-        let bits = if few(name) { 4.5 } else { 8.5 };
-        source.block_bits.insert(name.clone(), bits);
-    }
-    for choice in measured(&graph, &source, 2).list {
-        let name = graph.tensor(choice.tensor).name.as_str();
-        let error = choice.error.unwrap();
-        assert_eq!(choice.limit, if few(name) { MAX_ERROR_OF_BLOCKS } else { MAX_RELATIVE_ERROR }, "{name}");
-        assert_eq!(choice.format == WeightFormat::Int8, name.ends_with(".k.weight"), "{name}: {error}");
-        if name.ends_with(".q.weight") {
-            assert_eq!(error, 0.0, "{name}");
-        }
+fn what_a_file_has_in_blocks_is_none() {
+    for matrix in WeightFormat::blocked() {
+        let mlp = Mlp::Dense { inner: 256 };
+        let shape = ModelShape { hidden: 256, heads: 8, mlp, ..ModelShape::mini_llama() };
+        assert_eq!(names(&build(&shape.in_blocks(matrix)).unwrap()), [], "{matrix:?}");
     }
 }
 
