@@ -10,6 +10,7 @@ use kernmill_kernels_gen::kernel::{
     Body, Domain, Home, Kernel, LoraInput, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
 };
 use kernmill_kernels_gen::names::Names;
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 
 /// A kernel in the making.
@@ -152,7 +153,8 @@ impl<'a> KernelBuilder<'a> {
         let least = |of: fn(&CostModel, WeightFormat) -> usize| {
             parts.iter().map(|mats| of(trial.model, mats[0].format)).max().unwrap_or(1)
         };
-        if trial.products == Products::Tiles {
+        let on_tiles = parts.iter().all(|mats| mats.iter().all(|mat| TileElement::serves(mat.format)));
+        if trial.products == Products::Tiles && on_tiles {
             return Tiling::Tiles { least_rows: least(CostModel::least_rows_of_tiles) };
         }
         Tiling::Gemm { least_rows: least(CostModel::least_rows), products }

@@ -2,8 +2,8 @@
 
 use kernmill_kernels_gen::asm::AsmKernel;
 use kernmill_kernels_gen::ukernel::MicroKernel;
-use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, GROUP, Overlap};
-use kernmill_plan::format::WeightFormat;
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, GROUP, Overlap};
+use kernmill_plan::format::{CodeMap, WeightFormat};
 use kernmill_plan::target::Tuning;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,6 +45,47 @@ struct MicroKernelSpeeds {
     decode: BTreeMap<String, BTreeMap<String, f64>>,
     decode_words: BTreeMap<String, f64>,
     gemm: BTreeMap<String, GemmSpeeds>,
+    parts: PartSpeeds,
+}
+
+/// The time that the parts of a format add to the one without any of them: shares of the time that it takes
+/// for one token, by themselves and for each token. Of gemms shares of the whole.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartSpeeds {
+    /// Lower bits by fours of a byte.
+    pairs: [f64; 2],
+    /// Upper bits of codes.
+    high: [f64; 2],
+    /// Scales with units.
+    units: [f64; 2],
+    /// A scale for each half of a block.
+    halves: [f64; 2],
+    /// A minimum for each scale.
+    minimum: [f64; 2],
+    gemm_halves: f64,
+    gemm_minimum: f64,
+}
+
+impl PartSpeeds {
+    /// The format whose numbers are those of this one's codes, and the shares that its parts add.
+    fn of(&self, format: WeightFormat) -> (WeightFormat, [f64; 2]) {
+        let parts = format.parts();
+        let base = match (parts.codes.low, parts.map) {
+            (8, _) => WeightFormat::Int8,
+            (_, CodeMap::Table { .. }) => WeightFormat::Mxfp4,
+            (_, CodeMap::Linear { .. }) => WeightFormat::Int4,
+        };
+        let added = [
+            (parts.codes.low == 2, self.pairs),
+            (parts.codes.high > 0, self.high),
+            (parts.is_super(), self.units),
+            (parts.parts() > 1, self.halves),
+            (parts.has_minimum(), self.minimum),
+        ];
+        let added = added.into_iter().filter_map(|(is, share)| is.then_some(share));
+        (base, added.fold([0.0; 2], |[fixed, each], [f, e]| [fixed + f, each + e]))
+    }
 }
 
 /// A version of `GemmQ8`: by tiles less 1 and tokens less 1.
@@ -101,25 +142,33 @@ impl Table {
             MicroKernel::DotQ8x4 { format, tokens, .. } => {
                 self.dot(&version.replace("dot_adjacent", "dot_q8"), format, tokens)
             }
-            MicroKernel::Decode { format } => self.numbers.decode.get(version)?.get(format.name()).copied(),
+            MicroKernel::Decode { format } => {
+                let (base, [fixed, _]) = self.numbers.parts.of(format);
+                Some(self.numbers.decode.get(version)?.get(base.name())? * (1.0 + fixed))
+            }
             MicroKernel::DecodeWords { .. } => self.numbers.decode_words.get(version).copied(),
             MicroKernel::GemmQ8 { weights, tiles, tokens } => self.gemm(version, weights, tiles, tokens),
             // Decoding beside the products takes no extra time; versions differ as they do without.
             MicroKernel::GemmDecode(Overlap { tokens, .. }) => {
-                self.gemm(version, Decoded::U8Max24Pow2, 2, tokens)
+                self.gemm(version, Decoded::plain(DecodedNumber::U8Max24Pow2), 2, tokens)
             }
             _ => None,
         }
     }
 
     fn dot(&self, version: &str, format: WeightFormat, tokens: usize) -> Option<f64> {
-        Some(self.numbers.dot.get(version)?.get(format.name())?[column(tokens)?])
+        let (base, [fixed, each]) = self.numbers.parts.of(format);
+        let costs = self.numbers.dot.get(version)?.get(base.name())?;
+        Some(costs[column(tokens)?] + costs[0] * (fixed + each * tokens as f64))
     }
 
     fn gemm(&self, version: &str, weights: Decoded, tiles: usize, tokens: usize) -> Option<f64> {
         let gemm = self.numbers.gemm.get(version)?;
         let rows = if weights.is_small() { &gemm.small } else { &gemm.any };
-        rows.get(tiles.checked_sub(1)?)?.get(tokens.checked_sub(1)?).copied()
+        let parts = &self.numbers.parts;
+        let halves = if weights.parts > 1 { parts.gemm_halves } else { 1.0 };
+        let minima = if weights.minima { parts.gemm_minimum } else { 1.0 };
+        Some(rows.get(tiles.checked_sub(1)?)?.get(tokens.checked_sub(1)?)? * halves * minima)
     }
 }
 
@@ -180,7 +229,7 @@ mod tests {
         let known = |version: &String| {
             version.starts_with("cranelift_128") || asm::ALL.iter().any(|wide| wide.name == version)
         };
-        let MicroKernelSpeeds { dot, decode, decode_words, gemm } = Table::of(Tuning::Generic).numbers;
+        let MicroKernelSpeeds { dot, decode, decode_words, gemm, .. } = Table::of(Tuning::Generic).numbers;
         let versions = dot.keys().chain(decode.keys()).chain(decode_words.keys()).chain(gemm.keys());
         assert_eq!(versions.filter(|version| !known(version)).collect::<Vec<_>>(), Vec::<&String>::new());
         for format in dot.values().flat_map(BTreeMap::keys).chain(decode.values().flat_map(BTreeMap::keys)) {
