@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// How a model is compiled.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for
+    /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: weights in blocks bit for
     /// bit, other matrices and activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are
     /// multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and
     /// unembedding that lose little

@@ -5,7 +5,6 @@ use crate::aside::Aside;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::GivenArgs;
-use crate::output;
 use kernmill::compiler as regenerate;
 use kernmill::compiler::SpecSource;
 use kernmill::locate::{Located, SPEC_FILE};
@@ -14,21 +13,24 @@ use kernmill_tools::{AdapterShape, MAX_RANK, Plan, synth};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its
-/// vocabulary size; or an adapter
+/// Writes a random checkpoint or GGUF file of a model's true shapes, with a tokenizer, or an adapter
 ///
-/// A checkpoint gets a `kernmill.toml`, its spec, and a config.json where a published class has such a graph,
-/// so that other programs read it, too. Its routing is as lively as a trained model's, so that speed and
-/// memory are as they would be. The same seed gives the same bytes.
+/// A checkpoint is in the published layout and gets a `kernmill.toml`, its spec, and a config.json where a
+/// published class has such a graph, so that other programs read it, too. Routing is as lively as a trained
+/// model's, so that speed and memory are as they would be. The same seed gives the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/synth.txt"))]
 pub struct Synth {
     /// Model whose shapes it has: a spec (TOML), a checkpoint's directory, a GGUF file or a plan
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Directory to write, created if need be; it must not hold a checkpoint already
-    #[arg(short, long, value_name = "DIR")]
+    /// Directory to write, created if need be, without a checkpoint; or a new file, which ends in .gguf
+    #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
+    /// Write a GGUF file with these types of matrices, instead of those that the spec states: q4_k_m and the
+    /// like, as files are called, or all:q4_k for one everywhere
+    #[arg(long, value_name = "NAME", conflicts_with = "lora")]
+    types: Option<synth::GgufTypes>,
     /// Write an adapter of this rank instead of a checkpoint: a directory as PEFT saves it
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u16).range(1..=MAX_RANK as i64))]
     lora: Option<u16>,
@@ -59,34 +61,35 @@ impl Synth {
             }
             Located::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
         };
-        let source = SpecSource { text: synth::with_own_scales(&source.text), ..source };
-        let graph = source.graph()?;
+        let ends = self.output.extension().is_some_and(|end| end == "gguf");
+        let is_gguf = self.types.is_some() || self.lora.is_none() && ends;
+        let text = if is_gguf { source.text } else { synth::of_checkpoint(&source.text) };
+        let source = SpecSource { text, ..source };
+        let (graph, output, seed) = (source.graph()?, &self.output, self.seed);
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
             bar.get_or_init(|| self.aside.bar("writing", Unit::Bytes, total)).set_position(done);
         };
-        let result = match self.lora {
-            None => synth::write(&graph, &self.output, self.seed, &progress).map(Some),
+        let takes = match self.lora {
             Some(rank) => {
-                let targets = self.targets.clone();
-                let shape = AdapterShape { rank: rank.into(), targets, dora: self.dora };
-                synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| None)
+                let shape = AdapterShape { rank: rank.into(), targets: self.targets, dora: self.dora };
+                synth::write_adapter(&graph, output, &shape, seed, &progress)?;
+                "--lora NAME=DIR takes it"
+            }
+            None if is_gguf => {
+                synth::write_gguf(&graph, output, self.types.unwrap_or_default(), seed, &progress)?;
+                "`kernmill run` takes the file"
+            }
+            None => {
+                if !synth::write(&graph, (SPEC_FILE, &source.text), output, seed, &progress)? {
+                    let why = "no class that a config.json may name has such a graph";
+                    self.aside.note(format_args!("only {SPEC_FILE} describes the model: {why}"));
+                }
+                "`kernmill run` takes the directory"
             }
         };
         drop(bar);
-        let done = |what| self.aside.wrote(&self.output, what);
-        let Some(has_config) = result? else {
-            done("--lora NAME=DIR takes it");
-            return Ok(());
-        };
-        // By it the directory is a model without --spec.
-        output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
-        if !has_config {
-            self.aside.note(format_args!(
-                "only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
-            ));
-        }
-        done("`kernmill run` takes the directory");
+        self.aside.wrote(output, takes);
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! The random numbers of a synthetic checkpoint: which scatter a tensor has, and its bytes.
 
+use super::blocks::{FP4_PAIRS, RandomBlocks, fp4_scale};
 use crate::graph::{Graph, Op, Role, Tensor};
-use half::bf16;
+use half::{bf16, f16};
 
-/// Bytes made at once; a piece's bytes depend on the seed, the tensor's name and the piece's offset alone.
-pub(super) const CHUNK: usize = 1 << 20;
+/// Bytes made at once, at most; a piece's bytes depend on the seed, the tensor's name and the piece's offset
+/// alone.
+const CHUNK: usize = 1 << 20;
 
 /// Mean and standard deviation of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,17 +19,25 @@ pub(super) struct Scatter {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ByteFill {
     Bf16(Scatter),
+    F16(Scatter),
     F32(Scatter),
     /// Pairs of E2M1 codes.
     Fp4Codes,
     /// E8M0 scales that give the elements this scatter.
     Fp4Scales(Scatter),
+    /// Blocks of a GGUF file.
+    Blocks(RandomBlocks),
 }
 
-/// Magnitude codes that the eight upper sixteenths of a normal distribution of standard deviation 2 round to.
-const FP4_SIXTEENTHS: [u8; 8] = [0, 1, 2, 2, 3, 4, 5, 6];
-/// Standard deviation of elements with these codes: sqrt((0 + .25 + 1 + 1 + 2.25 + 4 + 9 + 16) / 8).
-const FP4_STD: f32 = 2.046_338;
+impl ByteFill {
+    /// Bytes of a piece that is made at once: whole blocks.
+    pub(super) fn piece(&self) -> usize {
+        match self {
+            ByteFill::Blocks(blocks) => CHUNK / blocks.bytes() * blocks.bytes(),
+            _ => CHUNK,
+        }
+    }
+}
 
 const BIAS_STD: f32 = 0.02;
 
@@ -66,21 +76,15 @@ pub(super) struct Maker {
     normal: Vec<f32>,
     /// Normally distributed numbers as bf16, for the scatter of the last tensor.
     bf16: Option<(Scatter, Vec<[u8; 2]>)>,
-    /// A random byte to two E2M1 codes.
-    fp4: [u8; 256],
 }
 
 impl Maker {
     pub(super) fn new(seed: u64) -> Maker {
-        let code = |sixteenth: usize| match FP4_SIXTEENTHS[sixteenth % 8] {
-            0 => 0,
-            magnitude => magnitude | if sixteenth < 8 { 0 } else { 8 },
-        };
-        let fp4 = std::array::from_fn(|byte| code(byte % 16) | code(byte / 16) << 4);
-        Maker { seed, normal: normal_table(), bf16: None, fp4 }
+        Maker { seed, normal: normal_table(), bf16: None }
     }
 
-    /// Fills `out` with bytes `offset..` of the tensor called `name`; `offset` is a multiple of [`CHUNK`].
+    /// Fills `out` with bytes `offset..` of the tensor called `name`; `offset` is a multiple of
+    /// [`ByteFill::piece`].
     pub(super) fn fill(&mut self, name: &str, fill: ByteFill, offset: u64, out: &mut [u8]) {
         let mut rng = fastrand::Rng::with_seed(stream_seed(self.seed, name, offset));
         rng.fill(out);
@@ -91,6 +95,12 @@ impl Maker {
                     *pair = table[usize::from(u16::from_le_bytes(*pair))];
                 }
             }
+            ByteFill::F16(scatter) => {
+                for pair in out.as_chunks_mut::<2>().0 {
+                    let value = self.normal[usize::from(u16::from_le_bytes(*pair))];
+                    *pair = f16::from_f32(value * scatter.std + scatter.mean).to_le_bytes();
+                }
+            }
             ByteFill::F32(scatter) => {
                 for four in out.as_chunks_mut::<4>().0 {
                     let index = u32::from_le_bytes(*four) >> 16;
@@ -98,11 +108,12 @@ impl Maker {
                     *four = value.to_le_bytes();
                 }
             }
-            ByteFill::Fp4Codes => out.iter_mut().for_each(|byte| *byte = self.fp4[usize::from(*byte)]),
+            ByteFill::Fp4Codes => out.iter_mut().for_each(|byte| *byte = FP4_PAIRS[usize::from(*byte)]),
             ByteFill::Fp4Scales(scatter) => {
                 let (low, threshold) = fp4_scale(scatter.std);
                 out.iter_mut().for_each(|byte| *byte = low + u8::from(*byte < threshold));
             }
+            ByteFill::Blocks(blocks) => blocks.make(out),
         }
     }
 
@@ -113,17 +124,6 @@ impl Maker {
         }
         &self.bf16.as_ref().expect("made above").1
     }
-}
-
-/// The smaller of two neighbouring scales, and how many of 256 blocks take the larger, so that elements have
-/// standard deviation `std`.
-fn fp4_scale(std: f32) -> (u8, u8) {
-    let scale = std / FP4_STD;
-    let exponent = (libm::log2(f64::from(scale)).floor() as i32).clamp(-120, 120);
-    let ratio = f64::from(scale) / libm::exp2(f64::from(exponent));
-    // Mean square of the scales: (1 - p) + 4 p = ratio^2.
-    let larger = ((ratio * ratio - 1.0) / 3.0).clamp(0.0, 1.0);
-    ((exponent + 127) as u8, (larger * 255.0) as u8)
 }
 
 /// Normal numbers by Box and Muller's method, in a platform-independent way.

@@ -1,23 +1,27 @@
-//! Random checkpoints, and adapters ([`write_adapter`]), of a model's true shapes, in the layout that its
-//! spec names.
+//! Random checkpoints, GGUF files ([`write_gguf`]) and adapters ([`write_adapter`]) of a model's true shapes.
+//! Checkpoints have the layout that the model's spec names.
 //!
 //! Weights are such that activations stay about unit variance, every expert gets tokens, and logits have
 //! about unit variance, so that a synthetic model costs what a trained one does. The same seed gives the same
 //! bytes.
 
 mod adapter;
+mod blocks;
 mod fill;
+mod gguf;
 #[cfg(test)]
 mod tests;
 mod tokenizer;
 
 pub use adapter::{AdapterShape, write_adapter};
+pub use gguf::{GgufTypes, TypeMix, write_gguf};
 pub use tokenizer::{end_of_text, tokenizer_json};
 
 use crate::graph::{Graph, Tensor};
 use crate::import::{CONFIG_FILE, published_config};
 use crate::weights::stored_shape;
-use fill::{ByteFill, CHUNK, Scatter};
+use fill::{ByteFill, Scatter};
+use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::output::NewFile;
@@ -62,8 +66,8 @@ pub enum SynthError {
         /// Bytes free.
         free: u64,
     },
-    /// The directory is in use.
-    #[error("{path}: already there; expected a directory without a checkpoint")]
+    /// The place is in use.
+    #[error("{path}: already there; expected a new file, or a directory without a checkpoint")]
     Exists {
         /// The file found.
         path: PathBuf,
@@ -88,26 +92,48 @@ pub enum SynthError {
         /// The module.
         module: String,
     },
-    /// MXFP4 blocks with their scales among them, as only GGUF files have them.
+    /// Blocks that only GGUF files have: all but MXFP4's, and those that have their scales within.
     #[error(
-        "tensor `{tensor}`: `scales` names the tensor itself, as in a GGUF file; expected another name: a \
-         checkpoint has a tensor for them"
+        "tensor `{tensor}`: only GGUF files have such blocks of {format}; expected bf16, f16 or f32, or mxfp4 \
+         with a tensor for `scales`"
     )]
-    ScalesWithin {
-        /// Tensor of the checkpoint to be.
-        tensor: String,
-    },
-    /// The written checkpoint cannot be read again.
-    #[error(transparent)]
-    Checkpoint(Box<CheckpointError>),
-    /// A format that checkpoints do not have.
-    #[error("tensor `{tensor}`: format `{format}` is not one that checkpoints store")]
-    Format {
+    Blocks {
         /// Tensor of the graph.
         tensor: String,
         /// Stored format of the tensor.
         format: &'static str,
     },
+    /// A tensor that GGUF files have no name for.
+    #[error(
+        "tensor `{tensor}`: GGUF files have no name for it; expected names as published checkpoints have them, \
+         such as `model.layers.0.self_attn.q_proj.weight`, or as GGUF files do"
+    )]
+    Unnamed {
+        /// Tensor of the checkpoint.
+        tensor: String,
+    },
+    /// A model that no GGUF file describes.
+    #[error(
+        "no GGUF file describes such a model: expected what its keys can say of a `llama`, `qwen2` or `gpt-oss`; \
+         an output that is a directory takes any model"
+    )]
+    NoArchitecture,
+    /// Rows that are not whole blocks.
+    #[error(
+        "tensor `{tensor}` has rows of {cols} elements, and blocks of {} have {}; expected another type, such as \
+         all:q8_0, or q4_k_m, which has narrower blocks where rows ask for them", kind.name, kind.elements
+    )]
+    Columns {
+        /// Tensor of the file.
+        tensor: String,
+        /// Elements of a row.
+        cols: usize,
+        /// The type that was asked for.
+        kind: TensorType,
+    },
+    /// The written checkpoint cannot be read again.
+    #[error(transparent)]
+    Checkpoint(Box<CheckpointError>),
 }
 
 type Result<T> = std::result::Result<T, SynthError>;
@@ -121,13 +147,20 @@ struct PlannedTensor {
     fill: ByteFill,
 }
 
-/// Writes a random checkpoint and a tokenizer for `graph` into `dir`, and a `config.json` if a supported
-/// architecture has such a graph; says whether it has. `progress` gets bytes done and bytes in all.
+/// Writes a random checkpoint and a tokenizer for `graph` into `dir`, its spec (a file's name and text), by
+/// which the directory is a model, and a `config.json` if a supported architecture has such a graph; says
+/// whether it has. `progress` gets bytes done and bytes in all.
 ///
 /// # Errors
 /// If there is not enough space (nothing has been written then), or writing fails (what was written is
 /// removed).
-pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<bool> {
+pub fn write(
+    graph: &Graph,
+    spec: (&str, &str),
+    dir: &Path,
+    seed: u64,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<bool> {
     let _env = FloatEnv::standard();
     let planned = plan(graph)?;
     let total: u64 = planned.iter().map(|p| p.bytes).sum();
@@ -154,6 +187,7 @@ pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) 
         files.push(new);
     }
     files.push(small_file(dir, TOKENIZER_FILE, &tokenizer_json(graph.vocab))?);
+    files.push(small_file(dir, spec.0, spec.1)?);
     if shards.len() > 1 {
         files.push(small_file(dir, INDEX_FILE, &index_json(&shards, &names, total))?);
     }
@@ -245,9 +279,6 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<PlannedTenso
     match (tensor.stored, &tensor.source.scales) {
         (WeightFormat::Bf16, _) => planned.push(plain("BF16", 2, ByteFill::Bf16(scatter))),
         (WeightFormat::F32, _) => planned.push(plain("F32", 4, ByteFill::F32(scatter))),
-        (WeightFormat::Mxfp4, Some(scales)) if *scales == tensor.source.name => {
-            return Err(SynthError::ScalesWithin { tensor: tensor.source.name.clone() });
-        }
         (WeightFormat::Mxfp4, Some(scales)) => {
             let mut scale_shape = shape.clone();
             scale_shape[shape.len() - 1] /= BLOCK;
@@ -264,7 +295,7 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<PlannedTenso
             planned.push(u8s(scales, scale_shape, elements / BLOCK as u64, scale_bytes));
         }
         (format, _) => {
-            return Err(SynthError::Format { tensor: tensor.name.clone(), format: format.name() });
+            return Err(SynthError::Blocks { tensor: tensor.name.clone(), format: format.name() });
         }
     }
     Ok(())
@@ -313,8 +344,8 @@ fn index_json(shards: &[&[PlannedTensor]], names: &[String], total: u64) -> Stri
     serde_json::json!({ "metadata": { "total_size": total }, "weight_map": map }).to_string()
 }
 
-/// One piece of a shard: bytes `offset..offset + len` of a tensor, at `at` in the file.
-struct ShardPiece<'a> {
+/// One piece of a file: bytes `offset..offset + len` of a tensor, at `at` in the file.
+struct Piece<'a> {
     tensor: &'a PlannedTensor,
     offset: u64,
     len: usize,
@@ -330,22 +361,38 @@ fn write_shard(
     let header = header(shard);
     file.set_len(header.len() as u64 + shard.iter().map(|t| t.bytes).sum::<u64>())?;
     file.write_all_at(&header, 0)?;
+    let mut end = header.len() as u64;
+    let place = |tensor: &PlannedTensor| {
+        end += tensor.bytes;
+        end - tensor.bytes
+    };
+    let places: Vec<u64> = shard.iter().map(place).collect();
+    write_tensors(file, shard, &places, seed, progress)
+}
+
+/// Writes random tensors, each at its place.
+fn write_tensors(
+    file: &File,
+    tensors: &[PlannedTensor],
+    places: &[u64],
+    seed: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) -> io::Result<()> {
     let mut pieces = Vec::new();
-    let mut at = header.len() as u64;
-    for tensor in shard {
-        for offset in (0..tensor.bytes).step_by(CHUNK) {
-            let len = (tensor.bytes - offset).min(CHUNK as u64) as usize;
-            pieces.push(ShardPiece { tensor, offset, len, at: at + offset });
+    for (tensor, at) in tensors.iter().zip(places) {
+        let most = tensor.fill.piece();
+        for offset in (0..tensor.bytes).step_by(most) {
+            let len = (tensor.bytes - offset).min(most as u64) as usize;
+            pieces.push(Piece { tensor, offset, len, at: at + offset });
         }
-        at += tensor.bytes;
     }
     let next = AtomicUsize::new(0);
     let work = || -> io::Result<()> {
-        let (mut maker, mut buffer) = (fill::Maker::new(seed), vec![0; CHUNK]);
+        let (mut maker, mut buffer) = (fill::Maker::new(seed), Vec::new());
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let bytes = &mut buffer[..piece.len];
-            maker.fill(&piece.tensor.name, piece.tensor.fill, piece.offset, bytes);
-            file.write_all_at(bytes, piece.at)?;
+            buffer.resize(piece.len, 0);
+            maker.fill(&piece.tensor.name, piece.tensor.fill, piece.offset, &mut buffer);
+            file.write_all_at(&buffer, piece.at)?;
             progress(piece.len as u64);
         }
         Ok(())
@@ -359,14 +406,27 @@ fn write_shard(
     failure.into_inner().expect("no panic holds it").map_or(Ok(()), Err)
 }
 
-/// A spec's text with names for the scales of MXFP4 tensors, where it has none: a GGUF file keeps them in the
-/// tensor itself, a checkpoint in one of their own.
-pub fn with_own_scales(spec: &str) -> String {
-    let named = |line: &str| {
+/// A spec's text for a checkpoint of the model, where it is that of a GGUF file. There MXFP4 blocks have
+/// their scales within, a checkpoint has them in a tensor by itself. Tensors in other blocks are bf16: a
+/// checkpoint that is made here is not quantised otherwise. Inline tables count, which TOML has in one line.
+pub fn of_checkpoint(spec: &str) -> String {
+    let blocked = |name: &str| WeightFormat::from_name(name).is_some_and(WeightFormat::is_blocked);
+    let changed = |line: &str| -> Option<String> {
         let from = line.split_once("from = \"")?.1.split_once('"')?.0;
-        let within = format!("scales = \"{from}\"");
-        line.contains(&within).then(|| line.replace(&within, &format!("scales = \"{from}_scales\"")))
+        let value = line.split_once("format = ")?.1;
+        let end =
+            if value.starts_with('[') { value.find(']') } else { value[1..].find('"').map(|at| at + 1) };
+        let value = &value[..=end?];
+        let mut names = value.split('"').skip(1).step_by(2);
+        let scales = format!("scales = \"{from}_scales\"");
+        match names.any(blocked).then_some(value)? {
+            "\"mxfp4\"" if line.contains("scales = ") => {
+                Some(line.replace(&format!("scales = \"{from}\""), &scales))
+            }
+            "\"mxfp4\"" => Some(line.replacen("format = ", &format!("{scales}, format = "), 1)),
+            value => Some(line.replacen(value, "\"bf16\"", 1)),
+        }
     };
-    let lines = spec.split_inclusive('\n').map(|line| named(line).unwrap_or_else(|| line.to_owned()));
+    let lines = spec.split_inclusive('\n').map(|line| changed(line).unwrap_or_else(|| line.to_owned()));
     lines.collect()
 }

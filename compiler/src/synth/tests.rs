@@ -4,6 +4,8 @@ use crate::spec::{self, Spec};
 use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
 
+/// A spec that nothing reads.
+const SPEC: (&str, &str) = ("kernmill.toml", "");
 const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, "hidden_size": 64,
     "initial_context_length": 64, "intermediate_size": 64, "max_position_embeddings": 512, "num_attention_heads": 4, "num_experts_per_tok": 4,
     "num_hidden_layers": 2, "num_key_value_heads": 2, "num_local_experts": 32, "rms_norm_eps": 1e-05,
@@ -18,7 +20,7 @@ fn small() -> Graph {
 fn a_synthetic_checkpoint_binds_and_has_the_scatter_it_should() {
     let (graph, dir) = (small(), tempfile::tempdir().unwrap());
     let last = AtomicU64::new(0);
-    write(&graph, dir.path(), 1, &|done, total| {
+    write(&graph, SPEC, dir.path(), 1, &|done, total| {
         assert!(done <= total);
         last.fetch_max(done, Ordering::Relaxed);
     })
@@ -43,8 +45,8 @@ fn the_seed_decides_the_bytes() {
     let graph = small();
     let make = |seed| {
         let dir = tempfile::tempdir().unwrap();
-        write(&graph, dir.path(), seed, &|_, _| {}).unwrap();
-        assert!(matches!(write(&graph, dir.path(), seed, &|_, _| {}), Err(SynthError::Exists { .. })));
+        write(&graph, SPEC, dir.path(), seed, &|_, _| {}).unwrap();
+        assert!(matches!(write(&graph, SPEC, dir.path(), seed, &|_, _| {}), Err(SynthError::Exists { .. })));
         std::fs::read(dir.path().join(SINGLE_FILE)).unwrap()
     };
     let (a, b, c) = (make(1), make(1), make(2));
@@ -97,7 +99,7 @@ fn config_json_describes_the_graph_of_every_class() {
             r#""original_max_position_embeddings": 128}"#).into()),
     ] {
         let (graph, dir) = (published(class, &own), tempfile::tempdir().unwrap());
-        assert!(write(&graph, dir.path(), 1, &|_, _| {}).unwrap(), "{class} {own}");
+        assert!(write(&graph, SPEC, dir.path(), 1, &|_, _| {}).unwrap(), "{class} {own}");
         assert!(read_back(dir.path()) == graph, "{class} {own}");
         let text = std::fs::read_to_string(dir.path().join(CONFIG_FILE)).unwrap();
         assert!(text.contains("\"eos_token_id\": 299"), "{text}");
@@ -130,7 +132,7 @@ fn no_config_json_describes_the_graph_of_another_class() {
         changed(|graph| graph.tensors[0].source.name = "wte.weight".into()),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        assert!(!write(&graph, dir.path(), 1, &|_, _| {}).unwrap());
+        assert!(!write(&graph, SPEC, dir.path(), 1, &|_, _| {}).unwrap());
         assert!(!dir.path().join(CONFIG_FILE).exists());
         Checkpoint::open(dir.path()).unwrap();
     }
@@ -142,7 +144,7 @@ fn what_lies_in_the_directory_stays() {
     for name in ["model.safetensors", "model.safetensors.index.json", "tokenizer.json", "config.json"] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(name), "mine").unwrap();
-        let error = write(&graph, dir.path(), 0, &|_, _| {}).unwrap_err();
+        let error = write(&graph, SPEC, dir.path(), 0, &|_, _| {}).unwrap_err();
         assert!(matches!(&error, SynthError::Exists { path } if path.ends_with(name)), "{name}: {error}");
         assert_eq!(std::fs::read_to_string(dir.path().join(name)).unwrap(), "mine");
     }
@@ -168,12 +170,33 @@ fn too_little_space_is_found_before_the_work() {
 }
 
 #[test]
-fn scales_within_their_tensor_are_refused() {
+fn blocks_with_their_scales_within_are_refused() {
     let mut graph = small();
     let tensor = graph.tensors.iter_mut().find(|tensor| tensor.source.scales.is_some()).unwrap();
-    tensor.source.scales = Some(tensor.source.name.clone());
+    tensor.source.scales = None;
     let dir = tempfile::tempdir().unwrap();
-    let error = write(&graph, dir.path(), 0, &|_, _| {}).unwrap_err();
-    assert!(matches!(error, SynthError::ScalesWithin { .. }), "{error}");
+    let error = write(&graph, SPEC, dir.path(), 0, &|_, _| {}).unwrap_err();
+    assert!(matches!(error, SynthError::Blocks { .. }), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn specs_of_gguf_files_become_those_of_checkpoints() {
+    let spec = r#"[tensors]
+a = { from = "a", shape = ["n", "m"], format = "bf16" }
+b = { from = "b.{layer}", shape = ["n", "m"], format = ["q4_k", "bf16"] }
+c = { from = "c", shape = ["e", "n", "m"], format = "mxfp4" }
+d = { from = "d", scales = "d", shape = ["e", "n", "m"], format = "mxfp4" }
+e = { from = "e", scales = "s", shape = ["e", "n", "m"], format = "mxfp4" } # kept
+f = { format = "int8", from = "f", shape = ["n", "m"] }
+"#;
+    let expected = r#"[tensors]
+a = { from = "a", shape = ["n", "m"], format = "bf16" }
+b = { from = "b.{layer}", shape = ["n", "m"], format = "bf16" }
+c = { from = "c", shape = ["e", "n", "m"], scales = "c_scales", format = "mxfp4" }
+d = { from = "d", scales = "d_scales", shape = ["e", "n", "m"], format = "mxfp4" }
+e = { from = "e", scales = "s", shape = ["e", "n", "m"], format = "mxfp4" } # kept
+f = { format = "bf16", from = "f", shape = ["n", "m"] }
+"#;
+    assert_eq!(of_checkpoint(spec), expected);
 }

@@ -5,42 +5,66 @@ use serde_json::{Map, Value, json};
 const LETTERS: &str = "etaoinshrdlucmfwypvbgkqjxzETAOINSHRDLUCMFWYPVBGKQJXZ";
 const END_OF_TEXT: &str = "<|endoftext|>";
 
+/// A byte-level BPE tokenizer whose ids are those of a vocabulary: the 256 bytes, merges of letters, and an
+/// end of text.
+///
+/// Below 257 ids there is no room for all bytes; the tokenizer then knows the first ones only.
+pub(super) struct MadeTokenizer {
+    /// Texts by id.
+    pub(super) tokens: Vec<String>,
+    /// The pairs of tokens that become one, in the order of their ids.
+    pub(super) merges: Vec<(String, String)>,
+}
+
+impl MadeTokenizer {
+    pub(super) fn of(vocab: usize) -> MadeTokenizer {
+        let end_of_text = end_of_text(vocab);
+        let room = end_of_text.unwrap_or(vocab);
+        let mut tokens: Vec<String> = byte_symbols().into_iter().take(room).map(String::from).collect();
+        let mut merges = Vec::with_capacity(room.saturating_sub(256));
+        // Words of n + 1 letters are a word of n letters and a letter.
+        let mut words: Vec<String> = LETTERS.chars().map(String::from).collect();
+        while tokens.len() < room {
+            let mut longer = Vec::new();
+            'words: for word in &words {
+                for letter in LETTERS.chars() {
+                    if tokens.len() == room {
+                        break 'words;
+                    }
+                    let token = format!("{word}{letter}");
+                    merges.push((word.clone(), letter.to_string()));
+                    tokens.push(token.clone());
+                    longer.push(token);
+                }
+            }
+            words = longer;
+        }
+        tokens.extend(end_of_text.map(|_| END_OF_TEXT.to_owned()));
+        MadeTokenizer { tokens, merges }
+    }
+
+    /// The id that ends a text.
+    pub(super) fn end_of_text(&self) -> Option<usize> {
+        end_of_text(self.tokens.len())
+    }
+}
+
 /// The token that ends a text in [`tokenizer_json`], if there is room for it.
 pub fn end_of_text(vocab: usize) -> Option<usize> {
     (vocab > 256).then(|| vocab - 1)
 }
 
-/// A tokenizer whose ids are exactly `0..vocab`: the 256 bytes, merges of letters, and an end of text.
-///
-/// Below 257 ids there is no room for all bytes; the tokenizer then knows the first `vocab` of them only.
+/// A byte-level BPE tokenizer whose ids are exactly `0..vocab`: the 256 bytes, merges of letters, and an end
+/// of text, if there is room for all.
 pub fn tokenizer_json(vocab: usize) -> String {
-    let end_of_text = end_of_text(vocab);
-    let room = end_of_text.unwrap_or(vocab);
-    let mut ids: Map<String, Value> = Map::new();
-    for (id, symbol) in byte_symbols().into_iter().take(room).enumerate() {
-        ids.insert(symbol.to_string(), json!(id));
-    }
-    let mut merges = Vec::with_capacity(room.saturating_sub(256));
-    // Words of n + 1 letters are a word of n letters and a letter.
-    let mut words: Vec<String> = LETTERS.chars().map(String::from).collect();
-    let mut id = ids.len();
-    while id < room {
-        let mut longer = Vec::new();
-        'words: for word in &words {
-            for letter in LETTERS.chars() {
-                if id == room {
-                    break 'words;
-                }
-                let token = format!("{word}{letter}");
-                merges.push(json!([word, letter.to_string()]));
-                ids.insert(token.clone(), json!(id));
-                longer.push(token);
-                id += 1;
-            }
-        }
-        words = longer;
-    }
-    let added: Vec<Value> = end_of_text
+    let made = MadeTokenizer::of(vocab);
+    let end = made.end_of_text();
+    let ids: Map<String, Value> = (0..)
+        .zip(&made.tokens)
+        .filter(|(id, _)| Some(*id) != end)
+        .map(|(id, token)| (token.clone(), json!(id)))
+        .collect();
+    let added: Vec<Value> = end
         .into_iter()
         .map(|id| {
             json!({ "id": id, "content": END_OF_TEXT, "single_word": false, "lstrip": false, "rstrip": false,
@@ -54,7 +78,7 @@ pub fn tokenizer_json(vocab: usize) -> String {
         "pre_tokenizer": byte_level, "post_processor": null, "decoder": byte_level,
         "model": { "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
                    "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-                   "vocab": ids, "merges": merges }
+                   "vocab": ids, "merges": made.merges }
     })
     .to_string()
 }
