@@ -115,7 +115,8 @@ fn need(need: &Need) -> String {
         Need::Weights { bytes, behind: Some((other, at)) } => {
             format!("w[{bytes}, {at} behind operand {other}]")
         }
-        Need::Table { row_bytes } => format!("table[rows of {row_bytes}]"),
+        Need::Table { row_bytes, rows: 1 } => format!("table[rows of {row_bytes}]"),
+        Need::Table { row_bytes, rows } => format!("table[{rows} rows in {row_bytes}]"),
         Need::Buffer { slots, wanted, row_bytes, read, written } => {
             let rows = if wanted { "wanted".to_owned() } else { slots.to_string() };
             let uses = match (read, written) {

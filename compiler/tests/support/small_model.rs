@@ -40,8 +40,10 @@ pub struct ModelShape {
     pub rope: RopeScaling,
     /// The feed-forward part.
     pub mlp: Mlp,
-    /// Format that matrices are stored in.
+    /// Format that matrices are stored in: blocks as GGUF files have them, or a plain one.
     pub matrix: WeightFormat,
+    /// Format that the embedding table and the unembedding are stored in.
+    pub table: WeightFormat,
     /// The unembedding reads the embedding table.
     pub tied: bool,
     /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none
@@ -77,7 +79,7 @@ pub enum Mlp {
         top_k: u32,
         /// Width, a multiple of 32.
         inner: usize,
-        /// Format that experts are stored in: mxfp4 or a plain one.
+        /// Format that experts are stored in; MXFP4 in two tensors.
         format: WeightFormat,
     },
 }
@@ -106,6 +108,7 @@ impl ModelShape {
             },
             mlp: Mlp::Experts { experts: 4, top_k: 2, inner: 32, format: WeightFormat::Mxfp4 },
             matrix: WeightFormat::Bf16,
+            table: WeightFormat::Bf16,
             tied: false,
             f32_input_every: 0,
             twist: Twist::default(),
@@ -134,7 +137,7 @@ impl ModelShape {
         // Heads of half a block go in pairs, so that the queries are whole blocks.
         let group = if head_dim.is_multiple_of(BLOCK) { rng.pick(&[1, 2, 4]) } else { rng.pick(&[2, 4]) };
         let plain = [WeightFormat::Bf16, WeightFormat::F32];
-        ModelShape {
+        let mut shape = ModelShape {
             layers: 1 + rng.below(3),
             hidden: 32 * (1 + rng.below(4)),
             vocab: 17 + rng.below(100),
@@ -173,10 +176,18 @@ impl ModelShape {
                 Mlp::Dense { inner: 32 * (1 + rng.below(5)) }
             },
             matrix: rng.pick(&plain),
+            table: WeightFormat::Bf16,
             tied: rng.one_in(3),
             twist: Twist { norm_used_twice: rng.one_in(4), gated_attention: rng.one_in(4) },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
-        }
+        };
+        shape.table = shape.matrix;
+        shape
+    }
+
+    /// The shape with its matrices, experts aside, and the table stored in blocks of a format.
+    pub fn in_blocks(self, format: WeightFormat) -> ModelShape {
+        ModelShape { matrix: format, table: format, ..self }
     }
 }
 
@@ -187,7 +198,7 @@ impl ModelShape {
 pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
     let mut model =
         Model { shape, b: GraphBuilder::new("random", shape.vocab, shape.max_context), products: 0 };
-    let table_format = if shape.matrix == WeightFormat::F32 { WeightFormat::F32 } else { WeightFormat::Bf16 };
+    let table_format = shape.table;
     let table = model.b.tensor(
         "embed",
         Role::Table,

@@ -97,15 +97,19 @@ impl AdapterMerge {
             let note = grown(&model.graph, model.checkpoint.bytes(), preset.name(), bytes);
             return note.map(|note| format!("note: {note}"));
         }
-        let was_mxfp4 = |tensor: &&kernmill_compiler::graph::Tensor| {
-            tensor.stored.is_stored() && self.changed.contains_key(&tensor.name)
+        let in_blocks = |tensor: &&kernmill_compiler::graph::Tensor| {
+            tensor.stored.is_blocked() && self.changed.contains_key(&tensor.name)
         };
-        let mxfp4 = model.graph.tensors.iter().filter(was_mxfp4).count();
+        let in_blocks = model.graph.tensors.iter().filter(in_blocks).count();
         Some(format!(
             "merged {}: {} matrices changed{}; {} of weights",
             self.names.join(", "),
             self.changed.len(),
-            if mxfp4 > 0 { format!(", {mxfp4} of them not MXFP4 any more") } else { String::new() },
+            if in_blocks > 0 {
+                format!(", {in_blocks} of them not in the file's blocks any more")
+            } else {
+                String::new()
+            },
             size(bytes)
         ))
     }

@@ -9,7 +9,7 @@ use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_compiler::pack::{WeightLayout, plan_weights};
 use kernmill_compiler::pipeline::CompileError;
-use kernmill_compiler::quant::choose::{FormatChoices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
+use kernmill_compiler::quant::choose::{FormatChoices, MAX_RELATIVE_ERROR};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_os::text::size;
@@ -72,33 +72,35 @@ impl TensorList {
         let width = graph.tensors.iter().map(|tensor| tensor.name.len()).max().unwrap_or(0);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "model {}, preset {}", graph.name, self.preset.name());
-        let _ =
-            writeln!(text, "{:width$}  {:18} format  {:>14}  error at 4 bits", "tensor", "shape", "bytes");
+        let format_width = graph.tensors.iter().map(|tensor| tensor.format.name().len()).max().unwrap_or(0);
+        let format_width = format_width.max("format".len());
+        let _ = writeln!(
+            text,
+            "{:width$}  {:18} {:format_width$}  {:>14}  error at 4 bits",
+            "tensor", "shape", "format", "bytes"
+        );
         for (id, tensor) in self.tensors() {
             let shape = format!("{:?}", tensor.shape);
             let bytes = self.bytes(id);
-            let _ =
-                write!(text, "{:width$}  {shape:18} {:6}  {bytes:>14}", tensor.name, tensor.format.name());
+            let format = tensor.format.name();
+            let _ = write!(text, "{:width$}  {shape:18} {format:format_width$}  {bytes:>14}", tensor.name);
             if let Some(error) = self.error(id) {
-                let large = self
-                    .choices
-                    .as_ref()
-                    .and_then(|all| all.of(id))
-                    .is_some_and(|choice| error > choice.limit);
-                let kept = if large { " (too large)" } else { "" };
+                let kept = if error > MAX_RELATIVE_ERROR { " (too large)" } else { "" };
                 let _ = write!(text, "  {error:.4}{kept}");
             }
             text.push('\n');
         }
         if let Some(choices) = &self.choices {
             let (all, at_4_bits) = (choices.elements(graph), choices.elements_at_4_bits(graph));
-            let _ = writeln!(
-                text,
-                "attention and unembedding: {at_4_bits} of {all} parameters at 4 bits ({:.1} %), where the \
-                 error is at most {MAX_RELATIVE_ERROR} (of what the file has in blocks of fewer than 8 bits, \
-                 {MAX_ERROR_OF_BLOCKS})",
-                at_4_bits as f64 * 100.0 / all as f64
-            );
+            let _ = match all {
+                0 => writeln!(text, "attention and unembedding: as stored, since they are in blocks"),
+                _ => writeln!(
+                    text,
+                    "attention and unembedding: {at_4_bits} of {all} parameters at 4 bits ({:.1} %), where \
+                     the error is at most {MAX_RELATIVE_ERROR}",
+                    at_4_bits as f64 * 100.0 / all as f64
+                ),
+            };
         }
         let _ = writeln!(
             text,
@@ -123,7 +125,7 @@ impl TensorList {
                 "bytes": self.bytes(id),
                 "site": choice.map(|choice| choice.lora_target.name()),
                 "int4_error": choice.and_then(|choice| choice.error),
-                "int4_limit": choice.map(|choice| choice.limit),
+                "int4_limit": choice.map(|_| MAX_RELATIVE_ERROR),
             })
         };
         let four_bits = self.choices.as_ref().map(|choices| {
@@ -132,7 +134,7 @@ impl TensorList {
                 "max_error": MAX_RELATIVE_ERROR,
                 "candidates": all,
                 "parameters": at_4_bits,
-                "share": at_4_bits as f64 / all as f64,
+                "share": (all > 0).then(|| at_4_bits as f64 / all as f64),
             })
         });
         json!({

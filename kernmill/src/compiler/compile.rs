@@ -68,7 +68,7 @@ pub(super) fn with_writer<T>(
         end_tokens: &end_tokens,
         chat_templates: Some(&chat_templates),
     })?;
-    model.note_growth(writer.weight_bytes(), options);
+    model.note_conversion(writer.weight_bytes(), options);
     act(&writer)
 }
 

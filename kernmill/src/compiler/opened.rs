@@ -126,7 +126,7 @@ impl OpenedSource {
         let start = Instant::now();
         let compiler = options.compile.at(self.level, options.chunk(), choices);
         let compiled = compile(&self.model.graph, &compiler)?;
-        self.model.note_growth(compiled.layout.bytes, options);
+        self.model.note_conversion(compiled.layout.bytes, options);
         let seconds = [choose, start.elapsed().as_secs_f64()];
         Ok((Made::Compiled(Box::new(CompiledModel { source: self, compiled })), seconds))
     }

@@ -155,7 +155,7 @@ fn fused_set(plan: &Plan, metadata: &Metadata) -> Result<FusedSet> {
 fn is_merged(tensor: &Tensor, packed: &HashMap<&str, &TensorInfo>) -> bool {
     let Some(packed) = packed.get(&*tensor.name) else { return false };
     let is_matrix = matches!(tensor.role, Role::Matrix | Role::ExpertMatrix);
-    if tensor.stored.is_stored() {
+    if tensor.stored.is_blocked() {
         return packed.format != tensor.stored.name();
     }
     is_matrix && tensor.stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name()

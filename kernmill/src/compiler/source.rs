@@ -18,7 +18,7 @@ use kernmill_compiler::pack::region::BuildError;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{self, Spec};
-use kernmill_compiler::weights::{CheckpointWeights, grown};
+use kernmill_compiler::weights::{CheckpointWeights, converted, grown};
 use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_os::output::directory;
 use kernmill_plan::chat::ChatTemplates;
@@ -238,10 +238,13 @@ impl SourceModel {
         choices(&self.graph, &weights, preset, threads, observer)
     }
 
-    /// Tells the user if `packed` bytes of weights are well above what the files have.
-    pub(super) fn note_growth(&self, packed: u64, options: &Options) {
-        let note = grown(&self.graph, self.checkpoint.bytes(), options.compile.preset.name(), packed);
-        note.iter().for_each(|note| options.observer.note(note));
+    /// Tells the user if quantised matrices of the checkpoint are rounded anew, and if `packed` bytes of
+    /// weights are well above what the files have.
+    pub(super) fn note_conversion(&self, packed: u64, options: &Options) {
+        let preset = options.compile.preset.name();
+        let mut notes = converted(&self.checkpoint, preset);
+        notes.extend(grown(&self.graph, self.checkpoint.bytes(), preset, packed));
+        notes.iter().for_each(|note| options.observer.note(note));
     }
 }
 
