@@ -45,7 +45,7 @@ def smollm2() -> str:
     """The real model's file; without it a test is not run, which the report says."""
     path = os.environ.get("KERNMILL_SMOLLM2")
     if not path:
-        pytest.skip("NOT RUN: KERNMILL_SMOLLM2 names no file (tools/smollm2/fetch.py fetches it)")
+        pytest.skip("NOT RUN: KERNMILL_SMOLLM2 names no file (`tools/models/fetch.py smollm2` fetches it)")
     return path
 
 

@@ -24,10 +24,13 @@ BLOCKS = 1000
 # Places of a block's f16 fields; a BF16 or the upper half of an F32 is looked after like one.
 FIELDS = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2],
-    "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [], "F16": [0], "BF16": [0], "F32": [2],
+    "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [], "F16": [0], "BF16": [0], "F32": [2], "NVFP4": [],
+    "TQ1_0": [52], "TQ2_0": [64],
 }
 # f16: zeros, the smallest and the largest denormal, the smallest normal number, the largest number.
 EDGES = np.array([0x0000, 0x8000, 0x0001, 0x03FF, 0x8001, 0x0400, 0x7BFF], np.uint16)
+# The byte of E4M3 that is 1.
+E4M3_ONE = 0x38
 
 HIDDEN, INNER, HEADS, KV_HEADS, HEAD_DIM, VOCAB, LAYERS, TOKENS = 256, 512, 4, 2, 64, 64, 2, 24
 EPS, THETA = 1e-5, 10000.0
@@ -66,6 +69,9 @@ def random_blocks(name, seed, count):
         set_field(blocks, at, field)
     if name == "MXFP4":
         blocks[:, 0] = np.where(blocks[:, 0] > 252, 127, blocks[:, 0])
+    if name == "NVFP4":
+        # Codes of NaN become others.
+        blocks[:, :4] = np.where(blocks[:, :4] & 127 == 127, blocks[:, :4] ^ 64, blocks[:, :4])
     return blocks
 
 
@@ -122,6 +128,9 @@ def weighted(name, seed, rows, cols, deviation):
         values = values.reshape(rows, cols)
         return gguf.quants.quantize(values, Type[name]), (shift, 0), values
     blocks = random_bytes(seed, rows * cols // elements, size)
+    if name == "Q8_0":
+        # As quantisers do, without -128.
+        blocks[:, 2:] = np.where(blocks[:, 2:] == 0x80, 0x81, blocks[:, 2:])
 
     def values(*scales):
         for at, scale in zip(FIELDS[name], scales):
@@ -132,6 +141,11 @@ def weighted(name, seed, rows, cols, deviation):
         blocks[:, 0] = 127
         scales = (127 + round(np.log2(deviation / values().std())), 0)
         blocks[:, 0] = scales[0]
+    elif name == "NVFP4":
+        blocks[:, :4] = E4M3_ONE
+        unit = int(gguf.quants.NVFP4.fp32_to_ue4m3(np.float32(deviation / values().std())))
+        blocks[:, :4] = unit + np.arange(4)
+        scales = (unit, 0)
     else:
         factor, offset = values(1, 0), values(0, 1)
         ratio = -factor.mean() / offset.mean() if len(FIELDS[name]) == 2 else 0
