@@ -8,6 +8,7 @@ mod cli;
 mod docs;
 mod equality;
 mod fused;
+mod gemma3;
 mod gguf;
 mod golden;
 mod harness;

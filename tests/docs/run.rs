@@ -113,7 +113,7 @@ impl CommandDir {
                 });
                 fs::write(self.path(name), plan).unwrap();
             }
-            "DIR_A" | "DIR_B" | "adapters/poet" | "adapters/terse" => {
+            "DIR_A" | "DIR_B" | "adapters/poet" | "adapters/terse" | "synth-lora" => {
                 let spec = "model-specs/gpt-oss-20b.toml";
                 fs::create_dir_all(self.path("adapters")).unwrap();
                 self.make(&["synth", spec, "-o", name, "--lora", "2", "-q"]);

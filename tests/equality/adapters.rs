@@ -118,7 +118,7 @@ pub fn together(engine: &mut Engine, tokens: &[u32], slots: usize, pieces: &[usi
     out
 }
 
-fn check(case: &Case, options: &CompilerOptions, threads: &[usize], pieces: &[&[usize]], what: &str) {
+pub fn check(case: &Case, options: &CompilerOptions, threads: &[usize], pieces: &[&[usize]], what: &str) {
     let preset = options.preset;
     let compiled = case.compile(&CompilerOptions { adapters: true, ..options.clone() });
     let image = case.image(&compiled);

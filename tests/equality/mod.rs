@@ -2,6 +2,7 @@
 //! up.
 
 mod adapters;
+mod blocks;
 pub mod drafts;
 mod float_env;
 mod kv;
@@ -18,8 +19,7 @@ use crate::hostile::targets::trial::Trial;
 use fastrand::Rng;
 use kernmill_compiler::fuse::{FusedGraph, FusedSet, fuse};
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::interp::{Interpreter, RawTensor};
-use kernmill_compiler::pack::MemorySource;
+use kernmill_compiler::interp::Interpreter;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
@@ -47,7 +47,10 @@ pub struct Case {
 
 impl Case {
     pub fn new(shape: &ModelShape, seed: u64, length: usize) -> Case {
-        let graph = build(shape).unwrap();
+        Case::of(build(shape).unwrap(), seed, length)
+    }
+
+    fn of(graph: Graph, seed: u64, length: usize) -> Case {
         let weights = random_weights(&graph, seed);
         let mut rng = Rng::with_seed(seed);
         let tokens = (0..length).map(|_| rng.u32(0..graph.vocab as u32)).collect();
@@ -76,27 +79,12 @@ impl Case {
         compile(&self.graph, &CompilerOptions { choices, ..options.clone() }).unwrap()
     }
 
-    fn source(&self) -> MemorySource {
-        let mut source = MemorySource::default();
-        for (tensor, raw) in self.graph.tensors.iter().zip(&self.weights.raw) {
-            match raw {
-                RawTensor::Mxfp4 { blocks, scales } => {
-                    source.mxfp4.insert(tensor.name.clone(), (blocks.clone(), scales.clone()));
-                }
-                other => {
-                    source.f32.insert(tensor.name.clone(), other.to_f32());
-                }
-            }
-        }
-        source
-    }
-
     pub fn image(&self, compiled: &Compiled) -> PlanImage {
         image_of(compiled.program.clone(), self.pack(compiled))
     }
 
     fn pack(&self, compiled: &Compiled) -> Arc<WeightRegion> {
-        build_weights(compiled, &self.source(), 1, &|_| {}).unwrap()
+        build_weights(compiled, &self.weights.source(&self.graph), 1, &|_| {}).unwrap()
     }
 }
 

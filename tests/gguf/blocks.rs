@@ -2,10 +2,12 @@
 
 use super::random::{self, KINDS, Kind};
 use super::writer::{F32, Writer};
-use super::{gguf, logits, model};
+use super::{gguf, in_f32, logits, model};
 use crate::harness::{Model, read};
-use kernmill_checkpoint::blocks::TYPES;
+use kernmill_checkpoint::blocks::TensorType;
+use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::weights::bind;
 use std::path::Path;
 
 /// Blocks of each type.
@@ -52,9 +54,9 @@ fn blocks_of_every_type_have_the_values_of_the_gguf_package() {
 
 #[test]
 fn the_table_of_types_is_that_of_the_tests() {
-    assert_eq!(TYPES.len(), KINDS.len());
+    assert_eq!(TensorType::all().len(), KINDS.len());
     for kind in &KINDS {
-        let own = TYPES.iter().find(|own| own.number == kind.number).unwrap();
+        let own = TensorType::from_number(kind.number).unwrap();
         assert_eq!((own.name, own.elements, own.bytes), (kind.name, kind.elements, kind.bytes));
     }
 }
@@ -85,16 +87,51 @@ fn a_model_of_every_type_gives_the_logits_of_the_values_in_its_file() {
     }
 }
 
-/// A file of several types, and the file of what its blocks stand for: the same logits where weights are as
-/// stored, and where they are rounded to int8 logits that are nearer to those, because blocks say what their
-/// elements are multiples of.
+#[test]
+fn specs_state_the_types_of_the_file() {
+    for (name, writer) in models() {
+        let text = from_gguf("m", &gguf(writer.bytes())).unwrap();
+        let format = match name {
+            "Q4_0" => "int4".to_owned(),
+            "Q8_0" => "int8".to_owned(),
+            "mixed" => "q4_k".to_owned(),
+            other => other.to_lowercase(),
+        };
+        let stated = |tensor: &str, shape: &str, format: &str| {
+            let line = format!("{{ from = \"{tensor}.weight\", shape = [{shape}], format = {format} }}");
+            assert!(text.contains(&line), "{name}: {line} is not in:\n{text}");
+        };
+        stated("token_embd", "\"vocab\", \"hidden\"", &format!("\"{format}\""));
+        stated("blk.{layer}.attn_q", "\"q_dim\", \"hidden\"", &format!("\"{format}\""));
+        stated("blk.{layer}.attn_norm", "\"hidden\"", "\"f32\"");
+        if name == "mixed" {
+            stated("output", "\"vocab\", \"hidden\"", "\"q6_k\"");
+            stated("blk.{layer}.attn_v", "\"kv_dim\", \"hidden\"", "[\"q6_k\", \"q4_k\"]");
+            stated("blk.{layer}.ffn_gate", "\"mlp_hidden\", \"hidden\"", "[\"bf16\", \"q3_k\"]");
+            stated("blk.{layer}.ffn_up", "\"mlp_hidden\", \"hidden\"", "[\"mxfp4\", \"int8\"]");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_another_type_than_the_specs_are_refused() {
+    let of = |name: &str| models().into_iter().find(|(other, _)| *other == name).unwrap().1;
+    let (q4_k, q6_k) = (model(&of("Q4_K")), gguf(of("Q6_K").bytes()).into_checkpoint().unwrap());
+    let error = bind(&q4_k.graph, &q6_k).unwrap_err().to_string();
+    let expected = "tensor `token_embd.weight` is Q6_K, expected Q4_K, or format = \"q6_k\" in the spec";
+    assert!(error.contains(expected), "{error}");
+    bind(&in_f32(&q4_k.graph), &q6_k).unwrap();
+}
+
+/// A file of several types, and the file of what its blocks stand for: the same logits where the input of
+/// products is f32, and elsewhere logits that are nearer to those, because blocks are not rounded.
 #[test]
 fn types_may_differ_between_matrices_and_between_layers() {
     let tokens = read(&fixture("models.safetensors"), "tokens", u32::from_le_bytes);
     let (_, mixed) = models().pop().unwrap();
     let (mixed, mut widened) = (model(&mixed), model(&widened(&mixed)));
     // The spec of a file in blocks leaves some inputs in f32.
-    widened.graph = mixed.graph.clone();
+    widened.graph = in_f32(&mixed.graph);
     let exact = logits(&mixed, Preset::Exact, &tokens);
     assert!(exact == logits(&widened, Preset::Exact, &tokens), "logits differ");
     for preset in [Preset::Faithful, Preset::Bf16] {
@@ -116,38 +153,4 @@ fn widened(of: &Writer) -> Writer {
         (tensor.kind, tensor.data) = (F32, values.into_iter().flat_map(f32::to_le_bytes).collect());
     }
     widened
-}
-
-/// Every element of a block is its first one plus a multiple of the step, up to what the additions of f32
-/// lose.
-#[test]
-fn elements_of_every_type_lie_at_multiples_of_their_step() {
-    for (seed, kind) in KINDS.iter().enumerate() {
-        let data = random::blocks(kind, seed as u64, BLOCKS);
-        let values = decoded(kind, data.clone());
-        let mut writer = Writer::default();
-        writer.set("general.architecture", "other");
-        writer.add("t", &[values.len() as u64], kind.number, data);
-        let checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
-        let (view, mut steps) = (checkpoint.tensor("t").unwrap(), Vec::new());
-        let known = view.encoding.steps(view.data, &mut steps);
-        assert_eq!(known, kind.elements > 1, "{}", kind.name);
-        assert_eq!(steps.len(), if known { values.len() / 16 } else { 0 }, "{}", kind.name);
-        for (step, elements) in steps.iter().zip(values.as_chunks::<16>().0) {
-            let (step, first) = (f64::from(*step), f64::from(elements[0]));
-            let amax = elements.iter().fold(0.0f32, |amax, x| amax.max(x.abs()));
-            for &element in elements {
-                let distance = f64::from(element) - first;
-                let off = if step == 0.0 { distance } else { distance - (distance / step).round() * step };
-                let lost = f64::from(amax).max(step.abs() * 255.0) * 2f64.powi(-22);
-                assert!(off.abs() <= lost, "{}: {element} and {first} with a step of {step}", kind.name);
-                // A step that is too small by a factor would pass the above.
-                assert!(
-                    distance.abs() <= 256.0 * step.abs() + lost,
-                    "{}: {element}, {first}, {step}",
-                    kind.name
-                );
-            }
-        }
-    }
 }

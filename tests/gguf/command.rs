@@ -157,14 +157,14 @@ fn files_that_cannot_be_models_are_bad_input() {
 }
 
 #[test]
-fn blocks_that_are_kept_in_more_bits_are_told_of() {
+fn weights_that_take_more_than_their_file_are_told_of() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("ids.json"), "[1, 2]").unwrap();
     let commands: [&[&str]; 5] = [
-        &["run", "model.gguf", "--tokens", "ids.json", "-n", "1"],
-        &["compile", "model.gguf", "-o", "model.plan"],
-        &["compile", "model.gguf", "--dry-run"],
-        &["explain", "model.gguf"],
+        &["run", "model.gguf", "--tokens", "ids.json", "-n", "1", "--preset", "exact"],
+        &["compile", "model.gguf", "-o", "model.plan", "--preset", "exact"],
+        &["compile", "model.gguf", "--dry-run", "--preset", "exact"],
+        &["explain", "model.gguf", "--preset", "exact"],
         &["run", "model.plan", "--tokens", "ids.json", "-n", "1"],
     ];
     let notes = |args: &[&str]| {
@@ -174,14 +174,16 @@ fn blocks_that_are_kept_in_more_bits_are_told_of() {
         let notes = said.lines().filter(|line| line.contains(" bits a weight, preset ")).map(str::to_owned);
         notes.collect::<Vec<_>>()
     };
-    fs::write(dir.path().join("model.gguf"), model(0, &|_| named("Q4_0"), &[0; 32]).bytes()).unwrap();
+    fs::write(dir.path().join("model.gguf"), model(0, &|_| named("F16"), &[9; 32]).bytes()).unwrap();
     for (n, args) in commands.iter().enumerate() {
         let notes = notes(args);
         // A plan has no file to be compared with.
         assert_eq!(notes.len(), usize::from(n < 4), "{args:?}: {notes:?}");
-        let note = "note: the files have 4.5 bits a weight, preset faithful keeps ";
+        let note = "note: the files have 16.0 bits a weight, preset exact keeps 32.0: ";
         assert!(notes.iter().all(|line| line.trim_start().starts_with(note)), "{args:?}: {notes:?}");
     }
-    fs::write(dir.path().join("model.gguf"), convert("llama-plain", BF16).bytes()).unwrap();
-    assert_eq!(notes(commands[0]), [""; 0]);
+    for (kept, scales) in [("Q4_0", 0), ("BF16", 9)] {
+        fs::write(dir.path().join("model.gguf"), model(0, &|_| named(kept), &[scales; 32]).bytes()).unwrap();
+        assert_eq!(notes(commands[0]), [""; 0], "{kept}");
+    }
 }

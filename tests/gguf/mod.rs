@@ -4,10 +4,12 @@ mod blocks;
 mod command;
 pub mod convert;
 mod damage;
+pub mod decode;
 mod dense;
 mod keys;
 mod random;
 mod split;
+mod synth;
 pub mod tokenizer;
 pub mod writer;
 
@@ -15,11 +17,10 @@ use crate::harness::{Model, oracle, read};
 use convert::{convert, q8_0};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_compiler::graph::{Activations, Op};
+use kernmill_compiler::graph::{Activations, Graph, Op};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
-use kernmill_plan::format::WeightFormat;
-use kernmill_plan::format::int8;
+use kernmill_plan::format::{WeightFormat, int8, pack_stored_tile};
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::fs;
 use std::path::Path;
@@ -45,6 +46,15 @@ fn tokens(name: &str) -> Vec<u32> {
 /// The tokens of a fixture's expected logits.
 fn tokens_in(directory: &Path) -> Vec<u32> {
     read(&fs::read(directory.join("oracle.safetensors")).unwrap(), "tokens", u32::from_le_bytes)
+}
+
+/// The graph of a file whose tensors are those of `graph`, all of them in f32.
+fn in_f32(graph: &Graph) -> Graph {
+    let mut graph = graph.clone();
+    for tensor in &mut graph.tensors {
+        (tensor.stored, tensor.format) = (WeightFormat::F32, WeightFormat::F32);
+    }
+    graph
 }
 
 fn model(writer: &Writer) -> Model {
@@ -81,26 +91,24 @@ fn quantised_matrices_are_those_that_they_stand_for() {
     }
     let (mut expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
     // The spec of a file in blocks leaves some inputs in f32.
-    expected.graph = actual.graph.clone();
-    for preset in Preset::ALL {
+    expected.graph = in_f32(&actual.graph);
+    // In `fast`, f32 may become int4.
+    for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
         assert!(logits(&expected, preset, &tokens) == logits(&actual, preset, &tokens), "{}", preset.name());
     }
 }
 
 #[test]
-fn a_q8_0_block_that_reaches_127_is_packed_bit_for_bit() {
+fn rounding_a_q8_0_block_that_reaches_127_gives_it_again() {
     let mut rng = fastrand::Rng::with_seed(7);
-    let format = WeightFormat::Int8.tile(32);
+    let mut tiles = [(); 2].map(|()| vec![0; WeightFormat::Int8.tile(32).bytes()]);
     for _ in 0..2000 {
         let factor = 2f32.powi(rng.i32(-12..8));
         let block: Vec<f32> = (0..32).map(|_| (rng.f32() - 0.5) * factor).collect();
         let (bytes, values) = q8_0(&block);
-        let mut tile = vec![0; format.bytes()];
-        int8::pack_tile(32, &values, &mut tile).unwrap();
-        for (k, &code) in bytes[2..].iter().enumerate() {
-            let packed = int8::element(32, &tile, 0, k);
-            assert_eq!((packed.q, packed.scale.to_le_bytes()), (code.cast_signed(), [bytes[0], bytes[1]]));
-        }
+        int8::pack_tile(32, &values, &mut tiles[0]).unwrap();
+        pack_stored_tile(WeightFormat::Int8, 32, &bytes, &mut tiles[1]).unwrap();
+        assert_eq!(tiles[0], tiles[1]);
     }
 }
 
@@ -145,7 +153,8 @@ fn the_spec_names_the_files_tensors() {
         "norm_eps       = 1e-5",
         "window = { list = [\"sliding_window\", \"full\"] }",
         "lm_head    = { from = \"output.weight\", shape = [\"vocab\", \"hidden\"], format = \"bf16\" }",
-        "from = \"blk.{layer}.ffn_up_exps.weight\", scales = \"blk.{layer}.ffn_up_exps.weight\"",
+        "from = \"blk.{layer}.ffn_up_exps.weight\", shape = [\"experts\", \"expert_hidden\", \"hidden\"], \
+         format = \"mxfp4\"",
         "beta_fast = 32.0, beta_slow = 1.0, original_context = 64, truncate = false",
     ] {
         assert!(text.contains(line), "{line} is not in:\n{text}");

@@ -25,7 +25,7 @@ const fn kind(
 }
 
 /// Every supported type, in the order of the script.
-pub const KINDS: [Kind; 16] = [
+pub const KINDS: [Kind; 19] = [
     kind("Q4_0", 2, 32, 18, &[0]),
     kind("Q4_1", 3, 32, 20, &[0, 2]),
     kind("Q5_0", 6, 32, 22, &[0]),
@@ -42,6 +42,9 @@ pub const KINDS: [Kind; 16] = [
     kind("F16", 1, 1, 2, &[0]),
     kind("BF16", 30, 1, 2, &[0]),
     kind("F32", 0, 1, 4, &[2]),
+    kind("NVFP4", 40, 64, 36, &[]),
+    kind("TQ1_0", 34, 256, 54, &[52]),
+    kind("TQ2_0", 35, 256, 66, &[64]),
 ];
 
 const EDGES: [u16; 7] = [0x0000, 0x8000, 0x0001, 0x03ff, 0x8001, 0x0400, 0x7bff];
@@ -88,6 +91,10 @@ pub fn blocks(kind: &Kind, seed: u64, count: usize) -> Vec<u8> {
         }
         if kind.name == "MXFP4" && block[0] > 252 {
             block[0] = 127;
+        }
+        if kind.name == "NVFP4" {
+            // Codes of NaN become others.
+            block[..4].iter_mut().filter(|scale| **scale & 127 == 127).for_each(|scale| *scale ^= 64);
         }
         block
     };
@@ -189,8 +196,15 @@ fn weights(kind: &Kind, seed: u64, elements: usize, scales: &[i32]) -> Vec<u8> {
         for (&at, &scale) in kind.fields.iter().zip(scales) {
             block[at..at + 2].copy_from_slice(&(scale as u16).to_le_bytes());
         }
+        if kind.name == "Q8_0" {
+            // As quantisers do, without -128.
+            block[2..].iter_mut().filter(|q| **q == 0x80).for_each(|q| *q = 0x81);
+        }
         if kind.name == "MXFP4" {
             block[0] = scales[0] as u8;
+        }
+        if kind.name == "NVFP4" {
+            (0..4).for_each(|part| block[part] = scales[0] as u8 + part as u8);
         }
         block
     };

@@ -11,13 +11,14 @@ use kernmill_kernels_gen::asm;
 use kernmill_kernels_gen::disasm;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
-use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::{Features, Level};
+use std::collections::BTreeSet;
 
 fn compiled(preset: Preset) -> Compiled {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
@@ -112,7 +113,10 @@ fn machine_code_of_a_ukernel_of_each_family() {
         (
             "gemm",
             Level::V3,
-            vec![gemm(Decoded::U8Pairwise), MicroKernel::Decode { format: WeightFormat::Mxfp4 }],
+            vec![
+                gemm(Decoded::plain(DecodedNumber::U8Pairwise)),
+                MicroKernel::Decode { format: WeightFormat::Mxfp4 },
+            ],
         ),
         ("attention", Level::V4Vnni, attention().to_vec()),
         ("softmax", Level::V4Vnni, vec![MicroKernel::Softmax]),
@@ -181,7 +185,9 @@ fn levels_use_their_vectors_and_instructions() {
         (Level::CascadeLake, "zmm"),
         (Level::V4Vnni, "zmm"),
     ] {
-        let gemms = DotStep::at(level).kinds().iter().map(|weights| gemm(*weights));
+        let decoded: BTreeSet<Decoded> =
+            WeightFormat::blocked().map(|format| DotStep::at(level).decoded(format)).collect();
+        let gemms = decoded.into_iter().map(gemm);
         let text = text(&common.iter().cloned().chain(gemms).collect::<Vec<_>>(), level);
         for function in text.split("\n\n") {
             assert!(
@@ -222,7 +228,8 @@ fn dots_that_fetch_line_by_line_fetch_every_line_once() {
 
 #[test]
 fn the_gemms_that_add_do_not_multiply_by_scales() {
-    let ukernel = MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 2, tokens: 1 };
+    let ukernel =
+        MicroKernel::GemmQ8 { weights: Decoded::plain(DecodedNumber::U8Max24Pow2), tiles: 2, tokens: 1 };
     let decodes = MicroKernel::GemmDecode(Overlap { tokens: 1, stride: 128, gap: 64 });
     let adds = |ukernel: &MicroKernel| {
         asm::candidates(ukernel, Level::V4Vnni).find(|wide| wide.name.ends_with("_adds"))

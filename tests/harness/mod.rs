@@ -18,6 +18,7 @@ use kernmill_runtime::{Engine, EngineConfig, PlanImage};
 use kernmill_serve::{Answer, Request, RequestEvent, RequestId, Serving};
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -75,6 +76,11 @@ pub fn imports() -> PathBuf {
     unpacked("tests/fixtures/imports.tar")
 }
 
+/// Directory of models with quantised matrices, one directory each (`tools/oracle/make_quantised.py`).
+pub fn quantised() -> PathBuf {
+    unpacked("tests/fixtures/quantised.tar")
+}
+
 /// Directory of an adapter that PEFT saved, or file of logits of several (`tools/oracle/make_adapters.py`).
 pub fn adapter(name: &str) -> PathBuf {
     unpacked("tests/fixtures/adapters.tar").join(name)
@@ -88,6 +94,35 @@ pub fn corpus(target: &str) -> PathBuf {
 /// Path of the description of a machine: `two_cores` or `many_cores`.
 pub fn machine(name: &str) -> String {
     corpus("machine").join(name).into_os_string().into_string().unwrap()
+}
+
+/// A real model's file, which is not part of the project: `tools/models/fetch.py` fetches it.
+pub struct RealModel {
+    /// Name that the script and the directory below `target` have, and in capitals the variable.
+    pub name: &'static str,
+    pub file: &'static str,
+}
+
+impl RealModel {
+    /// The file, if it is here. Otherwise everybody is told that `test` checks nothing, or where the variable
+    /// names a file that is not there, it fails.
+    pub fn find(&self, test: &str) -> Option<PathBuf> {
+        let named = std::env::var_os(format!("KERNMILL_{}", self.name.to_uppercase())).map(PathBuf::from);
+        let fetched = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join(self.name).join(self.file);
+        let path = named.clone().unwrap_or_else(fetched);
+        if path.is_file() {
+            return Some(path);
+        }
+        assert!(named.is_none(), "{}: no such file", path.display());
+        // Written past the capture of the test's output, so that everybody sees it.
+        let name = self.name;
+        let note = format!(
+            "NOT RUN: {test}: no target/{name}/{} (python3 tools/models/fetch.py {name})\n",
+            self.file
+        );
+        let _ = std::io::stderr().write_all(note.as_bytes());
+        None
+    }
 }
 
 /// Runs requests together, to the answers in their order.
@@ -124,9 +159,19 @@ impl Model {
         } else {
             from_checkpoint("model", &read_config(path).unwrap(), &checkpoint).unwrap()
         };
-        let graph = lower(&Spec::parse("imported.toml", &text).unwrap()).unwrap();
+        Model::of(&text, checkpoint)
+    }
+
+    /// The model that a spec describes, with these weights.
+    pub fn of(spec: &str, checkpoint: Checkpoint) -> Model {
+        let graph = lower(&Spec::parse("spec.toml", spec).unwrap()).unwrap();
         bind(&graph, &checkpoint).unwrap();
         Model { graph, checkpoint }
+    }
+
+    /// The model's weights, where packing takes them from.
+    pub fn weights(&self) -> CheckpointWeights<'_> {
+        CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap()
     }
 
     /// The model compiled for the best level of this machine, with its weights packed.
@@ -151,14 +196,12 @@ impl Model {
 
     /// The model's weights, packed for what it was compiled to.
     pub fn pack(&self, compiled: &Compiled) -> Arc<WeightRegion> {
-        let weights = CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap();
-        build_weights(compiled, &weights, 2, &|_| {}).unwrap()
+        build_weights(compiled, &self.weights(), 2, &|_| {}).unwrap()
     }
 
     /// The formats that preset `fast` chooses for its weights.
     pub fn choices(&self) -> FormatChoices {
-        let weights = CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap();
-        FormatChoices::measured(&self.graph, &weights, 2, &|_| {}).unwrap()
+        FormatChoices::measured(&self.graph, &self.weights(), 2, &|_| {}).unwrap()
     }
 
     /// The share of attention and unembedding parameters that have 4 bits in preset `fast`.

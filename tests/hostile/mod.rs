@@ -148,8 +148,20 @@ fn the_corpus_has_inputs_that_are_read_to_the_end() {
             && targets::reads_machine(&seed("machine/many_cores"))
     );
     assert!(targets::reads_safetensors(&seed("safetensors/model_header")));
-    for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned", "llama_blocks", "qwen2_blocks"] {
-        assert!(targets::reads_gguf(&seed(&format!("gguf/{name}"))), "{name}");
+    for name in ["gptq_header", "awq_header", "int8_header", "fp8_header", "mlx_header"] {
+        assert!(targets::reads_quantised(&seed(&format!("safetensors/{name}"))), "{name}");
+    }
+    let of_gguf = [
+        "gpt_oss",
+        "gpt_oss_tokenizer",
+        "llama",
+        "llama_aligned",
+        "llama_blocks",
+        "qwen2_blocks",
+        "every_block",
+    ];
+    for name in of_gguf {
+        assert!(targets::reads_gguf(&seed(&format!("gguf/{name}")), &[0; 192 << 10]), "{name}");
     }
     assert_eq!(targets::reads_kv_segment(&seed("kv_segment/three_records")), 3);
     assert_eq!(targets::reads_kv_session(&seed("kv_session/two_records")), Some(2));

@@ -1,6 +1,7 @@
 //! Attention's micro-kernels against scalar loops written from docs/dev/numerics.md.
 
-use super::ukernels::{assert_bits, dot4, normal};
+use super::packed::normal;
+use super::ukernels::{assert_bits, dot4};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;

@@ -7,6 +7,7 @@
 
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
+use super::packed::{FIRST, columns};
 use super::{Code, Tiles, choose, versions};
 use kernmill_compiler::expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
@@ -16,7 +17,7 @@ use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
-use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
 
@@ -78,9 +79,14 @@ fn run_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
 #[test]
 fn q8_dots_stay_inside_their_operands() {
     let mut ukernels = Vec::new();
-    for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
-        ukernels.extend((1..=8).map(|tokens| MicroKernel::DotQ8 { format, k: 32, tokens }));
-        for k in [64, 96, 2880] {
+    for format in WeightFormat::blocked() {
+        let [one, two, many] = columns(format);
+        if !FIRST.contains(&format) {
+            ukernels.extend([1, 2, 3, 8].map(|tokens| MicroKernel::DotQ8 { format, k: two, tokens }));
+            continue;
+        }
+        ukernels.extend((1..=8).map(|tokens| MicroKernel::DotQ8 { format, k: one, tokens }));
+        for k in [two, 96, many] {
             ukernels.extend([1, 2, 8].map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
         }
     }
@@ -90,7 +96,18 @@ fn q8_dots_stay_inside_their_operands() {
 #[test]
 fn dots_of_adjacent_tiles_stay_inside_their_operands() {
     let mut ukernels = Vec::new();
-    for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
+    for format in WeightFormat::blocked() {
+        if !FIRST.contains(&format) {
+            let [one, two, _] = columns(format);
+            let shapes = [(one, 1, TileOrder::Straight), (two, 2, TileOrder::Pairs)];
+            ukernels.extend(shapes.map(|(k, tokens, order)| MicroKernel::DotQ8x4 {
+                format,
+                k,
+                tokens,
+                order,
+            }));
+            continue;
+        }
         for (k, tokens) in [32, 96, 160, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
             let orders = [TileOrder::Straight, TileOrder::Pairs];
             ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
@@ -103,14 +120,17 @@ fn dots_of_adjacent_tiles_stay_inside_their_operands() {
 fn f32_dots_stay_inside_their_operands() {
     let mut ukernels = Vec::new();
     for format in WeightFormat::ALL {
-        for k in [1, 2, 3, 4, 7, 32, 50, 64, 2880] {
-            if !format.is_blocked() || k % BLOCK == 0 {
-                ukernels.extend(MicroKernel::dot_tokens(false).iter().map(|tokens| MicroKernel::DotF32 {
-                    format,
-                    k,
-                    tokens: *tokens,
-                }));
-            }
+        let all = match format.is_blocked() {
+            true if FIRST.contains(&format) => columns(format).to_vec(),
+            true => vec![columns(format)[1]],
+            false => vec![1, 2, 3, 4, 7, 32, 50, 64, 2880],
+        };
+        for k in all {
+            ukernels.extend(MicroKernel::dot_tokens(false).iter().map(|tokens| MicroKernel::DotF32 {
+                format,
+                k,
+                tokens: *tokens,
+            }));
         }
     }
     run_all(&ukernels, &[&[64], &[4096 + 64]]);
@@ -129,27 +149,35 @@ fn added_dots_stay_inside_their_operands() {
 
 #[test]
 fn decoding_stays_inside_its_operands() {
-    let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
-    let ukernels: Vec<MicroKernel> = formats.map(|format| MicroKernel::Decode { format }).collect();
-    let ukernels: Vec<MicroKernel> = ukernels
-        .into_iter()
+    let of = |is_super: bool| {
+        let formats = WeightFormat::blocked().filter(move |format| format.parts().is_super() == is_super);
+        formats.flat_map(|format| [MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }])
+    };
+    let for_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
+    let ukernels: Vec<MicroKernel> = of(false)
         .chain([MicroKernel::DecodeBf16])
-        .chain(WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }))
-        .chain([MicroKernel::DecodeWords { format: WeightFormat::Int8 }])
+        .chain(for_tiles.map(|format| MicroKernel::DecodeTiles { format }))
         .collect();
     run_all(&ukernels, &[&[0], &[1], &[2], &[15]]);
+    // Whole units.
+    run_all(&of(true).collect::<Vec<_>>(), &[&[0], &[8], &[16]]);
 }
 
 #[test]
 fn gemms_stay_inside_their_operands() {
-    let mut ukernels = Vec::new();
-    for weights in Decoded::ALL {
-        for tiles in [1, 2] {
-            ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
-        }
+    for weights in Decoded::all() {
+        let is_first = weights.parts == 1 && !weights.minima;
+        let tokens = if is_first { &[1, 2, 3, 4, 5, 6][..] } else { &[1, 3, 6] };
+        let of =
+            |tiles| tokens.iter().map(move |tokens| MicroKernel::GemmQ8 { weights, tiles, tokens: *tokens });
+        let ukernels: Vec<MicroKernel> = [1, 2].into_iter().flat_map(of).collect();
+        // Blocks, bytes between tokens, bytes between tiles.
+        let numbers: &[&[u64]] = match is_first {
+            true => &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]],
+            false => &[&[0, 128, 64], &[3, 320, 4096]],
+        };
+        run_all(&ukernels, numbers);
     }
-    // Blocks, bytes between tokens, bytes between tiles.
-    run_all(&ukernels, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
     let overlaps = [(128, 64), (64, 64 * 6), (320, 4096)]
         .into_iter()
         .flat_map(|(stride, gap)| (1..=6).map(move |tokens| Overlap { tokens, stride, gap }));

@@ -4,12 +4,14 @@
 
 mod attention;
 mod bf16;
+mod embed;
 mod fence;
 mod functions;
 mod gemm;
 mod guard;
 pub mod machine;
 mod operands;
+mod packed;
 mod replay;
 mod rows;
 mod tile_products;
@@ -79,8 +81,11 @@ fn the_numbers_choose_every_version() {
     for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
         let most = versions().filter(|(other, _)| *other == level).count();
         for format in WeightFormat::ALL {
-            for ukernel in [MicroKernel::DotF32 { format, k: 64, tokens: 1 }, MicroKernel::Decode { format }]
-            {
+            let f32_dot = MicroKernel::DotF32 { format, k: 256, tokens: 1 };
+            let of_blocks =
+                [MicroKernel::DotQ8 { format, k: 256, tokens: 1 }, MicroKernel::Decode { format }];
+            let of_blocks = of_blocks.into_iter().filter(|_| format.is_blocked());
+            for ukernel in of_blocks.chain([f32_dot]) {
                 assert!(asm::candidates(&ukernel, level).count() < most, "{ukernel} for {}", level.name());
             }
         }

@@ -4,10 +4,12 @@ use super::Code;
 use super::fence::Flush;
 use super::machine::{Machine, Memory, Region};
 use super::operands::{Contents, Operand, call, operands};
+use super::packed::{FIRST, columns};
 use kernmill_kernels_gen::asm;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
@@ -96,11 +98,15 @@ fn replay_on_any_host(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
 
 #[test]
 fn dots_give_the_cpus_bits() {
+    let all = |format: WeightFormat| match FIRST.contains(&format) {
+        true => vec![32, 96, 2880],
+        false => vec![columns(format)[0]],
+    };
+    let shapes =
+        || WeightFormat::blocked().flat_map(|format| all(format).into_iter().map(move |k| (format, k)));
     let mut ukernels = Vec::new();
-    for format in WeightFormat::blocked() {
-        for k in [32, 96, 2880] {
-            ukernels.extend([1, 2, 3, 8].map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
-        }
+    for (format, k) in shapes() {
+        ukernels.extend([1, 2, 3, 8].map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
     }
     replay_all(&ukernels, &[&[64], &[200]]);
     ukernels.clear();
@@ -109,41 +115,50 @@ fn dots_give_the_cpus_bits() {
             ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
         }
     }
-    for format in WeightFormat::blocked() {
-        for k in [32, 96, 2880] {
-            ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
-        }
+    for (format, k) in shapes() {
+        ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
     }
     replay_on_any_host(&ukernels, &[&[64], &[200]]);
     ukernels.clear();
-    for format in WeightFormat::blocked() {
-        for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            let orders = [TileOrder::Straight, TileOrder::Pairs];
-            ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
-        }
+    for (format, k) in shapes() {
+        let orders = [
+            (1, TileOrder::Straight),
+            (2, TileOrder::Pairs),
+            (1, TileOrder::Pairs),
+            (2, TileOrder::Straight),
+        ];
+        let count = if FIRST.contains(&format) { 4 } else { 2 };
+        let of = |(tokens, order)| MicroKernel::DotQ8x4 { format, k, tokens, order };
+        ukernels.extend(orders.into_iter().take(count).map(of));
     }
     replay_all(&ukernels, &[&[256], &[400]]);
 }
 
 #[test]
 fn decoding_and_gemms_give_the_cpus_bits() {
-    let decode: Vec<MicroKernel> =
-        WeightFormat::blocked().map(|format| MicroKernel::Decode { format }).collect();
-    replay_all(&decode, &[&[0], &[1], &[7]]);
-    replay_all(
-        &[MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }],
-        &[&[0], &[1], &[7]],
-    );
-    let decode: Vec<MicroKernel> =
-        WeightFormat::blocked().map(|format| MicroKernel::DecodeTiles { format }).collect();
-    replay_all(&decode, &[&[0], &[1], &[7]]);
-    let mut gemms = Vec::new();
-    for weights in Decoded::ALL {
-        for tiles in [1, 2] {
-            gemms.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
-        }
+    for is_super in [false, true] {
+        let formats = WeightFormat::blocked().filter(|format| format.parts().is_super() == is_super);
+        let decode =
+            formats.flat_map(|format| [MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }]);
+        // Whole units, where there are any.
+        let blocks: &[&[u64]] = if is_super { &[&[0], &[8]] } else { &[&[0], &[1], &[7]] };
+        replay_all(&decode.collect::<Vec<_>>(), blocks);
     }
-    replay_all(&gemms, &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]]);
+    let for_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
+    let decode = for_tiles.map(|format| MicroKernel::DecodeTiles { format }).chain([MicroKernel::DecodeBf16]);
+    replay_all(&decode.collect::<Vec<_>>(), &[&[0], &[1], &[7]]);
+    for weights in Decoded::all() {
+        let is_first = weights.parts == 1 && !weights.minima;
+        let tokens = if is_first { &[1, 2, 3, 4, 5, 6][..] } else { &[1, 4, 6] };
+        let each =
+            |tiles| tokens.iter().map(move |tokens| MicroKernel::GemmQ8 { weights, tiles, tokens: *tokens });
+        let gemms: Vec<MicroKernel> = [1, 2].into_iter().flat_map(each).collect();
+        let numbers: &[&[u64]] = match is_first {
+            true => &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]],
+            false => &[&[0, 128, 64], &[3, 200, 4000]],
+        };
+        replay_all(&gemms, numbers);
+    }
     let overlaps = (1..=6).map(|tokens| MicroKernel::GemmDecode(Overlap { tokens, stride: 200, gap: 4000 }));
     replay_all(&overlaps.collect::<Vec<_>>(), &[&[]]);
 }

@@ -257,7 +257,7 @@ fn quantisation_matches_the_interpreter_bit_for_bit() {
             Code::new(generate_ukernels(&[MicroKernel::Quantize], level, &choose(level, version)).unwrap());
         for blocks in [0, 1, 2, 7, count] {
             let mut values = vec![99i8; x.len()];
-            let (mut scales, mut sums) = (vec![-1f32; count], vec![-9999i32; count]);
+            let (mut scales, mut sums) = (vec![-1f32; count], vec![[-9999i16; 2]; count]);
             // SAFETY: there is room for `count` blocks everywhere.
             unsafe {
                 let f: super::operands::Function = std::mem::transmute(code.address(0));
@@ -266,9 +266,14 @@ fn quantisation_matches_the_interpreter_bit_for_bit() {
             }
             for block in 0..count {
                 let (mut q, range) = (vec![99; BLOCK], block * BLOCK..(block + 1) * BLOCK);
-                let (scale, sum) = match block < blocks {
-                    true => num::quantize_block(&x[range.clone()], &mut q),
-                    false => (-1.0, -9999),
+                let scale = match block < blocks {
+                    true => num::quantize_block(&x[range.clone()], &mut q).0,
+                    false => -1.0,
+                };
+                // Of the halves.
+                let sum = match block < blocks {
+                    true => [0, 1].map(|half| q[16 * half..][..16].iter().map(|q| i16::from(*q)).sum()),
+                    false => [-9999; 2],
                 };
                 let what = format!("{} block {block} of {blocks}", name(level, version));
                 assert_eq!(values[range], q, "{what}");

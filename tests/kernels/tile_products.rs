@@ -3,6 +3,7 @@
 //! against "blockdot" of docs/dev/numerics.md.
 
 use super::machine::{Machine, Memory, Region};
+use super::packed::FIRST;
 use super::{Code, Tiles, choose, name, versions, versions_anywhere};
 use fastrand::Rng;
 use half::{bf16, f16};
@@ -58,7 +59,7 @@ impl Product {
         Product { format: WeightFormat::Mxfp4, blocks, tile, integers, scales, rows, sums }
     }
 
-    /// One in a format that stores integers with a bias, and f16 scales: `weight` gives an integer, `scale` a
+    /// One in a format that stores codes of integers, and f16 scales: `weight` gives an integer, `scale` a
     /// scale, `row` an integer of a row.
     fn of_integers(
         format: WeightFormat,
@@ -73,19 +74,27 @@ impl Product {
         let scales: Vec<[f16; TILE_ROWS]> = (0..blocks).map(|_| std::array::from_fn(|_| scale())).collect();
         let mut tile: Vec<u8> = scales.iter().flatten().flat_map(|scale| scale.to_le_bytes()).collect();
         tile.resize(format.tile(k).scale_bytes, 0);
-        // A line has 4 k of each row; of nibbles the low ones, and the high ones are the line behind it.
-        let line = |line: usize, bias: i16| -> Vec<u8> {
-            let place = |at: usize| i16::from(integers[at / 4][line * 4 + at % 4]);
-            (0..LINE).map(|at| u8::try_from(place(at) + bias).unwrap()).collect()
+        let code = |q: i8| {
+            (0..=u8::MAX)
+                .find(|code| format.parts().integer(*code) == i32::from(q))
+                .expect("an integer of it")
         };
-        for number in 0..k / 4 {
-            match format {
-                WeightFormat::Int8 => tile.extend(line(number, 128)),
-                WeightFormat::Int4 if number % 2 == 0 => {
-                    let both = line(number, 8).into_iter().zip(line(number + 1, 8));
-                    tile.extend(both.map(|(low, high)| low | high << 4));
-                }
-                _ => {}
+        let codes: Vec<Vec<u8>> = integers.iter().map(|row| row.iter().map(|q| code(*q)).collect()).collect();
+        // A line has a few bits of 4 k of each row in its bytes' lowest ones, and of the next 4 k above.
+        let planes = [(format.parts().codes.low, 0), (format.parts().codes.high, format.parts().codes.low)];
+        for first in (0..k).step_by(BLOCK) {
+            for (bits, shift) in planes {
+                let byte = |at: usize, line: usize| {
+                    let place = |group: usize| first + 4 * (line * 8 / bits + group) + at % 4;
+                    let part =
+                        |group: usize| codes[at / 4][place(group)] >> shift & (0xff >> (8 - bits)) as u8;
+                    (0..8 / bits).fold(0, |byte, group| byte | part(group) << (bits * group))
+                };
+                tile.extend(
+                    (0..bits)
+                        .flat_map(|line| (0..LINE).map(move |at| (at, line)))
+                        .map(|(at, line)| byte(at, line)),
+                );
             }
         }
         assert_eq!(tile.len(), format.tile(k).bytes());
@@ -111,7 +120,7 @@ impl Product {
         Product::of_integers(
             format,
             (tokens, blocks),
-            || weights.i8(levels.clone()),
+            || levels[weights.usize(..levels.len())],
             || f16::from_f32((scales.f32() - 0.5) * 0.1),
             || integers.i8(..),
             || (floats.f32() - 0.5) * 0.1,
@@ -298,20 +307,30 @@ impl Product {
     }
 }
 
-/// The integers that a format has.
-fn levels(format: WeightFormat) -> std::ops::RangeInclusive<i8> {
-    if format == WeightFormat::Int4 { -8..=7 } else { -127..=127 }
+/// The integers that a format has, in ascending order. Packing refuses the least of int8.
+fn levels(format: WeightFormat) -> Vec<i8> {
+    let parts = format.parts();
+    let codes = 0..=((1u32 << parts.codes.bits()) - 1) as u8;
+    let mut levels: Vec<i8> = codes.map(|code| parts.integer(code) as i8).filter(|q| *q > i8::MIN).collect();
+    levels.sort();
+    levels
 }
 
-const OF_INTEGERS: [WeightFormat; 2] = [WeightFormat::Int8, WeightFormat::Int4];
+/// The formats that tiles of bytes serve.
+fn of_integers() -> impl Iterator<Item = WeightFormat> {
+    let served = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
+    served.filter(|format| TileElement::of(*format) == TileElement::I8)
+}
 
 #[test]
 fn products_of_integers_are_blockdots() {
-    for format in OF_INTEGERS {
-        for tokens in [1, 2, 7, 15, 16] {
-            for blocks in 1..=7 {
-                Product::random_integers(format, tokens, blocks).check();
-            }
+    for format in of_integers() {
+        let (tokens, blocks) = match FIRST.contains(&format) {
+            true => (&[1, 2, 7, 15, 16][..], 1..=7),
+            false => (&[2, 16][..], 3..=4),
+        };
+        for tokens in tokens {
+            blocks.clone().for_each(|blocks| Product::random_integers(format, *tokens, blocks).check());
         }
         Product::random_integers(format, 16, TileElement::I8.chunk_blocks()).check();
     }
@@ -322,19 +341,22 @@ fn products_of_integers_are_blockdots() {
 #[test]
 fn extreme_integers_and_scales_on_tiles_of_bytes_keep_their_bits() {
     let scales = [f16::MAX, f16::MIN, f16::from_bits(1), f16::from_f32(-0.5), f16::ZERO, f16::NEG_ZERO];
-    for format in OF_INTEGERS {
+    for format in of_integers() {
         let levels = levels(format);
-        for (weight, q) in [(*levels.end(), 127), (*levels.end(), -128), (*levels.start(), -128), (0, -5)] {
-            for scale in scales {
-                for float in [0.75, -0.0, 1e-45, 3e38] {
+        let [least, largest] = [levels[0], levels[levels.len() - 1]];
+        let zero = *levels.iter().min_by_key(|q| q.unsigned_abs()).unwrap();
+        let every = if FIRST.contains(&format) { 1 } else { 3 };
+        for (weight, q) in [(largest, 127), (largest, -128), (least, -128), (zero, -5)] {
+            for scale in scales.into_iter().step_by(every) {
+                for float in [0.75, -0.0, 1e-45, 3e38].into_iter().step_by(every) {
                     let of = Product::of_integers;
                     of(format, (5, 4), || weight, || scale, || q, || float).alone().check();
                 }
             }
         }
         // Products of a block that cancel out.
-        let (mut signs, mut rng) = ([1, -1].into_iter().cycle(), Rng::with_seed(9));
-        let weight = || signs.next().unwrap() * *levels.end();
+        let (mut signs, mut rng) = ([true, false].into_iter().cycle(), Rng::with_seed(9));
+        let weight = || if signs.next().unwrap() { largest } else { least };
         let scale = || f16::from_f32(rng.f32() - 0.5);
         Product::of_integers(format, (16, 3), weight, scale, || 77, || -1e-44).check();
     }

@@ -1,42 +1,13 @@
 //! Micro-kernels against scalar loops written from docs/dev/numerics.md.
 
+use super::packed::{Elements, FIRST, columns, normal, random_tile};
 use super::{Code, choose, interpret, name, ukernel_code, versions, versions_anywhere};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
-use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
+use kernmill_kernels_gen::ukernel::{MicroKernel, TILES_PER_CALL, TileOrder};
 use kernmill_plan::format;
-use kernmill_plan::format::{BLOCK, Q8Row, Scale, TILE_ROWS, WeightFormat};
-
-/// Roughly normal, by a sum of uniforms.
-pub(super) fn normal(rng: &mut Rng) -> f32 {
-    (0..4).map(|_| rng.f32() - 0.5).sum::<f32>() * 1.7
-}
-
-/// A tile of 16 random rows. `extreme` puts the largest magnitudes everywhere.
-pub(super) fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
-    let mut tile = vec![0; format.tile(k).bytes()];
-    if format.is_stored() {
-        let mut blocks = vec![0; TILE_ROWS * k / 2];
-        rng.fill(&mut blocks);
-        if extreme {
-            blocks.iter_mut().for_each(|byte| *byte = if *byte & 1 == 0 { 0x77 } else { 0xff });
-        }
-        let scales: Vec<u8> =
-            (0..TILE_ROWS * k / BLOCK).map(|i| if i == 3 { 0 } else { rng.u8(110..130) }).collect();
-        format::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
-    } else {
-        let rows: Vec<f32> = (0..TILE_ROWS * k)
-            .map(|i| {
-                let x = normal(rng);
-                let x = if extreme { x.signum() } else { x };
-                // Whole zero blocks occur; bf16 takes only what it can hold.
-                if i / BLOCK == 5 { 0.0 } else { half::bf16::from_f32(x).to_f32() }
-            })
-            .collect();
-        format::pack_f32_tile(format, k, &rows, &mut tile).unwrap();
-    }
-    tile
-}
+use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
+use std::collections::BTreeMap;
 
 /// 64 bytes, aligned to as many.
 #[derive(Clone, Copy)]
@@ -79,7 +50,7 @@ struct Q8 {
 
 fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
     let layout = Q8Row { k };
-    let q: Vec<i8> = (0..k)
+    let mut q: Vec<i8> = (0..k)
         .map(|_| {
             let q = rng.i32(-127..=127);
             match (extreme, q) {
@@ -91,52 +62,46 @@ fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
             }
         })
         .collect();
+    // Sums at their ends.
+    for block in q.chunks_mut(BLOCK).filter(|_| extreme && rng.bool()) {
+        block.fill(block[0]);
+    }
     let scales: Vec<f32> = (0..k / BLOCK).map(|_| normal(rng).abs() / 127.0).collect();
     let mut memory = aligned(layout.stride());
-    let base = memory.as_mut_ptr().cast::<u8>();
+    let bytes = bytes_of_mut(&mut memory);
     for (i, value) in q.iter().enumerate() {
-        // SAFETY: `memory` has the row's stride in bytes.
-        unsafe { base.add(i).cast::<i8>().write(*value) };
+        bytes[i] = value.cast_unsigned();
     }
     for (b, scale) in scales.iter().enumerate() {
-        let sum: i32 = q[b * BLOCK..][..BLOCK].iter().map(|v| i32::from(*v)).sum();
-        // SAFETY: as above; the offsets are multiples of 4.
-        unsafe {
-            base.add(layout.scales() + 4 * b).cast::<f32>().write(*scale);
-            base.add(layout.sums() + 4 * b).cast::<i32>().write(sum);
-        }
+        bytes[layout.scales() + 4 * b..][..4].copy_from_slice(&scale.to_le_bytes());
+    }
+    for (half, q) in q.chunks(BLOCK / 2).enumerate() {
+        let sum: i16 = q.iter().map(|q| i16::from(*q)).sum();
+        bytes[layout.sums() + 2 * half..][..2].copy_from_slice(&sum.to_le_bytes());
     }
     Q8 { q, scales, memory }
 }
 
-/// Stored integer and scale of one element, mxfp4 as twice its value.
-pub(super) fn integer(format: WeightFormat, k: usize, tile: &[u8], row: usize, i: usize) -> (i32, f32) {
-    let descriptor = format.descriptor();
-    let place = TILE_ROWS * (i / BLOCK) + row;
-    let scale = match descriptor.scale {
-        Scale::E8M0 => format::mxfp4::scale_value(tile[place]),
-        Scale::F16 => half::f16::from_le_bytes([tile[2 * place], tile[2 * place + 1]]).to_f32(),
-        Scale::None => panic!("{format:?} has no integers"),
-    };
-    let step = scale * descriptor.decode.block().expect("it has scales").unit();
-    let value = format::value(format, k, tile, row, i);
-    (if step == 0.0 { 0 } else { (value / step).round() as i32 }, scale)
+/// Adjacent tiles and q8 rows, and for each row its products with the tiles, in their order.
+struct Dots {
+    tiles: Vec<u8>,
+    rows: Vec<Q8>,
+    expected: Vec<Vec<f32>>,
 }
 
-fn blockdot(format: WeightFormat, k: usize, tile: &[u8], row: usize, a: &Q8) -> f32 {
-    let mut acc = 0f32;
-    for b in 0..k / BLOCK {
-        let mut sum = 0;
-        let mut w_scale = 0.0;
-        for i in b * BLOCK..(b + 1) * BLOCK {
-            let (q, scale) = integer(format, k, tile, row, i);
-            sum += q * i32::from(a.q[i]);
-            w_scale = scale;
-        }
-        let w_scale = w_scale * format.decode().block().expect("it has scales").unit();
-        acc = (sum as f32 * w_scale).mul_add(a.scales[b], acc);
+impl Dots {
+    fn random(format: WeightFormat, k: usize, [tiles, tokens]: [usize; 2], extreme: bool) -> Dots {
+        let mut rng = Rng::with_seed((k + tiles) as u64 + 6);
+        let tiles: Vec<Vec<u8>> = (0..tiles).map(|_| random_tile(&mut rng, format, k, extreme)).collect();
+        let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, extreme)).collect();
+        let elements: Vec<Elements> = tiles.iter().map(|tile| Elements::of(format, k, tile)).collect();
+        let of = |a: &Q8| {
+            let of_tile = |tile: &Elements| tile.dots([0.0; TILE_ROWS], (&a.q, &a.scales), k / BLOCK);
+            elements.iter().flat_map(of_tile).collect()
+        };
+        let expected = rows.iter().map(of).collect();
+        Dots { tiles: tiles.concat(), rows, expected }
     }
-    acc
 }
 
 pub(super) fn dot4(terms: impl Iterator<Item = (f32, f32)>) -> f32 {
@@ -174,28 +139,39 @@ pub(super) fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
 const RESULTS: usize = 24;
 const TILES_PER_CALL_RESULTS: usize = 80;
 
+/// Columns and tokens to test a format's dots with; fewer `interpreted`.
+fn shapes(format: WeightFormat, interpreted: bool) -> Vec<(usize, usize)> {
+    let all = MicroKernel::dot_tokens(true);
+    let [one, two, many] = columns(format);
+    let of = |columns: &[usize], tokens: &[usize]| -> Vec<(usize, usize)> {
+        columns.iter().flat_map(|k| tokens.iter().map(|tokens| (*k, *tokens))).collect()
+    };
+    match (FIRST.contains(&format), interpreted) {
+        (true, true) => of(&[one, two, 160], all),
+        (false, true) => of(&[one], all),
+        (true, false) => [of(&[one, two, many], all), of(&[two], &[5, 6, 7])].concat(),
+        (false, false) => [of(&[two], &[1, 2, 3, 4, 5, 6, 7, 8]), of(&[one, many], &[1, 3])].concat(),
+    }
+}
+
 /// On levels that this CPU lacks, in the interpreter.
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
-    for (level, version, interpreted) in versions_anywhere() {
-        for format in WeightFormat::ALL.into_iter().filter(|f| f.is_blocked()) {
-            // One block, an even and an odd number of them.
-            for k in if interpreted { [32, 64, 160] } else { [32, 64, 2880] } {
-                for tokens in MicroKernel::dot_tokens(true).iter().copied() {
-                    let ukernel = MicroKernel::DotQ8 { format, k, tokens };
-                    let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
-                    for extreme in [false, true] {
-                        let mut rng = Rng::with_seed(k as u64 + 7);
-                        let tile = random_tile(&mut rng, format, k, extreme);
-                        let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, extreme)).collect();
-                        let out = call_tiles(&code, &tile, &rows, RESULTS, interpreted);
-                        for (a, out) in rows.iter().zip(out.chunks(RESULTS)) {
-                            let expected: Vec<f32> =
-                                (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect();
-                            let what = format!("{} {ukernel} extreme={extreme}", name(level, version));
-                            assert_bits(&out[..TILE_ROWS], &expected, &what);
-                            assert!(out[TILE_ROWS..].iter().all(|x| x.is_nan()), "{what} wrote past a row");
-                        }
+    for format in WeightFormat::blocked() {
+        let mut cases = BTreeMap::new();
+        for (level, version, interpreted) in versions_anywhere() {
+            for (k, tokens) in shapes(format, interpreted) {
+                let ukernel = MicroKernel::DotQ8 { format, k, tokens };
+                let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
+                for extreme in [false, true] {
+                    let case = cases
+                        .entry((k, tokens, extreme))
+                        .or_insert_with(|| Dots::random(format, k, [1, tokens], extreme));
+                    let out = call_tiles(&code, &case.tiles, &case.rows, RESULTS, interpreted);
+                    for (expected, out) in case.expected.iter().zip(out.chunks(RESULTS)) {
+                        let what = format!("{} {ukernel} extreme={extreme}", name(level, version));
+                        assert_bits(&out[..TILE_ROWS], expected, &what);
+                        assert!(out[TILE_ROWS..].iter().all(|x| x.is_nan()), "{what} wrote past a row");
                     }
                 }
             }
@@ -228,39 +204,55 @@ fn call_tiles(code: &Code, tiles: &[u8], rows: &[Q8], stride: usize, interpreted
     out
 }
 
+/// Columns, tokens and orders to test a format's dots of adjacent tiles with: fewer blocks than are
+/// prefetched ahead and more, whole turns of the loop and not.
+fn adjacent_shapes(format: WeightFormat, interpreted: bool) -> Vec<(usize, usize, TileOrder)> {
+    use TileOrder::{Pairs, Straight};
+    let is_super = format.parts().is_super();
+    match (FIRST.contains(&format), interpreted) {
+        (true, _) => vec![
+            (32, 1, Pairs),
+            (32, 2, Straight),
+            (64, 2, Straight),
+            (288, 1, Straight),
+            (288, 2, Pairs),
+            (2880, 1, Pairs),
+            (2880, 2, Pairs),
+            (2880, 2, Straight),
+        ],
+        (false, true) if is_super => vec![(256, 1, Pairs), (256, 2, Straight)],
+        (false, true) => vec![(32, 2, Straight), (96, 1, Pairs)],
+        (false, false) if is_super => {
+            vec![(256, 1, Straight), (256, 2, Pairs), (512, 2, Straight), (2816, 1, Pairs), (2816, 2, Pairs)]
+        }
+        (false, false) => {
+            vec![(32, 1, Pairs), (64, 2, Straight), (288, 1, Straight), (288, 2, Pairs), (2880, 2, Pairs)]
+        }
+    }
+}
+
 /// Tiles one behind the other give the results of each, in the micro-kernel's order. On levels that this CPU
 /// lacks, in the interpreter.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
-    for (level, version, interpreted) in versions_anywhere() {
-        for format in WeightFormat::ALL.into_iter().filter(|f| f.is_blocked()) {
-            // Fewer blocks than the micro-kernel prefetches ahead and more, whole turns of its loop and not.
-            let shapes = [
-                (32, 1, TileOrder::Pairs),
-                (32, 2, TileOrder::Straight),
-                (64, 2, TileOrder::Straight),
-                (288, 1, TileOrder::Straight),
-                (288, 2, TileOrder::Pairs),
-                (2880, 1, TileOrder::Pairs),
-                (2880, 2, TileOrder::Pairs),
-                (2880, 2, TileOrder::Straight),
-            ];
-            for (k, tokens, order) in shapes {
+    for format in WeightFormat::blocked() {
+        let mut cases = BTreeMap::new();
+        for (level, version, interpreted) in versions_anywhere() {
+            for (k, tokens, order) in adjacent_shapes(format, interpreted) {
                 let ukernel = MicroKernel::DotQ8x4 { format, k, tokens, order };
                 let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
-                let mut rng = Rng::with_seed(k as u64 + 11);
-                let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
-                let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
-                let out = call_tiles(&code, &tiles.concat(), &rows, TILES_PER_CALL_RESULTS, interpreted);
+                // Of either kind over all shapes.
+                let extreme = order == TileOrder::Straight;
+                let case = cases
+                    .entry((k, tokens, extreme))
+                    .or_insert_with(|| Dots::random(format, k, [TILES_PER_CALL, tokens], extreme));
+                let out = call_tiles(&code, &case.tiles, &case.rows, TILES_PER_CALL_RESULTS, interpreted);
                 let places = match order {
                     TileOrder::Straight => [0, 1, 2, 3],
                     TileOrder::Pairs => [0, 2, 1, 3],
                 };
-                for (a, out) in rows.iter().zip(out.chunks(TILES_PER_CALL_RESULTS)) {
-                    let expected: Vec<f32> = places
-                        .iter()
-                        .flat_map(|t| (0..TILE_ROWS).map(|r| blockdot(format, k, &tiles[*t], r, a)))
-                        .collect();
+                for (expected, out) in case.expected.iter().zip(out.chunks(TILES_PER_CALL_RESULTS)) {
+                    let expected = places.map(|tile| &expected[tile * TILE_ROWS..][..TILE_ROWS]).concat();
                     let (written, rest) = out.split_at(expected.len());
                     assert_bits(written, &expected, &format!("{} {ukernel}", name(level, version)));
                     assert!(rest.iter().all(|x| x.is_nan()), "{ukernel} wrote past a row");
@@ -272,34 +264,28 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
 
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
-    for (level, version) in versions() {
-        for format in WeightFormat::ALL {
-            for k in [32, 48, 50, 2880] {
-                if format.is_blocked() && k % BLOCK != 0 {
-                    continue;
-                }
-                let ukernels: Vec<MicroKernel> = MicroKernel::dot_tokens(false)
-                    .iter()
-                    .map(|t| MicroKernel::DotF32 { format, k, tokens: *t })
-                    .collect();
+    let counts = MicroKernel::dot_tokens(false);
+    let most = counts[0];
+    for format in WeightFormat::ALL {
+        let blocked = format.is_blocked();
+        for k in if blocked { columns(format).to_vec() } else { vec![32, 48, 50, 2880] } {
+            let mut rng = Rng::with_seed(k as u64);
+            // The longest rows of everyday numbers, others of extreme ones.
+            let tile = random_tile(&mut rng, format, k, blocked && k < 1000);
+            let rows: Vec<Vec<f32>> = (0..most).map(|_| (0..k).map(|_| normal(&mut rng)).collect()).collect();
+            let list: Vec<u64> = rows.iter().map(|row| address(row)).collect();
+            let value = |row: usize, i: usize| format::value(format, k, &tile, row, i);
+            let product = |a: &[f32], row: usize| dot4((0..k).map(|i| (value(row, i), a[i])));
+            let expected: Vec<f32> =
+                rows.iter().flat_map(|a| (0..TILE_ROWS).map(|row| product(a, row))).collect();
+            for (level, version) in versions() {
+                let ukernels: Vec<MicroKernel> =
+                    counts.iter().map(|tokens| MicroKernel::DotF32 { format, k, tokens: *tokens }).collect();
                 let code = Code::new(generate_ukernels(&ukernels, level, &choose(level, version)).unwrap());
-                let mut rng = Rng::with_seed(k as u64);
-                let tile = random_tile(&mut rng, format, k, false);
-                for (index, tokens) in MicroKernel::dot_tokens(false).iter().enumerate() {
-                    let rows: Vec<Vec<f32>> =
-                        (0..*tokens).map(|_| (0..k).map(|_| normal(&mut rng)).collect()).collect();
-                    let list: Vec<u64> = rows.iter().map(|row| address(row)).collect();
-                    let expected: Vec<f32> = rows
-                        .iter()
-                        .flat_map(|a| {
-                            let tile = &tile;
-                            (0..TILE_ROWS).map(move |r| {
-                                dot4((0..k).map(|i| (format::value(format, k, tile, r, i), a[i])))
-                            })
-                        })
-                        .collect();
+                for (index, tokens) in counts.iter().enumerate() {
                     let what = format!("{} {}", name(level, version), ukernels[index]);
-                    assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
+                    let out = call_dot(&code, index, &tile, &list[..*tokens]);
+                    assert_bits(&out, &expected[..tokens * TILE_ROWS], &what);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Logits against PyTorch: transformers in float32, and a simulation of the quantised graph (tools/oracle/).
 
 mod adapters;
+mod quantised;
 
 use crate::harness::{Model, imports, oracle, read};
 use kernmill_compiler::quant::Preset;

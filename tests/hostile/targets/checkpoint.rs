@@ -1,20 +1,23 @@
-//! Checkpoints: safetensors and GGUF files. Tensors' data is mostly zeros that the target adds, so that
-//! inputs stay small.
+//! Checkpoints: safetensors and GGUF files. Tensors' data is added by the target, so that inputs stay small:
+//! zeros, and noise for what GGUF files have in blocks.
 
 use super::sound::sound_graph;
 use super::text::{assert_legal, spec};
+use fastrand::Rng;
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_compiler::graph::{Graph, Role};
+use kernmill_compiler::graph::{Graph, Role, Tensor};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::{CheckpointWeights, WeightSource};
+use kernmill_plan::format;
 use kernmill_runtime::Tokenizer;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::OnceLock;
 
-/// Zeros that the target adds at most.
-const MAX_ZEROS: usize = 128 << 10;
+/// Bytes that the target adds at most.
+const MAX_ADDED: usize = 192 << 10;
 
 /// A safetensors file, or its header, behind which the data is put. If it is one of the sound model, its
 /// weights are read.
@@ -22,9 +25,20 @@ pub fn safetensors(data: &[u8]) {
     reads_safetensors(data);
 }
 
-/// A GGUF file, with zeros behind it.
+/// A GGUF file, with zeros behind it, then with noise.
 pub fn gguf(data: &[u8]) {
-    reads_gguf(data);
+    if reads_gguf(data, &[0; MAX_ADDED]) {
+        reads_gguf(data, &noise(data));
+    }
+}
+
+/// Bytes that depend on those of the input.
+fn noise(data: &[u8]) -> Vec<u8> {
+    let mut rng =
+        Rng::with_seed(data.iter().fold(0, |seed, byte| seed * 31 % 0xffff_fffb + u64::from(*byte)));
+    let mut bytes = vec![0; MAX_ADDED];
+    rng.fill(&mut bytes);
+    bytes
 }
 
 /// Whether weights were read.
@@ -33,12 +47,57 @@ pub fn reads_safetensors(data: &[u8]) -> bool {
     let file = with_data(data);
     let Ok(checkpoint) = Checkpoint::from_bytes("fuzz.safetensors", file.clone()) else { return false };
     assert_covered(&checkpoint, &file, true);
+    reads_quantised(data);
     reads_weights(GRAPH.get_or_init(sound_graph), &checkpoint)
 }
 
-/// Whether weights were read.
-pub fn reads_gguf(data: &[u8]) -> bool {
-    let file = [data, &vec![0; MAX_ZEROS]].concat();
+/// Sections of a `config.json` by which tensors are several parts of quantised matrices.
+const METHODS: [&str; 7] = [
+    r#"{"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}"#,
+    r#"{"quantization_config": {"quant_method": "gptq", "bits": 8, "group_size": -1}}"#,
+    r#"{"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 32}}"#,
+    r#"{"quantization_config": {"quant_method": "compressed-tensors"}}"#,
+    r#"{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}"#,
+    r#"{"quantization": {"group_size": 32, "bits": 4}}"#,
+    r#"{"quantization": {"group_size": 64, "bits": 8}}"#,
+];
+
+/// Whether quantised matrices were read, by any of the methods.
+pub fn reads_quantised(data: &[u8]) -> bool {
+    let file = with_data(data);
+    METHODS.into_iter().fold(false, |read, config| read | reads_matrices(&file, config))
+}
+
+/// Whether the file has quantised matrices, of which the first and the last rows are read.
+fn reads_matrices(file: &[u8], config: &str) -> bool {
+    let Ok(checkpoint) = Checkpoint::from_bytes("fuzz.safetensors", file.to_vec()) else { return false };
+    let checkpoint = match checkpoint.with_config(Path::new("config.json"), config.as_bytes()) {
+        Ok(checkpoint) => checkpoint,
+        Err(error) => {
+            assert!(!error.to_string().is_empty() && !error.to_string().contains('\n'));
+            return false;
+        }
+    };
+    assert!(checkpoint.bytes() <= file.len() as u64);
+    let mut read = false;
+    for view in checkpoint.tensors().filter(|view| view.is_quantised()) {
+        let &[rows, columns] = view.shape else { panic!("{} has shape {:?}", view.name, view.shape) };
+        let row_bytes = view.encoding.row_bytes(view.dtype, columns).expect("rows are whole blocks");
+        for row in [0, rows - 1] {
+            let (mut bytes, mut elements) = (Vec::new(), Vec::new());
+            view.append_row(row, row_bytes, &mut bytes);
+            assert_eq!(bytes.len(), row_bytes, "{}", view.name);
+            view.encoding.decode(view.dtype, &bytes, &mut elements);
+            assert_eq!(elements.len(), columns, "{}", view.name);
+        }
+        read = true;
+    }
+    read
+}
+
+/// Whether weights were read, where `added` are the bytes behind the input.
+pub fn reads_gguf(data: &[u8], added: &[u8]) -> bool {
+    let file = [data, added].concat();
     let Ok(gguf) = Gguf::from_bytes("fuzz.gguf", file.clone()) else { return false };
     let _ = (gguf.architecture(), gguf.chat_templates());
     let text = from_gguf("fuzz", &gguf);
@@ -102,13 +161,35 @@ fn reads_weights(graph: &Graph, checkpoint: &Checkpoint) -> bool {
                 *tensor.shape.last().unwrap_or(&1)
             };
             assert_eq!(floats.len(), k, "{}", tensor.name);
-            if tensor.stored.is_stored() {
-                weights.mxfp4_rows(tensor, expert, rows, &mut blocks, &mut scales).expect("it is bound");
-                assert_eq!((blocks.len(), scales.len()), (k / 2, k / 32));
+            if tensor.stored.is_blocked() {
+                weights.stored_rows(tensor, expert, rows, &mut blocks, &mut scales).expect("it is bound");
+                let expected = match tensor.source.scales {
+                    Some(_) => (k / 2, k / 32),
+                    None => (tensor.stored.stored_bytes(k), 0),
+                };
+                assert_eq!((blocks.len(), scales.len()), expected, "{}", tensor.name);
+                assert_packed(tensor, k, (&blocks, &scales), &floats);
             }
         }
     }
     true
+}
+
+/// A row's blocks become a tile with the values that are read of them, or are refused, in one line.
+fn assert_packed(tensor: &Tensor, k: usize, (blocks, scales): (&[u8], &[u8]), values: &[f32]) {
+    let mut tile = vec![0; tensor.format.tile(k).bytes()];
+    let packed = match tensor.source.scales {
+        Some(_) => format::mxfp4::pack_tile(k, blocks, scales, &mut tile),
+        None => format::pack_stored_tile(tensor.format, k, blocks, &mut tile),
+    };
+    match packed {
+        Ok(()) => values.iter().enumerate().for_each(|(column, value)| {
+            let of_tile = format::value(tensor.format, k, &tile, 0, column);
+            assert!(of_tile.is_finite(), "{} {column}", tensor.name);
+            assert_eq!(of_tile.to_bits(), value.to_bits(), "{} {column}", tensor.name);
+        }),
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+    }
 }
 
 /// The file; if it is a header alone, with the data that it describes, in zeros.
@@ -120,7 +201,7 @@ fn with_data(data: &[u8]) -> Vec<u8> {
     {
         let end = |tensor: &Value| tensor["data_offsets"][1].as_u64().unwrap_or(0);
         let zeros = header.values().map(end).max().unwrap_or(0);
-        file.resize(file.len() + (zeros as usize).min(MAX_ZEROS), 0);
+        file.resize(file.len() + (zeros as usize).min(MAX_ADDED), 0);
     }
     file
 }

@@ -60,8 +60,8 @@ fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
     for (operand, need) in step.operands.iter().zip(&contract.operands) {
         let (bytes, needed) = match (operand, need) {
             (Operand::Weights { bytes, .. }, Need::Weights { bytes: needed, .. }) => (*bytes, *needed),
-            (Operand::Weights { bytes, .. }, Need::Table { row_bytes }) => {
-                (*bytes, row_bytes.saturating_mul(program.model.vocab.into()))
+            (Operand::Weights { bytes, .. }, Need::Table { row_bytes, rows }) => {
+                (*bytes, row_bytes.saturating_mul(u64::from(program.model.vocab).div_ceil(u64::from(*rows))))
             }
             (Operand::Buffer(id), Need::Buffer { slots, wanted, row_bytes, .. }) => {
                 let rows = u64::from(class.max_tokens) * u64::from(*slots);

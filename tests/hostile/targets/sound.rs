@@ -3,7 +3,6 @@
 use super::small_model::{ModelShape, build};
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::interp::RawTensor;
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
@@ -104,13 +103,5 @@ pub fn plan_of(levels: &[Level]) -> Vec<u8> {
 
 /// Random weights for a graph.
 pub fn weights_of(graph: &Graph) -> MemorySource {
-    let mut source = MemorySource::default();
-    for (tensor, raw) in graph.tensors.iter().zip(random_weights(graph, 1).raw) {
-        let name = tensor.name.clone();
-        match raw {
-            RawTensor::Mxfp4 { blocks, scales } => drop(source.mxfp4.insert(name, (blocks, scales))),
-            other => drop(source.f32.insert(name, other.to_f32())),
-        }
-    }
-    source
+    random_weights(graph, 1).source(graph)
 }

@@ -1,20 +1,22 @@
-//! Vectors of 512 bits and of 256, and masks. The upper half of a vector of 256 bits is zero, as an
-//! instruction leaves it in the register.
+//! Vectors of 512 bits, of 256 and of 128, and masks. What a register has above the vector is zero, as an
+//! instruction leaves it there.
 
 use super::{Fault, Machine, VECTOR, float};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 type Vector = [u8; VECTOR];
 
-/// Bytes of a vector of 256 bits.
-const HALF: usize = VECTOR / 2;
+/// Bytes of a register's vector.
+fn bytes_of(register: Register) -> Option<usize> {
+    let sizes =
+        [(Register::is_zmm as fn(Register) -> bool, 64), (Register::is_ymm, 32), (Register::is_xmm, 16)];
+    sizes.into_iter().find_map(|(is, bytes)| is(register).then_some(bytes))
+}
 
 /// Bytes of the instruction's vectors: of the widest, since a conversion reads half of what it writes.
 fn width(i: &Instruction) -> usize {
-    let any = |is: fn(Register) -> bool| {
-        (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Register && is(i.op_register(op)))
-    };
-    if any(Register::is_ymm) && !any(Register::is_zmm) { HALF } else { VECTOR }
+    let registers = (0..i.op_count()).filter(|op| i.op_kind(*op) == OpKind::Register);
+    registers.filter_map(|op| bytes_of(i.op_register(op))).max().unwrap_or(VECTOR)
 }
 
 /// Element by element.
@@ -71,12 +73,9 @@ fn dot_words(a: u32, b: u32) -> i32 {
 
 impl Machine {
     pub fn vector(&self, register: Register) -> Result<Vector, Fault> {
+        let bytes = bytes_of(register).ok_or("not a vector")?;
         let mut value = self.vectors[register.number()];
-        if register.is_ymm() {
-            value[HALF..].fill(0);
-        } else if !register.is_zmm() {
-            return Err("vector size not modelled".to_owned());
-        }
+        value[bytes..].fill(0);
         Ok(value)
     }
 
@@ -109,17 +108,16 @@ impl Machine {
 
     /// To the first operand, under its mask, by elements of `size` bytes.
     fn put(&mut self, i: &Instruction, value: Vector, size: usize) -> Result<(), Fault> {
-        let destination = i.op0_register();
-        if i.op0_kind() != OpKind::Register || !(destination.is_zmm() || destination.is_ymm()) {
+        let Some(bytes) = bytes_of(i.op0_register()).filter(|_| i.op0_kind() == OpKind::Register) else {
             return Err("destination not modelled".to_owned());
-        }
-        let old = &mut self.vectors[destination.number()];
-        if destination.is_ymm() {
+        };
+        let old = &mut self.vectors[i.op0_register().number()];
+        if bytes < VECTOR {
             if i.op_mask() != Register::None {
-                return Err("masks of 256 bits are not modelled".to_owned());
+                return Err("masks of less than 512 bits are not modelled".to_owned());
             }
-            old[..HALF].copy_from_slice(&value[..HALF]);
-            old[HALF..].fill(0);
+            old[..bytes].copy_from_slice(&value[..bytes]);
+            old[bytes..].fill(0);
             return Ok(());
         }
         if i.op_mask() == Register::None {
@@ -186,6 +184,11 @@ impl Machine {
                 let all = map4(&[0; VECTOR], |_| value);
                 self.put(i, all, 4)?;
             }
+            Mnemonic::Vmovd if i.op1_kind() == OpKind::Register && i.op1_register().is_gpr32() => {
+                let mut value = [0; VECTOR];
+                value[..4].copy_from_slice(&(self.general(i.op1_register()) as u32).to_le_bytes());
+                self.put(i, value, 4)?;
+            }
             Mnemonic::Vmovss if i.op0_kind() == OpKind::Memory => {
                 let (address, vector) = (self.address(i)?, self.vectors[i.op1_register().number()]);
                 self.memory.store(address, &vector[..4])?;
@@ -200,11 +203,13 @@ impl Machine {
                 let value = self.repeated(address, 16)?;
                 self.put(i, value, 4)?;
             }
-            Mnemonic::Vpmovsxbw => {
+            Mnemonic::Vpmovsxbw | Mnemonic::Vpmovzxbw => {
+                let signed = i.mnemonic() == Mnemonic::Vpmovsxbw;
                 let bytes = self.part(i, 1, width(i) / 2)?;
                 let mut value = [0; VECTOR];
                 for (lane, byte) in value.chunks_exact_mut(2).zip(bytes) {
-                    lane.copy_from_slice(&i16::from(byte.cast_signed()).to_le_bytes());
+                    let wide = if signed { i16::from(byte.cast_signed()) } else { i16::from(byte) };
+                    lane.copy_from_slice(&wide.to_le_bytes());
                 }
                 self.put(i, value, 2)?;
             }
@@ -337,6 +342,7 @@ impl Machine {
             | Mnemonic::Vpsignb
             | Mnemonic::Vpmulld
             | Mnemonic::Vpandd
+            | Mnemonic::Vpor
             | Mnemonic::Vpord
             | Mnemonic::Vpaddd
             | Mnemonic::Vpaddw
@@ -431,7 +437,7 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
                 |a: u8, b: u8| (a.cast_signed().wrapping_mul(b.cast_signed().signum())).cast_unsigned();
             (zip1(a, b, sign), 1)
         }
-        Mnemonic::Vpord => (zip4(a, b, |a, b| a | b), 4),
+        Mnemonic::Vpord | Mnemonic::Vpor => (zip4(a, b, |a, b| a | b), 4),
         Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
         Mnemonic::Vpsubd => (zip4(a, b, u32::wrapping_sub), 4),
