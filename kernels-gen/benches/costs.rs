@@ -16,7 +16,7 @@ use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, GR
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
-use kernmill_plan::format::{self, BLOCK, Q8Row, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{self, BLOCK, Q8Row, Scale, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
 use std::time::Instant;
@@ -121,8 +121,9 @@ fn is_defined_dot(dot: Dot, format: WeightFormat, tokens: usize, seed: u32) -> b
     let mut region = WeightRegion::anonymous(1 << 20).expect("a megabyte of memory");
     let (tile, rows) = region.as_mut_slice().split_at_mut(1 << 19);
     let tile = &mut tile[..format.tile(k).bytes()];
-    // Every byte is that of a scale near 1, of either sign, if it is one.
-    tile.iter_mut().for_each(|byte| *byte = next() & 0xbf | 0x20);
+    // Every byte is that of a scale near 1, of either sign if it may have one.
+    let bits = if parts.scale == Scale::E4M3 { 0x3f } else { 0xbf };
+    tile.iter_mut().for_each(|byte| *byte = next() & bits | 0x20);
     let rows = &mut rows[..tokens * row.stride()];
     for row_bytes in rows.chunks_exact_mut(row.stride()) {
         row_bytes[..k].iter_mut().for_each(|q| *q = next().max(129).wrapping_add(next()) | 1);

@@ -149,6 +149,25 @@ fn the_figures_are_those_of_the_model() {
 }
 
 #[test]
+fn steps_name_the_formats_of_their_weights() {
+    let (text, report) = (explain(&[]), parsed(&explain(&["--json"])));
+    let inspected = parsed(&kernmill(&["inspect", SPEC, "--preset", "faithful", "--json"]).text());
+    let class = report["steps"].as_array().unwrap().iter().filter(|step| step["class"] == 1);
+    let always = class.filter(|step| step["for_adapters"] == false);
+    let read: Vec<&Value> = always.flat_map(|step| step["weights"].as_array().unwrap()).collect();
+    let sum = |values: &[&Value]| values.iter().map(|value| value["bytes"].as_u64().unwrap()).sum::<u64>();
+    for format in ["mxfp4", "int8"] {
+        let of_format: Vec<&Value> = read.iter().copied().filter(|value| value["format"] == format).collect();
+        let tensors = inspected["tensors"].as_array().unwrap().iter();
+        let tensors: Vec<&Value> = tensors.filter(|tensor| tensor["format"] == format).collect();
+        assert!(!tensors.is_empty() && sum(&of_format) == sum(&tensors), "{format}");
+    }
+    // Gate and up of 24 times 32 experts: 17 bytes for 32 weights.
+    let experts = size(24 * 32 * 2 * 2880 * 2880 / 32 * 17);
+    assert!(text.contains(&format!("; mxfp4 {experts}\n")), "{experts}:\n{text}");
+}
+
+#[test]
 fn the_screen_rounds_what_the_report_says() {
     let (text, report) = (explain(&[]), parsed(&explain(&["--json"])));
     let [first, deep, prompt] = [0, 1, 2].map(|at| &report["estimate"][at]);

@@ -16,6 +16,16 @@ use kernmill_os::text::size;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// Bytes of a packed tensor: of a matrix whose tiles alternate with another's, its own.
+pub fn packed_bytes(graph: &Graph, layout: &WeightLayout, id: TensorId) -> u64 {
+    let tensor = graph.tensor(id);
+    match (tensor.role, tensor.shape.as_slice()) {
+        (Role::Matrix, &[n, k]) => tensor.format.matrix_bytes(n, k) as u64,
+        (Role::ExpertMatrix, &[experts, n, k]) => (experts * tensor.format.matrix_bytes(n, k)) as u64,
+        _ => layout.placement(id).bytes,
+    }
+}
+
 /// Every tensor of a quantised model.
 pub struct TensorList {
     preset: Preset,
@@ -151,14 +161,8 @@ impl TensorList {
         self.graph.tensors.iter().enumerate().map(|(id, tensor)| (TensorId(id as u32), tensor))
     }
 
-    /// Packed bytes: of a matrix whose tiles alternate with another's, its own.
     fn bytes(&self, id: TensorId) -> u64 {
-        let tensor = self.graph.tensor(id);
-        match (tensor.role, tensor.shape.as_slice()) {
-            (Role::Matrix, &[n, k]) => tensor.format.matrix_bytes(n, k) as u64,
-            (Role::ExpertMatrix, &[experts, n, k]) => (experts * tensor.format.matrix_bytes(n, k)) as u64,
-            _ => self.layout.placement(id).bytes,
-        }
+        packed_bytes(&self.graph, &self.layout, id)
     }
 
     fn error(&self, tensor: TensorId) -> Option<f64> {

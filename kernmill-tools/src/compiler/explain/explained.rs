@@ -222,9 +222,15 @@ fn steps(text: &mut String, facts: &PageContent<'_>) {
             [(sum(&[kind]), deep), (sum(&same.into_iter().collect::<Vec<_>>()), prompt)],
             [kind.limit.name(), same.map_or("-", |same| same.limit.name())],
         );
-        let members = facts.members(&kind.name);
-        if !members.is_empty() && members != kind.name {
-            let _ = writeln!(text, "    {}", cut(&members, COLUMNS - 4));
+        let members = Some(facts.members(&kind.name)).filter(|members| *members != kind.name);
+        let weights = facts.weights_of(&kind.name);
+        let weights = weights.iter().map(|(format, bytes)| format!("{format} {}", size(*bytes)));
+        let weights = weights.collect::<Vec<_>>().join(", ");
+        let most = COLUMNS - 4 - if weights.is_empty() { 0 } else { weights.len() + 2 };
+        let parts = [members.map_or_else(String::new, |members| cut(&members, most)), weights];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if !parts.is_empty() {
+            let _ = writeln!(text, "    {}", cut(&parts.join("; "), COLUMNS - 4));
         }
     }
     let shown = |name: &str| kinds.iter().any(|kind| kind.name == name);

@@ -3,9 +3,11 @@
 use super::kinds::{BatchShape, kind};
 use crate::compiler::estimate::MemoryEstimate;
 use crate::compiler::machine::Description;
+use crate::compiler::tensors::packed_bytes;
 use kernmill_compiler::fuse::{FusedGraph, Group, Missed};
-use kernmill_compiler::graph::{Graph, NodeId};
+use kernmill_compiler::graph::{Graph, NodeId, OperandRef, Role};
 use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::schedule::ScheduledStep;
 use std::collections::BTreeMap;
 
 /// Everything that is shown.
@@ -42,6 +44,22 @@ impl PageContent<'_> {
         group.map_or_else(String::new, |group| members(&self.compiled.fused, group))
     }
 
+    /// Formats of the weights that steps of a kind read, with the bytes that are packed in each.
+    pub fn weights_of(&self, name: &str) -> BTreeMap<&'static str, u64> {
+        let mut all = BTreeMap::new();
+        let schedule = self.compiled.schedules.first();
+        for step in
+            schedule.into_iter().flat_map(|schedule| schedule.steps.iter().chain(&schedule.logit_steps))
+        {
+            if step.lora_targets.is_empty() && kind(&step.label) == name {
+                weights(self.compiled, step)
+                    .into_iter()
+                    .for_each(|(format, bytes)| *all.entry(format).or_default() += bytes);
+            }
+        }
+        all
+    }
+
     /// Kinds of steps that run for adapters alone, with their number.
     pub fn for_adapters(&self) -> BTreeMap<&str, usize> {
         let mut kinds = BTreeMap::new();
@@ -56,6 +74,20 @@ impl PageContent<'_> {
     pub fn peak(&self) -> Option<f64> {
         Some(self.machine?.workers().tops_per_s * 1e12)
     }
+}
+
+/// Formats of the matrices and tables that a step reads, with the bytes that are packed in each.
+pub fn weights(compiled: &Compiled, step: &ScheduledStep) -> BTreeMap<&'static str, u64> {
+    let (graph, mut formats) = (&compiled.fused.graph, BTreeMap::new());
+    for (at, operand) in step.operands.iter().enumerate() {
+        let OperandRef::Tensor(id) = operand else { continue };
+        let tensor = graph.tensor(*id);
+        let is_vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
+        if !is_vector && !step.operands[..at].contains(operand) {
+            *formats.entry(tensor.format.name()).or_default() += packed_bytes(graph, &compiled.layout, *id);
+        }
+    }
+    formats
 }
 
 /// Whether steps of that kind compute the group: the kind is its rule or op, or what a single node makes.

@@ -1,7 +1,7 @@
 //! A compiled model as JSON.
 
 use super::code::functions;
-use super::facts::{PageContent, members};
+use super::facts::{PageContent, members, weights};
 use super::kinds::{BatchShape, StepKind};
 use super::layers::{GroupOf, LayerGroup, layer, layer_kinds};
 use kernmill_compiler::fuse::Group;
@@ -143,6 +143,11 @@ fn values(facts: &PageContent<'_>) -> Vec<Value> {
     all.iter().map(value).collect()
 }
 
+/// Weights of a step in one format.
+fn in_format((format, bytes): (&str, u64)) -> Value {
+    json!({ "format": format, "bytes": bytes })
+}
+
 /// The steps of every class.
 fn steps(facts: &PageContent<'_>) -> Vec<Value> {
     let program = &facts.compiled.program;
@@ -158,6 +163,7 @@ fn steps(facts: &PageContent<'_>) -> Vec<Value> {
                 "group": groups.step(schedule, scheduled),
                 "logits": logits,
                 "for_adapters": !step.lora_targets.is_empty(),
+                "weights": weights(facts.compiled, scheduled).into_iter().map(in_format).collect::<Vec<_>>(),
                 "shared_bytes": step.work.shared_bytes,
                 "row_bytes": step.work.row_bytes,
                 "row_macs": step.work.row_macs,
