@@ -204,19 +204,6 @@ impl WeightRegion {
         Mapping::file(file, offset, bytes, name).map(|mapping| Arc::new(WeightRegion(mapping)))
     }
 
-    /// Brings the whole huge page around byte `at` into memory. Where the file system has huge pages in its
-    /// cache (Linux 6.16 for ext4), the file's part lies on one from then on, also when it is written: a
-    /// write by itself makes huge pages of what fills them alone. Anything else, also a byte past the end,
-    /// changes nothing.
-    pub fn populate_around(&self, at: usize) {
-        let start = at / REGION_ALIGN * REGION_ALIGN;
-        let bytes = REGION_ALIGN.min(self.0.mapped.saturating_sub(start));
-        let address = self.0.base.as_ptr().wrapping_add(start);
-        // SAFETY: `start..start + bytes` is within the mapping, or empty; advice changes nothing but where it
-        // lies.
-        unsafe { libc::madvise(address.cast(), bytes, libc::MADV_POPULATE_READ) };
-    }
-
     /// Locks the region in memory for as long as it lives: what is not there yet is read now, and the system
     /// takes none of it away later.
     ///

@@ -6,6 +6,7 @@
 
 mod error;
 mod header;
+mod pages;
 
 pub use error::{PlanPartsError, PlanWriteError};
 
@@ -16,17 +17,16 @@ use crate::pipeline::Compiled;
 use crate::quant::choose::FormatChoices;
 use header::{Contents, SectionEntry};
 use kernmill_os::float_env::FloatEnv;
-use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::chat::{self, ChatSection, ChatTemplate, ChatTemplates, NamedTemplate};
 use kernmill_plan::file::{
     FusedSpecText, HEADER_BYTES, Hash, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, SectionKind, TargetInfo,
-    TargetProgram, TensorInfo, WEIGHT_ALIGN,
+    TargetProgram, TensorInfo,
 };
 use kernmill_plan::program::Program;
+use pages::PageWriter;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
@@ -140,22 +140,11 @@ impl<'a> PlanWriter<'a> {
         let _env = FloatEnv::standard();
         reserve(file, self.bytes)?;
         let [.., hashes, weights] = &self.entries[..] else { unreachable!("`new` puts both at the end") };
-        // Where the system refuses, the plan's cached pages are small ones.
-        let bytes = self.layout.bytes as usize;
-        // SAFETY: nothing reads the mapping's bytes: it only brings pages into memory.
-        let cache = unsafe { WeightRegion::map_file(file, weights.offset, bytes, "the new plan") }.ok();
+        let pages = PageWriter::new(file, weights.offset..weights.offset + self.layout.bytes);
         let pieces: Mutex<Vec<(u64, Hash)>> = Mutex::new(vec![(0, Hash::default()); self.pieces()]);
         let take = |piece: RegionPiece<'_>| -> Result<(), PlanWriteError<S::Error>> {
             let hash = *blake3::hash(piece.bytes).as_bytes();
-            let place = weights.offset + piece.offset;
-            if let Some(cache) = &cache {
-                // Pieces share the huge pages at their ends.
-                let first = piece.offset as usize;
-                let last = first + piece.bytes.len().saturating_sub(1);
-                [first, last].into_iter().for_each(|at| cache.populate_around(at));
-            }
-            file.write_all_at(piece.bytes, place)?;
-            start_writeback(file, own_pages(place, piece.bytes.len() as u64));
+            pages.write(weights.offset + piece.offset, piece.bytes)?;
             let entry = (piece.bytes.len() as u64, hash);
             pieces.lock().expect("no panic holds it")[piece.index] = entry;
             Ok(())
@@ -259,74 +248,5 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
             Some(libc::EOPNOTSUPP | libc::ENOSYS) => return file.set_len(bytes),
             _ => return Err(error),
         }
-    }
-}
-
-/// The huge pages of a file that lie within a stretch of it. Bytes around their ends go to pages that other
-/// stretches write too: written back now, such a page would be written a second time.
-fn own_pages(offset: u64, bytes: u64) -> Range<u64> {
-    let start = offset.next_multiple_of(WEIGHT_ALIGN);
-    start..((offset + bytes) / WEIGHT_ALIGN * WEIGHT_ALIGN).max(start)
-}
-
-/// Lets the disk begin with what has been written while the next piece is packed. A refusal changes nothing
-/// but speed.
-fn start_writeback(file: &File, range: Range<u64>) {
-    // No bytes would mean all up to the file's end.
-    if range.is_empty() {
-        return;
-    }
-    // SAFETY: a system call on an open file; it touches no memory of ours.
-    unsafe {
-        libc::sync_file_range(
-            file.as_raw_fd(),
-            range.start.cast_signed(),
-            (range.end - range.start).cast_signed(),
-            libc::SYNC_FILE_RANGE_WRITE,
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pieces of all sizes, one behind the other: no page is written back before every piece that has a part
-    /// of it is written, and none twice, in whatever order pieces come.
-    #[test]
-    fn pages_are_written_back_once_and_when_they_are_whole() {
-        let page = WEIGHT_ALIGN;
-        let mut rng = fastrand::Rng::with_seed(7);
-        for first in [0, page, 5 * page] {
-            let sizes: Vec<u64> =
-                (0..200).map(|n| [rng.u64(1..3 * page), page, 1, 64, 2 * page][n % 5]).collect();
-            let mut at = first;
-            let mut pieces: Vec<Range<u64>> = Vec::new();
-            for bytes in &sizes {
-                pieces.push(at..at + bytes);
-                at += bytes;
-            }
-            let all = pieces.clone();
-            rng.shuffle(&mut pieces);
-            let mut done = std::collections::BTreeSet::new();
-            for piece in pieces {
-                let own = own_pages(piece.start, piece.end - piece.start);
-                for start in own.step_by(page as usize) {
-                    assert!(
-                        piece.start <= start && start + page <= piece.end,
-                        "{start} is another piece's too"
-                    );
-                    assert!(done.insert(start), "{start} is written back twice");
-                }
-            }
-            // The rest is shared by pieces.
-            let shared = |start: u64| {
-                all.iter().filter(|piece| piece.start < start + page && start < piece.end).count() > 1
-            };
-            for start in (first..at / page * page).step_by(page as usize) {
-                assert_eq!(done.contains(&start), !shared(start), "{start}");
-            }
-        }
-        assert!(own_pages(10, 100).is_empty() && own_pages(0, 0).is_empty());
     }
 }

@@ -36,32 +36,32 @@ pub(super) fn pack(
     scales.fill(0);
     let (units, scales) = scales.split_at_mut(layout.unit_bytes);
     let mut block = FileBlock::of(parts.padding());
-    for row in 0..TILE_ROWS {
+    // Block by block, so that the lines of the tile that all rows write stay close by.
+    for (place, row) in (0..k).step_by(elements).flat_map(|place| (0..TILE_ROWS).map(move |row| (place, row)))
+    {
         if row == rows {
             block.codes = [parts.padding(); SUPERBLOCK];
         }
-        for place in (0..k).step_by(elements) {
+        if row < rows {
+            read(row, place, &mut block)?;
+            check(parts, &block, elements).map_err(|problem| PackError { row, k: place, problem })?;
+            if parts.is_super() {
+                let at = place / SUPERBLOCK * parts.unit_bytes();
+                store_u16(units, at, row, block.scale);
+                if parts.unit_bytes() > 2 * TILE_ROWS {
+                    store_u16(units, at + 2 * TILE_ROWS, row, block.minimum);
+                }
+            }
+        }
+        for inner in 0..elements / BLOCK {
+            let number = place / BLOCK + inner;
             if row < rows {
-                read(row, place, &mut block)?;
-                check(parts, &block, elements).map_err(|problem| PackError { row, k: place, problem })?;
-                if parts.is_super() {
-                    let at = place / SUPERBLOCK * parts.unit_bytes();
-                    store_u16(units, at, row, block.scale);
-                    if parts.unit_bytes() > 2 * TILE_ROWS {
-                        store_u16(units, at + 2 * TILE_ROWS, row, block.minimum);
-                    }
-                }
+                let out = &mut scales[number * parts.scale_bytes()..][..parts.scale_bytes()];
+                store_scales(parts, &block, inner, row, out);
             }
-            for inner in 0..elements / BLOCK {
-                let number = place / BLOCK + inner;
-                if row < rows {
-                    let out = &mut scales[number * parts.scale_bytes()..][..parts.scale_bytes()];
-                    store_scales(parts, &block, inner, row, out);
-                }
-                let codes = &block.codes.as_chunks::<BLOCK>().0[inner];
-                let lines = &mut data[number * parts.codes.bits() * LINE..][..parts.codes.bits() * LINE];
-                store_codes(parts.codes, codes, row, lines);
-            }
+            let codes = &block.codes.as_chunks::<BLOCK>().0[inner];
+            let lines = &mut data[number * parts.codes.bits() * LINE..][..parts.codes.bits() * LINE];
+            store_codes(parts.codes, codes, row, lines);
         }
     }
     Ok(())

@@ -21,8 +21,11 @@ pub static FORMAT: Descriptor = Descriptor {
 fn read(bytes: &[u8], block: &mut FileBlock) {
     for (half, codes) in block.codes.as_chunks_mut::<128>().0.iter_mut().enumerate() {
         let (low, high) = (&bytes[64 * half..][..64], &bytes[128 + 32 * half..][..32]);
-        for (i, code) in codes.iter_mut().enumerate() {
-            *code = low[i % 64] >> (i / 64 * 4) & 15 | (high[i % 32] >> (i / 32 * 2) & 3) << 4;
+        for (part, codes) in codes.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+            let (nibble, pair) = (part / 2 * 4, part * 2);
+            for ((code, low), high) in codes.iter_mut().zip(&low[part % 2 * 32..]).zip(high) {
+                *code = low >> nibble & 15 | (high >> pair & 3) << 4;
+            }
         }
     }
     block.scales.copy_from_slice(&bytes[192..208]);
