@@ -15,6 +15,7 @@ use super::AsmKernel;
 use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
 use super::constants::Constants;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
+use super::loop_shape::prefetch_distance;
 use super::regs::{PARAMS, Regs, constants_here};
 use super::stored::is_bf16;
 use super::vector::{Address, Fma, Lanes, Vector, Vectors, Width};
@@ -133,7 +134,7 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
         v.a.lea(blocks.base, qword_ptr(blocks.label))?;
         blocks.decoder.prepare(v.a)?;
         if let Some(ahead) = blocks.ahead {
-            v.a.lea(ahead, qword_ptr(PARAMS[0] + PREFETCH_DISTANCE))?;
+            v.a.lea(ahead, qword_ptr(PARAMS[0] + prefetch_distance(PREFETCH_DISTANCE, format.tile(k))))?;
         }
     }
     let all: Vec<usize> = (0..vectors).collect();

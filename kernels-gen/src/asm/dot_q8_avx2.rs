@@ -22,6 +22,7 @@
 use super::AsmKernel;
 use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
+use super::loop_shape::prefetch_distance;
 use super::narrow::Packed;
 use super::regs::{PARAMS, Regs, SCRATCH, YMM, constants_here};
 use super::vector::{Address, Vector, Vectors, Width};
@@ -192,7 +193,9 @@ impl DotQ8Avx2 {
         self.regs.save(a)?;
         a.lea(self.base, qword_ptr(self.constants))?;
         self.decoder.prepare(a)?;
-        let distance = if self.passes() == 1 { PREFETCH_DISTANCE } else { self.format.tile(self.k).bytes() };
+        let tile = self.format.tile(self.k);
+        let once = self.passes() == 1;
+        let distance = if once { prefetch_distance(PREFETCH_DISTANCE, tile) } else { tile.bytes() };
         a.lea(self.ahead, qword_ptr(PARAMS[0] + distance))?;
         let places = usize::from(self.sums.is_empty()) + usize::from(self.groups() > 1);
         let frame = (places * self.rows.len() * HALVES * BYTES) as i32;

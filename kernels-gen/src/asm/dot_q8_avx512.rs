@@ -7,6 +7,7 @@
 
 use super::AsmKernel;
 use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
+use super::loop_shape::prefetch_distance;
 use super::regs::{PARAMS, Regs, SCRATCH, ZMM};
 use super::vector::{Address, Vector, Vectors, Width};
 use crate::ukernel::MicroKernel;
@@ -82,7 +83,7 @@ enum PrefetchMethod {
     Linear,
 }
 
-/// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/ukernels.rs`: in bursts, on a
+/// Bytes that prefetching is ahead of the tile's bytes, but for long tiles. Measured with `benches/ukernels.rs`: in bursts, on a
 /// Zen 4 and a Xeon, distances from 8 to 16 KiB are alike, shorter ones and prefetching into L1 slower; line
 /// by line, on a Zen 5, distances from 8 to 12 KiB are alike and 6 KiB slower with 4 and 8 tokens. A prefetch
 /// past the last tile does not fault.
@@ -178,7 +179,7 @@ impl DotQ8Avx512 {
         }
         let layout = self.format.tile(self.k);
         a.lea(self.data, qword_ptr(self.scales + layout.scale_bytes))?;
-        a.lea(self.ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
+        a.lea(self.ahead, qword_ptr(self.scales + prefetch_distance(PREFETCH_DISTANCE, layout)))?;
         if let Some([units, _]) = self.units {
             a.mov(units, self.scales)?;
             a.add(self.scales, layout.unit_bytes as i32)?;

@@ -11,6 +11,7 @@ use super::AsmKernel;
 use super::block_decoder::{BlockDecoder, ScaleAddress, unit_offset};
 use super::dot_q8_avx2::Products;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
+use super::loop_shape::prefetch_distance;
 use super::regs::{PARAMS, Regs, SCRATCH, ZMM};
 use super::vector::{Address, Vector, Vectors, Width};
 use crate::ukernel::MicroKernel;
@@ -128,7 +129,7 @@ impl DotQ8Avx512Bw {
         a.push(out)?;
         a.lea(self.data, qword_ptr(self.scales + layout.scale_bytes))?;
         if let Some(ahead) = self.ahead {
-            a.lea(ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
+            a.lea(ahead, qword_ptr(self.scales + prefetch_distance(PREFETCH_DISTANCE, layout)))?;
             for line in 0..layout.unit_bytes / LINE {
                 a.prefetcht1(byte_ptr(ahead + line * LINE))?;
             }
