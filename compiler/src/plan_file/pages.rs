@@ -17,16 +17,19 @@ pub(super) struct PageWriter<'a> {
     file: &'a File,
     /// Where the weights lie in the file, from a huge page on.
     place: Range<u64>,
-    /// Parts of pages that lack others, by the page's start: where each begins, and its bytes.
-    parts: Mutex<BTreeMap<u64, Vec<(u64, Vec<u8>)>>>,
+    /// Parts of pages that lack others, by the page's start.
+    parts: Mutex<BTreeMap<u64, Vec<PagePart>>>,
 }
+
+/// Where a part of a page begins in the file, and its bytes.
+type PagePart = (u64, Vec<u8>);
 
 impl PageWriter<'_> {
     pub(super) fn new(file: &File, place: Range<u64>) -> PageWriter<'_> {
         PageWriter { file, place, parts: Mutex::default() }
     }
 
-    /// Writes a piece whose first byte is at `offset` of the file. All pieces together cover the weights once.
+    /// Writes a piece whose first byte is at `offset` of the file. All pieces together are the weights.
     pub(super) fn write(&self, offset: u64, piece: &[u8]) -> io::Result<()> {
         let end = offset + piece.len() as u64;
         let start = offset.next_multiple_of(WEIGHT_ALIGN).min(end);
@@ -60,8 +63,8 @@ impl PageWriter<'_> {
         self.write_out(start, &parts.concat())
     }
 
-    /// Writes whole pages, and lets the disk begin with them while the next piece is packed: a refusal of that
-    /// changes nothing but speed.
+    /// Writes whole pages, and lets the disk begin with them while the next piece is packed: where that is
+    /// refused, nothing changes but speed.
     fn write_out(&self, offset: u64, pages: &[u8]) -> io::Result<()> {
         // No bytes would mean all up to the file's end.
         if pages.is_empty() {

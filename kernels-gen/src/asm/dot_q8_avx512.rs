@@ -83,10 +83,10 @@ enum PrefetchMethod {
     Linear,
 }
 
-/// Bytes that prefetching is ahead of the tile's bytes, but for long tiles. Measured with `benches/ukernels.rs`: in bursts, on a
-/// Zen 4 and a Xeon, distances from 8 to 16 KiB are alike, shorter ones and prefetching into L1 slower; line
-/// by line, on a Zen 5, distances from 8 to 12 KiB are alike and 6 KiB slower with 4 and 8 tokens. A prefetch
-/// past the last tile does not fault.
+/// Bytes that prefetching is ahead of the tile's bytes, but for long tiles ([`prefetch_distance`]). Measured
+/// with `benches/ukernels.rs`: in bursts, on a Zen 4 and a Xeon, distances from 8 to 16 KiB are alike,
+/// shorter ones and prefetching into L1 slower; line by line, on a Zen 5, distances from 8 to 12 KiB are
+/// alike and 6 KiB slower with 4 and 8 tokens. A prefetch past the last tile does not fault.
 pub const PREFETCH_DISTANCE: usize = 8192;
 
 /// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for
