@@ -171,7 +171,7 @@ fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
     let steps = schedule.steps.iter().enumerate().filter(|(_, step)| step.lora_targets.is_empty());
     for (index, step) in steps {
         for buffer in &step.writes {
-            let value = schedule.values[*buffer as usize];
+            let OperandRef::Value(value) = schedule.contents[*buffer as usize] else { continue };
             let router = graph.nodes.iter().find(|node| node.output == value);
             if let Some(Node { op: Op::RouterTopk { k }, inputs, .. }) = router {
                 let experts = graph.value(inputs[0]).ty.cols() as u32;
@@ -198,8 +198,8 @@ fn assemble_step(
             let placement = layout.placement(*tensor);
             Operand::Weights { offset: placement.offset, bytes: placement.bytes }
         }
-        OperandRef::Value(value) => {
-            let index = schedule.values.iter().position(|other| other == value);
+        OperandRef::Value(_) | OperandRef::Panels(_) => {
+            let index = schedule.contents.iter().position(|other| other == operand);
             Operand::Buffer(index.expect("every value of a step has a buffer") as u32)
         }
         OperandRef::Kv(layer, kind) => Operand::Kv { layer: *layer, kind: *kind },

@@ -5,6 +5,7 @@
 //! worker's scratch. Operands are numbered in the order in which the step lists their addresses.
 
 use crate::expr::Expr;
+use crate::panel_kind::PanelKind;
 use crate::ukernel::gemm_q8::DotStep;
 use crate::ukernel::gemm_tiles::TileElement;
 use kernmill_plan::format::{LINE, Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
@@ -293,6 +294,9 @@ pub struct Kernel {
     pub max_rows: usize,
     /// How the body's matrices are multiplied.
     pub tiling: Tiling,
+    /// Buffers of the panels of the body's matrices, one for each of [`Kernel::panel_runs`], which a step
+    /// before has filled. Without them every worker fills its own, in scratch.
+    pub panels: Vec<OperandId>,
 }
 
 /// How matrices are multiplied. The results are the same bits. Products of bf16 rows are made of panels from
@@ -318,12 +322,27 @@ pub enum Tiling {
     },
 }
 
+/// Consecutive parts of a matmul, or the only part of experts, that share panels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PanelRun {
+    /// The panels.
+    pub kind: PanelKind,
+    /// Elements of a row.
+    pub k: usize,
+    /// Number of parts.
+    pub parts: usize,
+    /// Bytes of the panels of the largest batch.
+    pub bytes: usize,
+}
+
 impl Tiling {
-    /// Whether the same panels of rows serve matrices in both formats.
-    pub fn shares_panels(self, one: WeightFormat, other: WeightFormat) -> bool {
-        match self {
-            Tiling::Dot | Tiling::Gemm { .. } => one == other,
-            Tiling::Tiles { .. } => TileElement::of(one) == TileElement::of(other),
+    /// The panels of `input` rows for weights of a format; `None` where a kernel has none.
+    pub fn panels(self, input: RowType, format: WeightFormat) -> Option<PanelKind> {
+        match (input, self) {
+            (RowType::Bf16(_), _) => Some(PanelKind::Bf16),
+            (_, Tiling::Gemm { products, .. }) => Some(PanelKind::Q8 { format, products }),
+            (_, Tiling::Tiles { .. }) => Some(PanelKind::Tiles(TileElement::of(format))),
+            (_, Tiling::Dot) => None,
         }
     }
 
@@ -352,6 +371,9 @@ pub enum Body {
         experts: usize,
         top_k: usize,
         part: MatrixPart,
+        /// Rows up to which an item takes as long as with one: reading its weights takes longer than their
+        /// products. Workers' shares are equal by it.
+        even_rows: usize,
     },
     /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are runs of
     /// output rows.
@@ -365,6 +387,17 @@ pub enum Body {
         rows_per_item: usize,
         residual: Option<ValId>,
         out: ValId,
+    },
+    /// Rows copied into panels, for the kernel of the next step; work items are rows, sorted by expert where
+    /// there is a routing. Experts with fewer rows than the tiling's least have none.
+    Panels {
+        /// Rows of `input`.
+        domain: Domain,
+        input: ValId,
+        /// Routing, experts, slots per token.
+        routed: Option<(ValId, usize, usize)>,
+        /// Each with its buffer.
+        panels: Vec<(OperandId, PanelKind)>,
     },
     /// The scaled A of each token's adapter times a row of `input`, for one or several LoRA targets. Output
     /// rows are tokens, or slots where there is a routing.
@@ -384,6 +417,27 @@ pub enum Body {
 }
 
 impl Kernel {
+    /// The panels of the body's matrices, in their order; none where it multiplies by dots.
+    pub fn panel_runs(&self) -> Vec<PanelRun> {
+        let (input, experts, formats): (ValId, usize, Vec<WeightFormat>) = match &self.body {
+            Body::Matmul { input, parts, .. } => {
+                (*input, 1, parts.iter().map(|part| part.mats[0].format).collect())
+            }
+            Body::Experts { input, experts, part, .. } => (*input, *experts, vec![part.mats[0].format]),
+            Body::ExpertDown { input, experts, mat, .. } => (*input, *experts, vec![mat.format]),
+            _ => return Vec::new(),
+        };
+        let row = self.vals[input].row;
+        let kinds = formats.into_iter().map_while(|format| self.tiling.panels(row, format));
+        let kinds: Vec<PanelKind> = kinds.collect();
+        let run = |kinds: &[PanelKind]| {
+            let (kind, k) = (kinds[0], row.len());
+            let bytes = kind.most_groups(self.max_rows, experts) * kind.group_bytes(k);
+            PanelRun { kind, k, parts: kinds.len(), bytes }
+        };
+        kinds.chunk_by(PartialEq::eq).map(run).collect()
+    }
+
     /// Every matrix that the kernel multiplies with.
     pub fn mats(&self) -> Vec<&Mat> {
         let row_ops = self.prologue.iter().chain(self.body.row_ops()).filter_map(|row_op| match row_op {

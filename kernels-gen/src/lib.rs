@@ -21,6 +21,7 @@ pub mod kernel;
 pub mod link;
 mod math;
 pub mod names;
+pub mod panel_kind;
 pub mod peak;
 mod row_op;
 mod run;

@@ -1,7 +1,7 @@
 //! Which weights a kernel's workers read, and in which order.
 
 use crate::body::{down_part, equal_shares, items_per_claim};
-use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp, Tiling};
+use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp};
 use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
 use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 
@@ -10,9 +10,8 @@ use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 pub fn weight_reads(kernel: &Kernel) -> WeightReads {
     let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
     let mut reads = WeightReads { whole, ..WeightReads::default() };
-    let dots = kernel.tiling == Tiling::Dot;
-    let run = if dots { items_per_claim(&kernel.body) } else { 1 };
-    let shared = |items: usize| if dots { equal_shares(items, run) } else { items } as u32;
+    let run = items_per_claim(&kernel.body);
+    let shared = |items: usize| equal_shares(items, run) as u32;
     match &kernel.body {
         Body::Matmul { parts, .. } => {
             reads.parts = parts.iter().map(|part| runs_of(part, run)).collect();
@@ -33,8 +32,8 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
                 row_ops.iter().flat_map(|op| row_op_reads(kernel, op)).collect();
             reads.parts = vec![ItemReads { items: u32::from(!operands.is_empty()), run: 1, operands }];
         }
-        // Attention knows its own blocks, and adapters are no weights of the plan.
-        Body::Attention(_) | Body::Shrink { .. } => {}
+        // Attention knows its own blocks, panels are no weights, and adapters are none of the plan.
+        Body::Attention(_) | Body::Panels { .. } | Body::Shrink { .. } => {}
     }
     reads
 }
@@ -93,7 +92,7 @@ fn row_op_weights(row_op: &RowOp) -> Vec<OperandId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Domain, Epilogue};
+    use crate::kernel::{Domain, Epilogue, Tiling};
     use kernmill_plan::format::WeightFormat;
 
     /// Bytes of a tile of the matrix.
@@ -115,7 +114,7 @@ mod tests {
 
     fn by_dots(body: Body) -> WeightReads {
         let (vals, prologue) = (Vec::new(), Vec::new());
-        weight_reads(&Kernel { vals, prologue, body, max_rows: 1, tiling: Tiling::Dot })
+        weight_reads(&Kernel { vals, prologue, body, max_rows: 1, tiling: Tiling::Dot, panels: Vec::new() })
     }
 
     /// Where in the matrix workers begin, by the rule of `WeightReads`, in tiles.

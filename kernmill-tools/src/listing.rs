@@ -119,13 +119,9 @@ fn need(need: &Need) -> String {
         Need::Table { row_bytes, rows } => format!("table[{rows} rows in {row_bytes}]"),
         Need::Buffer { slots, wanted, row_bytes, read, written } => {
             let rows = if wanted { "wanted".to_owned() } else { slots.to_string() };
-            let uses = match (read, written) {
-                (true, true) => "rw",
-                (true, false) => "r",
-                _ => "w",
-            };
-            format!("b[{rows} x {row_bytes} {uses}]")
+            format!("b[{rows} x {row_bytes} {}]", uses(read, written))
         }
+        Need::Panels { bytes, read, written } => format!("panels[{bytes} {}]", uses(read, written)),
         Need::Kv { geometry, view, .. } => match view {
             0 => format!("kv[{} bytes a block]", geometry.block_bytes()),
             u32::MAX => format!("kv[{} bytes a block, all read]", geometry.block_bytes()),
@@ -133,6 +129,15 @@ fn need(need: &Need) -> String {
         },
         Need::Rope { head_dim } => format!("rope[{head_dim}]"),
         Need::LoraTarget { experts, tiles, .. } => format!("site[{tiles} tiles, {experts} experts]"),
+    }
+}
+
+/// `rw`, `r` or `w`.
+fn uses(read: bool, written: bool) -> &'static str {
+    match (read, written) {
+        (true, true) => "rw",
+        (true, false) => "r",
+        _ => "w",
     }
 }
 

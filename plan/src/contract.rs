@@ -57,6 +57,15 @@ pub enum Need {
         /// Whether the kernel writes the buffer.
         written: bool,
     },
+    /// An arena buffer of panels: rows laid out for products of many at once, which are no token's.
+    Panels {
+        /// Bytes of the largest batch's.
+        bytes: u64,
+        /// Whether the kernel reads the buffer.
+        read: bool,
+        /// Whether the kernel writes the buffer.
+        written: bool,
+    },
     /// The KV pool of a layer.
     Kv {
         /// Shape of the pool's blocks.
@@ -87,7 +96,11 @@ pub enum Need {
 impl Need {
     /// Bytes that a buffer must have in a class of that many tokens; 0 for what is no buffer.
     pub fn buffer_bytes(&self, max_tokens: u32) -> u64 {
-        let Need::Buffer { slots, wanted, row_bytes, .. } = *self else { return 0 };
+        let (slots, wanted, row_bytes) = match *self {
+            Need::Buffer { slots, wanted, row_bytes, .. } => (slots, wanted, row_bytes),
+            Need::Panels { bytes, .. } => return bytes,
+            _ => return 0,
+        };
         let of_tokens = u64::from(max_tokens).saturating_mul(slots.into());
         let of_logits = if wanted { u64::from(max_tokens).min(LOGIT_SLAB as u64) } else { 0 };
         of_tokens.max(of_logits).saturating_mul(row_bytes)
@@ -99,6 +112,7 @@ impl Need {
             Need::Weights { .. } => "weights",
             Need::Table { .. } => "a table",
             Need::Buffer { .. } => "a buffer",
+            Need::Panels { .. } => "a buffer of panels",
             Need::Kv { .. } => "a KV pool",
             Need::Rope { .. } => "a rotary table",
             Need::LoraTarget { .. } => "a LoRA target",

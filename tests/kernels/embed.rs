@@ -55,6 +55,7 @@ fn kernel(format: WeightFormat, n: usize, tokens: usize) -> Kernel {
         body: Body::Rows { domain: Domain::Tokens, row_ops: vec![embed] },
         max_rows: tokens,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }
 

@@ -22,7 +22,7 @@ pub use build::GraphBuilder;
 pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
 pub use op::{Activations, AttentionAttributes, Op, OpKind};
-pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef};
+pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef, PanelBuffer};
 pub use parse::ParseError;
 pub use uses::Uses;
 

@@ -11,12 +11,25 @@ pub enum OperandRef {
     Tensor(TensorId),
     /// A value's arena buffer.
     Value(ValueId),
+    /// A buffer of panels.
+    Panels(PanelBuffer),
     /// A layer's KV pool.
     Kv(u32, LayerKind),
     /// A rotary table.
     Rope(u32),
     /// A LoRA target of adapters.
     LoraTarget(u32),
+}
+
+/// A buffer of panels: rows of a value, laid out for the matrices of one kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PanelBuffer {
+    /// Index of the fused group whose matrices these are.
+    pub group: u32,
+    /// Number of the first of these matrices' parts in the group.
+    pub part: u32,
+    /// Bytes of the largest batch's.
+    pub bytes: u64,
 }
 
 /// A row operation on the graph's values.

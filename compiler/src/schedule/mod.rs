@@ -3,7 +3,7 @@
 //! The limits of the program's checker are checked here first, where it is still known which part is too
 //! large.
 
-use crate::graph::{Graph, OperandRef, ValueId};
+use crate::graph::{Graph, OperandRef};
 use crate::memory::BufferRequest;
 use crate::select::{KernelUse, Selection, max_rows, row_stride};
 use kernmill_kernels_gen::kernel::{Body, Epilogue, Kernel, RowOp};
@@ -66,9 +66,9 @@ pub struct Schedule {
     pub steps: Vec<ScheduledStep>,
     /// Steps over one slab of wanted rows.
     pub logit_steps: Vec<ScheduledStep>,
-    /// Values that live in the arena, in order of first use.
-    pub values: Vec<ValueId>,
-    /// Sizes and lives of the values in the arena, in the order of `values`.
+    /// Contents of the arena's buffers, in order of first use: values, and panels.
+    pub contents: Vec<OperandRef>,
+    /// Sizes and lives of the buffers, in the order of `contents`.
     pub buffers: Vec<BufferRequest>,
     /// Index of the logits' buffer.
     pub logits: u32,
@@ -82,22 +82,25 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
         selection.uses.iter().partition(|one| one.per_slab);
     let total = (batch.len() + slab.len()) as u32;
     let mut lives =
-        Lives { graph, max_tokens: selection.max_tokens, values: Vec::new(), buffers: Vec::new() };
+        Lives { graph, max_tokens: selection.max_tokens, contents: Vec::new(), buffers: Vec::new() };
     let served = graph.served_lora_targets();
     let mut at = 0;
     let mut scheduled = |uses: &[&KernelUse], last_of_read: Option<u32>, lives: &mut Lives| {
         let mut steps = Vec::with_capacity(uses.len());
-        for one in uses {
+        for (index, one) in uses.iter().enumerate() {
+            // Panels are filled for the next step alone.
+            let fills = matches!(one.kernel.body, Body::Panels { .. });
+            let served_by = if fills { uses.get(index + 1).unwrap_or(one) } else { one };
             // Slab steps repeat: what they read from before them must outlive them all.
-            let reads = one.reads.iter().map(|value| lives.touch(*value, at, last_of_read)).collect();
-            let writes = one.writes.iter().map(|value| lives.touch(*value, at, None)).collect();
+            let reads = one.reads.iter().map(|buffer| lives.touch(*buffer, at, last_of_read)).collect();
+            let writes = one.writes.iter().map(|buffer| lives.touch(*buffer, at, None)).collect();
             steps.push(ScheduledStep {
                 label: one.label.clone(),
                 kernel: kernels.intern(&one.stem, &one.kernel),
                 operands: one.operands.clone(),
                 reads,
                 writes,
-                lora_targets: lora_targets(one, &served),
+                lora_targets: lora_targets(served_by, &served),
                 attends: attends(one),
             });
             at += 1;
@@ -106,13 +109,13 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
     };
     let steps = scheduled(&batch, None, &mut lives);
     let logit_steps = scheduled(&slab, Some(total.saturating_sub(1)), &mut lives);
-    let logits = lives.touch(graph.output, total.saturating_sub(1), None);
+    let logits = lives.touch(OperandRef::Value(graph.output), total.saturating_sub(1), None);
     let wanted_only = wanted_only(&batch, &lives);
     Schedule {
         max_tokens: selection.max_tokens,
         steps,
         logit_steps,
-        values: lives.values,
+        contents: lives.contents,
         buffers: lives.buffers,
         logits,
         wanted_only,
@@ -126,11 +129,12 @@ fn wanted_only(batch: &[&KernelUse], lives: &Lives<'_>) -> Option<WantedOnly> {
     if step as usize == batch.len() {
         return None;
     }
-    let values = lives.values.iter().zip(&lives.buffers).enumerate();
-    let crossing = values.filter(|(_, (_, buffer))| buffer.first < step && buffer.last >= step);
-    let rows = crossing.map(|(index, (value, _))| {
+    let buffers = lives.contents.iter().zip(&lives.buffers).enumerate();
+    let crossing = buffers.filter(|(_, (_, buffer))| buffer.first < step && buffer.last >= step);
+    let rows = crossing.filter_map(|(index, (contents, _))| {
+        let OperandRef::Value(value) = contents else { return None };
         let ty = lives.graph.value(*value).ty;
-        TokenRows { buffer: index as u32, bytes: (max_rows(ty, 1) * row_stride(ty)) as u64 }
+        Some(TokenRows { buffer: index as u32, bytes: (max_rows(ty, 1) * row_stride(ty)) as u64 })
     });
     Some(WantedOnly { step, rows: rows.collect() })
 }
@@ -147,7 +151,10 @@ fn writes_cache(kernel: &Kernel) -> bool {
 
 /// The LoRA targets that all of what a kernel writes is for; none when something is for other steps.
 fn lora_targets(one: &KernelUse, served: &[Option<BTreeSet<u32>>]) -> Vec<u32> {
-    let of = |value: &ValueId| served[(value.0 as usize).checked_sub(1)?].as_ref();
+    let of = |buffer: &OperandRef| match buffer {
+        OperandRef::Value(value) => served[(value.0 as usize).checked_sub(1)?].as_ref(),
+        _ => None,
+    };
     let all: Option<Vec<&BTreeSet<u32>>> = one.writes.iter().map(of).collect();
     let all: BTreeSet<u32> = all.unwrap_or_default().into_iter().flatten().copied().collect();
     all.into_iter().collect()
@@ -165,30 +172,30 @@ fn attends(one: &KernelUse) -> Option<u32> {
 struct Lives<'a> {
     graph: &'a Graph,
     max_tokens: usize,
-    values: Vec<ValueId>,
+    contents: Vec<OperandRef>,
     buffers: Vec<BufferRequest>,
 }
 
 impl Lives<'_> {
-    /// The value's buffer, live at step `at` (and until `until`).
-    fn touch(&mut self, value: ValueId, at: u32, until: Option<u32>) -> u32 {
+    /// A value's buffer, or panels', live at step `at` (and until `until`).
+    fn touch(&mut self, contents: OperandRef, at: u32, until: Option<u32>) -> u32 {
         let last = until.unwrap_or(at).max(at);
-        if let Some(index) = self.values.iter().position(|other| *other == value) {
+        if let Some(index) = self.contents.iter().position(|other| *other == contents) {
             let buffer = &mut self.buffers[index];
             buffer.last = buffer.last.max(last);
             return index as u32;
         }
-        let ty = self.graph.value(value).ty;
-        let rows = max_rows(ty, self.max_tokens);
-        let stride = row_stride(ty);
-        self.values.push(value);
-        self.buffers.push(BufferRequest {
-            name: self.graph.value(value).name.clone(),
-            bytes: (rows * stride) as u64,
-            first: at,
-            last,
-        });
-        self.values.len() as u32 - 1
+        let (name, bytes) = match contents {
+            OperandRef::Value(value) => {
+                let (value, ty) = (self.graph.value(value), self.graph.value(value).ty);
+                (value.name.clone(), (max_rows(ty, self.max_tokens) * row_stride(ty)) as u64)
+            }
+            OperandRef::Panels(panels) => (format!("panels.{}.{}", panels.group, panels.part), panels.bytes),
+            other => unreachable!("{other:?} is no buffer"),
+        };
+        self.contents.push(contents);
+        self.buffers.push(BufferRequest { name, bytes, first: at, last });
+        self.contents.len() as u32 - 1
     }
 }
 
@@ -276,7 +283,7 @@ mod tests {
             max_tokens,
             steps: vec![step],
             logit_steps: Vec::new(),
-            values: Vec::new(),
+            contents: Vec::new(),
             buffers: vec![request; buffers],
             logits: 0,
             wanted_only: None,

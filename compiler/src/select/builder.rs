@@ -4,7 +4,7 @@ use super::candidate::Products;
 use super::cost::CostModel;
 use super::{KernelUse, Selector};
 use crate::fuse::Group;
-use crate::graph::{Node, Op, OperandRef, Rows, TensorId, Type, ValueId};
+use crate::graph::{Node, Op, OperandRef, PanelBuffer, Rows, TensorId, Type, ValueId};
 use crate::ops::Packed;
 use kernmill_kernels_gen::kernel::{
     Body, Domain, Home, Kernel, LoraInput, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
@@ -20,8 +20,8 @@ pub struct KernelBuilder<'a> {
     val_of: Vec<(ValueId, ValId)>,
     operands: Vec<OperandRef>,
     prologue: Vec<RowOp>,
-    reads: Vec<ValueId>,
-    writes: Vec<ValueId>,
+    reads: Vec<OperandRef>,
+    writes: Vec<OperandRef>,
 }
 
 impl<'a> KernelBuilder<'a> {
@@ -53,14 +53,14 @@ impl<'a> KernelBuilder<'a> {
         if let Some((_, val)) = self.val_of.iter().find(|(id, _)| *id == value) {
             return *val;
         }
-        self.reads.push(value);
+        self.reads.push(OperandRef::Value(value));
         let operand = self.operand(OperandRef::Value(value));
         self.add_val(value, Home::Operand(operand))
     }
 
     /// A value that this kernel writes to its buffer.
     pub fn output(&mut self, value: ValueId) -> ValId {
-        self.writes.push(value);
+        self.writes.push(OperandRef::Value(value));
         let operand = self.operand(OperandRef::Value(value));
         self.add_val(value, Home::Operand(operand))
     }
@@ -70,9 +70,15 @@ impl<'a> KernelBuilder<'a> {
         if !used_outside {
             return self.add_val(value, Home::Scratch);
         }
-        self.writes.push(value);
+        self.writes.push(OperandRef::Value(value));
         let operand = self.operand(OperandRef::Value(value));
         self.add_val(value, Home::ScratchExceptWorker0(operand))
+    }
+
+    /// A buffer of panels that this kernel fills.
+    pub fn panels(&mut self, buffer: PanelBuffer) -> OperandId {
+        self.writes.push(OperandRef::Panels(buffer));
+        self.operand(OperandRef::Panels(buffer))
     }
 
     fn add_val(&mut self, value: ValueId, home: Home) -> ValId {
@@ -168,7 +174,9 @@ impl<'a> KernelBuilder<'a> {
             Body::Matmul { input, parts, .. } => (*input, parts.iter().map(mats).collect()),
             Body::Experts { input, part, .. } => (*input, vec![mats(part)]),
             Body::ExpertDown { input, mat, .. } => (*input, vec![vec![mat]]),
-            Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. } => return Tiling::Dot,
+            Body::Rows { .. } | Body::Panels { .. } | Body::Attention(_) | Body::Shrink { .. } => {
+                return Tiling::Dot;
+            }
         };
         self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
@@ -176,14 +184,23 @@ impl<'a> KernelBuilder<'a> {
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.
     pub fn finish(self, label: String, stem: &str, body: Body, max_rows: usize) -> KernelUse {
         let per_slab = match &body {
-            Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::LogitRows,
+            Body::Rows { domain, .. } | Body::Matmul { domain, .. } | Body::Panels { domain, .. } => {
+                *domain == Domain::LogitRows
+            }
             _ => false,
         };
         let tiling = self.tiling_of(&body);
         KernelUse {
             label,
             stem: stem.to_owned(),
-            kernel: Kernel { tiling, vals: self.vals, prologue: self.prologue, body, max_rows },
+            kernel: Kernel {
+                tiling,
+                vals: self.vals,
+                prologue: self.prologue,
+                body,
+                max_rows,
+                panels: Vec::new(),
+            },
             operands: self.operands,
             reads: self.reads,
             writes: self.writes,

@@ -322,6 +322,16 @@ impl CostModel {
         (tiles * blocks) as f64 * self.tile_block(format, rows) + calls as f64 * self.machine.call
     }
 
+    /// Rows up to which an item of experts takes about as long as with one, since its weights come from
+    /// memory meanwhile; 1 for other kernels.
+    pub fn even_rows(&self, kernel: &Kernel) -> usize {
+        const MANY: usize = 32;
+        let Body::Experts { input, part, .. } = &kernel.body else { return 1 };
+        let item = |rows: usize| self.item(part, kernel.vals[*input].row, kernel.tiling, rows);
+        let row = (item(2 * MANY) - item(MANY)) / MANY as f64;
+        ((item(1) / row).round() as usize).clamp(1, MANY)
+    }
+
     /// Gathering `rows` rows of `k` into panels.
     fn gather(&self, tiling: Tiling, k: usize, rows: usize) -> f64 {
         match tiling.least_rows() {
@@ -362,12 +372,20 @@ impl CostModel {
                     part.items() as f64 * self.item(part, input_type(input), kernel.tiling, rows)
                 };
                 let all: f64 = parts.iter().map(cost).sum();
-                let shared = |a: &MatrixPart, b: &MatrixPart| {
-                    kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format)
-                };
-                let runs = parts.chunk_by(shared);
-                let gather = runs.map(|run| self.gather(kernel.tiling, run[0].mats[0].k, rows)).sum::<f64>();
+                let runs = kernel.panel_runs().len() as f64;
+                let own = if kernel.panels.is_empty() { runs } else { 0.0 };
+                let gather = own * self.gather(kernel.tiling, input_type(input).len(), rows);
                 (*domain, gather + self.shared(items as f64, all / items as f64))
+            }
+            Body::Panels { domain, input, routed, panels } => {
+                let k = input_type(input).len();
+                let each = match routed {
+                    Some((_, experts, top_k)) => expert_rows(*experts, *top_k, tokens)
+                        .map(|(rows, active)| active * self.gather(kernel.tiling, k, rows))
+                        .sum(),
+                    None => self.gather(kernel.tiling, k, rows(*domain)),
+                };
+                (*domain, panels.len() as f64 * each / self.machine.workers as f64)
             }
             Body::Experts { input, experts, top_k, part, .. } => {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
@@ -397,8 +415,7 @@ impl CostModel {
         self.machine.barrier + self.machine.overlapped(memory, arithmetic)
     }
 
-    /// Grouped matrices: every expert is assumed to be as likely as any other, so that its rows are
-    /// binomially distributed.
+    /// Grouped matrices.
     fn experts(
         &self,
         kernel: &Kernel,
@@ -407,16 +424,13 @@ impl CostModel {
         part: &MatrixPart,
         tokens: usize,
     ) -> f64 {
-        let likely = (top_k as f64 / experts as f64).min(1.0);
         let (mut items, mut all, mut gather) = (0.0, 0.0, 0.0);
-        for (rows, share) in binomial(tokens, likely).into_iter().enumerate().skip(1) {
-            if share < 1e-9 {
-                continue;
-            }
-            let active = share * experts as f64;
+        for (rows, active) in expert_rows(experts, top_k, tokens) {
             items += active * part.items() as f64;
             all += active * part.items() as f64 * self.item(part, input, kernel.tiling, rows);
-            gather += active * self.gather(kernel.tiling, part.mats[0].k, rows);
+            if kernel.panels.is_empty() {
+                gather += active * self.gather(kernel.tiling, part.mats[0].k, rows);
+            }
         }
         if items == 0.0 { 0.0 } else { gather + self.shared(items, all / items) }
     }
@@ -470,6 +484,14 @@ impl FormatCosts {
         }
         best.0
     }
+}
+
+/// Numbers of rows that an expert can have, and how many experts have so many: every one is assumed to be as
+/// likely as any other, so that its rows are binomially distributed.
+fn expert_rows(experts: usize, top_k: usize, tokens: usize) -> impl Iterator<Item = (usize, f64)> {
+    let likely = (top_k as f64 / experts as f64).min(1.0);
+    let shares = binomial(tokens, likely).into_iter().enumerate().skip(1);
+    shares.filter(|(_, share)| *share >= 1e-9).map(move |(rows, share)| (rows, share * experts as f64))
 }
 
 /// Probabilities of 0 to `n` of `n` independent events of probability `p`.

@@ -4,10 +4,11 @@ use super::builder::{KernelBuilder, domain};
 use super::candidate::Prologue;
 use super::{KernelUse, SelectError, Selector, max_rows};
 use crate::fuse::{self, Composition, Group};
-use crate::graph::{GraphEpilogue, Node, NodeId, Op, OperandRef, Rows, Type, ValueId};
+use crate::graph::{GraphEpilogue, Node, NodeId, Op, OperandRef, PanelBuffer, Rows, Type, ValueId};
 use crate::ops::cache_writes;
 use kernmill_kernels_gen::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Mat, MatrixPart, PROLOGUE_TOKENS, ShrinkLoraTarget,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Home, Mat, MatrixPart, PROLOGUE_TOKENS,
+    ShrinkLoraTarget,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -19,9 +20,9 @@ impl Selector<'_> {
         match &group.composition {
             Composition::Rows(nodes) => self.rows(group, group.name(), nodes).map(|one| vec![one]),
             Composition::Matmul { input, parts } => self.matmul(index, *input, parts),
-            Composition::Experts { input, routing, part } => self.experts(group, *input, *routing, part),
+            Composition::Experts { input, routing, part } => self.experts(index, *input, *routing, part),
             Composition::ExpertDown { root, residual, out } => {
-                self.expert_down(group, *root, *residual, *out)
+                self.expert_down(index, *root, *residual, *out)
             }
             Composition::Attention { root, out, lora_input } => {
                 self.attention(index, *root, *out, *lora_input)
@@ -96,24 +97,80 @@ impl Selector<'_> {
         let lists = if is_split { vec![cached, others] } else { vec![parts.iter().collect()] };
         let mut builders = vec![first];
         builders.resize_with(lists.len(), || KernelBuilder::new(self));
+        let mut before = 0;
         for (mut b, parts) in builders.into_iter().zip(lists) {
+            let count = parts.len();
             let input = b.input(input);
             let parts = parts.into_iter().map(|part| self.part(&mut b, group, part));
             let parts = parts.collect::<Result<Vec<_>, _>>()?;
             let body = Body::Matmul { domain: domain(ty), input, parts };
             let rows = max_rows(ty, self.max_tokens);
-            uses.push(b.finish(self.label(group, group.name()), group.name(), body, rows));
+            let one = b.finish(self.label(group, group.name()), group.name(), body, rows);
+            uses.extend(self.with_panels((index, before), one));
+            before += count;
         }
         Ok(uses)
     }
 
+    /// A use behind the step that fills its panels, if it has any. In small batches, and where its rows are in
+    /// the workers' scratch, every worker fills its own. `place` is the group's index and the number of the
+    /// use's first part in it.
+    fn with_panels(&self, place: (usize, usize), mut one: KernelUse) -> Vec<KernelUse> {
+        let (domain, input, routed) = match &one.kernel.body {
+            Body::Matmul { domain, input, .. } => (*domain, *input, None),
+            Body::Experts { input, input_slots, routing, experts, top_k, .. } => {
+                let domain = if *input_slots { Domain::Slots(*top_k) } else { Domain::Tokens };
+                (domain, *input, Some((*routing, *experts, *top_k)))
+            }
+            Body::ExpertDown { input, routing, experts, top_k, .. } => {
+                (Domain::Slots(*top_k), *input, Some((*routing, *experts, *top_k)))
+            }
+            _ => return vec![one],
+        };
+        let buffer_of = |val: usize| match one.kernel.vals[val].home {
+            Home::Operand(operand) => match one.operands[operand] {
+                OperandRef::Value(value) => Some(value),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (rows, runs) = (buffer_of(input), one.kernel.panel_runs());
+        let Some(rows) = rows.filter(|_| !runs.is_empty() && self.max_tokens > PROLOGUE_TOKENS) else {
+            return vec![one];
+        };
+        let mut b = KernelBuilder::new(self);
+        let input = b.input(rows);
+        let routed = match routed {
+            Some((routing, experts, top_k)) => {
+                let Some(routing) = buffer_of(routing) else { return vec![one] };
+                Some((b.input(routing), experts, top_k))
+            }
+            None => None,
+        };
+        let (group, mut part) = place;
+        let mut panels = Vec::with_capacity(runs.len());
+        for run in runs {
+            let buffer = PanelBuffer { group: group as u32, part: part as u32, bytes: run.bytes as u64 };
+            panels.push((b.panels(buffer), run.kind));
+            one.kernel.panels.push(one.operands.len());
+            one.operands.push(OperandRef::Panels(buffer));
+            one.reads.push(OperandRef::Panels(buffer));
+            part += run.parts;
+        }
+        let body = Body::Panels { domain, input, routed, panels };
+        let mut filling = b.finish(format!("{}_panels", one.label), "panels", body, one.kernel.max_rows);
+        filling.kernel.tiling = one.kernel.tiling;
+        vec![filling, one]
+    }
+
     fn experts(
         &self,
-        group: &Group,
+        index: usize,
         input: ValueId,
         routing: ValueId,
         part: &fuse::ComposedPart,
     ) -> Result<Vec<KernelUse>, SelectError> {
+        let group = &self.fused.groups[index];
         let rows = self.graph.value(input).ty.rows();
         let (mut uses, mut b) = self.with_prologue(group, rows)?;
         let experts = self.graph.tensor(self.graph.node(part.roots[0]).tensors[0]).shape[0];
@@ -121,8 +178,13 @@ impl Selector<'_> {
         let (input, routing) = (b.input(input), b.input(routing));
         let part = self.part(&mut b, group, part)?;
         let input_slots = matches!(rows, Rows::Slots(_));
-        let body = Body::Experts { input, input_slots, routing, experts, top_k, part };
-        uses.push(b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k));
+        let body = Body::Experts { input, input_slots, routing, experts, top_k, part, even_rows: 1 };
+        let mut one = b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k);
+        let rows = self.trial.model.even_rows(&one.kernel);
+        if let Body::Experts { even_rows, .. } = &mut one.kernel.body {
+            *even_rows = rows;
+        }
+        uses.extend(self.with_panels((index, 0), one));
         Ok(uses)
     }
 
@@ -169,11 +231,12 @@ impl Selector<'_> {
 
     fn expert_down(
         &self,
-        group: &Group,
+        index: usize,
         root: NodeId,
         residual: Option<ValueId>,
         out: ValueId,
     ) -> Result<Vec<KernelUse>, SelectError> {
+        let group = &self.fused.groups[index];
         let down = self.graph.node(root);
         let mut b = KernelBuilder::new(self);
         let (input, routing) = (b.input(down.inputs[0]), b.input(down.inputs[1]));
@@ -187,7 +250,8 @@ impl Selector<'_> {
         let top_k = top_k as usize;
         let rows_per_item = b.rows_per_item(&mat);
         let body = Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out };
-        Ok(vec![b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k)])
+        let one = b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k);
+        Ok(self.with_panels((index, 0), one))
     }
 
     /// The A of adapters, with what comes before it.

@@ -17,7 +17,7 @@ mod tests;
 mod text;
 
 use crate::fuse::{Composition, FusedGraph, Group};
-use crate::graph::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses, ValueId};
+use crate::graph::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses};
 use crate::ops::def;
 use crate::pack::WeightLayout;
 pub use builder::domain;
@@ -46,10 +46,10 @@ pub struct KernelUse {
     pub kernel: Kernel,
     /// Operands in the kernel's order.
     pub operands: Vec<OperandRef>,
-    /// Values whose buffers it reads.
-    pub reads: Vec<ValueId>,
-    /// Values whose buffers it writes.
-    pub writes: Vec<ValueId>,
+    /// Buffers that it reads: those of values, and panels.
+    pub reads: Vec<OperandRef>,
+    /// Buffers that it writes: those of values, and panels.
+    pub writes: Vec<OperandRef>,
     /// Whether its rows are the wanted ones, so that it runs once per slab of logits.
     pub per_slab: bool,
 }

@@ -37,6 +37,11 @@ impl KernelUse {
                 write!(f, "matmul {domain:?} x {}", row_name(row(input)))?;
                 parts.iter().try_for_each(|part| write!(f, " | {}", part_text(part)))
             }
+            Body::Panels { domain, input, routed, panels } => {
+                let kinds: Vec<String> = panels.iter().map(|(_, kind)| kind.name()).collect();
+                write!(f, "panels of {domain:?} x {}: {}", row_name(row(input)), kinds.join(", "))?;
+                routed.map_or(Ok(()), |(_, experts, top_k)| write!(f, ", {top_k} of {experts} experts"))
+            }
             Body::Experts { input, experts, top_k, part, .. } => {
                 write!(f, "experts {top_k} of {experts} x {} | {}", row_name(row(input)), part_text(part))
             }

@@ -1,44 +1,32 @@
 //! Grouped matrices of a mixture of experts.
 //!
-//! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few
-//! microseconds for a full prefill chunk, cheaper than a barrier). Then work items are (active expert, rows
-//! of its matrices) pairs going up, output tiles going down.
+//! Every worker first groups the batch's slots by expert. Then work items are (active expert, rows of its
+//! matrices) pairs going up, output tiles going down.
 
 use crate::adapter;
-use crate::body::panels::{Panels, RowLimits, many_or_few, with_tiles};
+use crate::body::expert_groups::{ActiveExpert, ExpertGroups, ExpertRouting, GroupScratch, divide, group};
+use crate::body::panels::{Panels, many_or_few, with_tiles};
 use crate::body::{epilogue, matmul};
 use crate::cx::Cx;
-use crate::emit::{Emit, MEM};
+use crate::emit::Emit;
 use crate::kernel::{Body, Domain, Kernel, Mat, MatrixPart, RowType, ValId};
 use crate::run::{ItemRun, RowsOf, for_runs, run_of};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::map::Map;
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
+use cranelift_codegen::ir::types::I32;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::TILE_ROWS;
 
-/// The routing that a body follows.
-#[derive(Clone, Copy)]
-pub struct ExpertRouting {
-    /// Value of routing rows.
-    pub routing: ValId,
-    /// Number of experts.
-    pub experts: usize,
-    /// Slots per token.
-    pub top_k: usize,
-}
+/// Bytes that a worker takes from the counter at once, at least: the weights behind the end of what it took
+/// are fetched before another worker is found to have them.
+const CLAIM_BYTES: usize = 96 << 10;
+/// Items that are taken at once, at most, however small they are.
+const MOST_CLAIMED: usize = 16;
 
 /// Offsets in the body's scratch.
 struct ExpertScratch {
-    /// u32 `[experts]` slots per expert.
-    counts: usize,
-    /// u32 `[experts]` first entry of each expert, then the running cursor while sorting.
-    starts: usize,
-    /// u32 `[experts]` experts with any slot, ascending.
-    active: usize,
-    /// u32 `[max_rows]` slots sorted by expert, ascending within one.
-    entries: usize,
+    groups: GroupScratch,
     /// Going down: pointers `[max_rows]` to the output row of each entry's token.
     targets: usize,
     /// Going down: f32 `[max_rows]` weight of each entry.
@@ -50,28 +38,15 @@ struct ExpertScratch {
     total: usize,
 }
 
-fn areas(experts: usize, rows: RowLimits, input: RowType, part: &MatrixPart) -> ExpertScratch {
-    let result_bytes = part.result_bytes();
+fn areas(kernel: &Kernel, experts: usize, input: ValId, part: &MatrixPart) -> ExpertScratch {
+    let (rows, input) = (kernel.max_rows, kernel.vals[input].row);
     let mut scratch = Scratch::default();
-    let counts = scratch.take(experts * 4);
-    let starts = scratch.take(experts * 4);
-    let active = scratch.take(experts * 4);
-    let entries = scratch.take(rows.max * 4);
-    let targets = scratch.take(rows.max * 8);
-    let weights = scratch.take(rows.max * 4);
-    let results = scratch.take(result_bytes * run_of(part) * matmul::group_sizes(input)[0]);
-    let panels = Panels::take(&mut scratch, rows, input, std::slice::from_ref(part));
-    ExpertScratch {
-        counts,
-        starts,
-        active,
-        entries,
-        targets,
-        weights,
-        results,
-        panels,
-        total: scratch.used(),
-    }
+    let groups = GroupScratch::take(&mut scratch, experts, rows);
+    let targets = scratch.take(rows * 8);
+    let weights = scratch.take(rows * 4);
+    let results = scratch.take(part.result_bytes() * run_of(part) * matmul::group_sizes(input)[0]);
+    let panels = Panels::take(&mut scratch, kernel, std::slice::from_ref(part)).pop();
+    ExpertScratch { groups, targets, weights, results, panels, total: scratch.used() }
 }
 
 /// Micro-kernels of [`down`] besides those that multiply.
@@ -105,166 +80,66 @@ pub fn down_part(mat: &Mat, rows_per_item: usize) -> MatrixPart {
 
 /// Bytes of the body's scratch.
 pub fn scratch_bytes(kernel: &Kernel) -> usize {
-    let rows = RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
     match &kernel.body {
-        Body::Experts { input, experts, part, .. } => {
-            areas(*experts, rows, kernel.vals[*input].row, part).total
-        }
+        Body::Experts { input, experts, part, .. } => areas(kernel, *experts, *input, part).total,
         Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
-            let part = down_part(mat, *rows_per_item);
-            areas(*experts, rows, kernel.vals[*input].row, &part).total
+            areas(kernel, *experts, *input, &down_part(mat, *rows_per_item)).total
         }
         _ => 0,
     }
 }
 
-/// The grouped batch, as addresses and counts.
-struct ExpertGroups {
-    counts: Value,
-    starts: Value,
-    active: Value,
-    entries: Value,
-    /// Number of active experts.
-    active_count: Value,
-}
-
-impl ExpertGroups {
-    /// Expert number `index` of the active ones: its id, its first entry, its slots.
-    fn expert(&self, e: &mut Emit, index: Value) -> (Value, Value, Value) {
-        let read = |e: &mut Emit, base: Value, index: Value| {
-            let ptr = e.at(base, index, 4);
-            e.load_u32(ptr, 0)
-        };
-        let expert = read(e, self.active, index);
-        let count = read(e, self.counts, expert);
-        // The sort's cursor stands behind the expert's last entry.
-        let end = read(e, self.starts, expert);
-        let start = e.b.ins().isub(end, count);
-        (expert, start, count)
-    }
-
-    /// Token and slot of the entry that is `row` behind `position`.
-    fn row(&self, e: &mut Emit, position: Value, row: Value, top_k: usize) -> (Value, Value) {
-        let position = e.add(position, row);
-        let entry = e.at(self.entries, position, 4);
-        let slot = e.load_u32(entry, 0);
-        (divide(e, slot, top_k), slot)
-    }
-}
-
-/// Sorts the batch's slots by expert and fills the row pointer list in the same order.
-fn group(
+/// Groups the batch, and fills the panels that are the worker's own.
+fn grouped(
     e: &mut Emit,
     cx: &Cx,
     routed: ExpertRouting,
     areas: &ExpertScratch,
-    input: ValId,
-    input_slots: bool,
+    input: (ValId, bool),
 ) -> ExpertGroups {
-    let counts = cx.body_scratch(e, areas.counts);
-    let starts = cx.body_scratch(e, areas.starts);
-    let active = cx.body_scratch(e, areas.active);
-    let entries = cx.body_scratch(e, areas.entries);
-    let list = cx.list(e);
-    let slots = cx.rows(e, Domain::Slots(routed.top_k));
-    let zero = e.i64(0);
-    e.for_count(routed.experts, |e, expert| {
-        let count = e.at(counts, expert, 4);
-        let zero = e.i32(0);
-        e.store(zero, count, 0);
-    });
-    let first_route = cx.row(e, routed.routing, zero);
-    let expert_of = |e: &mut Emit, slot: Value| {
-        let route = e.at(first_route, slot, 8);
-        let expert = e.load_u32(route, 0);
-        // Routing written by top-k is in range; the bound keeps any other bytes from leading outside.
-        let last = e.i64(routed.experts as i64 - 1);
-        e.min_u(expert, last)
-    };
-    let increment = |e: &mut Emit, counter: Value| {
-        let old = e.load(I32, counter, 0);
-        let new = e.b.ins().iadd_imm_s(old, 1);
-        e.store(new, counter, 0);
-    };
-    e.for_range(zero, slots, 1, |e, slot| {
-        let expert = expert_of(e, slot);
-        let counter = e.at(counts, expert, 4);
-        increment(e, counter);
-    });
-    let (start, end) = (e.i64(0), e.i64(routed.experts as i64));
-    let carried = e.for_carry(start, end, 1, &[zero, zero], |e, expert, carried| {
-        let (used, found) = (carried[0], carried[1]);
-        let (counter, cursor) = (e.at(counts, expert, 4), e.at(starts, expert, 4));
-        e.b.ins().istore32(MEM, used, cursor, 0);
-        let place = e.at(active, found, 4);
-        let count = e.load_u32(counter, 0);
-        // Written always, kept only when the expert has slots: the next one overwrites it otherwise.
-        e.b.ins().istore32(MEM, expert, place, 0);
+    let group_rows = areas.panels.as_ref().map_or(1, Panels::group_rows);
+    let groups = group(e, cx, routed, &areas.groups, input, group_rows);
+    if let Some((panels, own)) = areas.panels.as_ref().and_then(|panels| Some((panels, panels.own()?))) {
         let zero = e.i64(0);
-        let any = e.icmp(IntCC::NotEqual, count, zero);
-        let any = e.b.ins().uextend(I64, any);
-        vec![e.add(used, count), e.add(found, any)]
-    });
-    e.for_range(zero, slots, 1, |e, slot| {
-        let expert = expert_of(e, slot);
-        let cursor = e.at(starts, expert, 4);
-        let place = e.load_u32(cursor, 0);
-        increment(e, cursor);
-        let entry = e.at(entries, place, 4);
-        e.b.ins().istore32(MEM, slot, entry, 0);
-        let input_row = if input_slots { slot } else { divide(e, slot, routed.top_k) };
-        let source = cx.row(e, input, input_row);
-        let pointer = e.at(list, place, 8);
-        e.store(source, pointer, 0);
-    });
-    ExpertGroups { counts, starts, active, entries, active_count: carried[1] }
-}
-
-fn divide(e: &mut Emit, value: Value, by: usize) -> Value {
-    if by == 1 {
-        return value;
+        let (base, slots) = (panels.group(e, cx, zero), cx.rows(e, Domain::Slots(routed.top_k)));
+        groups.fill(e, cx, own, base, (zero, slots));
     }
-    let by = e.i64(by as i64);
-    e.b.ins().udiv(value, by)
+    groups
 }
 
 /// Gate/up (or any grouped matrix): output rows are slots.
-#[allow(clippy::too_many_arguments)]
 pub fn up(
     e: &mut Emit,
     cx: &Cx,
+    kernel: &Kernel,
     routed: ExpertRouting,
-    input: ValId,
-    input_slots: bool,
+    input: (ValId, bool),
     part: &MatrixPart,
-    rows: RowLimits,
-    dynamic: bool,
+    even_rows: usize,
 ) {
-    let row_type = cx.vals[input];
-    let areas = areas(routed.experts, rows, row_type, part);
-    let groups = group(e, cx, routed, &areas, input, input_slots);
+    let row_type = cx.vals[input.0];
+    let areas = areas(kernel, routed.experts, input.0, part);
+    let groups = grouped(e, cx, routed, &areas, input);
     let units = part.items();
-    let total = e.mul_imm(groups.active_count, units as i64);
     let finish =
         |e: &mut Emit, item: ItemRun, expert: Value, position: Value, results: Value, rows: Value| {
             let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
             epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
         };
-    // `gathered` is the expert whose rows are in the panel.
-    let item_body = |e: &mut Emit, index: Value, gathered: Value| -> Value {
+    let item_body = |e: &mut Emit, index: Value| {
         let active = divide(e, index, units);
         let before = e.mul_imm(active, units as i64);
         let item = ItemRun::one(e.b.ins().isub(index, before));
-        let (expert, first, count) = groups.expert(e, active);
-        let many = |e: &mut Emit, panels: Panels| {
-            let is_new = e.icmp(IntCC::NotEqual, active, gathered);
-            e.if_then(is_new, |e| panels.gather(e, cx, &part.mats[0], first, count));
+        let ActiveExpert { expert, first, count } = groups.expert(e, active);
+        let many = |e: &mut Emit, panels: &Panels| {
             let weights = matmul::tile_bases(e, cx, part, item.first, Some(expert));
-            panels.item(e, cx, part, &weights, count);
+            let group = groups.panel(e, expert);
+            let panel = panels.group(e, cx, group);
+            panels.item(e, cx, part, &weights, (panel, count));
             let results = cx.body_scratch(e, panels.results());
             finish(e, item, expert, first, results, count);
         };
-        many_or_few(e, areas.panels, count, many, |e| {
+        many_or_few(e, areas.panels.as_ref(), count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item.first, Some(expert));
             epilogue::fetch_biases(e, cx, part, item, Some(expert));
             let finish = |e: &mut Emit, position: Value, results: Value, rows: Value| {
@@ -272,45 +147,18 @@ pub fn up(
             };
             each_dot(e, cx, &areas, part, row_type, &weights, (first, count), item, finish);
         });
-        active
     };
-    with_tiles(e, cx, areas.panels, &part.mats[0], |e| {
-        let none = e.i64(-1);
-        if dynamic {
-            // After routing nobody knows which experts are heavy: workers take items from the step's counter.
-            // A worker takes at most every item and then one past the end.
-            let zero = e.i64(0);
-            let one = e.i64(1);
-            let first = cx.take_next(e, one);
-            let bound = e.add_imm(total, 1);
-            let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
-                let (index, gathered) = (taken[0], taken[1]);
-                let more = e.icmp(IntCC::UnsignedLessThan, index, total);
-                let after = e.b.create_block();
-                let (take, skip) = (e.b.create_block(), e.b.create_block());
-                let next = e.b.append_block_param(after, I64);
-                let now = e.b.append_block_param(after, I64);
-                e.b.ins().brif(more, take, &[], skip, &[]);
-                e.b.switch_to_block(take);
-                e.b.seal_block(take);
-                let active = item_body(e, index, gathered);
-                let value = cx.take_next(e, one);
-                e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
-                // Past the end the counter is left alone, so that it cannot wrap.
-                e.b.switch_to_block(skip);
-                e.b.seal_block(skip);
-                e.b.ins().jump(after, &[BlockArg::Value(index), BlockArg::Value(gathered)]);
-                e.b.switch_to_block(after);
-                e.b.seal_block(after);
-                vec![next, now]
-            });
-        } else {
-            cx.distribute_items(e, total, 1, |e, start, end| {
-                let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
-                    vec![item_body(e, index, gathered[0])]
-                });
-            });
-        }
+    let bytes: usize = part.mats.iter().map(|mat| mat.format.tile(mat.k).bytes()).sum();
+    let bytes = bytes * part.rows_per_item / TILE_ROWS;
+    let run = CLAIM_BYTES.div_ceil(bytes.max(1)).next_power_of_two().min(MOST_CLAIMED);
+    // An expert's items cost as much as it has rows, or as reading them.
+    let cost = |e: &mut Emit, active: Value| {
+        let (rows, least) = (groups.expert(e, active).count, e.i64(even_rows as i64));
+        e.b.ins().umax(rows, least)
+    };
+    with_tiles(e, cx, areas.panels.as_ref(), |e| {
+        let body = |e: &mut Emit, start, end| e.for_range(start, end, 1, item_body);
+        cx.distribute_by_cost(e, (groups.active_count, units), cost, run, body);
     });
 }
 
@@ -372,17 +220,17 @@ fn aim(
 pub fn down(
     e: &mut Emit,
     cx: &Cx,
+    kernel: &Kernel,
     routed: ExpertRouting,
     input: ValId,
     part: &MatrixPart,
     residual: Option<ValId>,
     out: ValId,
-    rows: RowLimits,
 ) {
     let row_type = cx.vals[input];
     let mat = &part.mats[0];
-    let areas = areas(routed.experts, rows, row_type, part);
-    let groups = group(e, cx, routed, &areas, input, true);
+    let areas = areas(kernel, routed.experts, input, part);
+    let groups = grouped(e, cx, routed, &areas, (input, true));
     let tokens = cx.rows(e, Domain::Tokens);
     let total = e.i64(part.items() as i64);
     let zero = e.i64(0);
@@ -395,7 +243,7 @@ pub fn down(
             e.call(cx.ukernel(zero_ukernel(run.columns(part), cx.vals[out])), &[place, tokens]);
         });
         e.for_range(zero, groups.active_count, 1, |e, active| {
-            let (expert, first, count) = groups.expert(e, active);
+            let ActiveExpert { expert, first, count } = groups.expert(e, active);
             let add = |e: &mut Emit, run: ItemRun, position: Value, results: Value, rows: Value| {
                 let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
                 adapter::expand(e, cx, part, run, Some(expert), results, rows, RowsOf::Each(&each));
@@ -413,16 +261,17 @@ pub fn down(
                     &[results, bias, weights, targets, offset, rows],
                 );
             };
-            let many = |e: &mut Emit, panels: Panels| {
-                panels.gather(e, cx, mat, first, count);
+            let many = |e: &mut Emit, panels: &Panels| {
+                let group = groups.panel(e, expert);
+                let panel = panels.group(e, cx, group);
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                    panels.item(e, cx, part, &weights, count);
+                    panels.item(e, cx, part, &weights, (panel, count));
                     let results = cx.body_scratch(e, panels.results());
                     add(e, ItemRun::one(item), first, results, count);
                 });
             };
-            many_or_few(e, areas.panels, count, many, |e| {
+            many_or_few(e, areas.panels.as_ref(), count, many, |e| {
                 for_runs(e, start, end, run_of(part), |e, run| {
                     let weights = matmul::tile_bases(e, cx, part, run.first, Some(expert));
                     epilogue::fetch_biases(e, cx, part, run, Some(expert));
@@ -443,13 +292,5 @@ pub fn down(
             });
         }
     };
-    with_tiles(e, cx, areas.panels, &part.mats[0], |e| {
-        if areas.panels.is_some_and(|panels| panels.are_costly(rows.max)) {
-            // They are filled for a range of columns at once: no tail.
-            let (start, end) = cx.share(e, total);
-            columns(e, start, end);
-        } else {
-            cx.distribute_items(e, total, run_of(part), columns);
-        }
-    });
+    with_tiles(e, cx, areas.panels.as_ref(), |e| cx.distribute_items(e, total, run_of(part), columns));
 }

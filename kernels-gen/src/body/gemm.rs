@@ -6,7 +6,7 @@ use crate::asm;
 use crate::body::chunks::{DecodeTask, TilePair, overlaps};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, MatrixPart};
+use crate::kernel::MatrixPart;
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::bias;
@@ -15,7 +15,7 @@ use crate::ukernel::map::Map;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS};
+use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
 
 /// Offsets in the body's scratch.
@@ -23,8 +23,6 @@ use kernmill_plan::target::Level;
 pub struct GemmScratch {
     /// How products add up.
     products: DotStep,
-    /// Activations: `[groups of 6 rows][blocks]`, each as [`Decoded::panel`] says.
-    pub panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
     decoded: usize,
     /// f32 `[rows][mats][rows_per_item]`.
@@ -37,10 +35,8 @@ pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[MatrixPart], products:
     let largest = |bytes: fn(Decoded) -> usize| {
         mats().map(|mat| bytes(products.decoded(mat.format))).max().unwrap_or(0)
     };
-    let blocks = mats().next().map_or(0, |mat| mat.k / BLOCK);
     GemmScratch {
         products,
-        panel: scratch.take(rows.div_ceil(GROUP) * blocks * largest(|decoded| decoded.panel().block)),
         decoded: scratch.take(4 * largest(Decoded::tile_bytes)),
         results: scratch.take(rows * parts.iter().map(MatrixPart::result_bytes).max().unwrap_or(0)),
     }
@@ -70,18 +66,26 @@ pub fn zero_ukernel(part: &MatrixPart) -> MicroKernel {
     MicroKernel::Map(Map::zero(part.result_bytes() / 4, part.result_bytes()))
 }
 
-/// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &GemmScratch, mat: &Mat, list: Value, rows: Value) {
-    let blocks = mat.k / BLOCK;
-    let row_layout = Q8Row { k: mat.k };
-    let decoded = areas.products.decoded(mat.format);
+/// Copies rows `start..end` of the `rows` q8 rows of `k` that the pointers at `list` name into their groups'
+/// panels, `[groups][blocks]`, each as [`Decoded::panel`] says, for weights of a format.
+pub fn fill_panel(
+    e: &mut Emit,
+    (format, products): (WeightFormat, DotStep),
+    k: usize,
+    panel: Value,
+    list: Value,
+    rows: Value,
+    (start, end): (Value, Value),
+) {
+    let blocks = k / BLOCK;
+    let row_layout = Q8Row { k };
+    let decoded = products.decoded(format);
     let layout = decoded.panel();
-    let panel = cx.body_scratch(e, areas.panel);
     RowGroups::of(e, rows).for_each_size(e, |e, group, first, size| {
         let panel = e.at(panel, group, blocks * layout.block);
         let list = e.at(list, first, 8);
-        let zero = e.i64(0);
-        e.for_range(zero, size, 1, |e, place| {
+        let [start, end] = [start, end].map(|row| e.clamp_from(row, first, size));
+        e.for_range(start, end, 1, |e, place| {
             let entry = e.at(list, place, 8);
             let source = e.load(I64, entry, 0);
             let row = e.at(panel, place, layout.row);
@@ -95,7 +99,7 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &GemmScratch, mat: &Mat, list: V
                 let to = e.at(dword, block, layout.block);
                 let scale = e.load(I32, from, row_layout.scales());
                 e.store(scale, to, layout.scales);
-                let factor = -bias(mat.format);
+                let factor = -bias(format);
                 match decoded.number {
                     DecodedNumber::I16 => {}
                     DecodedNumber::U8Pairwise => {
@@ -218,13 +222,20 @@ impl RowGroups {
     }
 }
 
-/// Results of an item for the panel's `rows` rows; `weights` are the addresses of its first tile in each
-/// matrix.
+/// Results of an item for the `rows` rows of the panels at `panel`; `weights` are the addresses of its first
+/// tile in each matrix.
 ///
 /// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the
 /// second group the second one: for that, there is room for two chunks. Without such micro-kernels every
 /// chunk is decoded before it is multiplied.
-pub fn item(e: &mut Emit, cx: &Cx, areas: &GemmScratch, part: &MatrixPart, weights: &[Value], rows: Value) {
+pub fn item(
+    e: &mut Emit,
+    cx: &Cx,
+    areas: &GemmScratch,
+    part: &MatrixPart,
+    weights: &[Value],
+    (panel, rows): (Value, Value),
+) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs =
@@ -235,7 +246,7 @@ pub fn item(e: &mut Emit, cx: &Cx, areas: &GemmScratch, part: &MatrixPart, weigh
         groups: RowGroups::of(e, rows),
         stride: e.i64(part.result_bytes() as i64),
         products: areas.products,
-        panel: cx.body_scratch(e, areas.panel),
+        panel,
     };
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.

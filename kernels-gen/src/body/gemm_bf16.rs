@@ -22,18 +22,15 @@ use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
 pub struct Bf16GemmScratch {
-    /// Activations: `[panels of 32 rows][blocks][PANEL_BLOCK]`.
-    panel: usize,
     /// Two decoded tiles of a chunk.
     decoded: usize,
     /// f32 `[rows, up to whole groups][mats][rows_per_item]`.
     pub results: usize,
 }
 
-/// Takes room for `rows` rows of `k` and an item's results.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) -> Bf16GemmScratch {
+/// Takes room for `rows` rows of an item's results.
+pub fn areas(scratch: &mut Scratch, rows: usize, result_bytes: usize) -> Bf16GemmScratch {
     Bf16GemmScratch {
-        panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * PANEL_BLOCK),
         decoded: scratch.take(2 * DECODED_TILE),
         results: scratch.take(rows.next_multiple_of(GROUP) * result_bytes),
     }
@@ -76,12 +73,11 @@ pub fn ukernels(part: &MatrixPart) -> Vec<MicroKernel> {
     ukernels
 }
 
-/// Gathers the `rows` bf16 rows of `k` that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Bf16GemmScratch, k: usize, list: Value, rows: Value) {
+/// Copies rows `start..end` of the bf16 rows of `k` that the pointers at `list` name into panels,
+/// `[groups of 32 rows][blocks][PANEL_BLOCK]`.
+pub fn fill_panel(e: &mut Emit, k: usize, panel: Value, list: Value, (start, end): (Value, Value)) {
     let blocks = k / BLOCK;
-    let panel = cx.body_scratch(e, areas.panel);
-    let zero = e.i64(0);
-    e.for_range(zero, rows, 1, |e, row| {
+    e.for_range(start, end, 1, |e, row| {
         let entry = e.at(list, row, 8);
         let source = e.load(I64, entry, 0);
         let number = e.b.ins().ushr_imm_u(row, i64::from(PANEL_ROWS.trailing_zeros()));
@@ -98,15 +94,15 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Bf16GemmScratch, k: usize, list
     });
 }
 
-/// Results of an item for the panel's `rows` rows; `weights` are the addresses of its first tile in each
-/// matrix.
+/// Results of an item for the `rows` rows of the panels at `panel`; `weights` are the addresses of its first
+/// tile in each matrix.
 pub fn item(
     e: &mut Emit,
     cx: &Cx,
     areas: &Bf16GemmScratch,
     part: &MatrixPart,
     weights: &[Value],
-    rows: Value,
+    (panel, rows): (Value, Value),
 ) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
@@ -114,7 +110,7 @@ pub fn item(
     for pair in tiles(part).chunks(2) {
         e.for_count(chunks, |e, chunk| {
             let count = decode(e, cx, areas, part, pair, weights, chunk);
-            multiply(e, cx, areas, part, pair, chunk, count, rows);
+            multiply(e, cx, areas, part, pair, (chunk, count), (panel, rows));
         });
     }
 }
@@ -157,21 +153,18 @@ fn decode(
 }
 
 /// Adds the decoded chunk times every row to the results.
-#[allow(clippy::too_many_arguments)]
 fn multiply(
     e: &mut Emit,
     cx: &Cx,
     areas: &Bf16GemmScratch,
     part: &MatrixPart,
     pair: &[Bf16Tile],
-    chunk: Value,
-    count: Value,
-    rows: Value,
+    (chunk, count): (Value, Value),
+    (panel, rows): (Value, Value),
 ) {
     let blocks = part.mats[0].k / BLOCK;
     let decoded = cx.body_scratch(e, areas.decoded);
     let results = cx.body_scratch(e, areas.results + pair[0].place);
-    let panel = cx.body_scratch(e, areas.panel);
     let panel = e.at(panel, chunk, CHUNK_BLOCKS * PANEL_BLOCK);
     let zero = e.i64(0);
     e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {

@@ -18,8 +18,6 @@ use kernmill_plan::format::{BLOCK, Q8Row};
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
 pub struct TileGemmScratch {
-    /// Activations: `[panels of 16 rows][blocks]`, each as [`TileElement::panel_block`] says.
-    panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
     decoded: usize,
     /// Products on their way from tiles to vectors.
@@ -28,14 +26,13 @@ pub struct TileGemmScratch {
     pub results: usize,
 }
 
-/// Takes room for `rows` rows of `k` and results of an item of any of the parts.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, parts: &[MatrixPart]) -> TileGemmScratch {
+/// Takes room for `rows` rows and results of an item of any of the parts.
+pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[MatrixPart]) -> TileGemmScratch {
     let largest = |bytes: fn(TileElement) -> usize| {
         parts.iter().map(|part| bytes(element(&part.mats[0]))).max().unwrap_or(0)
     };
     let result_bytes = parts.iter().map(MatrixPart::result_bytes).max().unwrap_or(0);
     TileGemmScratch {
-        panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * largest(TileElement::panel_block)),
         decoded: scratch.take(4 * largest(TileElement::decoded_tile)),
         products: scratch.take(PRODUCTS * PRODUCT_BYTES),
         results: scratch.take(rows.next_multiple_of(PANEL_ROWS) * result_bytes),
@@ -63,12 +60,18 @@ fn gemm_ukernel(part: &MatrixPart) -> MicroKernel {
     MicroKernel::GemmTiles { element: element(&part.mats[0]), stride: part.result_bytes() }
 }
 
-/// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
-pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &TileGemmScratch, mat: &Mat, list: Value, rows: Value) {
-    let (blocks, layout, element) = (mat.k / BLOCK, Q8Row { k: mat.k }, element(mat));
-    let panel = cx.body_scratch(e, areas.panel);
-    let zero = e.i64(0);
-    e.for_range(zero, rows, 1, |e, row| {
+/// Copies rows `start..end` of the q8 rows of `k` that the pointers at `list` name into panels,
+/// `[groups of 16 rows][blocks]`, each as [`TileElement::panel_block`] says.
+pub fn fill_panel(
+    e: &mut Emit,
+    element: TileElement,
+    k: usize,
+    panel: Value,
+    list: Value,
+    (start, end): (Value, Value),
+) {
+    let (blocks, layout) = (k / BLOCK, Q8Row { k });
+    e.for_range(start, end, 1, |e, row| {
         let entry = e.at(list, row, 8);
         let source = e.load(I64, entry, 0);
         let number = e.b.ins().ushr_imm_u(row, i64::from(PANEL_ROWS.trailing_zeros()));
@@ -108,17 +111,17 @@ fn as_bf16(e: &mut Emit, bytes: Value) -> [Value; 2] {
     })
 }
 
-/// Results of an item for the panels' `rows` rows; `weights` are the addresses of its first tile in each
-/// matrix.
+/// Results of an item for the `rows` rows of the panels at `panel`; `weights` are the addresses of its first
+/// tile in each matrix.
 pub fn item(
     e: &mut Emit,
     cx: &Cx,
     areas: &TileGemmScratch,
     part: &MatrixPart,
     weights: &[Value],
-    rows: Value,
+    (panel, rows): (Value, Value),
 ) {
-    let item = TileGemmItem { cx, areas, part, rows };
+    let item = TileGemmItem { cx, areas, part, panel, rows };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs = TilePair::of(e, part, weights, |mat| element(mat).chunk_blocks());
@@ -147,6 +150,7 @@ struct TileGemmItem<'a> {
     cx: &'a Cx<'a>,
     areas: &'a TileGemmScratch,
     part: &'a MatrixPart,
+    panel: Value,
     /// Number of the panels' rows.
     rows: Value,
 }
@@ -168,9 +172,8 @@ impl TileGemmItem<'_> {
 
     /// Adds chunk number `index` of a pair, which lies decoded, times every row to `out`.
     fn multiply(&self, e: &mut Emit, pair: &TilePair, index: Value, decoded: Value, out: Value) {
-        let TileGemmItem { cx, areas, part, rows } = *self;
+        let TileGemmItem { cx, areas, part, panel, rows } = *self;
         let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
-        let panel = cx.body_scratch(e, areas.panel);
         let panel = e.at(panel, first, element.panel_block());
         let products = cx.body_scratch(e, areas.products);
         let zero = e.i64(0);

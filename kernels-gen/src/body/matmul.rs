@@ -1,15 +1,14 @@
 //! Dense matrices: work items of some rows each are shared out among workers; each runs over all input rows.
 
 use crate::body::epilogue;
-use crate::body::panels::{Panels, RowLimits, with_tiles};
+use crate::body::panels::{Panels, many_or_few, with_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Domain, Mat, MatrixPart, RowType, Tiling, ValId};
+use crate::kernel::{Domain, Kernel, Mat, MatrixPart, RowType, ValId};
 use crate::row_op::dot_ukernel;
 use crate::run::{ItemRun, RowsOf, for_runs, run_of, run_of_all};
 use crate::scratch::Scratch;
 use crate::ukernel::{MicroKernel, TILES_PER_CALL, TileOrder};
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
 
@@ -19,21 +18,21 @@ const X4_TOKENS: usize = 2;
 struct MatmulScratch {
     /// Results of a run for the largest token group: `[tokens][mats][columns]` f32.
     results: usize,
-    panels: Option<Panels>,
+    panels: Vec<Panels>,
     total: usize,
 }
 
-fn areas(input: RowType, parts: &[MatrixPart], max_rows: usize, tiling: Tiling) -> MatmulScratch {
+fn areas(kernel: &Kernel, input: RowType, parts: &[MatrixPart]) -> MatmulScratch {
     let mut scratch = Scratch::default();
     let together = parts.iter().map(|part| part.result_bytes() * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
-    let panels = Panels::take(&mut scratch, RowLimits { max: max_rows, tiling }, input, parts);
+    let panels = Panels::take(&mut scratch, kernel, parts);
     MatmulScratch { results, panels, total: scratch.used() }
 }
 
 /// Bytes of the body's scratch.
-pub fn scratch_bytes(input: RowType, parts: &[MatrixPart], max_rows: usize, tiling: Tiling) -> usize {
-    areas(input, parts, max_rows, tiling).total
+pub fn scratch_bytes(kernel: &Kernel, input: RowType, parts: &[MatrixPart]) -> usize {
+    areas(kernel, input, parts).total
 }
 
 /// Token group sizes for an input type, descending.
@@ -41,17 +40,9 @@ pub fn group_sizes(input: RowType) -> &'static [usize] {
     MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))
 }
 
-pub fn emit(
-    e: &mut Emit,
-    cx: &Cx,
-    domain: Domain,
-    input: ValId,
-    parts: &[MatrixPart],
-    max_rows: usize,
-    tiling: Tiling,
-) {
+pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel, domain: Domain, input: ValId, parts: &[MatrixPart]) {
     let row_type = cx.vals[input];
-    let areas = areas(row_type, parts, max_rows, tiling);
+    let areas = areas(kernel, row_type, parts);
     let rows = cx.rows(e, domain);
     let list = cx.list(e);
     let zero = e.i64(0);
@@ -60,22 +51,19 @@ pub fn emit(
         let entry = e.at(list, row, 8);
         e.store(source, entry, 0);
     });
+    for panels in &areas.panels {
+        if let Some(own) = panels.own() {
+            let first = panels.group(e, cx, zero);
+            own.rows(e, first, list, rows, (zero, rows));
+        }
+    }
     let total = parts.iter().map(MatrixPart::items).sum::<usize>();
     let total = e.i64(total as i64);
-    let by_dots = |e: &mut Emit| {
-        cx.distribute_items(e, total, run_of_all(parts), |e, start, end| {
+    cx.distribute_items(e, total, run_of_all(parts), |e, start, end| {
+        let many = |e: &mut Emit, _: &Panels| many(e, cx, parts, &areas.panels, rows, (start, end));
+        many_or_few(e, areas.panels.first(), rows, many, |e| {
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
-    };
-    let Some((panels, least)) = areas.panels.zip(tiling.least_rows()) else { return by_dots(e) };
-    let least = e.i64(least as i64);
-    let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
-    e.if_then(is_few, by_dots);
-    let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, rows, least);
-    e.if_then(is_many, |e| {
-        // The panel is filled for a range of items at once: no tail.
-        let share = cx.share(e, total);
-        many(e, cx, parts, (panels, tiling), rows, share);
     });
 }
 
@@ -90,8 +78,8 @@ fn for_items(
     let mut first = 0;
     for part in parts {
         // The worker's items that fall into the part, counted from the part's first.
-        let lower = clamp_from(e, start, first, part.items());
-        let upper = clamp_from(e, end, first, part.items());
+        let (before, items) = (e.i64(first as i64), e.i64(part.items() as i64));
+        let [lower, upper] = [start, end].map(|item| e.clamp_from(item, before, items));
         for_runs(e, lower, upper, run(part), |e, run| body(e, part, run));
         first += part.items();
     }
@@ -139,42 +127,38 @@ fn few(
     });
 }
 
-/// By panels, filled anew where the next part needs others.
+/// By panels, a run of parts after the other.
 fn many(
     e: &mut Emit,
     cx: &Cx,
     parts: &[MatrixPart],
-    (panels, tiling): (Panels, Tiling),
+    panels: &[Panels],
     rows: Value,
-    share: (Value, Value),
+    (start, end): (Value, Value),
 ) {
-    let mut start = 0;
-    for run in parts.chunk_by(|a, b| tiling.shares_panels(a.mats[0].format, b.mats[0].format)) {
-        let mat = &run[0].mats[0];
-        with_tiles(e, cx, Some(panels), mat, |e| {
-            let list = cx.list(e);
-            panels.fill(e, cx, mat, list, rows);
-            let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
-            let one = |_: &MatrixPart| 1;
-            for_items(e, run, share, one, |e, part, item| {
-                let weights = tile_bases(e, cx, part, item.first, None);
-                panels.item(e, cx, part, &weights, rows);
-                let results = cx.body_scratch(e, panels.results());
-                let first = e.i64(0);
-                epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
-            });
+    let (mut rest, mut before) = (parts, 0);
+    for panels in panels {
+        let (run, behind) = rest.split_at(panels.parts);
+        with_tiles(e, cx, Some(panels), |e| {
+            let share = [start, end].map(|item| e.add_imm(item, -before));
+            let first = e.i64(0);
+            let panel = panels.group(e, cx, first);
+            for_items(
+                e,
+                run,
+                share.into(),
+                |_| 1,
+                |e, part, item| {
+                    let weights = tile_bases(e, cx, part, item.first, None);
+                    panels.item(e, cx, part, &weights, (panel, rows));
+                    let results = cx.body_scratch(e, panels.results());
+                    epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
+                },
+            );
         });
-        start += run.iter().map(MatrixPart::items).sum::<usize>();
+        before += run.iter().map(MatrixPart::items).sum::<usize>() as i64;
+        rest = behind;
     }
-}
-
-/// `clamp(value - first, 0, items)`.
-fn clamp_from(e: &mut Emit, value: Value, first: usize, items: usize) -> Value {
-    let relative = e.add_imm(value, -(first as i64));
-    let zero = e.i64(0);
-    let floor = e.b.ins().smax(relative, zero);
-    let limit = e.i64(items as i64);
-    e.b.ins().smin(floor, limit)
 }
 
 /// Runs `body(first row, group size)` over `0..rows` in groups of the micro-kernel sizes, largest first.

@@ -7,11 +7,13 @@ mod attention_scratch;
 mod attention_ukernels;
 mod chunks;
 mod epilogue;
+mod expert_groups;
 mod experts;
 mod gemm;
 mod gemm_bf16;
 mod gemm_tiles;
 mod matmul;
+mod panel_step;
 mod panels;
 mod shrink;
 mod tile_order;
@@ -19,6 +21,7 @@ mod work_sharing;
 
 use crate::adapter;
 use crate::asm;
+use crate::body::expert_groups::ExpertRouting;
 pub use crate::body::experts::down_part;
 pub use crate::body::work_sharing::{equal_shares, items_per_claim};
 use crate::cx::{Cx, ScratchLayout};
@@ -68,7 +71,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         }
     };
     match &kernel.body {
-        Body::Rows { .. } | Body::Shrink { .. } => {}
+        Body::Rows { .. } | Body::Panels { .. } | Body::Shrink { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => ukernels.extend(gemm_bf16::ukernels(part)),
         Body::ExpertDown { input, mat, rows_per_item, .. } if bf16(input) => {
@@ -151,9 +154,8 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, ScratchLayout) {
     layout.body = scratch.used();
     let body = match &kernel.body {
         Body::Rows { .. } | Body::Shrink { .. } => 0,
-        Body::Matmul { input, parts, .. } => {
-            matmul::scratch_bytes(kernel.vals[*input].row, parts, kernel.max_rows, kernel.tiling)
-        }
+        Body::Matmul { input, parts, .. } => matmul::scratch_bytes(kernel, kernel.vals[*input].row, parts),
+        Body::Panels { routed, .. } => panel_step::scratch_bytes(*routed, kernel.max_rows),
         Body::Experts { .. } | Body::ExpertDown { .. } => experts::scratch_bytes(kernel),
         Body::Attention(body) => attention_scratch::scratch_bytes(body),
     };
@@ -207,20 +209,19 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeM
                 }
             });
         }
-        Body::Matmul { domain, input, parts } => {
-            matmul::emit(e, &cx, *domain, *input, parts, kernel.max_rows, kernel.tiling);
-        }
-        Body::Experts { input, input_slots, routing, experts, top_k, part } => {
-            let dynamic = kernel.max_rows > PROLOGUE_TOKENS * top_k;
-            let routed = experts::ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
-            let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
-            experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
+        Body::Matmul { domain, input, parts } => matmul::emit(e, &cx, kernel, *domain, *input, parts),
+        Body::Experts { input, input_slots, routing, experts, top_k, part, even_rows } => {
+            let routed = ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
+            experts::up(e, &cx, kernel, routed, (*input, *input_slots), part, *even_rows);
         }
         Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
-            let routed = experts::ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
-            let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
+            let routed = ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
             let part = down_part(mat, *rows_per_item);
-            experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
+            experts::down(e, &cx, kernel, routed, *input, &part, *residual, *out);
+        }
+        Body::Panels { domain, input, routed, panels } => {
+            let rows = (kernel.max_rows, kernel.tiling);
+            panel_step::emit(e, &cx, (*domain, *input), *routed, panels, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),
         Body::Shrink { .. } => shrink::emit(e, &cx, kernel),

@@ -4,119 +4,175 @@
 use crate::body::{gemm, gemm_bf16, gemm_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, MatrixPart, RowType, Tiling};
+use crate::kernel::{Kernel, MatrixPart, OperandId, PanelRun, Tiling};
+use crate::panel_kind::PanelKind;
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_bf16::PANEL_ROWS;
 use crate::ukernel::gemm_tiles::TileElement;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
 
-/// How many rows there can be, and how they are multiplied.
+/// The panels of a run of parts, and what multiplying by them takes in scratch.
 #[derive(Clone, Copy)]
-pub struct RowLimits {
-    /// Slots of the largest batch.
-    pub max: usize,
-    /// The kernel's.
-    pub tiling: Tiling,
+pub struct Panels {
+    kind: PanelKind,
+    /// Elements of a row.
+    k: usize,
+    home: PanelHome,
+    areas: PanelAreas,
+    /// Parts of the run.
+    pub parts: usize,
+    /// Fewer rows than this are left to dot micro-kernels, which bf16 does not have.
+    least_rows: Option<usize>,
 }
 
-/// Panels of activations, by their type.
+/// Where panels are.
 #[derive(Clone, Copy)]
-pub enum Panels {
-    /// For GemmQ8 micro-kernels; from `least_rows` rows on.
-    Q8 { areas: gemm::GemmScratch, least_rows: usize },
-    /// For GemmBf16 micro-kernels.
+enum PanelHome {
+    /// In a buffer that a step before has filled.
+    Operand(OperandId),
+    /// At an offset in the body's scratch, for the worker alone.
+    Scratch(usize),
+}
+
+/// Scratch for products.
+#[derive(Clone, Copy)]
+enum PanelAreas {
+    Q8(gemm::GemmScratch),
     Bf16(gemm_bf16::Bf16GemmScratch),
-    /// For GemmTiles micro-kernels; from `least_rows` rows on.
-    Tiles { areas: gemm_tiles::TileGemmScratch, least_rows: usize },
+    Tiles(gemm_tiles::TileGemmScratch),
 }
 
 impl Panels {
-    /// Takes room for the panels, if the kernel multiplies by panels, and for results of an item of any of
-    /// the parts.
-    pub fn take(
-        scratch: &mut Scratch,
-        rows: RowLimits,
-        input: RowType,
-        parts: &[MatrixPart],
-    ) -> Option<Panels> {
-        match (input, rows.tiling) {
-            (RowType::Bf16(k), _) => {
+    /// Takes room for the panels of a kernel whose body has these parts, as far as no buffer holds them, and
+    /// for results of an item of any of the parts; none where the kernel multiplies by dots.
+    pub fn take(scratch: &mut Scratch, kernel: &Kernel, parts: &[MatrixPart]) -> Vec<Panels> {
+        let (runs, rows) = (kernel.panel_runs(), kernel.max_rows);
+        let Some(PanelRun { kind, .. }) = runs.first() else { return Vec::new() };
+        let areas = match (kind, kernel.tiling) {
+            (PanelKind::Q8 { products, .. }, _) => {
+                PanelAreas::Q8(gemm::areas(scratch, rows, parts, *products))
+            }
+            (PanelKind::Bf16, _) => {
                 let result_bytes = parts.iter().map(MatrixPart::result_bytes).max().unwrap_or(0);
-                Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, result_bytes)))
+                PanelAreas::Bf16(gemm_bf16::areas(scratch, rows, result_bytes))
             }
-            (_, Tiling::Gemm { least_rows, products }) => {
-                let areas = gemm::areas(scratch, rows.max, parts, products);
-                Some(Panels::Q8 { areas, least_rows })
+            (PanelKind::Tiles(_), _) => PanelAreas::Tiles(gemm_tiles::areas(scratch, rows, parts)),
+        };
+        let one = |(index, run): (usize, PanelRun)| Panels {
+            kind: run.kind,
+            k: run.k,
+            home: match kernel.panels.get(index) {
+                Some(operand) => PanelHome::Operand(*operand),
+                None => PanelHome::Scratch(scratch.take(run.bytes)),
+            },
+            areas,
+            parts: run.parts,
+            least_rows: least_rows(run.kind, kernel.tiling),
+        };
+        runs.into_iter().enumerate().map(one).collect()
+    }
+
+    /// Rows of a group of the panels.
+    pub fn group_rows(&self) -> usize {
+        self.kind.group_rows()
+    }
+
+    /// Where the worker itself has to fill them.
+    pub fn own(&self) -> Option<PanelFill> {
+        match self.home {
+            PanelHome::Operand(_) => None,
+            PanelHome::Scratch(_) => {
+                Some(PanelFill { kind: self.kind, k: self.k, least_rows: self.least_rows })
             }
-            (_, Tiling::Tiles { least_rows }) => {
-                let areas = gemm_tiles::areas(scratch, rows.max, input.len(), parts);
-                Some(Panels::Tiles { areas, least_rows })
-            }
-            (_, Tiling::Dot) => None,
         }
     }
 
-    /// Fewer rows than this are left to dot micro-kernels, which bf16 does not have.
-    fn least_rows(self) -> Option<usize> {
-        match self {
-            Panels::Q8 { least_rows, .. } | Panels::Tiles { least_rows, .. } => Some(least_rows),
-            Panels::Bf16(_) => None,
-        }
-    }
-
-    /// Whether filling them with up to `rows` rows takes so long that it is not done for every few columns.
-    /// Rows of bf16 are copied as they are.
-    pub fn are_costly(self, rows: usize) -> bool {
-        match self {
-            Panels::Q8 { .. } | Panels::Tiles { .. } => true,
-            Panels::Bf16(_) => rows > PANEL_ROWS,
-        }
+    /// Address of group number `group`.
+    pub fn group(&self, e: &mut Emit, cx: &Cx, group: Value) -> Value {
+        let base = match self.home {
+            PanelHome::Operand(operand) => cx.operand(e, operand),
+            PanelHome::Scratch(offset) => cx.body_scratch(e, offset),
+        };
+        e.at(base, group, self.kind.group_bytes(self.k))
     }
 
     /// Offset of the results in the body's scratch.
-    pub fn results(self) -> usize {
-        match self {
-            Panels::Q8 { areas, .. } => areas.results,
-            Panels::Bf16(areas) => areas.results,
-            Panels::Tiles { areas, .. } => areas.results,
+    pub fn results(&self) -> usize {
+        match self.areas {
+            PanelAreas::Q8(areas) => areas.results,
+            PanelAreas::Bf16(areas) => areas.results,
+            PanelAreas::Tiles(areas) => areas.results,
         }
     }
 
-    /// Gathers `count` rows from entry `first` of the pointer list.
-    pub fn gather(self, e: &mut Emit, cx: &Cx, mat: &Mat, first: Value, count: Value) {
-        let list = cx.list(e);
-        let list = e.at(list, first, 8);
-        self.fill(e, cx, mat, list, count);
-    }
-
-    /// Gathers the `count` rows that the pointers at `list` name.
-    pub fn fill(self, e: &mut Emit, cx: &Cx, mat: &Mat, list: Value, count: Value) {
-        match self {
-            Panels::Q8 { areas, .. } => gemm::fill_panel(e, cx, &areas, mat, list, count),
-            Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
-            Panels::Tiles { areas, .. } => gemm_tiles::fill_panel(e, cx, &areas, mat, list, count),
-        }
-    }
-
-    /// Results of an item for the gathered rows.
-    pub fn item(self, e: &mut Emit, cx: &Cx, part: &MatrixPart, weights: &[Value], count: Value) {
-        match self {
-            Panels::Q8 { areas, .. } => gemm::item(e, cx, &areas, part, weights, count),
-            Panels::Bf16(areas) => gemm_bf16::item(e, cx, &areas, part, weights, count),
-            Panels::Tiles { areas, .. } => gemm_tiles::item(e, cx, &areas, part, weights, count),
+    /// Results of an item for the `count` rows whose first group lies at `panel`.
+    pub fn item(
+        &self,
+        e: &mut Emit,
+        cx: &Cx,
+        part: &MatrixPart,
+        weights: &[Value],
+        (panel, count): (Value, Value),
+    ) {
+        match &self.areas {
+            PanelAreas::Q8(areas) => gemm::item(e, cx, areas, part, weights, (panel, count)),
+            PanelAreas::Bf16(areas) => gemm_bf16::item(e, cx, areas, part, weights, (panel, count)),
+            PanelAreas::Tiles(areas) => gemm_tiles::item(e, cx, areas, part, weights, (panel, count)),
         }
     }
 }
 
-/// Emits `body`, with tiles configured for matrices like `mat` where there are any and panels are for them.
-pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<Panels>, mat: &Mat, body: impl FnOnce(&mut Emit)) {
-    let element = match panels {
-        Some(Panels::Bf16(_)) => Some(TileElement::Bf16),
-        Some(Panels::Tiles { .. }) => Some(TileElement::of(mat.format)),
-        Some(Panels::Q8 { .. }) | None => None,
-    };
+/// From how many rows on panels are used; `None` where there is nothing else.
+fn least_rows(kind: PanelKind, tiling: Tiling) -> Option<usize> {
+    tiling.least_rows().filter(|_| kind != PanelKind::Bf16)
+}
+
+/// Filling panels of a kind with rows of `k`.
+#[derive(Clone, Copy)]
+pub struct PanelFill {
+    kind: PanelKind,
+    k: usize,
+    least_rows: Option<usize>,
+}
+
+impl PanelFill {
+    /// Panels for a kernel of a tiling.
+    pub fn new(kind: PanelKind, k: usize, tiling: Tiling) -> PanelFill {
+        PanelFill { kind, k, least_rows: least_rows(kind, tiling) }
+    }
+
+    /// Rows of a group.
+    pub fn group_rows(self) -> usize {
+        self.kind.group_rows()
+    }
+
+    /// Bytes of a group.
+    pub fn group_bytes(self) -> usize {
+        self.kind.group_bytes(self.k)
+    }
+
+    /// Copies those of the `count` rows at `list` that lie in `range` to the panels that begin at `panel`, if
+    /// there are rows enough for panels to be used.
+    pub fn rows(self, e: &mut Emit, panel: Value, list: Value, count: Value, range: (Value, Value)) {
+        let fill = |e: &mut Emit| match self.kind {
+            PanelKind::Q8 { format, products } => {
+                gemm::fill_panel(e, (format, products), self.k, panel, list, count, range);
+            }
+            PanelKind::Bf16 => gemm_bf16::fill_panel(e, self.k, panel, list, range),
+            PanelKind::Tiles(element) => gemm_tiles::fill_panel(e, element, self.k, panel, list, range),
+        };
+        if_many(e, self.least_rows, count, fill, |_| {});
+    }
+}
+
+/// Emits `body`, with tiles configured for the panels where these are for tiles.
+pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<&Panels>, body: impl FnOnce(&mut Emit)) {
+    let element = panels.and_then(|panels| match panels.kind {
+        PanelKind::Bf16 => Some(TileElement::Bf16),
+        PanelKind::Tiles(element) => Some(element),
+        PanelKind::Q8 { .. } => None,
+    });
     if let Some(element) = element {
         e.call(cx.ukernel(MicroKernel::TilesOn(element)), &[]);
     }
@@ -129,14 +185,27 @@ pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<Panels>, mat: &Mat, body
 /// Runs `many` when the kernel has panels and there are rows enough for them, `few` otherwise.
 pub fn many_or_few(
     e: &mut Emit,
-    panels: Option<Panels>,
+    panels: Option<&Panels>,
     count: Value,
-    many: impl FnOnce(&mut Emit, Panels),
+    many: impl FnOnce(&mut Emit, &Panels),
     few: impl FnOnce(&mut Emit),
 ) {
-    let Some(panels) = panels else { return few(e) };
-    let Some(least) = panels.least_rows() else { return many(e, panels) };
+    match panels {
+        Some(panels) => if_many(e, panels.least_rows, count, |e| many(e, panels), few),
+        None => few(e),
+    }
+}
+
+/// Runs `many` for at least `least` rows, `few` otherwise.
+fn if_many(
+    e: &mut Emit,
+    least: Option<usize>,
+    count: Value,
+    many: impl FnOnce(&mut Emit),
+    few: impl FnOnce(&mut Emit),
+) {
+    let Some(least) = least else { return many(e) };
     let least = e.i64(least as i64);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
-    e.if_else(is_many, |e| many(e, panels), few);
+    e.if_else(is_many, many, few);
 }

@@ -72,6 +72,44 @@ impl Cx<'_> {
         self.share_then_take(e, (start, end), fixed, total, Take::Shrinking(run), body);
     }
 
+    /// Hands out `groups` groups of `units` items, where an item of a group costs `cost`: three quarters of
+    /// the cost in contiguous shares, the rest from the step's counter in runs of at least `run` items. Every
+    /// worker finds the same shares.
+    pub fn distribute_by_cost(
+        &self,
+        e: &mut Emit,
+        (groups, units): (Value, usize),
+        cost: impl Fn(&mut Emit, Value) -> Value,
+        run: usize,
+        body: impl FnOnce(&mut Emit, Value, Value),
+    ) {
+        let zero = e.i64(0);
+        let sum = e.for_carry(zero, groups, 1, &[zero], |e, group, sum| {
+            let each = cost(e, group);
+            vec![e.add(sum[0], each)]
+        });
+        let all = e.mul_imm(sum[0], units as i64);
+        let tail = e.b.ins().ushr_imm_u(all, i64::from(TAIL_SHIFT));
+        let fixed = e.b.ins().isub(all, tail);
+        let (start, end) = self.share(e, fixed);
+        // The items before which as much lies.
+        let cuts = e.for_carry(zero, groups, 1, &[zero, zero, zero, zero], |e, group, carried| {
+            let (before, each) = (carried[0], cost(e, group));
+            let most = e.i64(units as i64);
+            let cut = |e: &mut Emit, at: Value, items: Value| {
+                let inside = e.clamp_from(at, before, all);
+                let inside = e.b.ins().udiv(inside, each);
+                let inside = e.min_u(inside, most);
+                e.add(items, inside)
+            };
+            let cuts = [(start, 1), (end, 2), (fixed, 3)].map(|(at, n)| cut(e, at, carried[n]));
+            let own = e.mul_imm(each, units as i64);
+            vec![e.add(before, own), cuts[0], cuts[1], cuts[2]]
+        });
+        let total = e.mul_imm(groups, units as i64);
+        self.share_then_take(e, (cuts[1], cuts[2]), cuts[3], total, Take::Shrinking(run), body);
+    }
+
     /// Hands out `total` items of unequal cost one by one from the step's counter.
     pub fn for_each_claimed(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value)) {
         let none = e.i64(0);

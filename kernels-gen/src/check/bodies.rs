@@ -1,7 +1,9 @@
 //! Bodies: matrices by work items, experts, shrinks.
 
+use super::scratch::panel_bytes;
 use super::{Checked, CountedRows, KernelChecker, RowAccess, is_lines};
-use crate::kernel::{Body, LoraInput, Mat, MatrixPart, RowType, ShrinkLoraTarget, Tiling, ValId};
+use crate::kernel::{Body, LoraInput, Mat, MatrixPart, OperandId, RowType, ShrinkLoraTarget, Tiling, ValId};
+use crate::panel_kind::PanelKind;
 use crate::ukernel::gemm_tiles::TileElement;
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::contract::Need;
@@ -39,13 +41,39 @@ impl KernelChecker<'_> {
                     self.part(part, input, None)?;
                     self.epilogue(part, rows, None)?;
                 }
-                Ok(())
+                self.filled_panels(input, parts.iter().map(|part| part.mats[0].format), 1)
             }
-            Body::Experts { input, input_slots, routing, experts, top_k, part } => {
+            Body::Panels { domain, input, routed, panels } => {
+                "panels".clone_into(&mut self.place);
+                let rows = CountedRows::from(*domain);
+                let experts = match *routed {
+                    Some((routing, experts, top_k)) => {
+                        let slots = CountedRows::Slots(top_k);
+                        self.ensure(matches!(rows, CountedRows::Tokens) || rows == slots, || {
+                            format!(
+                                "its rows are {rows:?}, expected those of tokens or of {top_k} slots each"
+                            )
+                        })?;
+                        self.routed_input(*input, rows == slots, RoutedExperts { routing, experts, top_k })?;
+                        experts
+                    }
+                    None => {
+                        self.access(*input, rows, RowAccess::Read)?;
+                        self.lists(rows)?;
+                        1
+                    }
+                };
+                panels.iter().try_for_each(|(operand, kind)| self.panels(*operand, *kind, *input, experts))
+            }
+            Body::Experts { input, input_slots, routing, experts, top_k, part, even_rows } => {
                 "experts".clone_into(&mut self.place);
                 let routed = RoutedExperts { routing: *routing, experts: *experts, top_k: *top_k };
-                let input = self.routed_input(*input, *input_slots, routed)?;
-                self.part(part, input, Some(routed))?;
+                let rows = self.routed_input(*input, *input_slots, routed)?;
+                self.ensure((1..=limit::BATCH).contains(even_rows), || {
+                    format!("items as long as with one row up to {even_rows} rows")
+                })?;
+                self.part(part, rows, Some(routed))?;
+                self.filled_panels(rows, [part.mats[0].format], *experts)?;
                 self.epilogue(part, CountedRows::Slots(*top_k), Some(routed))
             }
             Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
@@ -59,6 +87,7 @@ impl KernelChecker<'_> {
                     epilogue: Vec::new(),
                 };
                 self.part(&part, input, Some(routed))?;
+                self.filled_panels(input, [mat.format], *experts)?;
                 self.adapter(mat, CountedRows::Slots(*top_k), *experts)?;
                 if let Some(residual) = residual {
                     self.is(*residual, RowType::F32(mat.n))?;
@@ -82,6 +111,44 @@ impl KernelChecker<'_> {
                 self.attention(body)
             }
         }
+    }
+
+    /// The panels that a step before has filled, if there are any: one for each kind in turn.
+    fn filled_panels(
+        &mut self,
+        input: RowType,
+        formats: impl IntoIterator<Item = WeightFormat>,
+        experts: usize,
+    ) -> Checked {
+        let kernel = self.kernel;
+        if kernel.panels.is_empty() {
+            return Ok(());
+        }
+        let mut kinds: Vec<_> =
+            formats.into_iter().filter_map(|format| kernel.tiling.panels(input, format)).collect();
+        kinds.dedup();
+        self.ensure(kinds.len() == kernel.panels.len(), || {
+            format!("{} buffers of panels, expected {}", kernel.panels.len(), kinds.len())
+        })?;
+        kernel.panels.iter().zip(kinds).try_for_each(|(operand, kind)| {
+            self.panel_buffer(
+                *operand,
+                panel_bytes(kind, input.len(), kernel.max_rows, experts),
+                RowAccess::Read,
+            )
+        })
+    }
+
+    /// A buffer of panels that the kernel fills.
+    fn panels(&mut self, operand: OperandId, kind: PanelKind, input: ValId, experts: usize) -> Checked {
+        let row = self.row(input)?;
+        let fits = match kind {
+            PanelKind::Bf16 => matches!(row, RowType::Bf16(_)),
+            PanelKind::Q8 { .. } | PanelKind::Tiles(_) => matches!(row, RowType::Q8(_)),
+        };
+        self.ensure(fits, || format!("panels of {} made of {row:?}", kind.name()))?;
+        let bytes = panel_bytes(kind, row.len(), self.kernel.max_rows, experts);
+        self.panel_buffer(operand, bytes, RowAccess::Write)
     }
 
     /// The rows that experts read, and the routing. The lists have room for a row of each slot.

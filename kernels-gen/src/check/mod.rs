@@ -258,6 +258,15 @@ impl<'k> KernelChecker<'k> {
         }
     }
 
+    /// A buffer of panels, which are nobody's rows.
+    fn panel_buffer(&mut self, operand: OperandId, bytes: usize, access: RowAccess) -> Checked {
+        let (read, written) = (access == RowAccess::Read, access == RowAccess::Write);
+        match self.known(operand)? {
+            None => self.set(operand, Need::Panels { bytes: bytes as u64, read, written }),
+            Some(known) => self.conflict(operand, known, "panels"),
+        }
+    }
+
     /// A table of which a row is read for each token id.
     fn table(&mut self, operand: OperandId, row_bytes: usize, rows: usize) -> Checked {
         let need = Need::Table { row_bytes: row_bytes as u64, rows: rows as u32 };

@@ -23,7 +23,9 @@ impl KernelChecker<'_> {
         let rows = match &kernel.body {
             Body::Matmul { domain, .. } => CountedRows::from(*domain),
             Body::Experts { .. } | Body::ExpertDown { .. } | Body::Shrink { .. } => CountedRows::Tokens,
-            Body::Rows { .. } | Body::Attention(_) => return self.wrong("such a body has none"),
+            Body::Rows { .. } | Body::Panels { .. } | Body::Attention(_) => {
+                return self.wrong("such a body has none");
+            }
         };
         for row_op in &kernel.prologue {
             // All workers run it, each for itself.

@@ -5,8 +5,9 @@ use crate::body;
 use crate::kernel::{
     AttentionBody, Body, Domain, Epilogue, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowOp, RowType, Tiling,
 };
+use crate::panel_kind::PanelKind;
 use crate::ukernel::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
-use crate::ukernel::gemm_q8::{DotStep, GROUP};
+use crate::ukernel::gemm_q8::GROUP;
 use crate::ukernel::gemm_tiles::{self, TileElement};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL};
 use kernmill_plan::abi::LOGIT_SLAB;
@@ -44,11 +45,13 @@ pub(super) fn least(kernel: &Kernel) -> usize {
     let of_body = match &kernel.body {
         Body::Rows { .. } | Body::Shrink { .. } => 0,
         Body::Matmul { input, parts, .. } => {
-            rows * POINTER + products(parts, kernel.vals[*input].row, rows, kernel.tiling)
+            rows * POINTER + products(kernel, parts, kernel.vals[*input].row, 1)
         }
+        Body::Panels { routed: None, .. } => rows * POINTER,
+        Body::Panels { routed: Some((_, experts, _)), .. } => sorted(*experts, rows),
         Body::Experts { input, experts, part, .. } => {
             let part = std::slice::from_ref(part);
-            sorted(*experts, rows) + products(part, kernel.vals[*input].row, rows, kernel.tiling)
+            sorted(*experts, rows) + products(kernel, part, kernel.vals[*input].row, *experts)
         }
         Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
             let part = MatrixPart {
@@ -59,52 +62,58 @@ pub(super) fn least(kernel: &Kernel) -> usize {
             };
             // Besides, where each entry goes, and its weight.
             let aims = rows * (POINTER + 4);
-            sorted(*experts, rows) + aims + products(&[part], kernel.vals[*input].row, rows, kernel.tiling)
+            sorted(*experts, rows) + aims + products(kernel, &[part], kernel.vals[*input].row, *experts)
         }
         Body::Attention(attention) => of_attention(attention),
     };
     values + work.max().unwrap_or(0) + of_body
 }
 
-/// A batch's slots sorted by expert: counts, starts and active ones; entries, and pointers to their rows.
+/// A batch's slots sorted by expert: counts, starts, panels and active ones; entries, and pointers to their
+/// rows.
 fn sorted(experts: usize, rows: usize) -> usize {
-    3 * experts * 4 + rows * (4 + POINTER)
+    4 * experts * 4 + rows * (4 + POINTER)
 }
 
 /// Results of a few rows by dots, and what panels take.
-fn products(parts: &[MatrixPart], input: RowType, rows: usize, tiling: Tiling) -> usize {
+fn products(kernel: &Kernel, parts: &[MatrixPart], input: RowType, experts: usize) -> usize {
+    let (rows, tiling) = (kernel.max_rows, kernel.tiling);
     let result_bytes = |part: &MatrixPart| part.mats.len() * part.rows_per_item * 4;
     let most = |bytes: &dyn Fn(&MatrixPart) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
     let tokens = MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))[0];
-    let blocks = input.len() / BLOCK;
-    match (input, tiling) {
-        (RowType::Bf16(_), _) => {
-            let panel = rows.div_ceil(PANEL_ROWS) * blocks * PANEL_BLOCK;
-            panel + 2 * BF16_TILE + rows.next_multiple_of(BF16_GROUP) * most(&result_bytes)
-        }
+    let mut kinds: Vec<_> =
+        parts.iter().filter_map(|part| tiling.panels(input, part.mats[0].format)).collect();
+    kinds.dedup();
+    let own = if kernel.panels.is_empty() { &kinds[..] } else { &[] };
+    let panels: usize = own.iter().map(|kind| panel_bytes(*kind, input.len(), rows, experts)).sum();
+    let dots = tokens * most(&|part| result_bytes(part) * together(part));
+    let of_products = match (input, tiling) {
+        (RowType::Bf16(_), _) => 2 * BF16_TILE + rows.next_multiple_of(BF16_GROUP) * most(&result_bytes),
         (_, Tiling::Gemm { products, .. }) => {
-            let dots = tokens * most(&|part| result_bytes(part) * together(part));
-            dots + panels(parts, products, rows, blocks) + rows * most(&result_bytes)
+            let tile = most(&|part| {
+                part.mats.iter().map(|mat| products.decoded(mat.format).tile_bytes()).max().unwrap_or(0)
+            });
+            dots + 4 * tile + rows * most(&result_bytes)
         }
         (_, Tiling::Tiles { .. }) => {
-            let dots = tokens * most(&|part| result_bytes(part) * together(part));
-            let element = |part: &MatrixPart| TileElement::of(part.mats[0].format);
-            let panel = most(&|part| element(part).panel_block());
-            let panel = rows.div_ceil(gemm_tiles::PANEL_ROWS) * blocks * panel;
-            let decoded = 4 * most(&|part| element(part).decoded_tile());
+            let decoded = 4 * most(&|part| TileElement::of(part.mats[0].format).decoded_tile());
             let products = gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES;
-            let results = rows.next_multiple_of(gemm_tiles::PANEL_ROWS) * most(&result_bytes);
-            dots + panel + decoded + products + results
+            dots + decoded + products + rows.next_multiple_of(gemm_tiles::PANEL_ROWS) * most(&result_bytes)
         }
-        (_, Tiling::Dot) => tokens * most(&|part| result_bytes(part) * together(part)),
-    }
+        (_, Tiling::Dot) => dots,
+    };
+    panels + of_products
 }
 
-fn panels(parts: &[MatrixPart], products: DotStep, rows: usize, blocks: usize) -> usize {
-    let mats = || parts.iter().flat_map(|part| &part.mats).map(|mat| products.decoded(mat.format));
-    let panel = mats().map(|decoded| decoded.panel().block).max().unwrap_or(0);
-    let tile = mats().map(|decoded| decoded.tile_bytes()).max().unwrap_or(0);
-    rows.div_ceil(GROUP) * blocks * panel + 4 * tile
+/// Bytes of the panels of `rows` rows of `k`: an expert's last group may have a single row.
+pub(super) fn panel_bytes(kind: PanelKind, k: usize, rows: usize, experts: usize) -> usize {
+    let (group, block) = match kind {
+        PanelKind::Q8 { format, products } => (GROUP, products.decoded(format).panel().block),
+        PanelKind::Bf16 => (PANEL_ROWS, PANEL_BLOCK),
+        PanelKind::Tiles(element) => (gemm_tiles::PANEL_ROWS, element.panel_block()),
+    };
+    let groups = rows.checked_sub(experts).map_or(rows, |rest| experts + rest / group);
+    groups * (k / BLOCK) * block
 }
 
 /// Items whose results dots leave side by side.

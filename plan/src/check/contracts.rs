@@ -70,7 +70,7 @@ fn check_operand(
         (Operand::Weights { bytes, .. }, Need::Table { row_bytes, rows }) => {
             enough(bytes, u64::from(model.vocab).div_ceil(u64::from(rows.max(1))).saturating_mul(row_bytes))
         }
-        (Operand::Buffer(id), Need::Buffer { read, written, .. }) => {
+        (Operand::Buffer(id), Need::Buffer { read, written, .. } | Need::Panels { read, written, .. }) => {
             let Some(buffer) = class.buffers.get(id as usize) else {
                 return Err(format!("buffer {id} of {}", class.buffers.len()));
             };

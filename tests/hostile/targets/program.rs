@@ -68,6 +68,7 @@ fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
                 let slab = if *wanted { u64::from(class.max_tokens.min(16)) } else { 0 };
                 (class.buffers[*id as usize].bytes, rows.max(slab).saturating_mul(*row_bytes))
             }
+            (Operand::Buffer(id), Need::Panels { bytes, .. }) => (class.buffers[*id as usize].bytes, *bytes),
             (Operand::Kv { kind, .. }, Need::Kv { geometry, .. }) => {
                 assert_eq!(geometry, program.model.kv.geometry(*kind), "{}", step.label);
                 continue;

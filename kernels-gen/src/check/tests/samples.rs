@@ -65,6 +65,7 @@ pub fn projections() -> Kernel {
         },
         max_rows: 8,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }
 
@@ -89,9 +90,11 @@ pub fn gate_up() -> Kernel {
             experts: 4,
             top_k: 2,
             part: MatrixPart { interleaved: true, ..part(vec![half(2), half(3)], 32, epilogue) },
+            even_rows: 4,
         },
         max_rows: 64,
         tiling: GEMM,
+        panels: Vec::new(),
     }
 }
 
@@ -118,6 +121,7 @@ pub fn down() -> Kernel {
         },
         max_rows: 64,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }
 
@@ -143,6 +147,7 @@ pub fn attention() -> Kernel {
         }),
         max_rows: 1,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }
 
@@ -172,6 +177,7 @@ pub fn shrink() -> Kernel {
         },
         max_rows: 1,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }
 
@@ -183,6 +189,7 @@ pub fn rows(domain: Domain, from: RowType, to: RowType, row_op: RowOp) -> Kernel
         body: Body::Rows { domain, row_ops: vec![row_op] },
         max_rows: 1,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }
 
@@ -210,5 +217,6 @@ pub fn logits() -> Kernel {
         },
         max_rows: 64,
         tiling: Tiling::Dot,
+        panels: Vec::new(),
     }
 }

@@ -23,9 +23,10 @@ impl<'a> GroupOf<'a> {
     /// The group that a step of `schedule` computes, or computes a part of. A step that writes no buffer
     /// writes the cache, for the attention whose cache it is.
     pub fn step(&self, schedule: &Schedule, step: &ScheduledStep) -> Option<usize> {
-        let written = step.writes.first().map(|buffer| schedule.values[*buffer as usize]);
-        if let Some(value) = written {
-            return self.by_value.get(&value).copied();
+        match step.writes.first().map(|buffer| schedule.contents[*buffer as usize]) {
+            Some(OperandRef::Value(value)) => return self.by_value.get(&value).copied(),
+            Some(OperandRef::Panels(panels)) => return Some(panels.group as usize),
+            _ => {}
         }
         let layer = step.operands.iter().find_map(|operand| match operand {
             OperandRef::Kv(layer, _) => Some(*layer),
