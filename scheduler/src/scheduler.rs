@@ -130,13 +130,13 @@ impl Scheduler {
         let goes_on = request.is_answering && request.is_decoding(config.max_forced) && request.left() > 0;
         let ends = request.is_cancelled || request.is_adapter_gone || request.deadline.is_some();
         let ScheduledRequest { id, adapter, computed, known, drafts, .. } = *request;
-        let fits = request.pending() + drafts <= config.max_batch_tokens;
-        (goes_on && !ends && fits).then_some(StepEntry {
+        let room = config.max_batch_tokens.checked_sub(request.pending());
+        room.filter(|_| goes_on && !ends).map(|room| StepEntry {
             id,
             adapter,
             from: computed,
             to: known,
-            drafts,
+            drafts: drafts.min(room),
             samples: true,
         })
     }

@@ -4,7 +4,7 @@ use super::sheet::Sheet;
 use crate::costs::StepLoad;
 use crate::facts::{Class, seconds};
 use crate::memory::minus;
-use crate::state::SchedulerState;
+use crate::state::{PlannedEntry, SchedulerState};
 use crate::step::{EndReason, HoldReason, PreemptReason};
 
 /// Adds an entry for every answer that grows.
@@ -77,28 +77,41 @@ fn place_one(state: &mut SchedulerState, sheet: &mut Sheet<'_>, number: u64, mos
     }
 }
 
-/// Adds the drafts on offer, as long as the step stays short and everyone keeps the floor.
+/// Adds the drafts on offer, each as far as the step stays short and everyone keeps the floor. They share
+/// the room.
 fn place_drafts(state: &SchedulerState, sheet: &mut Sheet<'_>) {
+    let offered = |planned: &PlannedEntry| match planned.entry.samples {
+        true => state.requests[&planned.number].drafts,
+        false => 0,
+    };
+    let mut offers = sheet.placed.iter().filter(|placed| offered(&placed.planned) > 0).count() as u32;
     for at in 0..sheet.placed.len() {
-        let planned = sheet.placed[at].planned;
-        let (number, entry) = (planned.number, planned.entry);
-        let drafts = state.requests[&number].drafts;
-        if drafts == 0 || !entry.samples {
-            continue;
+        let PlannedEntry { number, entry, .. } = sheet.placed[at].planned;
+        let mut drafts = offered(&sheet.placed[at].planned);
+        if drafts > 0 {
+            let room = state.costs.room(sheet.load, entry.to, longest(state, sheet, number));
+            drafts = drafts.min(room / offers);
+            offers -= 1;
         }
-        let with = sheet.load.and(StepLoad::piece(drafts, entry.to));
-        let took = state.costs.step(with);
-        let is_short = took <= seconds(state.config.max_stall);
-        let others = sheet.placed.iter().filter(|other| other.planned.number != number);
-        let mut others = others.map(|other| &state.requests[&other.planned.number]);
-        let longest = 1.0 - state.config.prefill_share;
-        let keeps = others.all(|request| {
-            request.class != Class::Interactive || took * state.floor(request.computed) <= longest
-        });
-        let demand = sheet.memory.to_append(entry.id, entry.tokens() + drafts);
-        let more = minus(demand.net(), sheet.placed[at].blocks);
-        if is_short && keeps && with.tokens <= state.config.max_batch_tokens && sheet.fits(more) {
-            sheet.add_drafts(at, drafts, demand);
+        while drafts > 0 {
+            let demand = sheet.memory.to_append(entry.id, entry.tokens() + drafts);
+            if sheet.fits(minus(demand.net(), sheet.placed[at].blocks)) {
+                sheet.add_drafts(at, drafts, demand);
+                break;
+            }
+            drafts /= 2;
         }
     }
+}
+
+/// Seconds that a step with a draft of a request may take: any where nobody else is there.
+fn longest(state: &SchedulerState, sheet: &Sheet<'_>, number: u64) -> f64 {
+    if state.requests.len() == 1 {
+        return f64::INFINITY;
+    }
+    let others = sheet.placed.iter().filter(|other| other.planned.number != number);
+    let others = others.map(|other| &state.requests[&other.planned.number]);
+    let interactive = others.filter(|request| request.class == Class::Interactive);
+    let keeps = interactive.map(|request| (1.0 - state.config.prefill_share) / state.floor(request.computed));
+    keeps.fold(seconds(state.config.max_stall), f64::min)
 }

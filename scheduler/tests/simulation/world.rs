@@ -329,7 +329,7 @@ impl World {
             assert_eq!(entry.from, self.pool.length(entry.id));
             assert!(entry.from < entry.to && entry.to <= record.known);
             assert_eq!(entry.samples, entry.to == record.known);
-            assert!(entry.drafts == 0 || (entry.samples && entry.drafts == record.drafts));
+            assert!(entry.drafts == 0 || (entry.samples && entry.drafts <= record.drafts));
             assert!(entry.adapter.is_none_or(|adapter| self.adapters.contains(&adapter)));
             assert_eq!(entry.adapter, record.job.arrival.adapter);
         }
@@ -417,7 +417,9 @@ impl World {
             let forced = if self.rng.u32(0..1000) < record.job.forced { self.rng.u32(1..40) } else { 0 };
             outcome.tokens = (outcome.accepted + 1 + forced).min(record.job.answer - record.produced);
             outcome.accepted = outcome.accepted.min(outcome.tokens - 1);
-            outcome.drafts = if self.rng.u32(0..1000) < record.job.drafts { self.rng.u32(1..8) } else { 0 };
+            let longest = self.rng.choice([8, 256]).expect("one of two");
+            outcome.drafts =
+                if self.rng.u32(0..1000) < record.job.drafts { self.rng.u32(1..longest) } else { 0 };
             self.pool.truncate(entry.id, entry.to + outcome.accepted);
             record.drafts = outcome.drafts;
             record.known += outcome.tokens;
