@@ -48,13 +48,14 @@ impl Serving {
         let ran = self.engine.end_step(&take);
         let chosen = check.into_inner().unwrap_or_else(PoisonError::into_inner);
         let part = EntryInFlight { id: planned.id, sequence, from, to, samples: true, drafts };
-        if let Err(error) = ran {
-            return self.failed(&[part], error, on_event).map(|()| true);
-        }
+        let ran = match ran {
+            Ok(ran) => ran,
+            Err(error) => return self.failed(&[part], error, on_event).map(|()| true),
+        };
         let chosen = chosen.finish();
         let now = (self.clock)();
         let given = (to - from == 1).then_some(chosen.len() as u64);
-        self.note_step(start, now, [1, part.tokens()], given);
+        self.note_step(start, now, 1, ran, given);
         let outcome = self.outcome(&part, Some(chosen), 0, now, on_event);
         self.scheduler.went_on(now, &planned, &outcome, now.saturating_sub(start));
         Ok(true)

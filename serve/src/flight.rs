@@ -21,10 +21,3 @@ pub(crate) struct EntryInFlight {
     /// Tokens of its draft that run behind them.
     pub drafts: usize,
 }
-
-impl EntryInFlight {
-    /// Tokens that run.
-    pub fn tokens(&self) -> usize {
-        self.to - self.from + self.drafts
-    }
-}

@@ -9,7 +9,7 @@ use crate::serving::Serving;
 use kernmill_runtime::draft::{Chosen, DraftCheck};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{BegunSequence, EngineError, Guided, LogitRow, Logprobs, SequenceTokens};
+use kernmill_runtime::{BegunSequence, EngineError, Guided, LogitRow, Logprobs, SequenceTokens, StepStats};
 use kernmill_scheduler::{EntryOutcome, PlannedStep, RequestId, StepFault, StepReport};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -76,8 +76,8 @@ impl Serving {
     /// Ends the oldest step that has begun, and hands out what its entries gave.
     pub(crate) fn finish(&mut self, on_event: &mut dyn FnMut(RequestId, RequestEvent)) -> Result<()> {
         let Some(StepInFlight { parts, start }) = self.flights.pop_front() else { return Ok(()) };
-        let chosen = match self.end_parts(&parts) {
-            Ok(chosen) => chosen,
+        let (chosen, ran) = match self.end_parts(&parts) {
+            Ok(ended) => ended,
             Err(EngineError::Stage(lost)) => {
                 self.flights.push_front(StepInFlight { parts, start });
                 self.lose(&lost.to_string(), (self.clock)(), on_event);
@@ -90,8 +90,7 @@ impl Serving {
         let running = || parts.iter().filter(|part| part.from < part.to);
         let is_decode = running().all(|part| part.samples && part.to - part.from == 1);
         let given = chosen.iter().flatten().map(|chosen| chosen.len() as u64).sum();
-        let tokens = parts.iter().map(EntryInFlight::tokens).sum();
-        self.note_step(start, now, [running().count(), tokens], is_decode.then_some(given));
+        self.note_step(start, now, running().count(), ran, is_decode.then_some(given));
         let others = running().count().saturating_sub(1) as u32;
         let mut outcomes = Vec::new();
         for (part, chosen) in parts.iter().zip(chosen) {
@@ -101,12 +100,13 @@ impl Serving {
         Ok(())
     }
 
-    /// Notes a step of so many sequences and tokens, and the tokens that it gave if it decoded only.
+    /// Notes a step of so many sequences, what it ran, and the tokens that it gave if it decoded only.
     pub(crate) fn note_step(
         &mut self,
         start: Duration,
         now: Duration,
-        [width, tokens]: [usize; 2],
+        width: usize,
+        ran: StepStats,
         decoded: Option<u64>,
     ) {
         self.stats.steps += 1;
@@ -114,9 +114,9 @@ impl Serving {
         let since = self.stepped.replace(now).unwrap_or(start);
         self.stats.busy += now.saturating_sub(since.max(start));
         self.stats.note(width, decoded, now.saturating_sub(since));
-        self.stats.tokens += tokens as u64;
-        if decoded.is_some() {
-            self.costs.note(tokens as u32, now.saturating_sub(start).as_secs_f64());
+        self.stats.tokens += u64::from(ran.tokens);
+        if ran.tokens > 0 {
+            self.costs.note(ran.tokens, ran.rows, now.saturating_sub(start).as_secs_f64());
         }
     }
 
@@ -161,11 +161,11 @@ impl Serving {
         if entries.is_empty() { Ok(()) } else { self.engine.begin_step(&entries) }
     }
 
-    /// Ends the step of the parts; by part, the tokens that were chosen behind it.
+    /// Ends the step of the parts; by part, the tokens that were chosen behind it, and what the step ran.
     fn end_parts(
         &mut self,
         parts: &[EntryInFlight],
-    ) -> std::result::Result<Vec<Option<Vec<Chosen>>>, EngineError> {
+    ) -> std::result::Result<(Vec<Option<Vec<Chosen>>>, StepStats), EngineError> {
         let mut choices: Vec<Option<Mutex<SamplerChoice<'_>>>> = parts.iter().map(|_| None).collect();
         // Samplers and tokens of different requests, borrowed at once.
         for (id, active) in &mut self.active {
@@ -191,6 +191,7 @@ impl Serving {
         }
         // Which part each of the step's entries is.
         let places: Vec<usize> = (0..parts.len()).filter(|at| choices[*at].is_some()).collect();
+        let mut ran = StepStats::default();
         if !places.is_empty() {
             let take = |_: usize, row: LogitRow<'_>| {
                 if let Some(choice) = &choices[places[row.entry]] {
@@ -198,13 +199,13 @@ impl Serving {
                     choice.take(row.token, row.logits);
                 }
             };
-            self.engine.end_step(&take)?;
+            ran = self.engine.end_step(&take)?;
         }
         let chosen = |choice: Mutex<SamplerChoice<'_>>| {
             let choice = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
             choice.samples.then(|| choice.check.finish())
         };
-        Ok(choices.into_iter().map(|choice| choice.and_then(chosen)).collect())
+        Ok((choices.into_iter().map(|choice| choice.and_then(chosen)).collect(), ran))
     }
 
     /// Takes the outcome of a part: its tokens go to the request, which may end.

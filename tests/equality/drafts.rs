@@ -10,11 +10,13 @@ use crate::smollm2::model;
 use fastrand::Rng;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
-use kernmill_runtime::draft::{Drafter, Guess, SuffixDrafter};
+use kernmill_runtime::draft::{Drafter, Guess, MAX_DRAFT, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{DraftStats, Engine, EngineConfig, Guide, GuideError, SamplerParams, TokenMask};
 use kernmill_serve::{Answer, EndReason, Finish, Request, SchedulerConfig, Serving};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A drafter that is told the text, and makes mistakes.
 #[derive(Clone, Debug)]
@@ -245,6 +247,23 @@ fn drafts_change_no_token_of_nano() {
         [3, 40, 200].map(|length| (0..length).map(|_| rng.u32(..3000)).collect()).to_vec();
     let (tokens, drafts) = compare(&mut engine, &prompts, 120, wanted(20_000));
     assert!(tokens >= 5000 && drafts.accepted > 1000, "{tokens}, {drafts:?}");
+}
+
+/// By a clock that gives every step the same time, drafts are as long as they may be.
+#[test]
+fn the_longest_drafts_change_no_token_of_nano() {
+    let nano = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
+    let engine = Model::open(&nano).engine(Preset::Faithful, EngineConfig::default());
+    let time = AtomicU64::new(0);
+    let clock = Box::new(move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed)));
+    let mut serving = Serving::with_clock(engine, SchedulerConfig::default(), clock).unwrap();
+    let mut rng = Rng::with_seed(33);
+    let prompts: Vec<Vec<u32>> =
+        [5, 300].map(|length| (0..length).map(|_| rng.u32(..3000)).collect()).to_vec();
+    let (tokens, drafts) = compare(&mut serving, &prompts, 330, wanted(20_000));
+    assert!(tokens >= 5000 && drafts.accepted > 1000, "{tokens}, {drafts:?}");
+    let accepted = &serving.stats().accepted_at;
+    assert!(accepted.len() == MAX_DRAFT && accepted[MAX_DRAFT - 1] > 0, "{accepted:?}");
 }
 
 #[test]

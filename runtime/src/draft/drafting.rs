@@ -152,11 +152,12 @@ impl Drafting {
 
     /// How long a draft of at most `most` tokens should be.
     fn length(&mut self, costs: &StepCosts, others: u32, most: usize) -> usize {
-        let Some(plain) = costs.seconds(others + 1) else { return 0 };
+        let seconds = costs.curve();
+        let Some(plain) = seconds(others + 1) else { return 0 };
         let mut best = (f64::from(others + 1) / plain * WORTH, 0);
         for (length, expected) in self.odds.tokens(self.evidence, most).enumerate().skip(1) {
-            let Some(seconds) = costs.seconds(others + 1 + length as u32) else { break };
-            let rate = (f64::from(others) + expected) / seconds;
+            let Some(took) = seconds(others + 1 + length as u32) else { break };
+            let rate = (f64::from(others) + expected) / took;
             if rate > best.0 {
                 best = (rate, length);
             }

@@ -30,8 +30,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 pub use suffix::{History, SuffixDrafter};
 
-/// Most tokens of a draft: a step of 64 has one more, the text's last.
-pub const MAX_DRAFT: usize = 63;
+/// Most tokens of a draft: a step of 256 has one more, the text's last.
+pub const MAX_DRAFT: usize = 255;
 
 /// A drafter guesses how a text goes on. A wrong guess costs time and nothing else.
 ///

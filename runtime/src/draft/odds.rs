@@ -1,17 +1,18 @@
 //! How often guesses are right, by what speaks for them.
 
-/// Ranges of evidence, each twice the one before: 0 and 1, 2 and 3, 4 to 7, and so on.
-const RANGES: usize = 8;
+/// Where ranges of evidence begin, behind the first.
+const RANGES: [u32; 5] = [2, 4, 8, 16, 24];
 /// The share of a count that remains when the next one comes: about the last fifty matter.
 const KEPT: f64 = 0.98;
-/// Right and wrong guesses that are taken for granted at the start. The longer a match, the surer it is: one
-/// that has held for n tokens is likely to hold for about as many more.
-const PRIORS: [[f64; 2]; RANGES] =
-    [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [6.0, 1.0], [12.0, 1.0], [24.0, 1.0], [48.0, 1.0]];
+/// Right and wrong guesses that are taken for granted at the start, by range. The longer a match, the surer
+/// it is. One of 24 tokens is a copy, which is likely to hold for a hundred more: drafts begin with about 64
+/// tokens there. A quarter of a wrong guess says that, so that the first real one counts for much more.
+const PRIORS: [[f64; 2]; RANGES.len() + 1] =
+    [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [6.0, 1.0], [32.0, 0.25]];
 
 /// Right and wrong guesses of a text.
 #[derive(Clone, Debug)]
-pub(super) struct Odds([[f64; 2]; RANGES]);
+pub(super) struct Odds([[f64; 2]; PRIORS.len()]);
 
 impl Default for Odds {
     fn default() -> Odds {
@@ -20,7 +21,7 @@ impl Default for Odds {
 }
 
 fn range(evidence: u32) -> usize {
-    (evidence.max(1).ilog2() as usize).min(RANGES - 1)
+    RANGES.partition_point(|from| *from <= evidence)
 }
 
 impl Odds {

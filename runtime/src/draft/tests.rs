@@ -2,7 +2,7 @@
 
 use super::index::{Occurrence, SuffixIndex};
 use super::odds::Odds;
-use super::{Draft, DraftCheck, Drafter, Drafting, Guess, History, StepCosts, SuffixDrafter};
+use super::{Draft, DraftCheck, Drafter, Drafting, Guess, History, MAX_DRAFT, StepCosts, SuffixDrafter};
 use crate::sampler::{Sampler, SamplerParams};
 
 /// Tokens that repeat themselves now and then.
@@ -151,24 +151,61 @@ fn checking_a_draft_chooses_what_is_chosen_one_by_one() {
 #[test]
 fn costs_are_those_measured_and_sensible_between_and_beyond() {
     let mut costs = StepCosts::default();
-    assert_eq!(costs.seconds(1), None);
-    costs.note(1, 0.1);
-    assert!((costs.seconds(1).unwrap() - 0.1).abs() < 1e-9);
+    assert_eq!(costs.curve()(1), None);
+    costs.note(1, 1, 0.1);
+    assert!((costs.curve()(1).unwrap() - 0.1).abs() < 1e-9);
     // Wider steps are expected to take longer, and less a token.
-    let wide = costs.seconds(8).unwrap();
+    let wide = costs.curve()(8).unwrap();
     assert!(wide > 0.2 && wide < 0.8, "{wide}");
-    costs.note(9, 0.3);
-    let between = costs.seconds(5).unwrap();
-    assert!(between > 0.18 && between < 0.21, "{between}");
+    costs.note(9, 9, 0.3);
+    // Between lines with logarithms and without, but for what the first has aged.
+    let between = costs.curve()(3).unwrap();
+    assert!((between - (0.15 * 0.1 * 3f64.sqrt()).sqrt()).abs() < 0.001, "{between}");
     // A measurement fades, and is gone in the end.
     for _ in 0..20 {
-        costs.note(1, 0.1);
+        costs.note(1, 1, 0.1);
     }
-    assert!(costs.seconds(9).unwrap() < 0.29);
+    assert!(costs.curve()(9).unwrap() < 0.29);
     for _ in 0..300 {
-        costs.note(1, 0.1);
+        costs.note(1, 1, 0.1);
     }
-    assert!((costs.seconds(9).unwrap() - 0.1 * 9f64.powf(0.7)).abs() < 0.01);
+    assert!((costs.curve()(9).unwrap() - 0.1 * 9f64.powf(0.7)).abs() < 0.01);
+}
+
+#[test]
+fn a_prompt_tells_what_wide_steps_cost() {
+    let mut costs = StepCosts::default();
+    let is = |seconds: Option<f64>, expected: f64| {
+        assert!(
+            seconds.is_some_and(|seconds| (seconds / expected - 1.0).abs() < 0.02),
+            "{seconds:?}, {expected}"
+        );
+    };
+    // A chunk alone says nothing of a text's steps.
+    costs.note(400, 1, 2.0);
+    assert_eq!(costs.curve()(400), None);
+    costs.note(1, 1, 0.1);
+    // Rows of logits are taken to be a quarter of a chunk's tokens until one was measured.
+    is(costs.curve()(400), 2.5);
+    is(costs.curve()(20), (0.5_f64 * (0.1 + 2.4 * 19.0 / 399.0)).sqrt());
+    // Some rows of logits make neither a chunk nor a text.
+    costs.note(400, 200, 9.0);
+    is(costs.curve()(400), 2.5);
+    // A measurement with all logits counts more, and tells of other chunks too.
+    costs.note(400, 400, 2.8);
+    is(costs.curve()(400), 2.8);
+    costs.note(100, 0, 0.7);
+    is(costs.curve()(100), 0.7 + 100.0 * 0.8 / 400.0);
+    // A chunk stays known while the texts' wide steps are forgotten.
+    for _ in 0..300 {
+        costs.note(1, 1, 0.1);
+    }
+    is(costs.curve()(400), 2.8);
+    // A chunk that waited for the disk does not make drafts dear.
+    let mut late = StepCosts::default();
+    late.note(400, 1, 90.0);
+    late.note(1, 1, 0.1);
+    is(late.curve()(400), 0.1 * 400f64.powf(0.7));
 }
 
 #[test]
@@ -192,6 +229,7 @@ struct ForesightDrafter {
     at: usize,
     right: usize,
     is_free: bool,
+    evidence: u32,
     calls: usize,
 }
 
@@ -203,7 +241,7 @@ impl Drafter for ForesightDrafter {
         self.calls += 1;
         let rest = self.text[self.at..].iter().take(most).enumerate();
         tokens.extend(rest.map(|(n, token)| if n < self.right { *token } else { token + 1 }));
-        Guess { evidence: 4 }
+        Guess { evidence: self.evidence }
     }
     fn is_free(&self) -> bool {
         self.is_free
@@ -217,7 +255,7 @@ impl Drafter for ForesightDrafter {
 /// drafts.
 fn simulate(right: usize, is_free: bool, cost: impl Fn(u32) -> f64) -> (f64, u64) {
     let text: Vec<u32> = (0..1000).map(|n| n % 50).collect();
-    let told = ForesightDrafter { text: text.clone(), at: 0, right, is_free, calls: 0 };
+    let told = ForesightDrafter { text: text.clone(), at: 0, right, is_free, evidence: 4, calls: 0 };
     let mut drafting = Drafting::new(Box::new(told));
     let mut costs = StepCosts::default();
     let (mut at, mut time, mut followed) = (0, 0.0, 0);
@@ -229,7 +267,7 @@ fn simulate(right: usize, is_free: bool, cost: impl Fn(u32) -> f64) -> (f64, u64
         let accepted = draft.tokens().iter().zip(&text[at..]).take_while(|(a, b)| a == b).count();
         drafting.note(draft.tokens().len(), accepted);
         let tokens = 1 + draft.tokens().len() as u32;
-        costs.note(tokens, cost(tokens));
+        costs.note(tokens, tokens, cost(tokens));
         time += cost(tokens);
         at += accepted + 1;
     }
@@ -265,13 +303,46 @@ fn a_drafter_that_takes_time_is_asked_where_it_pays() {
 
 #[test]
 fn tokens_past_the_vocabulary_end_a_draft() {
-    let told = ForesightDrafter { text: vec![1, 2, 3, 99, 4], at: 0, right: 5, is_free: true, calls: 0 };
+    let text = vec![1, 2, 3, 99, 4];
+    let told = ForesightDrafter { text, at: 0, right: 5, is_free: true, evidence: 4, calls: 0 };
     let mut drafting = Drafting::new(Box::new(told));
     let mut costs = StepCosts::default();
     for tokens in [1, 2, 4, 8] {
-        costs.note(tokens, 1.0);
+        costs.note(tokens, tokens, 1.0);
     }
     assert_eq!(drafting.draft(None, &costs, 0, 5, 99).tokens(), [1, 2, 3]);
     assert_eq!(drafting.draft(None, &costs, 0, 2, 99).tokens(), [1, 2]);
     assert!(drafting.draft(None, &costs, 0, 0, 99).tokens().is_empty());
+}
+
+#[test]
+fn a_long_match_begins_with_wide_drafts_which_grow_to_the_widest() {
+    let moe = |tokens: u32| 0.4 + 0.6 * f64::from(tokens).powf(0.75);
+    let text: Vec<u32> = (0..1000).map(|n| n % 50).collect();
+    let lengths = |evidence| -> Vec<usize> {
+        let told = ForesightDrafter {
+            text: text.clone(),
+            at: 0,
+            right: usize::MAX,
+            is_free: true,
+            evidence,
+            calls: 0,
+        };
+        let (mut drafting, mut costs) = (Drafting::new(Box::new(told)), StepCosts::default());
+        costs.note(512, 1, moe(512) / 1.25);
+        costs.note(1, 1, moe(1));
+        let (mut at, mut lengths) = (0, Vec::new());
+        while at + 257 < text.len() {
+            let length = drafting.draft(None, &costs, 0, 1000, 60).tokens().len();
+            costs.note(1 + length as u32, 1 + length as u32, moe(1 + length as u32));
+            drafting.follow(&text[at..=at + length]);
+            at += length + 1;
+            lengths.push(length);
+        }
+        lengths
+    };
+    let (short, long) = (lengths(6), lengths(24));
+    assert!(short[0] < 16, "{short:?}");
+    assert!((48..128).contains(&long[0]) && long.contains(&MAX_DRAFT), "{long:?}");
+    assert!(long.len() < 7 && long.len() < short.len(), "{long:?}, {short:?}");
 }
