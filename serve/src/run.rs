@@ -14,6 +14,9 @@ use kernmill_scheduler::{EntryOutcome, PlannedStep, RequestId, StepFault, StepRe
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// By part of a step, the tokens that were chosen behind it, if any were.
+type ChosenByPart = Vec<Option<Vec<Chosen>>>;
+
 /// A sampler on its way through a step, and what it chose.
 struct SamplerChoice<'a> {
     check: DraftCheck<'a>,
@@ -165,7 +168,7 @@ impl Serving {
     fn end_parts(
         &mut self,
         parts: &[EntryInFlight],
-    ) -> std::result::Result<(Vec<Option<Vec<Chosen>>>, StepStats), EngineError> {
+    ) -> std::result::Result<(ChosenByPart, StepStats), EngineError> {
         let mut choices: Vec<Option<Mutex<SamplerChoice<'_>>>> = parts.iter().map(|_| None).collect();
         // Samplers and tokens of different requests, borrowed at once.
         for (id, active) in &mut self.active {

@@ -55,7 +55,7 @@ impl WidthCost {
         self.seen > 0 && step - self.seen < FORGOTTEN
     }
 
-    /// It in a step, as far as it counts.
+    /// The cost as far as it still counts in a step.
     fn aged(&self, step: u64) -> Option<WidthCost> {
         let seconds = || self.seconds * AGEING.powi((step - self.seen) as i32);
         self.is_fresh(step).then(|| WidthCost { seconds: seconds(), ..*self })
@@ -94,7 +94,7 @@ impl StepCosts {
     pub fn curve(&self) -> impl Fn(u32) -> Option<f64> {
         let mut known: Vec<WidthCost> = Vec::with_capacity(WIDTHS.len());
         for (whole, chunk) in self.whole.iter().zip(&self.chunks) {
-            let chunk = || Some(self.with_rows(chunk, known.last().filter(|_| chunk.seen > 0)?));
+            let chunk = || Some(self.with_rows(chunk, known.first().filter(|_| chunk.seen > 0)?));
             known.extend(whole.aged(self.steps).or_else(chunk));
         }
         move |tokens| {
@@ -114,11 +114,11 @@ impl StepCosts {
         }
     }
 
-    /// A chunk as a step with all logits. It is not believed to be slower than a narrower step leads to
+    /// A chunk as a step with all logits. It is not believed to be slower than the narrowest step leads to
     /// expect: the first prompt may have waited for weights from the disk.
-    fn with_rows(&self, chunk: &WidthCost, narrower: &WidthCost) -> WidthCost {
+    fn with_rows(&self, chunk: &WidthCost, narrowest: &WidthCost) -> WidthCost {
         let row = self.row.unwrap_or(chunk.seconds / chunk.tokens * ROW);
-        let seconds = (chunk.seconds + row * chunk.tokens).min(narrower.grown(chunk.tokens));
+        let seconds = (chunk.seconds + row * chunk.tokens).min(narrowest.grown(chunk.tokens));
         WidthCost { seconds, ..*chunk }
     }
 }
