@@ -32,7 +32,24 @@ impl CpuSet {
         (0..MOST_CPUS).filter(|cpu| self.has(*cpu))
     }
 
+    /// Whether no CPU is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// The lowest CPU that is in it.
+    pub fn first(&self) -> Option<usize> {
+        self.iter().next()
+    }
+
+    /// The CPUs that are also in `other`.
+    #[must_use]
+    pub fn within(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(std::array::from_fn(|n| self.0[n] & other.0[n]))
+    }
+
     /// The CPUs that are not in `other`.
+    #[must_use]
     pub fn without(&self, other: &CpuSet) -> CpuSet {
         CpuSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
     }
@@ -129,11 +146,17 @@ impl Usable {
     /// Physical cores among the CPUs, each with its CPUs, by the lowest of them: hardware threads of one core
     /// share its vector units and its caches.
     pub fn cores(&self) -> Vec<CpuSet> {
-        let read = |cpu| {
-            let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-            std::fs::read_to_string(file).ok()
-        };
-        cores_by(&self.cpus, read)
+        cores_by(&self.cpus, |cpu| of_cpu(cpu, "topology/thread_siblings_list"))
+    }
+
+    /// The CPUs by the last level of cache that they share, in the order of their lowest; all in one where the
+    /// system tells of none.
+    pub fn caches(&self) -> Vec<CpuSet> {
+        let last = |cpu| of_cpu(cpu, "cache/index3/shared_cpu_list");
+        match self.cpus.iter().all(|cpu| last(*cpu).is_some()) {
+            true => cores_by(&self.cpus, last),
+            false => vec![self.cpus.iter().copied().collect()],
+        }
     }
 }
 
@@ -192,6 +215,11 @@ impl Drop for Pinned {
         // The thread had this mask, so the system takes it; if not, nothing can be done about it here.
         let _ = set_affinity(&self.before);
     }
+}
+
+/// A file of the system about a CPU.
+fn of_cpu(cpu: usize, name: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/{name}")).ok()
 }
 
 /// The cores that CPUs belong to, by the siblings that the system names for each. A CPU without named

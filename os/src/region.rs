@@ -5,6 +5,7 @@
 
 use crate::bus::BusGuard;
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -217,6 +218,46 @@ impl WeightRegion {
         }
     }
 
+    /// Puts a copy of some of the region, in whole pages, into its place: memory of this process alone, which
+    /// lies on a node. Readers see the same bytes, whenever they read.
+    ///
+    /// # Errors
+    /// The system's, such as that it has no memory: everything is as it was.
+    ///
+    /// # Panics
+    /// When the range is not part of the region, or does not begin at a page.
+    pub fn copy_to(&self, range: Range<usize>, node: usize) -> std::io::Result<()> {
+        let own = &self.as_slice()[range.clone()];
+        assert!(range.start.is_multiple_of(page_size()), "a page's start");
+        let mut copy = Mapping::anonymous(own.len()).map_err(|error| match error {
+            RegionError::Map { source, .. } => source,
+            other => std::io::Error::other(other.to_string()),
+        })?;
+        let bytes = own.len().next_multiple_of(page_size());
+        let source = copy.base.as_ptr();
+        // SAFETY: the new mapping has as many bytes, and nobody else knows it.
+        let target = unsafe { std::slice::from_raw_parts_mut(source, own.len()) };
+        crate::numa::prefer(target, node)?;
+        target.copy_from_slice(own);
+        // SAFETY: both ranges are whole pages of mappings that this value and `copy` own. The copy holds what the
+        // region holds there, and readers may not write to either; the kernel puts one into the other's place in
+        // one step, as threads see it.
+        unsafe {
+            if libc::mprotect(source.cast(), bytes, libc::PROT_READ) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let place = self.0.base.as_ptr().add(range.start);
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            if libc::mremap(source.cast(), bytes, bytes, flags, place) == libc::MAP_FAILED {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        // What was moved away is no part of the copy's mapping any more.
+        copy.base = NonNull::new(source.wrapping_add(bytes)).unwrap_or(copy.base);
+        copy.mapped -= bytes;
+        Ok(())
+    }
+
     /// First byte.
     pub fn as_ptr(&self) -> *const u8 {
         self.0.base.as_ptr()
@@ -335,6 +376,31 @@ mod tests {
         unsafe { libc::madvise(region.as_mut_ptr().cast(), region.0.mapped, libc::MADV_HUGEPAGE) };
         region.collapse();
         assert!(region.as_slice().iter().enumerate().all(|(i, byte)| *byte == bytes(i)));
+    }
+
+    /// A part of a file's mapping becomes memory of this process; the file's other bytes stay mapped.
+    #[test]
+    fn a_copy_takes_the_place_of_a_part() {
+        let path = std::env::temp_dir().join(format!("kernmill-copy-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..5_000_001u32).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // SAFETY: the file has no name any more, and this test writes to it below, which it looks for.
+        let region = unsafe { WeightRegion::map_file(&file, 0, bytes.len(), "f") }.unwrap();
+        let node =
+            crate::numa::nodes_of(&region.as_slice()[..1]).ok().and_then(|nodes| nodes[0]).unwrap_or(0);
+        let parts = [REGION_ALIGN..2 * REGION_ALIGN, 2 * REGION_ALIGN..bytes.len()];
+        if parts.iter().any(|part| region.copy_to(part.clone(), node).is_err()) {
+            // A system without nodes.
+            assert_eq!(region.as_slice(), bytes);
+            return;
+        }
+        assert_eq!(region.as_slice(), bytes);
+        std::os::unix::fs::FileExt::write_all_at(&file, &[255; 3 * REGION_ALIGN], 0).unwrap();
+        assert_eq!(region.as_slice()[..REGION_ALIGN], [255; REGION_ALIGN]);
+        assert_eq!(region.as_slice()[REGION_ALIGN..], bytes[REGION_ALIGN..]);
+        assert!(region.copy_to(0..1, 5000).is_err());
     }
 
     #[test]
