@@ -10,7 +10,7 @@ use crate::options::{CompileArgs, ThreadsArgs, size, target_parser};
 use kernmill::adapters::{AdapterSource, LoadedAdapter};
 use kernmill::locate::Located;
 use kernmill::{Loaded, Opened, Options, Target};
-use kernmill_tools::{CpuSet, stages::of_prepared};
+use kernmill_tools::{CpuSet, Numa, stages::of_prepared};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,9 +43,13 @@ pub struct ModelArgs {
     /// CPUs that workers may run on, such as 0-3,8; by default all that this process may use
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuSet>,
-    /// Keep each worker on one CPU: the first on the first of --cpus, and so on
+    /// Keep each worker on one CPU of --cpus: ascending, one of each core before a second one of any
     #[arg(long)]
     pub pin: bool,
+    /// Where memory has several nodes (sockets): auto keeps workers on theirs, and lays the weights there that
+    /// they read; off does neither
+    #[arg(long, value_name = "auto|off", default_value = "auto")]
+    pub numa: Numa,
     /// Lock the weights in memory: the system never takes any of it away, also when others need some
     #[arg(long)]
     pub mlock: bool,
@@ -85,6 +89,7 @@ impl ModelArgs {
             options.threads = self.threads.given();
             options.cpus = self.cpus;
             options.pin = self.pin;
+            options.numa = self.numa;
             options.mlock = self.mlock;
             options.perf_map = self.perf_map;
             options.perf_jit = self.perf_jit.clone();

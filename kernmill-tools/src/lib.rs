@@ -44,7 +44,7 @@ pub use kernmill_os::text::{message, size, visible};
 pub use kernmill_os::{signals, stack, terminal};
 pub use kernmill_plan::kv::KvRequest;
 pub use kernmill_plan::target::{Level, Tuning};
-pub use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+pub use kernmill_runtime::pool::{MAX_THREADS, Numa, default_threads};
 pub use kernmill_runtime::tokenizer::TokenizerError;
 pub use kernmill_runtime::{
     Drafter, EngineError, Plan, PlanError, SamplerParams, Tokenizer, TokenizerHandle,

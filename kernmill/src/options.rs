@@ -8,7 +8,7 @@ use crate::stage::Stage;
 use crate::target::Target;
 use kernmill_os::affinity::CpuSet;
 use kernmill_runtime::KvBudget;
-use kernmill_runtime::pool::{PoolConfig, default_threads, default_threads_on};
+use kernmill_runtime::pool::{Numa, PoolConfig, default_threads, default_threads_on};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,8 +49,11 @@ pub struct Options {
     /// CPUs that workers may run on; `None` leaves that to the system. [`Options::threads`] then counts the
     /// cores among them.
     pub cpus: Option<CpuSet>,
-    /// Whether each worker stays on one CPU: the i-th on the i-th of those that workers may run on.
+    /// Whether each worker stays on one CPU of those that workers may run on: ascending, one of each core before
+    /// a second one of any.
     pub pin: bool,
+    /// Whether workers stay on their nodes of memory, with the weights that they read, where there are several.
+    pub numa: Numa,
     /// Whether the weights are locked in memory, so that the system never takes any of it away.
     pub mlock: bool,
     /// Whether `/tmp/perf-PID.map` is written, by which `perf report` names kernels.
@@ -102,6 +105,7 @@ impl Default for Options {
             threads: None,
             cpus: None,
             pin: false,
+            numa: Numa::Auto,
             mlock: false,
             perf_map: false,
             perf_jit: None,
@@ -158,7 +162,7 @@ impl Options {
 
     /// The workers of an engine.
     pub(crate) fn pool(&self) -> PoolConfig {
-        PoolConfig { threads: Some(self.threads()), cpus: self.cpus, pin: self.pin }
+        PoolConfig { threads: Some(self.threads()), cpus: self.cpus, pin: self.pin, numa: self.numa }
     }
 
     /// Refuses what stages cannot do, if this is one.

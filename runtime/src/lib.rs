@@ -40,7 +40,7 @@ pub use engine::{
     StepStats, Steps,
 };
 pub use error_kind::ErrorKind;
-pub use executor::{BatchError, CutError, LoadError, MemoryNeed, Replay};
+pub use executor::{BatchError, CutError, LaidWeights, LoadError, MemoryNeed, Replay};
 pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;
 pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats, Tenant};

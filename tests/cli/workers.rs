@@ -61,10 +61,13 @@ fn workers_run_where_they_may() {
     let by_default = allowed(&[]);
     assert_eq!(allowed(&["--cpus", &by_default]), by_default);
     assert_eq!(allowed(&["--cpus", &last]), last);
-    // The second of the CPUs, where there are two.
-    assert_eq!(allowed(&["--pin"]), cpus[1 % cpus.len()].to_string());
+    // Another CPU than the first worker's, where there are two.
+    let own: usize = allowed(&["--pin"]).parse().unwrap();
+    assert!(cpus.contains(&own) && (own != cpus[0] || cpus.len() == 1), "{own}");
     assert_eq!(allowed(&["--pin", "--cpus", &last]), last);
     assert_eq!(allowed(&["--pin", "--cpus", &format!("{first},{last}")]), last);
+    assert_eq!(allowed(&["--pin", "--cpus", &last, "--numa", "off"]), last);
+    kernmill(&["run", "--numa", "on"]).refused(&["--numa", "expected auto or off"]);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! beside another one.
 #![cfg(test)]
 
+#[path = "../../src/pool/arrival.rs"]
+mod arrival;
 #[path = "../../src/pool/barrier.rs"]
 mod barrier;
 #[path = "../../src/pool/rounds.rs"]
@@ -13,6 +15,7 @@ mod sync;
 #[path = "../../src/pool/wait.rs"]
 mod wait;
 
+use arrival::{Arrivals, SeatPlace};
 use barrier::Barrier;
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
@@ -86,18 +89,29 @@ fn two_waiters_are_woken() {
     no_change_is_lost(2, false, Some(4));
 }
 
-/// Each of `count` threads writes its place, meets the others, and reads theirs; again, so that the barrier
-/// is reused.
-fn barriers_order_what_is_before_and_after(count: usize, turns: u32, preemptions: Option<usize>) {
+/// Seats of one cache.
+fn near(count: usize) -> Vec<SeatPlace> {
+    vec![SeatPlace::default(); count]
+}
+
+/// Seats on nodes, in caches of these: `(node, cache)` of each.
+fn apart(places: &[(usize, usize)]) -> Vec<SeatPlace> {
+    places.iter().map(|(node, cache)| SeatPlace { node: *node, cache: *cache }).collect()
+}
+
+/// Each of the threads writes its place, meets the others, and reads theirs; again, so that the barrier is
+/// reused.
+fn barriers_order_what_is_before_and_after(seats: Vec<SeatPlace>, turns: u32, preemptions: Option<usize>) {
+    let count = seats.len();
     explore(preemptions, move || {
         let places: Vec<SharedCell> = (0..count).map(|_| SharedCell::new()).collect();
-        let shared = Arc::new((Barrier::new(count as u32, false), places));
+        let shared = Arc::new((Barrier::new(Arrivals::at(&seats), false), places));
         let worker = move |own: usize, (barrier, places): &(Barrier, Vec<SharedCell>)| {
             for turn in 1..=turns {
                 places[own].add();
-                barrier.wait();
+                barrier.wait(own as u32);
                 assert!(places.iter().all(|place| place.get() == turn));
-                barrier.wait();
+                barrier.wait(own as u32);
             }
         };
         let threads: Vec<_> = (1..count)
@@ -113,26 +127,46 @@ fn barriers_order_what_is_before_and_after(count: usize, turns: u32, preemptions
 
 #[test]
 fn two_workers_meet_at_a_barrier() {
-    barriers_order_what_is_before_and_after(2, 2, Some(4));
+    barriers_order_what_is_before_and_after(near(2), 2, Some(4));
 }
 
 #[test]
 fn three_workers_meet_at_a_barrier() {
-    barriers_order_what_is_before_and_after(3, 1, Some(2));
+    barriers_order_what_is_before_and_after(near(3), 1, Some(2));
+}
+
+/// Two of a node count for it, and the last of them goes on to meet the third.
+#[test]
+fn three_workers_of_two_nodes_meet_at_a_barrier() {
+    barriers_order_what_is_before_and_after(apart(&[(0, 0), (0, 0), (1, 1)]), 1, Some(2));
+}
+
+/// A counter behind a counter: the first two share a cache of their node.
+#[test]
+fn workers_of_caches_and_nodes_meet_at_a_barrier() {
+    let seats = apart(&[(0, 0), (0, 0), (0, 1), (1, 2)]);
+    assert_eq!(Arrivals::at(&seats).tree(), [(2, 0), (2, 0), (2, 1)]);
+    barriers_order_what_is_before_and_after(seats, 1, Some(1));
 }
 
 /// Rounds with jobs of their own; what a job has is written by every worker, read when the round has ended,
 /// and gone.
-fn rounds_end_when_all_have_finished(count: usize, rounds: u32, meets: bool, preemptions: Option<usize>) {
+fn rounds_end_when_all_have_finished(
+    seats: Vec<SeatPlace>,
+    rounds: u32,
+    meets: bool,
+    preemptions: Option<usize>,
+) {
+    let count = seats.len();
     explore(preemptions, move || {
-        let shared = Arc::new(Rounds::<()>::new(count as u32, false));
+        let shared = Arc::new(Rounds::<()>::new(&seats, false));
         let threads = workers(&shared, count);
         for _ in 0..rounds {
             let places: Vec<SharedCell> = (0..count).map(|_| SharedCell::new()).collect();
             let job = |turn: PoolTurn<'_>| {
                 places[turn.seat as usize].add();
                 if meets {
-                    turn.barrier.wait();
+                    turn.barrier.wait(turn.seat);
                     assert!(places.iter().all(|place| place.get() == 1));
                 }
                 None
@@ -156,24 +190,25 @@ fn workers(shared: &Arc<Rounds<()>>, count: usize) -> Vec<thread::JoinHandle<()>
 
 #[test]
 fn two_workers_run_two_rounds() {
-    rounds_end_when_all_have_finished(2, 2, false, Some(3));
+    rounds_end_when_all_have_finished(near(2), 2, false, Some(3));
 }
 
 #[test]
 fn three_workers_run_a_round() {
-    rounds_end_when_all_have_finished(3, 1, false, Some(2));
+    rounds_end_when_all_have_finished(near(3), 1, false, Some(2));
 }
 
 #[test]
 fn two_workers_meet_within_a_round() {
-    rounds_end_when_all_have_finished(2, 1, true, Some(2));
+    rounds_end_when_all_have_finished(near(2), 1, true, Some(2));
 }
 
 /// Rounds of so many turns each, in which workers take each other's seats: every part of a turn is done once,
 /// sees all parts of the turn before, and none is done when the round has ended.
-fn turns_follow_each_other(count: usize, rounds: &'static [usize], preemptions: Option<usize>) {
+fn turns_follow_each_other(seats: Vec<SeatPlace>, rounds: &'static [usize], preemptions: Option<usize>) {
+    let count = seats.len();
     explore(preemptions, move || {
-        let shared = Arc::new(Rounds::<()>::new(count as u32, false));
+        let shared = Arc::new(Rounds::<()>::new(&seats, false));
         let threads = workers(&shared, count);
         for turns in rounds {
             let places: Vec<Vec<SharedCell>> =
@@ -195,15 +230,26 @@ fn turns_follow_each_other(count: usize, rounds: &'static [usize], preemptions: 
 
 #[test]
 fn two_workers_take_turns() {
-    turns_follow_each_other(2, &[2], Some(3));
+    turns_follow_each_other(near(2), &[2], Some(3));
 }
 
 #[test]
 fn two_workers_take_turns_of_two_rounds() {
-    turns_follow_each_other(2, &[1, 1], Some(3));
+    turns_follow_each_other(near(2), &[1, 1], Some(3));
 }
 
 #[test]
 fn three_workers_take_turns() {
-    turns_follow_each_other(3, &[1], Some(1));
+    turns_follow_each_other(near(3), &[1], Some(1));
+}
+
+#[test]
+fn three_workers_of_two_nodes_run_a_round() {
+    rounds_end_when_all_have_finished(apart(&[(0, 0), (1, 1), (1, 1)]), 1, false, Some(2));
+}
+
+/// Whoever serves a seat counts where that seat does.
+#[test]
+fn three_workers_of_two_nodes_take_turns() {
+    turns_follow_each_other(apart(&[(0, 0), (1, 1), (1, 1)]), &[2], Some(1));
 }

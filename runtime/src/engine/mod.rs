@@ -21,7 +21,7 @@ pub use session::SavedSession;
 pub use steps::Steps;
 
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
-use crate::executor::{Executor, MemoryNeed};
+use crate::executor::{Executor, LaidWeights, MemoryNeed};
 use crate::image::PlanImage;
 pub use crate::kv::MAX_SEQUENCES;
 use crate::kv::{Eviction, KvBudget, KvDemand, KvShape, KvTables, KvUsage};
@@ -220,6 +220,11 @@ impl Engine {
     /// Workers.
     pub fn threads(&self) -> usize {
         self.executor.threads()
+    }
+
+    /// Where the weights came to lie, on systems with several nodes.
+    pub fn laid_weights(&self) -> Option<LaidWeights> {
+        self.executor.laid_weights()
     }
 
     /// Address of the program's first byte of code, for profilers.

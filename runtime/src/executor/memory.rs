@@ -5,6 +5,8 @@ use super::need::{MemoryNeed, scratch_stride};
 use super::rope;
 use crate::image::PlanImage;
 use crate::kv::KvShape;
+use crate::pool::{IdleWork, Pool};
+use kernmill_os::numa;
 use kernmill_os::region::{REGION_ALIGN, RegionError, RegionMut, WeightRegion};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use std::ops::Range;
@@ -25,10 +27,10 @@ impl ExecutorMemory {
     pub fn new(
         image: &PlanImage,
         shape: KvShape,
-        threads: usize,
+        workers: &Pool<impl IdleWork>,
         own: &Range<usize>,
     ) -> Result<(ExecutorMemory, Vec<u64>), LoadError> {
-        let program = image.program();
+        let (program, threads) = (image.program(), workers.count());
         let need = MemoryNeed::of_layers(program, shape, threads, own.clone());
         match kernmill_os::memory::available_memory() {
             Some(available) if need.total() > available => {
@@ -70,7 +72,25 @@ impl ExecutorMemory {
             kv: pool(end, own.len())?,
             kv_offsets,
         };
+        memory.lay_out(workers.nodes());
         Ok((memory, rope_bases))
+    }
+
+    /// Before it is touched: lays each worker's scratch on its node, by the nodes of all workers. Keys, values
+    /// and activations are written by one worker and read by any, and lie on all nodes in turns. Where the system
+    /// refuses, memory lies where it is touched first.
+    fn lay_out(&self, nodes: &[usize]) {
+        let mut from = 0;
+        for of_node in nodes.chunk_by(|a, b| a == b) {
+            let bytes = of_node.len() * self.scratch_stride;
+            let _ = numa::prefer(&self.scratch.as_slice()[from..][..bytes], of_node[0]);
+            from += bytes;
+        }
+        let mut all = nodes.to_vec();
+        all.dedup();
+        for shared in [&self.kv, &self.arena].into_iter().filter(|_| !all.is_empty()) {
+            let _ = numa::interleave(shared.as_slice(), &all);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod memory;
 mod meter;
 mod narrowed;
 mod need;
+mod nodes;
 mod portion;
 mod prefetch;
 mod record;
@@ -26,6 +27,7 @@ pub use cut::CutError;
 pub(crate) use cut::Cuts;
 pub use error::LoadError;
 pub use need::MemoryNeed;
+pub use nodes::LaidWeights;
 pub(crate) use portion::{Portion, RowsIn, RowsOut};
 pub use replay::Replay;
 pub(crate) use replay::Replayed;
@@ -47,6 +49,7 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
 use memory::{ExecutorMemory, pools};
 use meter::{ExpertCounts, StepMeter};
 use narrowed::Narrowed;
+use nodes::lay_weights;
 use prefetch::Fetch;
 use record::Recorder;
 use resolve::{Bases, ResolvedClass};
@@ -74,6 +77,8 @@ pub(crate) struct Executor {
     meter: Option<StepMeter>,
     /// While what workers do is recorded.
     recorder: Option<Recorder>,
+    /// Where the weights came to lie, if there are several nodes.
+    laid: Option<LaidWeights>,
     /// Where the program is cut, if only a stage of it runs here.
     cuts: Option<Cuts>,
     // The steps' addresses point into these.
@@ -96,7 +101,7 @@ impl Executor {
     pub(crate) fn new(
         image: &PlanImage,
         shape: KvShape,
-        pool: Pool<Fetch<'static>>,
+        mut pool: Pool<Fetch<'static>>,
         stage: Option<(Cuts, u32)>,
     ) -> Result<Executor, LoadError> {
         let program = image.program();
@@ -117,7 +122,9 @@ impl Executor {
         let code = ExecutableCode::load(&program.code.bytes, &hash)?;
         let all = 0..program.model.kv.layers.len();
         let own = stage.as_ref().map_or(all, |(cuts, number)| cuts.layers(*number));
-        let (mut memory, ropes) = ExecutorMemory::new(image, shape, pool.count(), &own)?;
+        let (mut memory, ropes) = ExecutorMemory::new(image, shape, &pool, &own)?;
+        let spare = MemoryNeed::of_layers(program, shape, pool.count(), own).total();
+        let laid = (!pool.nodes().is_empty()).then(|| lay_weights(&mut pool, image, spare));
         let arena = memory.arena.as_mut_ptr();
         let kv = memory.kv.as_mut_ptr();
         let bases = Bases {
@@ -146,6 +153,7 @@ impl Executor {
             all_rows: false,
             meter: None,
             recorder: None,
+            laid,
             cuts: stage.map(|(cuts, _)| cuts),
             code,
             _weights: Arc::clone(image.weights()),
@@ -160,6 +168,11 @@ impl Executor {
     /// Workers.
     pub(crate) fn threads(&self) -> usize {
         self.pool.count()
+    }
+
+    /// Where the weights came to lie, if there are several nodes.
+    pub(crate) fn laid_weights(&self) -> Option<LaidWeights> {
+        self.laid
     }
 
     /// Whether its workers are in this process.

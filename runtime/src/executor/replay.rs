@@ -362,7 +362,7 @@ impl Executor {
                 if let Some((heads, next, _)) = steps.get(n + 1) {
                     let lowest = experts(next).first().copied().unwrap_or(0);
                     let mut fetch = heads.fetch_of(index, lowest.into());
-                    barrier.wait_busy(|| fetch.some());
+                    barrier.wait_busy(index, || fetch.some());
                 }
             }
             sum.fetch_add(bytes, Ordering::Relaxed);

@@ -163,7 +163,7 @@ impl MachineProbe {
     /// Seconds of a barrier of all workers, which do nothing else: the mean of many.
     pub fn barrier(&mut self) -> f64 {
         let start = Instant::now();
-        self.pool.run(&|_, barrier| (0..BARRIERS).for_each(|_| barrier.wait()));
+        self.pool.run(&|worker, barrier| (0..BARRIERS).for_each(|_| barrier.wait(worker)));
         start.elapsed().as_secs_f64() / f64::from(BARRIERS)
     }
 
@@ -181,7 +181,7 @@ impl MachineProbe {
                     if !own.is_empty() {
                         read(own.as_ptr(), (share / step) as u64);
                     }
-                    barrier.wait();
+                    barrier.wait(worker);
                 }
             });
             start.elapsed().as_secs_f64()

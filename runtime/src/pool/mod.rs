@@ -14,12 +14,15 @@
 //! use kernmill_runtime::pool::Barrier;
 //! ```
 
+mod arrival;
 mod barrier;
+mod config;
+mod places;
 mod rounds;
 mod sync;
 mod wait;
 
-use kernmill_os::affinity::{CpuSet, Pinned, Usable, usable};
+use kernmill_os::affinity::{CpuSet, Pinned};
 use kernmill_os::float_env::FloatEnv;
 use rounds::Rounds;
 use std::process;
@@ -28,89 +31,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use barrier::Barrier;
+pub use config::{MAX_THREADS, Numa, PoolConfig, PoolError, default_threads, default_threads_on};
+pub(crate) use places::CpuLayout;
 pub(crate) use rounds::{IdleWork, PoolTurn, SeatJob};
-
-/// How many workers, and where.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PoolConfig {
-    /// Workers, the calling thread included; `None` takes [`default_threads`].
-    pub threads: Option<usize>,
-    /// CPUs that the workers may run on; `None` takes those that this process may use. Worker 0 is kept there
-    /// as with `pin`. Where there is a worker for every core of these CPUs, all but worker 0 stay on a core
-    /// of their own.
-    pub cpus: Option<CpuSet>,
-    /// Pins worker i to the i-th of these CPUs, or of those that this process may use. Worker 0 is whichever
-    /// thread calls: it is pinned while it runs a batch, and may go where it could before afterwards.
-    pub pin: bool,
-}
-
-/// Why there is no pool.
-#[derive(Debug, thiserror::Error)]
-pub enum PoolError {
-    /// The count is out of range.
-    #[error("{found} threads, expected 1 to {MAX_THREADS}")]
-    Threads {
-        /// Count asked for.
-        found: usize,
-    },
-    /// This process may not use some of the CPUs.
-    #[error(
-        "this process may not use CPU {missing}, expected some of {usable}: take others, or start it with \
-         more (taskset, cpuset.cpus)"
-    )]
-    Cpus {
-        /// CPUs that it may not use.
-        missing: Box<CpuSet>,
-        /// CPUs that it may use.
-        usable: Box<CpuSet>,
-    },
-    /// A thread could not be started.
-    #[error(
-        "starting worker {worker}: {source}: the system makes no more threads (ulimit -u, pids.max), ask for fewer"
-    )]
-    Spawn {
-        /// Index of the worker.
-        worker: usize,
-        /// The system's answer.
-        source: std::io::Error,
-    },
-    /// A thread could not be pinned.
-    #[error("pinning worker {worker}: {source}")]
-    Pin {
-        /// Index of the worker.
-        worker: usize,
-        /// The system's answer.
-        source: std::io::Error,
-    },
-}
-
-/// Most workers a pool may have.
-pub const MAX_THREADS: usize = 1024;
-
-/// Workers by default: one for each core of its own that this process may use.
-pub fn default_threads() -> usize {
-    usable().own_cores().min(MAX_THREADS)
-}
-
-/// Workers by default on some CPUs: one for each core among them.
-///
-/// # Errors
-/// When this process may not use one of them.
-pub fn default_threads_on(cpus: &CpuSet) -> Result<usize, PoolError> {
-    Ok(usable_on(Some(cpus))?.own_cores().min(MAX_THREADS))
-}
-
-/// The CPUs that workers may use, of these if some are named.
-fn usable_on(cpus: Option<&CpuSet>) -> Result<Usable, PoolError> {
-    let usable = usable();
-    let Some(cpus) = cpus else { return Ok(usable) };
-    let all: CpuSet = usable.cpus.iter().copied().collect();
-    let missing = cpus.without(&all);
-    if missing.iter().next().is_some() {
-        return Err(PoolError::Cpus { missing: Box::new(missing), usable: Box::new(all) });
-    }
-    Ok(usable.within(cpus))
-}
 
 /// Where a worker stays.
 struct WorkerCpus {
@@ -119,21 +42,14 @@ struct WorkerCpus {
     must: bool,
 }
 
-/// The core of each worker, where there are as many workers as cores; else none. The system would put two
-/// workers on one core as soon as a neighbour keeps one of them waiting, however little time the neighbour is
-/// to get, and leave it the other core. Worker 0, whose thread is the caller's, goes to the core that is
-/// left.
-fn cores_of_workers(usable: &Usable, count: usize) -> Vec<CpuSet> {
-    let cores = usable.cores();
-    if cores.len() == count && usable.own_cores() == count { cores } else { Vec::new() }
-}
-
 /// Persistent workers. `A` is what they do while they wait for a turn to end.
 pub(crate) struct Pool<A: IdleWork = ()> {
     rounds: Arc<Rounds<A>>,
     threads: Vec<JoinHandle<()>>,
     /// Where the calling thread is kept while it works.
     own_cpus: Option<CpuSet>,
+    /// By worker, the number of its node; empty where there is one.
+    nodes: Vec<usize>,
     /// The process whose threads these are: a fork has none of them.
     process: u32,
 }
@@ -145,35 +61,43 @@ impl<A: IdleWork> Pool<A> {
     /// When the count is out of range, this process may not use the CPUs, or the system refuses a thread or
     /// its pinning.
     pub(crate) fn new(config: PoolConfig) -> Result<Pool<A>, PoolError> {
-        let usable = usable_on(config.cpus.as_ref())?;
-        let count = config.threads.unwrap_or_else(|| usable.own_cores().min(MAX_THREADS));
+        Pool::on(config, &CpuLayout::of_system(&config)?)
+    }
+
+    /// Starts the workers on CPUs of which this is known.
+    ///
+    /// # Errors
+    /// As of [`Pool::new`].
+    pub(crate) fn on(config: PoolConfig, layout: &CpuLayout) -> Result<Pool<A>, PoolError> {
+        let count = config.threads.unwrap_or_else(|| layout.usable.own_cores().min(MAX_THREADS));
         if !(1..=MAX_THREADS).contains(&count) {
             return Err(PoolError::Threads { found: count });
         }
         // Spinning helps only while every worker has a CPU to spin on.
-        let may_spin = count <= usable.count;
-        let cpus_of = |worker: usize| match config.pin {
-            true => Some(CpuSet::one(usable.cpus[worker % usable.cpus.len()])),
-            false => config.cpus,
-        };
-        let cores = cores_of_workers(&usable, count);
-        let rounds = Arc::new(Rounds::new(count as u32, may_spin));
+        let may_spin = count <= layout.usable.count;
+        let places = layout.places(&config, count);
+        let must = config.pin || config.cpus.is_some();
+        let rounds = Arc::new(Rounds::new(&places.seats, may_spin));
         let mut pool = Pool {
             rounds,
             threads: Vec::with_capacity(count - 1),
-            own_cpus: cpus_of(0),
+            own_cpus: places.cpus[0],
+            nodes: places.nodes,
             process: process::id(),
         };
-        for worker in 1..count {
-            let own = cores.get(worker).copied().filter(|_| !config.pin);
-            let place =
-                own.or(cpus_of(worker)).map(|cpus| WorkerCpus { cpus, must: cpus_of(worker).is_some() });
+        for (worker, cpus) in places.cpus.into_iter().enumerate().skip(1) {
+            let place = cpus.map(|cpus| WorkerCpus { cpus, must });
             pool.threads.push(spawn(worker, place, &pool.rounds)?);
         }
-        if let Some(cpus) = &pool.own_cpus {
-            Pinned::to(cpus).map_err(|source| PoolError::Pin { worker: 0, source })?;
+        if let Some(cpus) = pool.own_cpus.filter(|_| must) {
+            Pinned::to(&cpus).map_err(|source| PoolError::Pin { worker: 0, source })?;
         }
         Ok(pool)
+    }
+
+    /// By worker, the number of its node; empty where there is one.
+    pub(crate) fn nodes(&self) -> &[usize] {
+        &self.nodes
     }
 
     /// Workers, the calling thread included.
@@ -215,7 +139,7 @@ impl<A: IdleWork> Pool<A> {
 
     fn rounds_of(&mut self, turns: usize, own_seats: bool, job: &SeatJob<'_, A>) -> Duration {
         let _env = FloatEnv::standard();
-        // `new` has found that it can be pinned; should it not be possible any more, it works where it is.
+        // Where it must stay, `on` has found that it can; should it not be possible any more, it works where it is.
         let _pinned = self.own_cpus.and_then(|cpus| Pinned::to(&cpus).ok());
         // SAFETY: `&mut self` excludes other calls; all other workers were started by `new` and are in
         // `work`.

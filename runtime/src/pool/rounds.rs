@@ -5,8 +5,9 @@
 //! worker that sleeps, or shares its CPU, holds up only what it has begun: it finds its seat taken when it
 //! comes, and goes on with the turn that there is then.
 
+use super::arrival::{Arrivals, CacheLine, SeatPlace};
 use super::barrier::Barrier;
-use super::sync::{AtomicBool, AtomicU32, AtomicU64, Handed, Ordering, abort};
+use super::sync::{AtomicBool, AtomicU64, Handed, Ordering, abort};
 use super::wait::{Signal, Wait};
 use std::time::Duration;
 
@@ -54,10 +55,6 @@ impl<A> Copy for Round<A> {}
 // SAFETY: jobs are `Sync`; who follows the pointer sees to it that the job lives.
 unsafe impl<A> Send for Round<A> {}
 
-/// A value that has its cache line to itself: others who write what lies beside it do not take it away.
-#[repr(align(64))]
-struct CacheLine<T>(T);
-
 /// The value of the signal: the number of a turn, whether it has begun, and whether every worker keeps to its
 /// seat.
 #[derive(Clone, Copy)]
@@ -90,22 +87,22 @@ pub(super) struct Rounds<A: IdleWork> {
     /// By seat, the last turn in which it was taken.
     seats: Box<[CacheLine<AtomicU64>]>,
     /// Seats of the present turn that have been left.
-    left: CacheLine<AtomicU32>,
+    left: Arrivals,
     /// The jobs' own: they may use it as they like, also wrongly, which then never ends.
     barrier: Barrier,
 }
 
 impl<A: IdleWork> Rounds<A> {
-    /// Rounds of `count` workers, the one who calls [`Rounds::run`] included.
-    pub(super) fn new(count: u32, may_spin: bool) -> Rounds<A> {
+    /// Rounds of workers at these places, the one who calls [`Rounds::run`] included.
+    pub(super) fn new(places: &[SeatPlace], may_spin: bool) -> Rounds<A> {
         Rounds {
             // The first turn is number 1: no seat has been taken in it.
             signal: Signal::new(Note::new(1, false, false).0, may_spin),
             stop: AtomicBool::new(false),
             round: Handed::new(None),
-            seats: (0..count).map(|_| CacheLine(AtomicU64::new(0))).collect(),
-            left: CacheLine(AtomicU32::new(0)),
-            barrier: Barrier::new(count, may_spin),
+            seats: places.iter().map(|_| CacheLine(AtomicU64::new(0))).collect(),
+            left: Arrivals::at(places),
+            barrier: Barrier::new(Arrivals::at(places), may_spin),
         }
     }
 
@@ -201,8 +198,7 @@ impl<A: IdleWork> Rounds<A> {
         // SAFETY: `run` keeps the job alive until the round's last turn has ended.
         let ahead = unsafe { (*round.job)(part) };
         std::mem::forget(guard);
-        if self.left.0.fetch_add(1, Ordering::AcqRel) + 1 == self.seats.len() as u32 {
-            self.left.0.store(0, Ordering::Relaxed);
+        if self.left.arrive(seat) {
             // The turn has ended; the next begins with the signal.
             let own_seats = self.note().own_seats();
             self.signal.change_to(Note::new(turn + 1, turn < round.last, own_seats).0);

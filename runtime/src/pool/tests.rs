@@ -1,7 +1,9 @@
 //! Tests of the pool on real threads; `runtime/pool-model` has those of every interleaving.
 
+use super::arrival::{Arrivals, SeatPlace};
 use super::wait::{MAX_SPIN, MIN_SPIN, Signal, Wait, next_budget};
 use super::*;
+use kernmill_os::affinity::usable;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 fn pool(threads: usize) -> Pool {
@@ -17,11 +19,11 @@ fn barriers_keep_workers_in_lockstep() {
             pool.run(&|worker, barrier| {
                 for step in 0..50 {
                     done[worker as usize].fetch_add(1, Ordering::Relaxed);
-                    barrier.wait();
+                    barrier.wait(worker);
                     for d in &done {
                         assert_eq!(d.load(Ordering::Relaxed), run * 50 + step + 1);
                     }
-                    barrier.wait();
+                    barrier.wait(worker);
                 }
             });
         }
@@ -55,10 +57,10 @@ fn four_pools_of_four_workers_all_finish() {
                 let mut pool = pool(4);
                 let steps = AtomicU64::new(0);
                 for run in 0..RUNS {
-                    pool.run(&|_, barrier| {
+                    pool.run(&|worker, barrier| {
                         for step in 0..STEPS {
                             steps.fetch_add(1, Ordering::Relaxed);
-                            barrier.wait();
+                            barrier.wait(worker);
                             let done = steps.load(Ordering::Relaxed);
                             assert!(done >= 4 * (run * STEPS + step + 1), "a worker passed a barrier early");
                         }
@@ -95,7 +97,9 @@ fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
 fn as_many_workers_as_cores_have_one_each() {
     let (all, cores) = (usable().cpus, usable().cores());
     for threads in [1, 2, cores.len(), cores.len() + 1] {
-        let mut pool = pool(threads);
+        let config = PoolConfig { threads: Some(threads), numa: Numa::Off, ..PoolConfig::default() };
+        let layout = CpuLayout { sisters: |_| Vec::new(), ..CpuLayout::of_system(&config).unwrap() };
+        let mut pool = Pool::<()>::on(config, &layout).unwrap();
         let seen = std::sync::Mutex::new(vec![Vec::new(); threads]);
         pool.run(&|worker, _| seen.lock().unwrap()[worker as usize] = usable().cpus);
         let spread = threads == cores.len() && usable().own_cores() == threads;
@@ -123,13 +127,19 @@ fn workers_stay_on_the_cpus_that_are_named() {
         // So many that they have no cores of their own.
         let threads = cpus.len() + 1;
         for pin in [false, true] {
-            let config = PoolConfig { threads: Some(threads), cpus: Some(set), pin };
+            let config = PoolConfig { threads: Some(threads), cpus: Some(set), pin, numa: Numa::Off };
             let mut pool = Pool::<()>::new(config).unwrap();
             let seen = std::sync::Mutex::new(vec![String::new(); threads]);
             pool.run(&|worker, _| seen.lock().unwrap()[worker as usize] = list());
-            for (worker, seen) in seen.into_inner().unwrap().into_iter().enumerate() {
-                let expected = if pin { cpus[worker % cpus.len()].to_string() } else { set.to_string() };
-                assert_eq!(seen, expected, "worker {worker} of {cpus:?}, {pin}");
+            let seen = seen.into_inner().unwrap();
+            if pin {
+                // Each CPU has a worker, and one of them a second.
+                let mut single: Vec<usize> = seen.iter().map(|list| list.parse().unwrap()).collect();
+                assert_eq!(single.pop(), Some(single[0]));
+                single.sort_unstable();
+                assert_eq!(single, cpus);
+            } else {
+                assert_eq!(seen, vec![set.to_string(); threads]);
             }
             assert_eq!(list(), own);
         }
@@ -143,7 +153,7 @@ fn workers_stay_on_the_cpus_that_are_named() {
 
 /// Starts a job in which each worker waits at the barrier so many times; 1 when `run` has returned.
 fn with_waits(waits: &'static [u32]) -> Arc<AtomicU32> {
-    let rounds = Arc::new(Rounds::<()>::new(waits.len() as u32, waits.len() == 2));
+    let rounds = Arc::new(Rounds::<()>::new(&vec![SeatPlace::default(); waits.len()], waits.len() == 2));
     let returned = Arc::new(AtomicU32::new(0));
     for worker in 1..waits.len() as u32 {
         let rounds = Arc::clone(&rounds);
@@ -152,7 +162,7 @@ fn with_waits(waits: &'static [u32]) -> Arc<AtomicU32> {
     let end = Arc::clone(&returned);
     std::thread::spawn(move || {
         let job = |turn: PoolTurn<'_>| {
-            (0..waits[turn.seat as usize]).for_each(|_| turn.barrier.wait());
+            (0..waits[turn.seat as usize]).for_each(|_| turn.barrier.wait(turn.seat));
             None
         };
         // SAFETY: this thread alone calls it, the others above are all the workers.
@@ -248,9 +258,9 @@ fn every_part_of_every_turn_is_done_once() {
         }
         // Rounds with a barrier go on working in between.
         let met = AtomicU32::new(0);
-        pool.run(&|_, barrier| {
+        pool.run(&|worker, barrier| {
             met.fetch_add(1, Ordering::Relaxed);
-            barrier.wait();
+            barrier.wait(worker);
             assert_eq!(met.load(Ordering::Relaxed), threads as u32);
         });
     }
@@ -259,7 +269,7 @@ fn every_part_of_every_turn_is_done_once() {
 /// Workers 1 and 2 come late: not before two rounds have ended.
 #[test]
 fn turns_end_without_workers_who_do_not_come() {
-    let rounds = Arc::new(Rounds::<()>::new(3, false));
+    let rounds = Arc::new(Rounds::<()>::new(&[SeatPlace::default(); 3], false));
     for _ in 0..2 {
         let done = Done::new(50, 3);
         let job = |turn: PoolTurn<'_>| {
@@ -278,7 +288,7 @@ fn turns_end_without_workers_who_do_not_come() {
     let seen = AtomicU32::new(0);
     let job = |turn: PoolTurn<'_>| {
         seen.fetch_or(1 << turn.seat, Ordering::Relaxed);
-        turn.barrier.wait();
+        turn.barrier.wait(turn.seat);
         None
     };
     // SAFETY: this thread alone calls it, and the other workers are on their way.
@@ -317,4 +327,31 @@ fn a_worker_that_is_held_holds_its_own_part_only() {
         });
     });
     assert!(done.is_whole());
+}
+
+#[test]
+fn arrivals_are_counted_by_cache_and_node() {
+    let tree = |places: &[(usize, usize)]| {
+        let seats: Vec<_> =
+            places.iter().map(|(node, cache)| SeatPlace { node: *node, cache: *cache }).collect();
+        Arrivals::at(&seats).tree()
+    };
+    assert_eq!(tree(&[(0, 0)]), [(1, 0)]);
+    assert_eq!(tree(&[(0, 0); 5]), [(5, 0)]);
+    // Two caches of a node; then such nodes, of which the second one has a cache for each worker.
+    assert_eq!(tree(&[(0, 0), (0, 0), (0, 1), (0, 1)]), [(2, 0), (2, 0), (2, 0)]);
+    let nodes = [(0, 0), (0, 0), (0, 1), (0, 1), (1, 2), (1, 3)];
+    assert_eq!(tree(&nodes), [(2, 0), (2, 0), (2, 1), (2, 1), (2, 0)]);
+    assert_eq!(tree(&[(0, 0), (1, 1), (2, 2)]), [(3, 0)]);
+}
+
+#[test]
+fn the_last_to_arrive_is_the_last_of_all() {
+    let seats = [(0, 0), (0, 0), (0, 1), (1, 2), (1, 2)].map(|(node, cache)| SeatPlace { node, cache });
+    let arrivals = Arrivals::at(&seats);
+    for first in 0..10 {
+        let order = (0..5).map(|n| (first + 3 * n) % 5);
+        let last: Vec<bool> = order.map(|seat| arrivals.arrive(seat)).collect();
+        assert_eq!(last, [false, false, false, false, true]);
+    }
 }
