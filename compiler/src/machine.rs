@@ -3,6 +3,7 @@
 
 use crate::quant::Preset;
 use crate::select::cost::{MACHINE, Machine};
+use kernmill_os::affinity::CpuSet;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
 use kernmill_plan::target::{Features, Level, Tuning};
@@ -54,6 +55,12 @@ pub struct Description {
     pub core_cache: u64,
     /// Bytes of the last level of cache; 0 where the system does not say.
     pub last_level_cache: u64,
+    /// Nodes of memory; 0 where the system does not say.
+    pub nodes: usize,
+    /// Last levels of cache, each of some CPUs; 0 where the file does not say.
+    pub caches: usize,
+    /// Pairs of CPUs that are hardware threads of one core, and that the system does not name so.
+    pub hidden_pairs: usize,
     /// The speeds of numbers of threads, ascending; the first is one thread.
     pub measured: Vec<ReachedSpeeds>,
 }
@@ -121,6 +128,9 @@ impl Description {
             },
             core_cache: all.integer("core_cache", BYTES)?,
             last_level_cache: all.integer("last_level_cache", BYTES)?,
+            nodes: cpu_lists(&all, "nodes")?,
+            caches: cpu_lists(&all, "caches")?,
+            hidden_pairs: cpu_lists(&all, "hidden_pairs")?,
             measured: measured(&all)?,
         })
     }
@@ -182,6 +192,21 @@ fn tile_shares(amx: &DescriptionFields<'_>) -> Result<Option<[f64; 2]>> {
     }
     let shares = amx.object("tile_shares")?;
     Ok(Some([shares.number("bf16", SHARE)?, shares.number("int8", SHARE)?]))
+}
+
+/// How many lists of CPUs there are; older descriptions have none.
+fn cpu_lists(all: &DescriptionFields<'_>, name: &str) -> Result<usize> {
+    if all.value.get(name).is_none() {
+        return Ok(0);
+    }
+    let lists = all.list(name, *THREADS.end())?;
+    for (at, list) in lists.iter().enumerate() {
+        if list.as_str().is_none_or(|list| list.parse::<CpuSet>().is_err()) {
+            let found = shortened(&list.to_string()).into_owned();
+            return bad(format!("`{name}[{at}]` is {found}, expected CPUs such as \"0-3,8\""));
+        }
+    }
+    Ok(lists.len())
 }
 
 fn measured(all: &DescriptionFields<'_>) -> Result<Vec<ReachedSpeeds>> {
@@ -295,6 +320,8 @@ mod tests {
             "available_memory": 64_000_000_000u64,
             "core_cache": 1 << 20,
             "last_level_cache": 32 << 20,
+            "nodes": ["0-7,16-23", "8-15,24-31"],
+            "caches": ["0-31"],
             "measured": [
                 { "threads": 1, "gb_per_s": 20.5, "tops_per_s": 0.7, "barrier_us": 0.01, "step_us": 0.2 },
                 { "threads": 16, "gb_per_s": 210.0, "tops_per_s": 9.0, "barrier_us": 2.5, "step_us": 7.0 },
@@ -316,6 +343,7 @@ mod tests {
         assert_eq!(Machine { workers: 2, ..costs }.bytes(), 20.5);
         assert_eq!(costs.exposed, MACHINE.exposed);
         assert_eq!(read.available_memory, Some(64_000_000_000));
+        assert_eq!((read.nodes, read.caches, read.hidden_pairs), (2, 1, 0));
     }
 
     #[test]
@@ -343,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let cases: [(&[&str], Value, &str); 18] = [
+        let cases: [(&[&str], Value, &str); 20] = [
             (&["schema"], json!("kernmill.cpu/3"), "`schema` is kernmill.cpu/3, expected kernmill.cpu/2"),
             (&["schema"], json!(2), "`schema` is missing"),
             (&["cpu"], json!(["x"]), "`cpu` is a list, expected a text"),
@@ -361,6 +389,8 @@ mod tests {
             ),
             (&["available_memory"], json!(-1), "`available_memory` is -1, expected a whole number from 0"),
             (&["last_level_cache"], json!(1.5), "`last_level_cache` is 1.5, expected a whole number"),
+            (&["nodes"], json!(2), "`nodes` is 2, expected a list"),
+            (&["caches"], json!(["0-3", "4-"]), "`caches[1]` is \"4-\", expected CPUs such as"),
             (&["measured"], json!([]), "`measured` is empty"),
             (&["measured", "0", "threads"], json!(2), "`measured[0].threads` is 2, expected 1"),
             (&["measured", "1", "threads"], json!(1), "`measured[1].threads` is 1, expected at least 2"),

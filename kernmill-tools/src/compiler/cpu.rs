@@ -6,10 +6,12 @@ use kernmill::Target;
 use kernmill::observe::{Observer, Silent, Unit};
 use kernmill_compiler::quant::Preset;
 use kernmill_kernels_gen::tile_probe;
-use kernmill_os::affinity::usable;
+use kernmill_os::affinity::{CpuSet, usable};
 use kernmill_os::cpu::host_has;
 use kernmill_os::memory::available_memory;
+use kernmill_os::numa;
 use kernmill_os::proc;
+use kernmill_os::sisters::{may_be_hidden, sisters};
 use kernmill_os::text::size;
 use kernmill_os::tiles;
 use kernmill_plan::target::{Level, Tuning};
@@ -27,6 +29,9 @@ pub struct MeasuredMachine {
     /// A row's products on AMX tiles as a share of what vectors take for them: of bf16, and of int8. `None`
     /// without tiles.
     pub tile_shares: Option<[f64; 2]>,
+    /// Pairs of CPUs that are hardware threads of one core, which the system does not say; `None` if they were
+    /// not looked for.
+    pub hidden_pairs: Option<Vec<CpuSet>>,
 }
 
 /// Speeds that a number of threads reach.
@@ -61,6 +66,7 @@ impl MeasuredMachine {
         let bytes = bytes.max(1 << 20);
         let memory = buffer(bytes)?;
         let counts = counts(threads.map_or_else(default_threads, usize::from));
+        let hidden_pairs = Some(sisters(&usable()));
         let progress = observer.begin("measuring", Unit::Count, (counts.len() * TRIES) as u64);
         let measure = |threads: usize| {
             let mut limits = limits(level, threads)?;
@@ -85,7 +91,7 @@ impl MeasuredMachine {
         let tiles = tiles_state();
         let usable = tiles.present && tiles.refusal.is_none() && Level::Amx.missing().is_empty();
         let tile_shares = usable.then(|| tile_shares(Level::Amx)).transpose()?;
-        Ok(MeasuredMachine { reached, tile_shares })
+        Ok(MeasuredMachine { reached, tile_shares, hidden_pairs })
     }
 }
 
@@ -124,7 +130,15 @@ pub fn text(measured: &MeasuredMachine) -> String {
     }
     let _ = writeln!(text, "features: {}", features().join(" "));
     let _ = writeln!(text, "AMX tiles: {}", tiles_text(&tiles_state()));
-    let _ = writeln!(text, "{}", threads_text(default_threads(), cpus(), may_hide_threads()));
+    let may_hide = may_be_hidden(&usable()) && measured.hidden_pairs.is_none();
+    let _ = writeln!(text, "{}", threads_text(default_threads(), cpus(), may_hide));
+    if let Some(pairs) = measured.hidden_pairs.as_deref().filter(|pairs| !pairs.is_empty()) {
+        let _ = writeln!(text, "{}", pairs_text(pairs));
+    }
+    let nodes: Vec<CpuSet> = numa::nodes().into_iter().map(|node| node.cpus).collect();
+    if nodes.len() > 1 {
+        let _ = writeln!(text, "{}", nodes_text(&nodes));
+    }
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {} available", size(bytes));
     }
@@ -166,7 +180,12 @@ pub fn json(measured: &MeasuredMachine) -> Value {
         "available_memory": available_memory(),
         "core_cache": caches().core,
         "last_level_cache": caches().last,
+        "nodes": lists(&numa::nodes().into_iter().map(|node| node.cpus).collect::<Vec<_>>()),
+        "caches": lists(&usable().caches()),
     });
+    if let Some(pairs) = &measured.hidden_pairs {
+        report["hidden_pairs"] = lists(pairs);
+    }
     if let Some([bf16, int8]) = measured.tile_shares {
         report["amx"]["tile_shares"] = json!({ "bf16": bf16, "int8": int8 });
     }
@@ -215,10 +234,28 @@ fn features() -> Vec<&'static str> {
     known.into_iter().filter(|feature| host_has(feature)).collect()
 }
 
-/// Whether cores may be hardware threads that share one: a virtual machine often shows them so.
-fn may_hide_threads() -> bool {
-    let usable = usable();
-    host_has("hypervisor") && usable.cpus.len() > 1 && usable.cores().len() == usable.cpus.len()
+fn lists(sets: &[CpuSet]) -> Value {
+    sets.iter().map(ToString::to_string).collect()
+}
+
+fn joined(sets: &[CpuSet]) -> String {
+    sets.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn pairs_text(pairs: &[CpuSet]) -> String {
+    format!(
+        "pairs: CPUs {} are two hardware threads of a core each, which the system does not say; fewer workers \
+         than CPUs take one of each first",
+        joined(pairs)
+    )
+}
+
+fn nodes_text(nodes: &[CpuSet]) -> String {
+    format!(
+        "nodes: {}, of CPUs {}; workers stay on theirs, with the weights that they read (--numa)",
+        nodes.len(),
+        joined(nodes)
+    )
 }
 
 fn threads_text(threads: usize, cpus: usize, may_hide: bool) -> String {
@@ -226,9 +263,7 @@ fn threads_text(threads: usize, cpus: usize, may_hide: bool) -> String {
     if !may_hide {
         return text;
     }
-    format!(
-        "{text}; a virtual machine may show threads of one core as cores: --measure shows what more threads bring"
-    )
+    format!("{text}; a virtual machine may show threads of one core as cores: --measure finds out")
 }
 
 fn cpus() -> usize {
@@ -259,7 +294,16 @@ mod tests {
         let flags = proc::text("cpuinfo").unwrap();
         let has_flag = flags.split_whitespace().any(|flag| flag == "hypervisor");
         assert_eq!(host_has("hypervisor"), has_flag);
-        assert!(has_flag || !may_hide_threads());
+        assert!(has_flag || !may_be_hidden(&usable()));
+    }
+
+    #[test]
+    fn pairs_and_nodes_are_listed() {
+        let sets = ["0,4", "1,5"].map(|list| list.parse().unwrap());
+        assert!(
+            pairs_text(&sets).starts_with("pairs: CPUs 0,4; 1,5 are two hardware threads of a core each")
+        );
+        assert!(nodes_text(&sets).starts_with("nodes: 2, of CPUs 0,4; 1,5; workers stay on theirs"));
     }
 
     #[test]
@@ -281,7 +325,8 @@ mod tests {
             step,
         };
         let reached = vec![reached(1, 17e9, 2e-6), reached(4, 51e9, 9e-6)];
-        let mut report = json(&MeasuredMachine { reached, tile_shares: Some([0.5, 0.75]) });
+        let hidden_pairs = Some(vec!["0,4".parse().unwrap()]);
+        let mut report = json(&MeasuredMachine { reached, tile_shares: Some([0.5, 0.75]), hidden_pairs });
         report["schema"] = SCHEMA.into();
         report["version"] = "7".into();
         let read = Description::parse(&report.to_string()).unwrap();
@@ -290,6 +335,7 @@ mod tests {
         assert_eq!((costs.workers, costs.worker_bytes, costs.all_bytes), (4, 17.0, 51.0));
         assert!((costs.barrier - 9000.0).abs() < 1e-6, "{}", costs.barrier);
         assert_eq!(read.tile_shares, Some([0.5, 0.75]));
+        assert_eq!((read.hidden_pairs, read.nodes), (1, numa::nodes().len()));
         // Tiles that pay are taken where there are some.
         assert_eq!(Some(read.level(Preset::Faithful)), Level::native(tiles::request().is_ok()));
         assert_eq!(read.family, Tuning::native());

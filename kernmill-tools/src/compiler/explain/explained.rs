@@ -143,6 +143,14 @@ fn head(text: &mut String, facts: &PageContent<'_>) {
         machine.bytes() * machine.workers as f64,
         machine.barrier / 1e3
     );
+    if let Some(machine) = facts.machine {
+        if machine.nodes > 1 {
+            let _ = writeln!(text, "  {} nodes of memory: workers and weights are shared out", machine.nodes);
+        }
+        if machine.hidden_pairs > 0 {
+            let _ = writeln!(text, "  {} pairs of its CPUs are a core each", machine.hidden_pairs);
+        }
+    }
     let memory = facts.memory;
     let _ = writeln!(text, "memory: {} with a context of {}", size(memory.total()), memory.context);
     let _ = writeln!(

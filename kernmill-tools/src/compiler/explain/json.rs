@@ -33,6 +33,8 @@ pub fn json(facts: &PageContent<'_>) -> Value {
             "gb_per_s": machine.bytes() * machine.workers as f64,
             "tops_per_s": facts.peak().map(|peak| peak / 1e12),
             "step_us": machine.barrier / 1e3,
+            "nodes": facts.machine.map(|machine| machine.nodes),
+            "hidden_pairs": facts.machine.map(|machine| machine.hidden_pairs),
         },
         "memory": {
             "context": memory.context,
