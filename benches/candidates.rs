@@ -133,7 +133,9 @@ impl Runner {
             (true, false) => LogitRows::Last,
         };
         self.engine.start_meter(Detail::Steps);
-        self.engine.extend(&[SequenceTokens { sequence: id, tokens: ids, logits }], &()).expect("a step");
+        self.engine
+            .extend(&[SequenceTokens { sequence: id, tokens: ids, logits, allowed: &[] }], &())
+            .expect("a step");
         let profile = self.engine.stop_meter();
         self.engine.drop_sequence(id);
         let mut seconds: BTreeMap<&'static str, f64> = BTreeMap::new();

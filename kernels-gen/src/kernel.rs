@@ -457,7 +457,27 @@ impl Kernel {
     }
 }
 
+/// A matrix of logits by single tiles of 16 rows, where a list says which of them are multiplied
+/// ([`kernmill_plan::abi::Args::logit_tiles`]): a product that is all of its body, and whose epilogue knows
+/// single columns.
+pub fn listed_part(domain: Domain, parts: &[MatrixPart]) -> Option<MatrixPart> {
+    let [part] = parts else { return None };
+    let [mat] = part.mats.as_slice() else { return None };
+    let by_columns = |step: &Epilogue| matches!(step, Epilogue::Map { .. } | Epilogue::Store { .. });
+    let has_list =
+        domain == Domain::LogitRows && mat.adapter.is_none() && part.epilogue.iter().all(by_columns);
+    has_list.then(|| MatrixPart { rows_per_item: TILE_ROWS, ..part.clone() })
+}
+
 impl Body {
+    /// See [`listed_part`].
+    pub fn listed_part(&self) -> Option<MatrixPart> {
+        match self {
+            Body::Matmul { domain, parts, .. } => listed_part(*domain, parts),
+            _ => None,
+        }
+    }
+
     /// Stages that work items of the body are made of, or begin with.
     pub fn row_ops(&self) -> &[RowOp] {
         match self {

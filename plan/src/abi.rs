@@ -38,6 +38,12 @@ pub struct Args {
     pub adapter_runs: *const u32,
     /// Tiles of 16 ranks of the largest rank that any token's adapter has at any LoRA target.
     pub adapter_tiles: u32,
+    /// Tiles that `logit_tiles` lists.
+    pub logit_tile_count: u32,
+    /// Tiles of 16 rows that a matrix of logits is multiplied by, ascending; null when it is multiplied by
+    /// all. Only a step gets a list whose kernel has as many tiles
+    /// ([`crate::contract::Contract::listed_tiles`]) as the vocabulary.
+    pub logit_tiles: *const u32,
 }
 
 /// The inputs of one worker's part of a step.
@@ -75,7 +81,7 @@ pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worke
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`],
 /// layouts or contracts.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]

@@ -24,6 +24,9 @@ pub struct Contract {
     pub max_tokens: u32,
     /// Tokens of the longest context that the kernel has room for: every position is below.
     pub max_context: u32,
+    /// Tiles of 16 rows of its matrix, where the kernel computes only those that
+    /// [`crate::abi::Args::logit_tiles`] lists; 0 where it knows of no list.
+    pub listed_tiles: u32,
 }
 
 /// The demand on an operand.

@@ -7,7 +7,9 @@ use crate::text_maker::{StoppedText, TextMaker};
 use kernmill_runtime::draft::{Draft, Drafting, StepCosts};
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{Drafter, Guide, GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, Tokenizer};
+use kernmill_runtime::{
+    Drafter, Guide, GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, TokenMask, Tokenizer,
+};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -103,6 +105,16 @@ impl Active {
             (true, false) => LogitRows::LastN(1 + drafts as u32),
             (false, false) => LogitRows::None,
         }
+    }
+
+    /// What may be chosen behind each token of a part from `from` on, its last known one's and `drafts` of its
+    /// draft; none where all logits are wanted: the text is held to no form, or log-probabilities are asked
+    /// for, which are of whole rows.
+    pub(crate) fn masks(&self, from: usize, drafts: usize) -> Vec<&TokenMask> {
+        let is_scored = self.request.logprobs.is_some() || from < self.prompt_logprobs.len();
+        let Some(guided) = self.guided.as_ref().filter(|_| !is_scored) else { return Vec::new() };
+        let drafted = (0..drafts).map(|at| self.draft.allowed(at));
+        std::iter::once(Some(guided.allowed())).chain(drafted).collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Makes the draft that is worth checking behind the known tokens, in a step with `others` tokens of

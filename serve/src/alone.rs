@@ -32,7 +32,9 @@ impl Serving {
         let known = &active.known[from..to];
         let drafted = if drafts == 0 { Vec::new() } else { [known, active.draft.tokens()].concat() };
         let tokens = if drafts == 0 { known } else { &drafted };
-        let entry = SequenceTokens { sequence, tokens, logits: active.rows(from, true, drafts) };
+        let allowed = active.masks(from, drafts);
+        let logits = active.rows(from, true, drafts);
+        let entry = SequenceTokens { sequence, tokens, logits, allowed: &allowed };
         // A step that cannot begin has changed nothing: a plan makes room for it.
         if self.engine.begin_step(&[entry]).is_err() {
             return Ok(false);

@@ -9,7 +9,9 @@ use crate::serving::Serving;
 use kernmill_runtime::draft::{Chosen, DraftCheck};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{BegunSequence, EngineError, Guided, LogitRow, Logprobs, SequenceTokens, StepStats};
+use kernmill_runtime::{
+    BegunSequence, EngineError, Guided, LogitRow, Logprobs, SequenceTokens, StepStats, TokenMask,
+};
 use kernmill_scheduler::{EntryOutcome, PlannedStep, RequestId, StepFault, StepReport};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -151,14 +153,18 @@ impl Serving {
             None => Vec::new(),
         };
         let drafted: Vec<Vec<u32>> = parts.iter().map(with_draft).collect();
+        let masks_of = |part: &EntryInFlight| {
+            self.active.get(&part.id).map_or_else(Vec::new, |active| active.masks(part.from, part.drafts))
+        };
+        let masks: Vec<Vec<&TokenMask>> = parts.iter().map(masks_of).collect();
         // The plan's order, which is that of adapters.
-        let entries = parts.iter().zip(&drafted).filter(|(part, _)| part.from < part.to);
-        let entries = entries.filter_map(|(part, drafted)| {
+        let entries = parts.iter().zip(&drafted).zip(&masks).filter(|((part, _), _)| part.from < part.to);
+        let entries = entries.filter_map(|((part, drafted), allowed)| {
             let active = self.active.get(&part.id)?;
             let logits = active.rows(part.from, part.samples, part.drafts);
             let known = &active.known[part.from..part.to];
             let tokens = if part.drafts > 0 { &drafted[..] } else { known };
-            Some(SequenceTokens { sequence: part.sequence, tokens, logits })
+            Some(SequenceTokens { sequence: part.sequence, tokens, logits, allowed })
         });
         let entries: Vec<SequenceTokens<'_>> = entries.collect();
         if entries.is_empty() { Ok(()) } else { self.engine.begin_step(&entries) }

@@ -359,7 +359,12 @@ impl World<'_> {
         let entry = |(n, count, all): &(usize, usize, bool)| {
             let one = &running[*n];
             let logits = if *all { LogitRows::All } else { LogitRows::Last };
-            SequenceTokens { sequence: one.id, tokens: &one.text[one.done..one.done + count], logits }
+            SequenceTokens {
+                sequence: one.id,
+                tokens: &one.text[one.done..one.done + count],
+                logits,
+                allowed: &[],
+            }
         };
         let entries: Vec<SequenceTokens<'_>> = batch.iter().map(entry).collect();
         let before = self.engine.kv();

@@ -69,7 +69,12 @@ fn step(engine: &mut Engine, ids: &[SeqId], turns: &[Turn], text: &[u32], vocab:
     };
     let tokens: Vec<Vec<u32>> = turns.iter().map(tokens).collect();
     let entries: Vec<SequenceTokens<'_>> = (0..turns.len())
-        .map(|i| SequenceTokens { sequence: ids[i], tokens: &tokens[i], logits: turns[i].logits })
+        .map(|i| SequenceTokens {
+            sequence: ids[i],
+            tokens: &tokens[i],
+            logits: turns[i].logits,
+            allowed: &[],
+        })
         .collect();
     let rows = Mutex::new(Rows::new());
     let stats = engine

@@ -13,7 +13,12 @@ const TOKENS: usize = 50;
 fn step(engine: &mut Engine, batch: &[(SeqId, &[u32], LogitRows)]) -> (Vec<(usize, usize, Vec<f32>)>, u64) {
     let entries: Vec<SequenceTokens<'_>> = batch
         .iter()
-        .map(|(sequence, tokens, logits)| SequenceTokens { sequence: *sequence, tokens, logits: *logits })
+        .map(|(sequence, tokens, logits)| SequenceTokens {
+            sequence: *sequence,
+            tokens,
+            logits: *logits,
+            allowed: &[],
+        })
         .collect();
     let rows = Mutex::new(Vec::new());
     engine.start_meter(Detail::Totals);

@@ -1,10 +1,10 @@
 //! Dense matrices: work items of some rows each are shared out among workers; each runs over all input rows.
 
-use crate::body::epilogue;
 use crate::body::panels::{Panels, many_or_few, with_tiles};
+use crate::body::{epilogue, listed};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Domain, Kernel, Mat, MatrixPart, RowType, ValId};
+use crate::kernel::{Domain, Kernel, Mat, MatrixPart, RowType, ValId, listed_part};
 use crate::row_op::dot_ukernel;
 use crate::run::{ItemRun, RowsOf, for_runs, run_of, run_of_all};
 use crate::scratch::Scratch;
@@ -51,6 +51,22 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel, domain: Domain, input: ValId
         let entry = e.at(list, row, 8);
         e.store(source, entry, 0);
     });
+    let all = |e: &mut Emit| every_item(e, cx, row_type, parts, &areas, rows);
+    let Some(part) = listed_part(domain, parts) else { return all(e) };
+    let tile = |e: &mut Emit, tile| run_by_dots(e, cx, row_type, &part, areas.results, rows, tile);
+    listed::emit(e, cx, tile, all);
+}
+
+/// All items of all parts.
+fn every_item(
+    e: &mut Emit,
+    cx: &Cx,
+    row_type: RowType,
+    parts: &[MatrixPart],
+    areas: &MatmulScratch,
+    rows: Value,
+) {
+    let (list, zero) = (cx.list(e), e.i64(0));
     for panels in &areas.panels {
         if let Some(own) = panels.own() {
             let first = panels.group(e, cx, zero);
@@ -114,16 +130,29 @@ fn few(
     share: (Value, Value),
 ) {
     for_items(e, parts, share, run_of, |e, part, run| {
-        let weights = tile_bases(e, cx, part, run.first, None);
-        epilogue::fetch_biases(e, cx, part, run, None);
-        for_groups(e, input, rows, |e, group_start, tokens| {
-            let results = cx.body_scratch(e, results);
-            let list = cx.list(e);
-            let rows_ptr = e.at(list, group_start, 8);
-            dots(e, cx, part, input, &weights, rows_ptr, results, tokens, run);
-            let tokens = e.i64(tokens as i64);
-            epilogue::emit(e, cx, part, run, None, results, tokens, RowsOf::From(group_start));
-        });
+        run_by_dots(e, cx, input, part, results, rows, run);
+    });
+}
+
+/// A run of items by dot micro-kernels, for all rows.
+fn run_by_dots(
+    e: &mut Emit,
+    cx: &Cx,
+    input: RowType,
+    part: &MatrixPart,
+    results: usize,
+    rows: Value,
+    run: ItemRun,
+) {
+    let weights = tile_bases(e, cx, part, run.first, None);
+    epilogue::fetch_biases(e, cx, part, run, None);
+    for_groups(e, input, rows, |e, group_start, tokens| {
+        let results = cx.body_scratch(e, results);
+        let list = cx.list(e);
+        let rows_ptr = e.at(list, group_start, 8);
+        dots(e, cx, part, input, &weights, rows_ptr, results, tokens, run);
+        let tokens = e.i64(tokens as i64);
+        epilogue::emit(e, cx, part, run, None, results, tokens, RowsOf::From(group_start));
     });
 }
 

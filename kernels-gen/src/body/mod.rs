@@ -12,6 +12,7 @@ mod experts;
 mod gemm;
 mod gemm_bf16;
 mod gemm_tiles;
+mod listed;
 mod matmul;
 mod panel_step;
 mod panels;
@@ -51,7 +52,9 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     ukernels.extend(kernel.prologue.iter().chain(row_ops).flat_map(|row_op| row_op::ukernels(&vals, row_op)));
     match &kernel.body {
         Body::Matmul { parts, .. } => {
-            ukernels.extend(parts.iter().flat_map(|part| epilogue::ukernels(&vals, part, true)));
+            let listed = kernel.body.listed_part();
+            let parts = parts.iter().chain(&listed);
+            ukernels.extend(parts.flat_map(|part| epilogue::ukernels(&vals, part, true)));
         }
         Body::Experts { part, .. } => ukernels.extend(epilogue::ukernels(&vals, part, false)),
         Body::ExpertDown { mat, rows_per_item, out, residual, .. } => {

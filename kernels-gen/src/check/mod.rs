@@ -330,6 +330,7 @@ impl<'k> KernelChecker<'k> {
             scratch_bytes: crate::body::scratch_bytes(self.kernel) as u64,
             max_tokens: self.max_tokens as u32,
             max_context: self.max_context as u32,
+            listed_tiles: self.kernel.body.listed_part().map_or(0, |part| part.items() as u32),
         })
     }
 }

@@ -42,7 +42,7 @@ impl Engine {
         let sent = self.send();
         self.note_lost(sent)?;
         let (tokens, sequences) = (self.shape.chunk as usize, self.shape.sequences as usize);
-        let next = self.spare.pop().unwrap_or_else(|| RunBuffers::new(tokens, sequences));
+        let next = self.spare.pop().unwrap_or_else(|| RunBuffers::new(tokens, sequences, self.model.vocab));
         self.flights.push_back(std::mem::replace(&mut self.run, next));
         Ok(())
     }

@@ -13,6 +13,7 @@ mod session;
 mod shelf;
 mod step;
 mod steps;
+mod tiles;
 
 pub use error::EngineError;
 pub use prefix::BegunSequence;
@@ -170,6 +171,7 @@ impl Engine {
         let loader = adapters.map(|adapters| {
             AdapterLoader::new(Arc::new(adapters), Arc::clone(image.weights()), model.name.clone())
         });
+        let run = || RunBuffers::new(chunk as usize, config.sequences as usize, model.vocab);
         Ok(Engine {
             id: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
             need,
@@ -182,9 +184,9 @@ impl Engine {
             sequence_adapters: vec![0; config.sequences as usize],
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
-            run: RunBuffers::new(chunk as usize, config.sequences as usize),
+            run: run(),
             flights: VecDeque::with_capacity(1),
-            spare: vec![RunBuffers::new(chunk as usize, config.sequences as usize)],
+            spare: vec![run()],
             upstream,
             eviction: config.eviction,
             disk: None,
@@ -247,6 +249,13 @@ impl Engine {
     #[doc(hidden)]
     pub fn compute_all_rows(&mut self, all: bool) {
         self.executor.compute_all_rows(all);
+    }
+
+    /// Computes all logits of wanted rows from now on, or only those that masks leave, which is what an engine
+    /// does by itself: for benches and tests that compare both. What is chosen is the same.
+    #[doc(hidden)]
+    pub fn compute_all_logits(&mut self, all: bool) {
+        self.executor.compute_all_logits(all);
     }
 
     /// Meters all steps from now on, from zero.

@@ -30,7 +30,7 @@ impl Engine {
         if !(0..batch.len()).all(is_mapped) {
             return Err(EngineError::NoSequence);
         }
-        let run = Replayed { batch, wanted: self.run.wanted.len(), experts };
+        let run = Replayed { batch, wanted: self.run.wanted.len(), tiles: self.run.tiles.list(), experts };
         Ok(self.executor.replay(replay, reader, &run, &self.tables))
     }
 

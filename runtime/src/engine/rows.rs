@@ -1,6 +1,7 @@
 //! The tokens that a step is given, and the rows of logits that it hands out.
 
 use super::SeqId;
+use crate::sampler::TokenMask;
 
 /// Tokens that a step appends to one sequence.
 #[derive(Clone, Copy, Debug)]
@@ -11,22 +12,25 @@ pub struct SequenceTokens<'a> {
     pub tokens: &'a [u32],
     /// After which of them logits are wanted.
     pub logits: LogitRows,
+    /// Where each row of these is only looked at for tokens that one of the masks allows: the masks. Logits
+    /// of other tokens may be anything then. Empty: all logits are wanted.
+    pub allowed: &'a [&'a TokenMask],
 }
 
 impl<'a> SequenceTokens<'a> {
     /// Tokens of which the last one's logits are wanted, as decoding does.
     pub fn last(sequence: SeqId, tokens: &'a [u32]) -> SequenceTokens<'a> {
-        SequenceTokens { sequence, tokens, logits: LogitRows::Last }
+        SequenceTokens { sequence, tokens, logits: LogitRows::Last, allowed: &[] }
     }
 
     /// Tokens of which all logits are wanted.
     pub fn all(sequence: SeqId, tokens: &'a [u32]) -> SequenceTokens<'a> {
-        SequenceTokens { sequence, tokens, logits: LogitRows::All }
+        SequenceTokens { sequence, tokens, logits: LogitRows::All, allowed: &[] }
     }
 
     /// Tokens of which no logits are wanted, as all but the last part of a prompt.
     pub fn silent(sequence: SeqId, tokens: &'a [u32]) -> SequenceTokens<'a> {
-        SequenceTokens { sequence, tokens, logits: LogitRows::None }
+        SequenceTokens { sequence, tokens, logits: LogitRows::None, allowed: &[] }
     }
 }
 
@@ -41,6 +45,13 @@ pub enum LogitRows {
     LastN(u32),
     /// After every one.
     All,
+}
+
+impl SequenceTokens<'_> {
+    /// Whether any row of logits is wanted.
+    pub(super) fn wants_logits(&self) -> bool {
+        !self.tokens.is_empty() && self.logits.wants(self.tokens.len() - 1, self.tokens.len())
+    }
 }
 
 impl LogitRows {
@@ -63,7 +74,8 @@ pub struct LogitRow<'a> {
     pub entry: usize,
     /// Index of the token among the entry's.
     pub token: usize,
-    /// The logits, `[vocab]`, aligned to 64 bytes. They are gone when the call ends.
+    /// The logits, `[vocab]`, aligned to 64 bytes. They are gone when the call ends. Those of tokens that no
+    /// mask of the step allows may be anything ([`SequenceTokens::allowed`]).
     pub logits: &'a [f32],
 }
 

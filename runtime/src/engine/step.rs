@@ -109,7 +109,8 @@ impl Engine {
         run.batch.clear();
         run.wanted.clear();
         run.origins.clear();
-        for (entry, SequenceTokens { sequence, tokens, logits }) in batch.iter().enumerate() {
+        run.tiles.take(batch, self.model.vocab);
+        for (entry, SequenceTokens { sequence, tokens, logits, .. }) in batch.iter().enumerate() {
             let start = self.tables.length(sequence.number);
             let adapter = self.sequence_adapters[sequence.number as usize];
             for (position, (at, token)) in (start..).zip(tokens.iter().enumerate()) {
@@ -133,12 +134,12 @@ impl Engine {
         };
         let panicked = Panicked::default();
         let _told = vtune::VtuneStep::begin(self.run.batch.len());
-        let RunBuffers { batch, wanted, origins, sequences, .. } = &mut self.run;
+        let RunBuffers { batch, wanted, origins, tiles, sequences, .. } = &mut self.run;
         let (tables, adapters) = (self.tables.view(), &self.adapters);
         let take = |worker: usize, at: usize, logits: &[f32]| {
             panicked.catch(|| sink.row(worker, row_of(origins[at], logits)));
         };
-        let out = RowsOut::Logits(&take);
+        let out = RowsOut::Logits { to: &take, tiles: tiles.list() };
         self.executor.run_portion(portion, batch, wanted, tables, adapters, rows_in, out)?;
         let mut from = 0;
         for (sequence, count) in sequences {

@@ -55,7 +55,7 @@ type Origins = Vec<(usize, usize)>;
 /// Entries as steps of at most `chunk` tokens take them.
 fn steps<'a>(batch: &[SequenceTokens<'a>], chunk: usize) -> Vec<(Vec<SequenceTokens<'a>>, Origins)> {
     let (mut steps, mut room) = (Vec::<(Vec<SequenceTokens<'a>>, Origins)>::new(), 0);
-    for (at, SequenceTokens { sequence, tokens, logits }) in batch.iter().enumerate() {
+    for (at, SequenceTokens { sequence, tokens, logits, allowed }) in batch.iter().enumerate() {
         let mut from = 0;
         while from < tokens.len() {
             if room == 0 {
@@ -68,6 +68,7 @@ fn steps<'a>(batch: &[SequenceTokens<'a>], chunk: usize) -> Vec<(Vec<SequenceTok
                 sequence: *sequence,
                 tokens: &tokens[from..to],
                 logits: LogitRows::LastN(wanted as u32),
+                allowed,
             };
             if let Some((entries, origins)) = steps.last_mut() {
                 entries.push(entry);

@@ -207,7 +207,8 @@ pub(super) struct BatchLimits<'a> {
     pub tables: BlockTables<'a>,
 }
 
-fn below(what: &'static str, values: &[u32], limit: u32) -> Result<(), BatchError> {
+/// Checks that all values are below a limit.
+pub(super) fn below(what: &'static str, values: &[u32], limit: u32) -> Result<(), BatchError> {
     match values.iter().position(|value| *value >= limit) {
         Some(row) => Err(BatchError::Range { what, row, found: values[row], limit }),
         None => Ok(()),

@@ -14,8 +14,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Stages of a dispatch at most: steps over the batch, over its wanted rows, over a slab of these.
-const STAGES: usize = 3;
+/// Stages of a dispatch at most: steps over the batch, over its wanted rows, over a slab of these, and the
+/// last of them.
+const STAGES: usize = 4;
 
 /// Which steps' routings are counted, and where; which steps are timed and recorded.
 pub(super) struct TimedRun<'a> {
@@ -295,7 +296,11 @@ impl DispatchShared<'_> {
     fn fetch(&self, turn: usize, seat: u32) -> Option<Fetch<'static>> {
         let Some(TurnWork::Step(at, n)) = self.parts.get(turn).copied() else { return None };
         let stage = &self.stages[at];
-        let fetch = stage.steps[n].heads.fetch(seat, stage.args.tokens as usize);
+        let heads = &stage.steps[n].heads;
+        let fetch = match stage.args.logit_tiles.is_null() {
+            true => heads.fetch(seat, stage.args.tokens as usize),
+            false => heads.fetch_whole(),
+        };
         // SAFETY: the steps, and the arena that their routes are read from, are the executor's, which ends
         // the pool's threads before it gives them up.
         Some(unsafe { fetch.outliving() })

@@ -106,6 +106,8 @@ pub(super) struct StepSample<'a> {
     pub narrowed: Option<(usize, &'a Batch)>,
     /// Rows of each slab of logits.
     pub slabs: std::slice::Chunks<'a, u32>,
+    /// How many tiles of tokens the last step computed, if not all.
+    pub tiles: Option<usize>,
     pub layers: &'a KvLayers,
     /// LoRA targets of its adapters: steps for others were left out.
     pub lora_targets: &'a LoraTargetSet,
@@ -128,7 +130,13 @@ impl StepSample<'_> {
         }
         for rows in self.slabs.clone() {
             for (n, step) in class.logit_steps.iter().enumerate() {
-                each(class.steps.len() + n, step_work(&step.work, self.batch, rows.len(), class, self));
+                let all = step_work(&step.work, self.batch, rows.len(), class, self);
+                let is_last = n + 1 == class.logit_steps.len();
+                let work = match self.tiles.zip(class.tiles.as_ref()).filter(|_| is_last) {
+                    Some((listed, tiles)) => tiles.work(all, listed),
+                    None => all,
+                };
+                each(class.steps.len() + n, work);
             }
         }
     }

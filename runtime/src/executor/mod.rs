@@ -20,6 +20,7 @@ mod replay;
 mod resolve;
 mod rope;
 mod rows;
+mod vocab_tiles;
 
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
@@ -33,6 +34,7 @@ pub use replay::Replay;
 pub(crate) use replay::Replayed;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
 pub(crate) use rows::WorkersTake;
+pub(crate) use vocab_tiles::VocabTiles;
 
 use crate::adapter::{AdapterTable, LoraTargetSet};
 use crate::code::ExecutableCode;
@@ -73,6 +75,8 @@ pub(crate) struct Executor {
     narrowed: Narrowed,
     /// Whether all rows are computed up to the last step.
     all_rows: bool,
+    /// Whether all logits of wanted rows are computed.
+    all_logits: bool,
     /// While runs are metered.
     meter: Option<StepMeter>,
     /// While what workers do is recorded.
@@ -151,6 +155,7 @@ impl Executor {
             lora_targets_in_use: LoraTargetSet::default(),
             narrowed: Narrowed::new(program.classes.last().map_or(0, |class| class.max_tokens)),
             all_rows: false,
+            all_logits: false,
             meter: None,
             recorder: None,
             laid,
@@ -188,6 +193,11 @@ impl Executor {
     /// Computes all rows from now on, or those of the last layer only that are wanted.
     pub(crate) fn compute_all_rows(&mut self, all: bool) {
         self.all_rows = all;
+    }
+
+    /// Computes all logits of wanted rows from now on, or those only that masks leave.
+    pub(crate) fn compute_all_logits(&mut self, all: bool) {
+        self.all_logits = all;
     }
 
     /// Meters runs from now on, from zero.
@@ -275,5 +285,7 @@ fn arguments(batch: &Batch, tables: BlockTables<'_>, adapters: Option<(&AdapterT
         adapter_stride: adapters.map_or(0, |(table, _)| table.stride()),
         adapter_runs: batch.adapter_runs.as_ptr(),
         adapter_tiles: adapters.map_or(0, |(_, tiles)| tiles),
+        logit_tile_count: 0,
+        logit_tiles: std::ptr::null(),
     }
 }

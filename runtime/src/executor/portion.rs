@@ -1,11 +1,12 @@
 //! Running a batch: the whole program, or the steps between two cuts of it.
 
-use super::batch::BatchLimits;
+use super::batch::{self, BatchLimits};
 use super::cut::Cut;
 use super::dispatch::{DispatchStage, TimedRun, dispatch};
 use super::meter::StepSample;
 use super::record::Recorder;
 use super::rows::Slab;
+use super::vocab_tiles::with_tiles;
 use super::{Batch, BatchError, Executor, WorkersTake, arguments};
 use crate::adapter::AdapterTable;
 use crate::kv::BlockTables;
@@ -34,7 +35,11 @@ pub(crate) enum RowsIn<'a> {
 /// Where a portion's results go.
 pub(crate) enum RowsOut<'a> {
     /// Logits of the wanted rows, to the workers that have them.
-    Logits(&'a WorkersTake<'a>),
+    Logits {
+        to: &'a WorkersTake<'a>,
+        /// Tiles of 16 tokens whose logits are wanted, ascending; `None` is all.
+        tiles: Option<&'a [u32]>,
+    },
     /// Rows of all tokens at the cut, appended buffer by buffer.
     All(&'a mut Vec<u8>),
     /// Rows of the wanted tokens at the cut, which is behind the last layer.
@@ -70,6 +75,14 @@ impl Executor {
         let cut = |stage: u32| self.cuts.as_ref().map(|cuts| cuts.behind(at, stage));
         let (first_cut, last_cut) = (portion.from.and_then(cut).cloned(), portion.to.and_then(cut).cloned());
         let class = &self.classes[at];
+        let has_logits = matches!(out, RowsOut::Logits { .. });
+        let tiles = match (&out, &class.tiles) {
+            (RowsOut::Logits { tiles: Some(listed), .. }, Some(tiles)) if !self.all_logits => {
+                batch::below("tile of logits", listed, tiles.count)?;
+                Some(*listed)
+            }
+            _ => None,
+        };
         let (from, to) = (
             first_cut.as_ref().map_or(0, |cut| cut.step),
             last_cut.as_ref().map_or(class.steps.len(), |cut| cut.step),
@@ -109,9 +122,12 @@ impl Executor {
         let lanes = self.recorder.as_ref().map_or(&[][..], Recorder::lanes);
         let timed =
             TimedRun { routings: &class.routings, chosen: &self.chosen, run: self.runs, clocks, lanes };
-        let has_logits = matches!(out, RowsOut::Logits(_));
         let behind = if rows.is_empty() { &[][..] } else { &class.steps[split..to] };
         let logits = if rows.is_empty() || !has_logits { &[][..] } else { &class.logit_steps[..] };
+        // The last step alone may get a list of tiles.
+        let (logits, last) = logits.split_at(logits.len().saturating_sub(1));
+        let last_of_all = class.steps.len() + logits.len();
+        let listed = with_tiles(&tail, tiles);
         let stages = [
             DispatchStage { steps: &class.steps[from..split], first: from, args: &whole, gather: None },
             DispatchStage {
@@ -121,6 +137,7 @@ impl Executor {
                 gather: gather.map(|only| (only, wanted)),
             },
             DispatchStage { steps: logits, first: class.steps.len(), args: &tail, gather: None },
+            DispatchStage { steps: last, first: last_of_all, args: &listed, gather: None },
         ];
         let lora_targets = &self.lora_targets_in_use;
         let vocab = self.limits.vocab as usize;
@@ -128,7 +145,7 @@ impl Executor {
         let (pool, memory, state) = (&mut self.pool, &mut self.memory, &mut self.dispatching);
         let mut hand_out = |stages: &[DispatchStage<'_>], slab: Slab, out: &RowsOut<'_>| {
             let to_workers = match out {
-                RowsOut::Logits(to) => Some((slab, *to)),
+                RowsOut::Logits { to, .. } => Some((slab, *to)),
                 _ => None,
             };
             dispatch(pool, memory, state, stages, lora_targets, &timed, to_workers);
@@ -139,15 +156,18 @@ impl Executor {
         }
         for (slab, rows) in rows.chunks(slab_rows).enumerate().skip(1).filter(|_| has_logits) {
             let args = Args { logit_rows: rows.len() as u32, logit_index: rows.as_ptr(), ..tail };
-            let (steps, first) = (&class.logit_steps[..], class.steps.len());
-            let stages = [DispatchStage { steps, first, args: &args, gather: None }];
+            let listed = with_tiles(&args, tiles);
+            let stages = [
+                DispatchStage { steps: logits, first: class.steps.len(), args: &args, gather: None },
+                DispatchStage { steps: last, first: last_of_all, args: &listed, gather: None },
+            ];
             let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
             hand_out(&stages, slab, &out);
         }
         let arena = self.memory.arena.as_slice();
         let has_moved = narrow.is_some_and(|only| only.step < to);
         match out {
-            RowsOut::Logits(_) => {}
+            RowsOut::Logits { .. } => {}
             RowsOut::All(out) => take(arena, last_cut.as_ref(), 0..batch.len(), out),
             RowsOut::Wanted(out) if has_moved => take(arena, last_cut.as_ref(), 0..wanted.len(), out),
             RowsOut::Wanted(out) => {
@@ -160,6 +180,7 @@ impl Executor {
                 batch,
                 narrowed: narrow.map(|from| (from.step, self.narrowed.batch())),
                 slabs: rows.chunks(slab_rows),
+                tiles: tiles.map(<[u32]>::len),
                 layers: &self.limits.layers,
                 lora_targets,
                 chosen: &self.chosen,

@@ -102,6 +102,11 @@ impl NextStepPrefetch {
         }
     }
 
+    /// The bytes that a worker is to fetch where it is not known with which item it begins.
+    pub(super) fn fetch_whole(&self) -> Fetch<'_> {
+        Fetch { stream: None, ..self.fetch(0, 1) }
+    }
+
     /// The bytes that `worker` is to fetch where `expert` is the lowest that is chosen.
     pub(super) fn fetch_of(&self, worker: u32, expert: u64) -> Fetch<'_> {
         Fetch { expert: Some(expert), ..self.fetch(worker, 1) }

@@ -148,11 +148,26 @@ impl StepReads {
 
     /// Reads a worker's share of the weights; how many bytes that are. Bytes that every worker reads are
     /// counted on worker 0.
-    fn weights(&self, replay: &Replay, reader: &MemoryReader, worker: WorkerShare, experts: &[u32]) -> u64 {
+    fn weights(
+        &self,
+        replay: &Replay,
+        reader: &MemoryReader,
+        worker: WorkerShare,
+        experts: &[u32],
+        tiles: Option<&[u32]>,
+    ) -> u64 {
         let mut bytes = 0;
         for whole in &self.whole {
             let read = replay.read(reader, whole.clone());
             bytes += if worker.index == 0 { read } else { 0 };
+        }
+        if let Some(tiles) = tiles {
+            let total = tiles.len() as u64;
+            worker.hand_out(total - (total >> TAIL_SHIFT), total, &self.counter, |range| {
+                let listed = tiles[range.start as usize..range.end as usize].iter();
+                bytes += listed.map(|tile| self.tile(replay, reader, (*tile).into())).sum::<u64>();
+            });
+            return bytes;
         }
         let each = self.runs();
         if self.own_items {
@@ -175,6 +190,18 @@ impl StepReads {
             bytes += self.runs_of(replay, reader, range, experts);
         });
         bytes
+    }
+
+    /// Reads what the only part's items have of a tile, whose first operand is the tiles of a matrix.
+    fn tile(&self, replay: &Replay, reader: &MemoryReader, tile: u64) -> u64 {
+        let operands = || self.parts.iter().flat_map(|part| &part.operands);
+        let tiles = operands().next().map_or(1, |matrix| u64::from(matrix.reads.pieces).max(1));
+        let read = |PieceReads { start, reads, .. }: &PieceReads| {
+            let of_tile = |bytes: u64| bytes.saturating_mul(reads.pieces.into()) / tiles;
+            let at = start.saturating_add(of_tile(reads.stride).saturating_mul(tile));
+            replay.read(reader, at..at.saturating_add(of_tile(reads.bytes)))
+        };
+        operands().map(read).sum()
     }
 
     /// Reads runs of items, one expert after the other.
@@ -315,6 +342,8 @@ pub(crate) struct Replayed<'a> {
     pub batch: &'a Batch,
     /// Rows of logits that it wanted.
     pub wanted: usize,
+    /// Tiles of tokens that it wanted of them; `None` is all.
+    pub tiles: Option<&'a [u32]>,
     /// By layer that routes, the experts to read.
     pub experts: &'a [Vec<u32>],
 }
@@ -337,7 +366,12 @@ impl Executor {
         let Some(at) = self.classes.iter().position(|class| class.max_tokens >= tokens) else { return 0 };
         let (class, Some(reads)) = (&self.classes[at], replay.classes.get(at)) else { return 0 };
         let slabs = run.wanted.div_ceil(LOGIT_SLAB.min(class.max_tokens as usize));
-        let logit_steps = || class.logit_steps.iter().zip(&reads.logit_steps);
+        let tiles = run.tiles.filter(|_| class.tiles.is_some() && !self.all_logits);
+        let last = class.logit_steps.len().saturating_sub(1);
+        let logit_steps = || {
+            let steps = class.logit_steps.iter().zip(&reads.logit_steps).enumerate();
+            steps.map(|(n, (call, reads))| (call, reads, tiles.filter(|_| n == last)))
+        };
         let plain = class.steps.iter().zip(&reads.steps).filter(|(step, _)| step.lora_targets.is_empty());
         let (layers, memory) = (&self.limits.layers, &self.memory);
         let cache = |layer: usize| {
@@ -345,23 +379,27 @@ impl Executor {
             Some(CacheReads::new(memory.kv.as_slice(), offset, layers, layer, run.batch, tables))
         };
         let steps: Vec<_> = plain
+            .map(|(call, reads)| (call, reads, None))
             .chain((0..slabs).flat_map(|_| logit_steps()))
-            .map(|(call, reads)| (&call.heads, reads, reads.cache.and_then(cache)))
+            .map(|(call, reads, tiles)| (&call.heads, reads, tiles, reads.cache.and_then(cache)))
             .collect();
         let experts = |step: &StepReads| {
             step.routing.and_then(|layer| run.experts.get(layer)).map_or(&[][..], Vec::as_slice)
         };
         let (sum, workers) = (AtomicU64::new(0), self.pool.count() as u64);
-        steps.iter().for_each(|(_, reads, _)| reads.counter.0.store(0, Ordering::Relaxed));
+        steps.iter().for_each(|(_, reads, ..)| reads.counter.0.store(0, Ordering::Relaxed));
         self.pool.run(&|index, barrier| {
             let worker = WorkerShare { index: index.into(), workers };
             let mut bytes = 0;
-            for (n, (_, reads, cache)) in steps.iter().enumerate() {
-                bytes += reads.weights(replay, reader, worker, experts(reads));
+            for (n, (_, reads, tiles, cache)) in steps.iter().enumerate() {
+                bytes += reads.weights(replay, reader, worker, experts(reads), *tiles);
                 bytes += cache.as_ref().map_or(0, |cache| cache.read(reader, worker, &reads.counter));
-                if let Some((heads, next, _)) = steps.get(n + 1) {
+                if let Some((heads, next, tiles, _)) = steps.get(n + 1) {
                     let lowest = experts(next).first().copied().unwrap_or(0);
-                    let mut fetch = heads.fetch_of(index, lowest.into());
+                    let mut fetch = match tiles {
+                        Some(_) => heads.fetch_whole(),
+                        None => heads.fetch_of(index, lowest.into()),
+                    };
                     barrier.wait_busy(index, || fetch.some());
                 }
             }

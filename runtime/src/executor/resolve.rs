@@ -1,6 +1,7 @@
 //! Steps with their operands as absolute addresses.
 
 use super::prefetch::NextStepPrefetch;
+use super::vocab_tiles::VocabTiles;
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{COUNTERS, ChosenExpert, KernelFn};
 use kernmill_plan::adapter::LoraTargetEntry;
@@ -24,6 +25,8 @@ pub(super) struct ResolvedClass {
     pub max_tokens: u32,
     pub steps: Vec<StepCall>,
     pub logit_steps: Vec<StepCall>,
+    /// Tiles of the last of these, if it takes a list of them.
+    pub tiles: Option<VocabTiles>,
     /// Arena offset of the logits.
     pub logits: u64,
     /// Where to count chosen experts.
@@ -109,6 +112,7 @@ impl ResolvedClass {
             max_tokens: class.max_tokens,
             steps: resolve(&class.steps),
             logit_steps: resolve(&class.logit_steps),
+            tiles: VocabTiles::of(class, program),
             logits: class.logits,
             routings: class
                 .routings

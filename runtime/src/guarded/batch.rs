@@ -37,12 +37,24 @@ impl ClassBuffers {
         }
     }
 
-    /// Adds rows of the slab of logits to `out`.
-    pub fn logits(&mut self, class: &TokenClass, rows: usize, vocab: usize, out: &mut Vec<f32>) {
+    /// The slab of logits.
+    fn slab(&mut self, class: &TokenClass) -> &mut Fenced {
         let last = class.logit_steps.last().into_iter().flat_map(|step| &step.writes);
         let of_slab = |id: &&u32| class.buffers[**id as usize].offset == class.logits;
         let id = *last.into_iter().find(of_slab).expect("the last step writes the logits");
-        let buffer = &mut self.buffers[id as usize];
+        &mut self.buffers[id as usize]
+    }
+
+    /// Forgets the slab of logits.
+    pub fn forget_logits(&mut self, class: &TokenClass) {
+        let buffer = self.slab(class);
+        buffer.allow(PageAccess::Write);
+        buffer.fill(PATTERN);
+    }
+
+    /// Adds rows of the slab of logits to `out`.
+    pub fn logits(&mut self, class: &TokenClass, rows: usize, vocab: usize, out: &mut Vec<f32>) {
+        let buffer = self.slab(class);
         buffer.allow(PageAccess::Read);
         for row in 0..rows {
             let row = &buffer.bytes()[row * f32_row_stride(vocab)..][..vocab * 4];

@@ -14,7 +14,9 @@ mod config;
 mod fence;
 mod step;
 
+use crate::executor::VocabTiles;
 pub use config::GuardedConfig;
+use config::PATTERN;
 pub use fence::{Fenced, Flush, PageAccess};
 
 use crate::code::ExecutableCode;
@@ -23,7 +25,7 @@ use kernmill_os::tiles;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::adapter::{LoraTargetEntry, LoraTargetLayout};
 use kernmill_plan::check::check_program;
-use kernmill_plan::format::LINE;
+use kernmill_plan::format::{LINE, TILE_ROWS};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayer, LayerKind};
 use kernmill_plan::program::{Operand, Program};
 use std::collections::BTreeMap;
@@ -176,15 +178,54 @@ impl<'p> Guarded<'p> {
         let program = self.program;
         let class = &program.classes[at];
         self.classes[at].forget();
-        self.steps(at, 0..class.steps.len(), &batch, &[])?;
+        self.steps(at, 0..class.steps.len(), &batch, &[], None)?;
         let mut out = Vec::with_capacity(count * vocab as usize);
         let wanted: Vec<u32> = (0..count as u32).collect();
         for slab in wanted.chunks(LOGIT_SLAB.min(class.max_tokens as usize)) {
             let all = class.steps.len()..class.steps.len() + class.logit_steps.len();
-            self.steps(at, all, &batch, slab)?;
+            self.steps(at, all, &batch, slab, None)?;
+            let from = out.len();
             self.classes[at].logits(class, slab.len(), vocab as usize, &mut out);
+            self.some_tiles(at, &batch, slab, &out[from..])?;
         }
         Ok(out)
+    }
+
+    /// Computes some tiles of a slab's logits once more, if the last step takes a list of them: their logits
+    /// are the same, and others are left alone.
+    fn some_tiles(
+        &mut self,
+        at: usize,
+        batch: &GuardedBatch,
+        slab: &[u32],
+        all: &[f32],
+    ) -> Result<(), String> {
+        let program = self.program;
+        let (class, vocab) = (&program.classes[at], program.model.vocab as usize);
+        let Some(tiles) = VocabTiles::of(class, program) else { return Ok(()) };
+        let last = class.steps.len() + class.logit_steps.len() - 1;
+        // The last tile, which may not be whole, is among them.
+        let listed: Vec<u32> =
+            (0..tiles.count).rev().step_by(3).collect::<Vec<_>>().into_iter().rev().collect();
+        for listed in [&listed[..], &[]] {
+            self.classes[at].forget_logits(class);
+            self.steps(at, last..last + 1, batch, slab, Some(listed))?;
+            let mut some = Vec::with_capacity(all.len());
+            self.classes[at].logits(class, slab.len(), vocab, &mut some);
+            let unwritten = f32::from_bits(u32::from_le_bytes([PATTERN; 4]));
+            for (n, (found, logit)) in some.iter().zip(all).enumerate() {
+                let tile = (n % vocab / TILE_ROWS) as u32;
+                let expected = if listed.contains(&tile) { logit } else { &unwritten };
+                if found.to_bits() != expected.to_bits() {
+                    let row = n / vocab;
+                    return Err(format!(
+                        "logit {} of row {row}: {found} by a list of tiles, expected {expected}",
+                        n % vocab
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The block of a position is there from now on; blocks of sequences alternate, the last ones first.

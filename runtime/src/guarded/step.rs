@@ -18,18 +18,22 @@ struct GuardedCounters([AtomicU32; COUNTERS]);
 
 impl Guarded<'_> {
     /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the
-    /// batch.
+    /// batch. With `tiles`, the steps are the last one, which computes only these tiles of logits.
     pub(super) fn steps(
         &mut self,
         at: usize,
         steps: Range<usize>,
         batch: &GuardedBatch,
         wanted: &[u32],
+        tiles: Option<&[u32]>,
     ) -> Result<(), String> {
         let program = self.program;
         let class = &program.classes[at];
-        let bytes: Vec<u8> = wanted.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let wanted_rows = batch.config.holding(&bytes, 4);
+        let holding = |numbers: &[u32]| {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+            batch.config.holding(&bytes, 4)
+        };
+        let (wanted_rows, listed) = (holding(wanted), tiles.map(holding));
         for number in steps {
             let step = class.steps.iter().chain(&class.logit_steps).nth(number).expect("a step of the class");
             let has = |lora_targets: &[u32]| {
@@ -46,7 +50,11 @@ impl Guarded<'_> {
                 _ => None,
             };
             let looks_at: Vec<u32> = step.operands.iter().filter_map(lora_target).collect();
-            let args = self.arguments(batch, wanted.len() as u32, &wanted_rows, has(&looks_at));
+            let mut args = self.arguments(batch, wanted.len() as u32, &wanted_rows, has(&looks_at));
+            if let Some((tiles, listed)) = tiles.zip(listed.as_ref()) {
+                args.logit_tile_count = tiles.len() as u32;
+                args.logit_tiles = listed.address() as *const u32;
+            }
             self.open(at, step);
             self.call(at, step, &args);
             self.untouched(at, step)?;
@@ -132,6 +140,8 @@ impl Guarded<'_> {
             adapter_stride: (lora_targets * LINE) as u64,
             adapter_runs: at(&batch.runs),
             adapter_tiles: adapter.map_or(0, |adapter| adapter.tiles),
+            logit_tile_count: 0,
+            logit_tiles: std::ptr::null(),
         }
     }
 

@@ -29,6 +29,11 @@ impl TokenMask {
         }
     }
 
+    /// The bits, 64 to a word, the lowest token in the lowest bit.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// Whether a token is allowed.
     pub fn allows(&self, token: u32) -> bool {
         let word = self.words.get(token as usize / BLOCK).copied().unwrap_or(0);
@@ -82,6 +87,10 @@ impl<'a> Row<'a> {
     #[inline(never)]
     fn put_together(&self, block: usize, out: &mut [f32; BLOCK]) {
         let start = block * BLOCK;
+        let word = self.allowed.map_or(u64::MAX, |mask| mask.words.get(block).copied().unwrap_or(0));
+        if word == 0 {
+            return out.fill(f32::NEG_INFINITY);
+        }
         let rest = &self.logits[start..];
         let own = rest.len().min(BLOCK);
         out[..own].copy_from_slice(&rest[..own]);
@@ -89,11 +98,8 @@ impl<'a> Row<'a> {
         let first = self.changed.partition_point(|(token, _)| (*token as usize) < start);
         let here = self.changed[first..].iter().take_while(|(token, _)| (*token as usize) < start + BLOCK);
         here.for_each(|(token, logit)| out[*token as usize - start] = *logit);
-        if let Some(mask) = self.allowed {
-            let word = mask.words.get(block).copied().unwrap_or(0);
-            let forbidden = out.iter_mut().enumerate().filter(|(i, _)| word >> i & 1 == 0);
-            forbidden.for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
-        }
+        let forbidden = out.iter_mut().enumerate().filter(|(i, _)| word >> i & 1 == 0);
+        forbidden.for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
     }
 
     /// The first token with this logit, which is the largest of some block.

@@ -116,7 +116,13 @@ fn contract(name: &str) -> Option<Contract> {
         "logits" => vec![sums(true), sums(true), params, logits],
         _ => return None,
     };
-    Some(Contract { operands, scratch_bytes: 0, max_tokens: u32::MAX, max_context: u32::MAX })
+    Some(Contract {
+        operands,
+        scratch_bytes: 0,
+        max_tokens: u32::MAX,
+        max_context: u32::MAX,
+        listed_tiles: 0,
+    })
 }
 
 fn geometry() -> KvGeometry {

@@ -82,7 +82,12 @@ fn entries_with_other_rows_do_not_disturb_each_other() {
         for _ in 0..40 {
             let tokens: Vec<Vec<u32>> = [9, 1, 4, 6].map(any_tokens).into();
             let logits = [LogitRows::None, LogitRows::Last, LogitRows::LastN(4), any_rows()];
-            let entry = |n: usize| SequenceTokens { sequence: ids[n], tokens: &tokens[n], logits: logits[n] };
+            let entry = |n: usize| SequenceTokens {
+                sequence: ids[n],
+                tokens: &tokens[n],
+                logits: logits[n],
+                allowed: &[],
+            };
             let batch: Vec<SequenceTokens<'_>> = (0..4).map(entry).collect();
             if histories.iter().zip(&tokens).any(|(history, more)| history.len() + more.len() > 200) {
                 break;
@@ -178,7 +183,7 @@ fn a_failed_step_leaves_no_trace() {
         }
         let mut batch: Vec<SequenceTokens<'_>> = Vec::new();
         for (both, tokens) in sequences.iter().zip(&tokens) {
-            batch.push(SequenceTokens { sequence: both.tried, tokens, logits: any_rows() });
+            batch.push(SequenceTokens { sequence: both.tried, tokens, logits: any_rows(), allowed: &[] });
         }
         if harm == 2 {
             batch.push(batch[victim]);

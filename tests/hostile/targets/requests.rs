@@ -116,7 +116,7 @@ fn step(served: &mut Served, sequences: &mut [Sequence], &Edit { part, how, at, 
     let wanted = [LogitRows::Last, LogitRows::All, LogitRows::None, LogitRows::LastN(value % 30)];
     let entry = |(at, n): (usize, &usize)| {
         let logits = wanted[(usize::from(part >> 6) + at) % wanted.len()];
-        SequenceTokens { sequence: sequences[*n].0, tokens: &new, logits }
+        SequenceTokens { sequence: sequences[*n].0, tokens: &new, logits, allowed: &[] }
     };
     let work: Vec<SequenceTokens<'_>> = chosen.iter().enumerate().map(entry).collect();
     let rows = Mutex::new(Vec::new());

@@ -1,0 +1,58 @@
+//! Which tiles of the unembedding a step needs, where forms leave few tokens.
+
+use super::rows::SequenceTokens;
+use crate::sampler::TokenMask;
+use kernmill_plan::format::TILE_ROWS;
+
+/// Where more than one tile of so many is needed, all are computed: whole runs of them come faster from
+/// memory.
+const FEW: usize = 2;
+
+/// The tiles of 16 tokens of which a step needs logits; reused, so that a step allocates nothing.
+pub(super) struct LogitTiles {
+    /// Ascending.
+    list: Vec<u32>,
+    /// All tiles are needed, or so many that all are computed.
+    all: bool,
+}
+
+impl LogitTiles {
+    /// Room for the tiles of so many tokens.
+    pub(super) fn new(vocab: u32) -> LogitTiles {
+        LogitTiles { list: Vec::with_capacity(tiles(vocab)), all: true }
+    }
+
+    /// Takes the tiles that the entries of a batch need which want logits.
+    pub(super) fn take(&mut self, batch: &[SequenceTokens<'_>], vocab: u32) {
+        self.list.clear();
+        let wanting = || batch.iter().filter(|entry| entry.wants_logits());
+        self.all = wanting().any(|entry| entry.allowed.is_empty());
+        if self.all {
+            return;
+        }
+        let masks = || wanting().flat_map(|entry| entry.allowed.iter().copied());
+        let word =
+            |at: usize| masks().filter_map(|mask: &TokenMask| mask.words().get(at)).fold(0, |a, b| a | b);
+        let (most, per_word) = (tiles(vocab) / FEW, u64::BITS as usize / TILE_ROWS);
+        for at in 0..(vocab as usize).div_ceil(u64::BITS as usize) {
+            let word = word(at);
+            let tiles = (0..per_word).filter(|tile| word >> (tile * TILE_ROWS) as u32 & 0xffff != 0);
+            self.list.extend(tiles.map(|tile| (at * per_word + tile) as u32));
+            if self.list.len() > most {
+                self.all = true;
+                return;
+            }
+        }
+        // A mask may have bits behind the vocabulary.
+        self.list.truncate(self.list.partition_point(|tile| (*tile as usize) < tiles(vocab)));
+    }
+
+    /// The tiles, if not all are to be computed.
+    pub(super) fn list(&self) -> Option<&[u32]> {
+        (!self.all).then_some(&self.list)
+    }
+}
+
+fn tiles(vocab: u32) -> usize {
+    (vocab as usize).div_ceil(TILE_ROWS)
+}
