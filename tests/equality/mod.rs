@@ -2,6 +2,7 @@
 //! up.
 
 mod adapters;
+mod allowed;
 mod blocks;
 pub mod drafts;
 mod float_env;

@@ -11,7 +11,7 @@ use kernmill_runtime::{Engine, EngineError, PlanImage, Replay, SeqId, SequenceTo
 /// Tokens that sequences have before the step that is replayed.
 const DEPTH: usize = 40;
 
-fn readers_of(level: Level) -> Vec<MemoryReader> {
+pub fn readers_of(level: Level) -> Vec<MemoryReader> {
     // SAFETY: the generator has just made the probe.
     unsafe { readers(&probe(level).unwrap()) }.unwrap()
 }

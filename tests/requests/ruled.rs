@@ -5,6 +5,7 @@ mod random;
 
 use super::*;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
+use kernmill_runtime::profile::Detail;
 
 /// Rules of several kinds, with a check that knows nothing of how they are followed.
 struct Ruled {
@@ -116,6 +117,57 @@ fn texts_held_to_rules_do_not_depend_on_what_runs_beside_them() {
         let stats = same_as_alone(serving, &twice);
         assert!(stats.hits > 0 && stats.steps < stats.generated / 2, "{stats:?}");
         assert!(stats.drafts.accepted > 0, "{stats:?}");
+    }
+}
+
+/// Texts of digits and words of a list, among others that are held to rules.
+fn narrow_requests(count: u64) -> Vec<Request> {
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "kind": { "enum": ["slice", "vector", "array", "string", "iterator"] },
+            "counts": { "type": "array", "items": { "type": "integer", "maximum": 9999 }, "maxItems": 4 },
+            "ratio": { "type": "number", "minimum": 0, "maximum": 1 }
+        },
+        "required": ["kind", "counts", "ratio"],
+        "additionalProperties": false
+    });
+    let narrow = Constraint::new(lexicon(), &Rule::JsonSchema(schema)).unwrap();
+    let hold = |(n, request): (usize, Request)| match n % 4 {
+        3 => request,
+        _ => Request { constraint: Some(narrow.clone()), max_tokens: 60, ..request },
+    };
+    ruled_requests(count).into_iter().enumerate().map(hold).collect()
+}
+
+/// Logits of tokens that no form allows are not computed unless log-probabilities are asked for, which are
+/// those of whole rows: no text changes.
+#[test]
+fn texts_are_those_of_whole_rows_although_steps_read_less() {
+    let run = |logprobs: Option<u32>, sequences: u32| {
+        let mut serving = serve_on(engine(256, sequences, None), SchedulerConfig::default());
+        serving.engine().start_meter(Detail::Totals);
+        let requests = narrow_requests(60).into_iter().map(|one| Request { logprobs, ..one });
+        let ids: Vec<RequestId> = requests.map(|one| serving.submit(one).unwrap()).collect();
+        let mut texts = BTreeMap::new();
+        while !serving.is_empty() {
+            let mut take = |id: RequestId, event| {
+                if let RequestEvent::Done(answer) = event {
+                    texts.insert(id, (answer.tokens, answer.finish));
+                }
+            };
+            serving.tick(&mut take).unwrap();
+        }
+        let texts: Vec<_> = ids.iter().map(|id| texts.remove(id).unwrap()).collect();
+        let steps = serving.stats().steps;
+        (texts, serving.engine().stop_meter().total.weight_bytes as f64 / steps as f64)
+    };
+    // One after another, and together: what the forms of several texts leave out is less.
+    for (sequences, less) in [(1, 0.95), (4, 0.99)] {
+        let (expected, whole) = run(Some(0), sequences);
+        let (texts, read) = run(None, sequences);
+        assert_eq!(texts, expected);
+        assert!(read < less * whole, "{sequences} sequences: {read} of {whole} bytes for a step");
     }
 }
 
