@@ -15,6 +15,7 @@ pub mod elf;
 mod emit;
 pub mod expr;
 pub mod generate;
+pub mod hand_out;
 mod integers;
 pub mod isa;
 pub mod kernel;

@@ -1,8 +1,9 @@
 //! Which weights a kernel's workers read, and in which order.
 
-use crate::body::{down_part, equal_shares, items_per_claim};
+use crate::body::{down_part, items_per_claim};
 use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp};
 use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
+use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 
 /// A kernel's weights in the order in which workers come to them. Which routing chooses among experts is left
@@ -11,7 +12,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
     let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
     let mut reads = WeightReads { whole, ..WeightReads::default() };
     let run = items_per_claim(&kernel.body);
-    let shared = |items: usize| equal_shares(items, run) as u32;
+    let shared = |items: usize| (HandOut::with_tail(items as u64, run as u64).shared() / run as u64) as u32;
     match &kernel.body {
         Body::Matmul { parts, .. } => {
             reads.parts = parts.iter().map(|part| runs_of(part, run)).collect();

@@ -10,6 +10,7 @@ pub mod check;
 pub mod contract;
 pub mod file;
 pub mod format;
+pub mod hand_out;
 pub mod kv;
 pub mod limit;
 pub mod numeric;

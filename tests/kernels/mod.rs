@@ -9,6 +9,7 @@ mod fence;
 mod functions;
 mod gemm;
 mod guard;
+mod hand_out;
 pub mod machine;
 mod operands;
 mod packed;

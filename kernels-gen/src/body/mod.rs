@@ -24,7 +24,7 @@ use crate::adapter;
 use crate::asm;
 use crate::body::expert_groups::ExpertRouting;
 pub use crate::body::experts::down_part;
-pub use crate::body::work_sharing::{equal_shares, items_per_claim};
+pub use crate::body::work_sharing::items_per_claim;
 use crate::cx::{Cx, ScratchLayout};
 use crate::emit::Emit;
 use crate::kernel::{Body, Domain, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowOp, RowType, Tiling, ValId};

@@ -11,6 +11,9 @@ use kernmill_plan::abi::{TAIL_SHIFT, Worker};
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
 
+#[cfg(test)]
+mod tests;
+
 /// How much a worker takes from the step's counter at a time.
 #[derive(Clone, Copy)]
 enum Take {
@@ -18,11 +21,6 @@ enum Take {
     One,
     /// A part of what is left, in runs of so many.
     Shrinking(usize),
-}
-
-/// Runs of `run` items that [`Cx::distribute_items`] gives out in equal shares.
-pub fn equal_shares(total: usize, run: usize) -> usize {
-    (total - (total >> TAIL_SHIFT)) / run
 }
 
 /// Items of a kernel's body that [`Cx::distribute_items`] keeps together.

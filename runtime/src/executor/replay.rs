@@ -7,8 +7,9 @@ use crate::image::PlanImage;
 use crate::kv::KvTables;
 use crate::measure::MemoryReader;
 use kernmill_os::region::WeightRegion;
-use kernmill_plan::abi::{LOGIT_SLAB, TAIL_SHIFT};
+use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::LINE;
+use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, KvLayer, KvLayers, KvPlane};
 use kernmill_plan::program::{ItemReads, Operand, OperandReads, Step, TokenClass};
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -172,8 +173,7 @@ impl StepReads {
         let each = self.runs();
         if self.own_items {
             let total = each * experts.len() as u64;
-            let shared = total - (total >> TAIL_SHIFT);
-            worker.hand_out(shared, total, &self.counter, |range| {
+            worker.take(HandOut::with_tail(total, 1), &self.counter, |range| {
                 let mut at = range.start;
                 while at < range.end {
                     let (expert, first) = (at / each, at % each);
@@ -186,7 +186,7 @@ impl StepReads {
             return bytes;
         }
         let experts = if self.routing.is_some() { experts } else { &[0] };
-        worker.hand_out(self.shared, each, &self.counter, |range| {
+        worker.take(HandOut::with_shares(each, self.shared), &self.counter, |range| {
             bytes += self.runs_of(replay, reader, range, experts);
         });
         bytes
@@ -242,26 +242,21 @@ struct WorkerShare {
 }
 
 impl WorkerShare {
-    /// Hands out `total` items, `shared` of them in equal shares, the rest from the counter in shrinking
-    /// parts, as the kernels do.
-    fn hand_out(self, shared: u64, total: u64, counter: &Counter, mut take: impl FnMut(Range<u64>)) {
+    /// Takes its part of some items, range by range, as the kernels do.
+    fn take(self, items: HandOut, counter: &Counter, mut take: impl FnMut(Range<u64>)) {
         // A step's counter is for what it has items of: weights, or keys and values.
-        if total == 0 {
+        if items.total() == 0 {
             return;
         }
-        let WorkerShare { index, workers } = self;
-        let own = shared * index / workers..shared * (index + 1) / workers;
+        let own = items.share(self.index, self.workers);
         if !own.is_empty() {
             take(own);
         }
         loop {
-            let next = (shared + counter.0.load(Ordering::Relaxed)).min(total);
-            let part = ((total - next) / workers).max(1);
-            let first = shared + counter.0.fetch_add(part, Ordering::Relaxed);
-            if first >= total {
-                return;
-            }
-            take(first..(first + part).min(total));
+            let count = items.claim(counter.0.load(Ordering::Relaxed), self.workers);
+            let taken = counter.0.fetch_add(count, Ordering::Relaxed);
+            let Some(range) = items.claimed(taken, count) else { return };
+            take(range);
         }
     }
 }
@@ -317,7 +312,8 @@ impl<'a> CacheReads<'a> {
     fn read(&self, reader: &MemoryReader, worker: WorkerShare, counter: &Counter) -> u64 {
         let mut bytes = 0;
         let heads = self.geometry.kv_heads as u64;
-        worker.hand_out(0, self.views.len() as u64 * self.segments * heads, counter, |items| {
+        let items = self.views.len() as u64 * self.segments * heads;
+        worker.take(HandOut::with_shares(items, 0), counter, |items| {
             for item in items {
                 let (head, segment) = ((item % heads) as usize, item / heads);
                 let view = self.views[(segment / self.segments) as usize];

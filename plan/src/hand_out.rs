@@ -1,0 +1,112 @@
+//! How the items of a step are handed out to its workers, as numbers. Kernels have these rules as code, replays
+//! of reads follow them, and so does the compiler's simulation of steps.
+
+use crate::abi::TAIL_SHIFT;
+use std::ops::Range;
+
+/// A hand-out of items: some in equal contiguous shares, the rest from the step's counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandOut {
+    total: u64,
+    /// Items in equal shares.
+    shared: u64,
+    /// Items that are kept together, where there are so many.
+    run: u64,
+    claim: ClaimRule,
+}
+
+/// How many items a worker takes from the counter at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClaimRule {
+    One,
+    /// An equal share of what is left, in whole runs as long as there is one for every worker.
+    Shrinking,
+}
+
+impl HandOut {
+    /// Equal shares of all items.
+    pub fn even(total: u64) -> HandOut {
+        HandOut { total, shared: total, run: 1, claim: ClaimRule::One }
+    }
+
+    /// Equal shares of three quarters, in whole runs; the rest in claims that shrink.
+    pub fn with_tail(total: u64, run: u64) -> HandOut {
+        let shared = (total - (total >> TAIL_SHIFT)) / run * run;
+        HandOut { total, shared, run, claim: ClaimRule::Shrinking }
+    }
+
+    /// Equal shares of `shared` of the items, the rest in claims that shrink.
+    pub fn with_shares(total: u64, shared: u64) -> HandOut {
+        HandOut { total, shared: shared.min(total), run: 1, claim: ClaimRule::Shrinking }
+    }
+
+    /// One item after the other from the counter.
+    pub fn one_by_one(total: u64) -> HandOut {
+        HandOut { total, shared: 0, run: 1, claim: ClaimRule::One }
+    }
+
+    /// Items in all.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Items in equal shares: the counter's first is behind them.
+    pub fn shared(&self) -> u64 {
+        self.shared
+    }
+
+    /// The items that a worker begins with.
+    pub fn share(&self, worker: u64, workers: u64) -> Range<u64> {
+        let runs = self.shared / self.run;
+        let start = |worker: u64| runs * worker / workers * self.run;
+        start(worker)..start(worker + 1)
+    }
+
+    /// How many items a worker takes from the counter when `taken` are gone.
+    pub fn claim(&self, taken: u64, workers: u64) -> u64 {
+        let left = self.total.saturating_sub(self.shared + taken);
+        let part = (left / workers).max(1);
+        match self.claim {
+            ClaimRule::One => 1,
+            ClaimRule::Shrinking if self.run > 1 && left >= workers * self.run => {
+                (part / self.run * self.run).max(self.run)
+            }
+            ClaimRule::Shrinking => part,
+        }
+    }
+
+    /// The items of a claim of `count` before which `taken` were gone; none when nothing was left.
+    pub fn claimed(&self, taken: u64, count: u64) -> Option<Range<u64>> {
+        let first = self.shared + taken;
+        (first < self.total).then(|| first..(first + count).min(self.total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_quarters_are_whole_runs_and_claims_of_the_rest_shrink() {
+        // 180 items: 45 are left to the counter, and the other 135 hold 33 runs of four.
+        let items = HandOut::with_tail(180, 4);
+        assert_eq!((items.shared(), items.share(0, 2), items.share(1, 2)), (132, 0..64, 64..132));
+        let (mut taken, mut claims) = (0, Vec::new());
+        while let Some(range) = items.claimed(taken, items.claim(taken, 2)) {
+            taken += range.end - range.start;
+            claims.push(range.end - range.start);
+        }
+        assert_eq!(claims, [24, 12, 4, 4, 2, 1, 1]);
+        assert_eq!(taken, 48);
+    }
+
+    #[test]
+    fn equal_shares_leave_nothing_to_the_counter_and_the_counter_may_have_all() {
+        let even = HandOut::even(7);
+        assert_eq!([0, 1, 2].map(|worker| even.share(worker, 3)), [0..2, 2..4, 4..7]);
+        assert_eq!(even.claimed(0, even.claim(0, 3)), None);
+        let single = HandOut::one_by_one(2);
+        assert!(single.share(0, 3).is_empty());
+        assert_eq!([0, 1, 2].map(|taken| single.claimed(taken, 1)), [Some(0..1), Some(1..2), None]);
+    }
+}
