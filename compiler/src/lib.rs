@@ -20,6 +20,7 @@ pub mod plan_file;
 pub mod quant;
 pub mod schedule;
 pub mod select;
+pub mod simulate;
 pub mod spec;
 mod step_costs;
 pub mod synth;

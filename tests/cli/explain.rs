@@ -232,6 +232,34 @@ fn a_faster_machine_is_faster_and_has_another_bound() {
 }
 
 #[test]
+fn speeds_are_shown_by_numbers_of_workers() {
+    let machine = &machine("many_cores");
+    let report = |threads: &str| parsed(&explain(&["--machine", machine, "--threads", threads, "--json"]));
+    let counts = |report: &Value| -> Vec<u64> {
+        let all = report["by_workers"].as_array().unwrap();
+        all.iter().map(|one| one["workers"].as_u64().unwrap()).collect()
+    };
+    let (few, many) = (report("2"), report("112"));
+    assert_eq!((counts(&few), few["machine"]["workers"].as_u64()), (vec![1, 2], Some(2)));
+    let all = many["by_workers"].as_array().unwrap();
+    assert_eq!((counts(&many)[0], counts(&many).last()), (1, Some(&112)));
+    let column = |name: &str| all.iter().map(|one| number(&one[name])).collect::<Vec<_>>();
+    for name in ["decode_reads_percent", "prompt_arithmetic_percent"] {
+        // What every worker does for itself, and barriers, are not divided.
+        assert!(column(name)[all.len() - 1] < column(name)[0] - 5.0, "{name}: {:?}", column(name));
+    }
+    let speeds = column("prompt_tokens_per_second");
+    assert!(speeds[all.len() - 1] > 20.0 * speeds[0], "{speeds:?}");
+    let last = &all[all.len() - 1];
+    assert_eq!(last["decode_tokens_per_second"], many["estimate"][0]["tokens_per_second"]);
+    assert_eq!(last["prompt_tokens_per_second"], many["estimate"][2]["tokens_per_second"]);
+    let text = explain(&["--machine", machine, "--threads", "112"]);
+    assert!(text.contains("112 workers") && text.contains("decode, tokens/s"), "{text}");
+    assert!(!explain(&[]).contains("decode, tokens/s"));
+    kernmill(&["explain", SPEC, "--threads", "2"]).refused(&["--machine"]);
+}
+
+#[test]
 fn near_misses_say_what_they_would_save() {
     let spec =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/model-specs/nano/nano.toml")).unwrap();

@@ -6,6 +6,7 @@
 //! (`compiler/src/machine.rs`) says otherwise. All candidates give the same bits, so a wrong number costs
 //! only speed.
 
+use super::binomial::binomial;
 use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
@@ -151,6 +152,19 @@ pub struct CostModel {
     formats: Vec<(WeightFormat, FormatCosts)>,
 }
 
+/// What a work item takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ItemWork {
+    /// Bytes of weights.
+    pub bytes: f64,
+    /// ns of products, decoding included.
+    pub arithmetic: f64,
+    /// ns of what follows on their results.
+    pub besides: f64,
+    /// Whether most of the smaller of the two, waiting for memory and arithmetic, hides in the larger.
+    pub hides: bool,
+}
+
 /// ns per block of the picked versions of a format's micro-kernels.
 #[derive(Clone, Debug, Default)]
 struct FormatCosts {
@@ -248,40 +262,44 @@ impl CostModel {
         decode + group * rows.div_ceil(gemm_tiles::PANEL_ROWS) as f64
     }
 
+    /// ns of a work item.
+    fn item(&self, part: &MatrixPart, input: RowType, tiling: Tiling, rows: usize) -> f64 {
+        let ItemWork { bytes, arithmetic, besides, hides } = self.item_work(part, input, tiling, rows);
+        let memory = bytes / self.machine.bytes();
+        besides + if hides { self.machine.overlapped(memory, arithmetic) } else { memory + arithmetic }
+    }
+
     /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
     /// of waiting for memory hides in their arithmetic or the other way round; with panels the two add up,
     /// because weights are decoded first.
-    fn item(&self, part: &MatrixPart, input: RowType, tiling: Tiling, rows: usize) -> f64 {
+    pub fn item_work(&self, part: &MatrixPart, input: RowType, tiling: Tiling, rows: usize) -> ItemWork {
+        let mut work = ItemWork::default();
         if rows == 0 {
-            return 0.0;
+            return work;
         }
         let tiles = part.rows_per_item / TILE_ROWS;
         let by_panels = tiling.least_rows().is_some_and(|least| rows >= least);
-        let mut ns = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
+        work.besides = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
         let (q8, bf16) = (matches!(input, RowType::Q8(_)), matches!(input, RowType::Bf16(_)));
         for mat in &part.mats {
             let bytes = (tiles * mat.format.tile(mat.k).bytes()) as f64;
-            let memory = bytes / self.machine.bytes();
-            if bf16 {
-                ns += memory;
-                continue;
-            }
-            if !q8 {
-                ns += memory + tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
-            } else if by_panels {
-                ns += memory;
-            } else {
+            work.bytes += bytes;
+            if !q8 && !bf16 {
+                work.arithmetic +=
+                    tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
+            } else if q8 && !by_panels {
                 let (arithmetic, calls) = self.format(mat.format).by_dots(rows);
                 let again = (calls - 1.0) * bytes / self.machine.cached_bytes;
                 let arithmetic =
                     tiles as f64 * (arithmetic * (mat.k / BLOCK) as f64 + calls * self.machine.call);
-                ns += self.machine.overlapped(memory, arithmetic + again);
+                work.arithmetic += arithmetic + again;
             }
         }
+        work.hides = q8 && !by_panels;
         if bf16 {
-            ns += self.by_bf16_panels(part, rows);
+            work.arithmetic += self.by_bf16_panels(part, rows);
         } else if by_panels && matches!(tiling, Tiling::Tiles { .. }) {
-            ns += self.by_tiles(part, rows);
+            work.arithmetic += self.by_tiles(part, rows);
         } else if by_panels {
             // Panels take tiles of all matrices in pairs.
             let mat = &part.mats[0];
@@ -295,10 +313,10 @@ impl CostModel {
                 } else {
                     arithmetic
                 };
-                ns += count as f64 * (arithmetic * blocks as f64 + calls * self.machine.call);
+                work.arithmetic += count as f64 * (arithmetic * blocks as f64 + calls * self.machine.call);
             }
         }
-        ns
+        work
     }
 
     /// Arithmetic of a work item for `rows` bf16 rows, decoding included. There is nothing to weigh it
@@ -333,7 +351,7 @@ impl CostModel {
     }
 
     /// Gathering `rows` rows of `k` into panels.
-    fn gather(&self, tiling: Tiling, k: usize, rows: usize) -> f64 {
+    pub fn gather(&self, tiling: Tiling, k: usize, rows: usize) -> f64 {
         match tiling.least_rows() {
             Some(least) if rows >= least => self.machine.panel_block * (rows * (k / BLOCK)) as f64,
             _ => 0.0,
@@ -346,7 +364,7 @@ impl CostModel {
     }
 
     /// A row through stages.
-    fn row_ops(&self, kernel: &Kernel, row_ops: &[RowOp]) -> f64 {
+    pub fn row_ops(&self, kernel: &Kernel, row_ops: &[RowOp]) -> f64 {
         let len = |val: ValId| kernel.vals[val].row.len();
         let costs = RowCosts { element: self.machine.stage_element, weight: self.machine.stage_weight };
         row_ops.iter().map(|row_op| row_cost(row_op, &len, &costs)).sum()
@@ -405,14 +423,10 @@ impl CostModel {
         self.machine.barrier + prologue + body
     }
 
-    /// The time of a step of attention that reads so many bytes of the cache and does so many multiply-adds,
-    /// its barrier included. Vectors of 256 bits take twice as long as those of 512.
-    pub fn attention(&self, bytes: f64, macs: f64) -> f64 {
+    /// A multiply-add of attention. Vectors of 256 bits take twice as long as those of 512.
+    pub fn attention_mac(&self) -> f64 {
         let wide = self.level.features().has(Features::AVX512F);
-        let each = self.machine.attention_mac * if wide { 1.0 } else { 2.0 };
-        let workers = self.machine.workers as f64;
-        let (memory, arithmetic) = (bytes / workers / self.machine.bytes(), macs / workers * each);
-        self.machine.barrier + self.machine.overlapped(memory, arithmetic)
+        self.machine.attention_mac * if wide { 1.0 } else { 2.0 }
     }
 
     /// Grouped matrices.
@@ -492,20 +506,4 @@ fn expert_rows(experts: usize, top_k: usize, tokens: usize) -> impl Iterator<Ite
     let likely = (top_k as f64 / experts as f64).min(1.0);
     let shares = binomial(tokens, likely).into_iter().enumerate().skip(1);
     shares.filter(|(_, share)| *share >= 1e-9).map(move |(rows, share)| (rows, share * experts as f64))
-}
-
-/// Probabilities of 0 to `n` of `n` independent events of probability `p`.
-fn binomial(n: usize, p: f64) -> Vec<f64> {
-    let mut shares = vec![0.0; n + 1];
-    // From the most likely number outwards, where nothing can underflow; then the sum is made 1.
-    let mode = (((n + 1) as f64 * p) as usize).min(n);
-    shares[mode] = 1.0;
-    for i in mode..n {
-        shares[i + 1] = shares[i] * (n - i) as f64 / (i + 1) as f64 * p / (1.0 - p);
-    }
-    for i in (0..mode).rev() {
-        shares[i] = shares[i + 1] * (i + 1) as f64 / (n - i) as f64 * (1.0 - p) / p;
-    }
-    let sum: f64 = shares.iter().sum();
-    shares.iter().map(|share| share / sum).collect()
 }

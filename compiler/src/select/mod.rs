@@ -4,6 +4,7 @@
 //! here depends on where buffers or weights lie, except for the strides of packed tensors.
 //! A selection also names the version of each micro-kernel that is called.
 
+pub(crate) mod binomial;
 mod builder;
 mod candidate;
 mod classes;

@@ -1,5 +1,6 @@
 //! Findings about a compiled model, and their text on one screen.
 
+use super::crowds::CrowdSpeeds;
 use super::everything::everything;
 use super::facts::PageContent;
 use super::json;
@@ -10,6 +11,7 @@ use kernmill::Result;
 use kernmill_compiler::fuse::{Missed, missed};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::simulate::SimulatedMachine;
 use kernmill_compiler::weights::grown;
 use kernmill_os::text::size;
 use serde_json::Value;
@@ -20,6 +22,8 @@ use std::fmt::Write;
 pub struct ExplainOptions<'a> {
     /// The machine that it is explained for; `None` is the compiler's own idea of one.
     pub machine: Option<&'a Description>,
+    /// Workers that speeds are shown for; `None` is all that the machine was measured with.
+    pub workers: Option<usize>,
     /// Context that memory and speed are shown for, in tokens; `None` is 4096 if the model can.
     pub context: Option<u32>,
     /// Whether preset `fast` has made its choices without weights.
@@ -36,6 +40,8 @@ pub struct Explained<'a> {
     memory: MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
     batches: [BatchShape; 3],
+    simulated: SimulatedMachine,
+    crowds: Vec<CrowdSpeeds>,
     missed: Vec<Missed>,
 }
 
@@ -49,10 +55,19 @@ impl<'a> Explained<'a> {
         let memory = MemoryEstimate::of(&compiled.program, how.context, host)?;
         let chunk = compiled.program.classes.last().map_or(1, |class| class.max_tokens);
         let chunk = chunk.min(memory.context) as usize;
+        let simulated = match how.machine {
+            Some(machine) => {
+                SimulatedMachine::described(machine, how.workers.unwrap_or(machine.workers().threads))
+            }
+            None => SimulatedMachine::new(compiled.model.machine()),
+        };
         let batches = [(1, 0), (1, memory.context as usize - 1), (chunk, 0)]
-            .map(|(tokens, depth)| BatchShape::new(compiled, tokens, depth));
+            .map(|(tokens, depth)| BatchShape::new(compiled, &simulated, tokens, depth));
+        let crowds = how
+            .machine
+            .map_or_else(Vec::new, |machine| CrowdSpeeds::all(compiled, machine, simulated.workers, chunk));
         let missed = missed(&compiled.fused, &compiled.report);
-        Ok(Explained { graph, compiled, how, memory, batches, missed })
+        Ok(Explained { graph, compiled, how, memory, batches, simulated, crowds, missed })
     }
 
     fn facts(&self) -> PageContent<'_> {
@@ -67,6 +82,8 @@ impl<'a> Explained<'a> {
             }),
             memory: &self.memory,
             batches: &self.batches,
+            simulated: &self.simulated,
+            crowds: &self.crowds,
             missed: &self.missed,
         }
     }
@@ -98,6 +115,9 @@ pub fn screen(facts: &PageContent<'_>, all: bool) -> String {
     let mut text = String::new();
     head(&mut text, facts);
     speeds(&mut text, facts);
+    if facts.crowds.len() > 1 {
+        text.push_str(&CrowdSpeeds::text(facts.crowds));
+    }
     text.push('\n');
     steps(&mut text, facts);
     ukernels(&mut text, facts);
@@ -132,15 +152,14 @@ fn head(text: &mut String, facts: &PageContent<'_>) {
     if facts.assumed {
         let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
     }
-    let machine = compiled.model.machine();
+    let (machine, workers) = (compiled.model.machine(), facts.simulated.workers);
     let name = facts.machine.map_or("assumed (--machine takes a measured one)", |machine| &machine.cpu);
-    let workers = if machine.workers == 1 { "worker" } else { "workers" };
+    let plural = if workers == 1 { "worker" } else { "workers" };
     let _ = writeln!(
         text,
-        "machine: {}: {} {workers}, {:.1} GB/s, {:.1} us a step",
+        "machine: {}: {workers} {plural}, {:.1} GB/s, {:.1} us a step",
         cut(name, 45),
-        machine.workers,
-        machine.bytes() * machine.workers as f64,
+        facts.simulated.rates.attainable(workers),
         machine.barrier / 1e3
     );
     if let Some(machine) = facts.machine {
@@ -211,12 +230,12 @@ fn steps(text: &mut String, facts: &PageContent<'_>) {
     let mut kinds: Vec<&StepKind> = deep.kinds.iter().collect();
     if kinds.len() > KINDS {
         // The longest stay, in the order of the steps.
-        let mut times: Vec<f64> = kinds.iter().map(|kind| kind.ns).collect();
+        let mut times: Vec<f64> = kinds.iter().map(|kind| kind.times.ns).collect();
         times.sort_by(|a, b| b.total_cmp(a));
         let least = times[KINDS - 1];
         let mut left = KINDS;
         kinds.retain(|kind| {
-            let stays = kind.ns >= least && left > 0;
+            let stays = kind.times.ns >= least && left > 0;
             left -= usize::from(stays);
             stays
         });
@@ -267,9 +286,9 @@ fn steps(text: &mut String, facts: &PageContent<'_>) {
 /// Bytes and ns of some kinds.
 fn sum(kinds: &[&StepKind]) -> (f64, f64) {
     // The sum of no numbers by `Iterator::sum` is -0.0, and is shown so.
-    kinds
-        .iter()
-        .fold((0.0, 0.0), |(bytes, ns), kind| (bytes + kind.weight_bytes + kind.cache_bytes, ns + kind.ns))
+    kinds.iter().fold((0.0, 0.0), |(bytes, ns), kind| {
+        (bytes + kind.weight_bytes + kind.cache_bytes, ns + kind.times.ns)
+    })
 }
 
 fn line(text: &mut String, name: &str, steps: usize, of: [((f64, f64), &BatchShape); 2], limits: [&str; 2]) {

@@ -1,5 +1,6 @@
 //! The contents of reports about a compiled model, in any form.
 
+use super::crowds::CrowdSpeeds;
 use super::kinds::{BatchShape, kind};
 use crate::compiler::estimate::MemoryEstimate;
 use crate::compiler::machine::Description;
@@ -8,6 +9,7 @@ use kernmill_compiler::fuse::{FusedGraph, Group, Missed};
 use kernmill_compiler::graph::{Graph, NodeId, OperandRef, Role};
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::schedule::ScheduledStep;
+use kernmill_compiler::simulate::SimulatedMachine;
 use std::collections::BTreeMap;
 
 /// Everything that is shown.
@@ -26,6 +28,10 @@ pub struct PageContent<'a> {
     pub memory: &'a MemoryEstimate,
     /// Decoding at the start, decoding in a full context, a prompt of a chunk.
     pub batches: &'a [BatchShape; 3],
+    /// The machine that the batches run on.
+    pub simulated: &'a SimulatedMachine,
+    /// Speeds by numbers of workers, if the machine is described.
+    pub crowds: &'a [CrowdSpeeds],
     /// Near misses, what would save most first.
     pub missed: &'a [Missed],
 }

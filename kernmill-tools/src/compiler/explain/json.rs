@@ -1,6 +1,7 @@
 //! A compiled model as JSON.
 
 use super::code::functions;
+use super::crowds::CrowdSpeeds;
 use super::facts::{PageContent, members, weights};
 use super::kinds::{BatchShape, StepKind};
 use super::layers::{GroupOf, LayerGroup, layer, layer_kinds};
@@ -29,8 +30,8 @@ pub fn json(facts: &PageContent<'_>) -> Value {
         "nodes": compiled.fused.graph.nodes.len(),
         "machine": {
             "cpu": facts.machine.map(|machine| &machine.cpu),
-            "workers": machine.workers,
-            "gb_per_s": machine.bytes() * machine.workers as f64,
+            "workers": facts.simulated.workers,
+            "gb_per_s": facts.simulated.rates.attainable(facts.simulated.workers),
             "tops_per_s": facts.peak().map(|peak| peak / 1e12),
             "step_us": machine.barrier / 1e3,
             "nodes": facts.machine.map(|machine| machine.nodes),
@@ -51,6 +52,7 @@ pub fn json(facts: &PageContent<'_>) -> Value {
         "code": { "kernels": compiled.kernels.list.len(), "bytes": program.code.bytes.len() },
         "decode_bytes": program.model.decode_bytes,
         "estimate": facts.batches.iter().map(|one| batch(facts, one)).collect::<Vec<_>>(),
+        "by_workers": facts.crowds.iter().map(CrowdSpeeds::json).collect::<Vec<_>>(),
         "layer_kinds": layer_kinds(compiled).iter().map(|kind| layer_kind(facts, kind)).collect::<Vec<_>>(),
         "groups": groups(facts),
         "values": values(facts),
@@ -70,11 +72,12 @@ fn batch(facts: &PageContent<'_>, batch: &BatchShape) -> Value {
         json!({
             "kind": kind.name,
             "steps": kind.steps,
-            "microseconds": kind.ns / 1e3,
-            "percent": kind.ns / batch.ns() * 100.0,
+            "microseconds": kind.times.ns / 1e3,
+            "percent": kind.times.ns / batch.ns() * 100.0,
             "weight_bytes": kind.weight_bytes,
             "cache_bytes": kind.cache_bytes,
             "macs": kind.macs,
+            "waiting_percent": kind.times.waits / kind.times.ns * 100.0,
             "limit": kind.limit.name(),
             "ukernel": kind.ukernel,
         })

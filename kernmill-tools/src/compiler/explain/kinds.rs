@@ -1,9 +1,10 @@
 //! The costs of batches, by kinds of steps.
 
 use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::simulate::{SimulatedMachine, SimulatedStep, StepRows, StepTimes, simulate};
 use kernmill_kernels_gen::generate;
 use kernmill_kernels_gen::kernel::{Body, Kernel};
-use kernmill_plan::program::{Routing, Step, StepWork, TokenClass};
+use kernmill_plan::program::{Routing, StepWork};
 
 /// All steps of a kind, whatever the layer.
 pub struct StepKind {
@@ -11,8 +12,8 @@ pub struct StepKind {
     pub name: String,
     /// Steps.
     pub steps: usize,
-    /// Nanoseconds by the cost model, barriers included.
-    pub ns: f64,
+    /// Their times on the simulated machine, barriers included.
+    pub times: StepTimes,
     /// Bytes of weights that are read.
     pub weight_bytes: f64,
     /// Bytes of cached keys and values that are read.
@@ -32,7 +33,7 @@ pub enum Limit {
     Memory,
     /// Arithmetic.
     Arithmetic,
-    /// Barriers.
+    /// Workers that wait for each other.
     Barriers,
 }
 
@@ -46,7 +47,8 @@ impl Limit {
         }
     }
 
-    fn of(ns: f64, memory: f64, barriers: f64) -> Limit {
+    fn of(times: &StepTimes, barriers: f64) -> Limit {
+        let (ns, memory, barriers) = (times.ns, times.reads, barriers + times.waits);
         match () {
             () if barriers >= ns / 2.0 => Limit::Barriers,
             () if memory >= (ns - barriers) / 2.0 => Limit::Memory,
@@ -68,75 +70,61 @@ pub struct BatchShape {
 }
 
 impl BatchShape {
-    /// A batch of `tokens` tokens after `depth` others.
-    pub fn new(compiled: &Compiled, tokens: usize, depth: usize) -> BatchShape {
-        let machine = compiled.model.machine();
-        let bandwidth = machine.bytes() * machine.workers as f64;
+    /// A batch of `tokens` tokens after `depth` others, on a simulated machine.
+    pub fn new(compiled: &Compiled, machine: &SimulatedMachine, tokens: usize, depth: usize) -> BatchShape {
+        let bandwidth = machine.rates.attainable(machine.workers);
         let mut batch = BatchShape { tokens, depth, kinds: Vec::new(), bandwidth };
-        let classes = &compiled.program.classes;
-        let fits = classes.iter().position(|class| class.max_tokens as usize >= tokens);
-        if let Some(class) = fits.map(|index| &classes[index]) {
-            batch.add_all(compiled, class);
-        }
+        simulate(compiled, machine, tokens, depth).iter().for_each(|step| batch.add(compiled, step));
+        let barrier = machine.arrival.ns(machine.workers);
         for kind in &mut batch.kinds {
-            let memory = (kind.weight_bytes + kind.cache_bytes) / bandwidth;
-            kind.limit = Limit::of(kind.ns, memory, kind.steps as f64 * machine.barrier);
+            kind.limit = Limit::of(&kind.times, kind.steps as f64 * barrier);
         }
         batch
     }
 
-    fn add_all(&mut self, compiled: &Compiled, class: &TokenClass) {
-        // From there on only the wanted row is left.
-        let wanted_only = class.wanted_only.as_ref().map_or(u32::MAX, |wanted| wanted.step);
-        let always = |step: &&Step| step.lora_targets.is_empty();
-        for (index, step) in class.steps.iter().enumerate().filter(|(_, step)| always(step)) {
-            let narrow = index as u64 >= u64::from(wanted_only);
-            self.add(compiled, step, &class.routings, if narrow { 1 } else { self.tokens });
-        }
-        class.logit_steps.iter().for_each(|step| self.add(compiled, step, &class.routings, 1));
-    }
-
-    fn add(&mut self, compiled: &Compiled, step: &Step, routings: &[Routing], rows: usize) {
+    fn add(&mut self, compiled: &Compiled, simulated: &SimulatedStep<'_>) {
+        let SimulatedStep { step, routings, rows: StepRows { tokens: rows, depth }, times } = simulated;
         let kernel = compiled.kernels.kernel(step.kernel);
-        let (weight_bytes, mut macs) = weights(&step.work, routings, rows);
+        let (weight_bytes, mut macs) = weights(&step.work, routings, *rows);
         let mut cache_bytes = 0.0;
-        let ns = match &kernel.body {
-            Body::Attention(body) => {
-                // The wanted row is the last one.
-                let before = self.depth + self.tokens - rows;
-                let seen = |at: usize| body.window.map_or(at, |window| at.min(window as usize)) as f64;
-                let pairs: f64 = (before + 1..=before + rows).map(seen).sum();
-                cache_bytes = seen(self.depth + self.tokens) * body.geometry.token_bytes() as f64;
-                macs += pairs * (2 * body.heads * body.geometry.head_dim) as f64;
-                compiled.model.attention(cache_bytes, macs)
-            }
-            _ => compiled.model.kernel(kernel, rows),
-        };
+        if let Body::Attention(body) = &kernel.body {
+            let seen = |at: usize| body.window.map_or(at, |window| at.min(window as usize)) as f64;
+            let pairs: f64 = (depth + 1..=depth + rows).map(seen).sum();
+            cache_bytes = seen(depth + rows) * body.geometry.token_bytes() as f64;
+            macs += pairs * (2 * body.heads * body.geometry.head_dim) as f64;
+        }
         let name = kind(&step.label);
         let index = self.kinds.iter().position(|kind| kind.name == name).unwrap_or_else(|| {
             self.kinds.push(StepKind {
                 name: name.to_owned(),
                 steps: 0,
-                ns: 0.0,
+                times: StepTimes::default(),
                 weight_bytes: 0.0,
                 cache_bytes: 0.0,
                 macs: 0.0,
                 limit: Limit::Memory,
-                ukernel: ukernel(compiled, kernel, rows),
+                ukernel: ukernel(compiled, kernel, *rows),
             });
             self.kinds.len() - 1
         });
         let kind = &mut self.kinds[index];
         kind.steps += 1;
-        kind.ns += ns;
+        kind.times.add(times);
         kind.weight_bytes += weight_bytes;
         kind.cache_bytes += cache_bytes;
         kind.macs += macs;
     }
 
-    /// Nanoseconds by the cost model.
+    /// The times of all steps.
+    pub fn times(&self) -> StepTimes {
+        let mut all = StepTimes::default();
+        self.kinds.iter().for_each(|kind| all.add(&kind.times));
+        all
+    }
+
+    /// Nanoseconds on the simulated machine.
     pub fn ns(&self) -> f64 {
-        self.kinds.iter().map(|kind| kind.ns).sum()
+        self.times().ns
     }
 
     /// Bytes that are read, of weights and of the cache.
@@ -149,7 +137,7 @@ impl BatchShape {
         self.kinds.iter().map(|kind| kind.macs).sum()
     }
 
-    /// Tokens per second by the cost model.
+    /// Tokens per second on the simulated machine.
     pub fn tokens_per_second(&self) -> f64 {
         self.tokens as f64 / self.ns() * 1e9
     }
@@ -166,7 +154,8 @@ impl BatchShape {
 
     /// The limit that takes most of the time.
     pub fn limit(&self) -> Limit {
-        let time = |limit| self.kinds.iter().filter(|kind| kind.limit == limit).map(|kind| kind.ns).sum();
+        let time =
+            |limit| self.kinds.iter().filter(|kind| kind.limit == limit).map(|kind| kind.times.ns).sum();
         let times: [(f64, Limit); 3] =
             [Limit::Memory, Limit::Arithmetic, Limit::Barriers].map(|limit| (time(limit), limit));
         times.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Limit::Memory, |most| most.1)
@@ -239,8 +228,11 @@ mod tests {
 
     #[test]
     fn what_takes_half_of_the_time_is_the_limit() {
-        assert_eq!(Limit::of(100.0, 20.0, 60.0), Limit::Barriers);
-        assert_eq!(Limit::of(100.0, 60.0, 10.0), Limit::Memory);
-        assert_eq!(Limit::of(100.0, 40.0, 10.0), Limit::Arithmetic);
+        let limit = |reads: f64, waits: f64, barriers: f64| {
+            Limit::of(&StepTimes { ns: 100.0, reads, waits, arithmetic: 0.0 }, barriers)
+        };
+        assert_eq!(limit(20.0, 10.0, 50.0), Limit::Barriers);
+        assert_eq!(limit(60.0, 10.0, 0.0), Limit::Memory);
+        assert_eq!(limit(40.0, 0.0, 10.0), Limit::Arithmetic);
     }
 }

@@ -2,6 +2,7 @@
 //! The page for a browser is one file that asks for nothing else.
 
 mod code;
+mod crowds;
 mod everything;
 mod explained;
 mod facts;

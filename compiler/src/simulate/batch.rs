@@ -1,0 +1,51 @@
+//! Batches of a compiled program, step by step.
+
+use super::items::{StepRows, shared_step};
+use super::machine::SimulatedMachine;
+use super::schedule::{StepTimes, schedule};
+use crate::pipeline::Compiled;
+use kernmill_plan::program::{Routing, Step};
+use std::collections::BTreeMap;
+
+/// A step of a batch that was simulated.
+pub struct SimulatedStep<'a> {
+    /// The step.
+    pub step: &'a Step,
+    /// The routings of its class.
+    pub routings: &'a [Routing],
+    /// Rows that it runs over.
+    pub rows: StepRows,
+    /// Its times.
+    pub times: StepTimes,
+}
+
+/// The steps of a batch of `tokens` tokens of one sequence after `depth` others, of whose last one the logits are
+/// wanted. Steps for adapters alone are left out.
+pub fn simulate<'a>(
+    compiled: &'a Compiled,
+    machine: &SimulatedMachine,
+    tokens: usize,
+    depth: usize,
+) -> Vec<SimulatedStep<'a>> {
+    let Some(class) = compiled.program.classes.iter().find(|class| class.max_tokens as usize >= tokens)
+    else {
+        return Vec::new();
+    };
+    // From there on only the wanted row is left, which is the last one.
+    let wanted_only = class.wanted_only.as_ref().map_or(usize::MAX, |wanted| wanted.step as usize);
+    let all = StepRows { tokens, depth };
+    let wanted = StepRows { tokens: 1, depth: depth + tokens - 1 };
+    let over_batch = class.steps.iter().enumerate();
+    let over_batch = over_batch.map(|(at, step)| (step, if at >= wanted_only { wanted } else { all }));
+    let over_slab = class.logit_steps.iter().map(|step| (step, wanted));
+    // Steps of the same kernel over the same rows take the same time.
+    let mut known: BTreeMap<(u32, StepRows), StepTimes> = BTreeMap::new();
+    let mut one = |(step, rows): (&'a Step, StepRows)| {
+        let times = *known
+            .entry((step.kernel, rows))
+            .or_insert_with(|| schedule(&shared_step(compiled, step, rows, machine), machine, |_, _| {}));
+        SimulatedStep { step, routings: &class.routings, rows, times }
+    };
+    let always = over_batch.chain(over_slab).filter(|(step, _)| step.lora_targets.is_empty());
+    always.map(&mut one).collect()
+}

@@ -1,0 +1,160 @@
+//! A step's items on workers, event by event.
+
+use super::machine::SimulatedMachine;
+use kernmill_plan::hand_out::HandOut;
+use std::ops::Range;
+
+/// Consecutive items that cost alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ItemGroup {
+    /// Items.
+    pub items: u64,
+    /// Bytes from memory of each.
+    pub bytes: f64,
+    /// How much longer than a stream these take, as a share.
+    pub stalls: f64,
+    /// ns of arithmetic of each that waiting for memory may hide in.
+    pub arithmetic: f64,
+    /// How much of the smaller of the two, waiting for memory and arithmetic, does not hide in the larger.
+    pub exposed: f64,
+    /// ns of each besides.
+    pub besides: f64,
+    /// ns whenever a worker turns to the group: panels that it gathers.
+    pub gather: f64,
+}
+
+/// A step: what every worker does, and what they share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedStep {
+    /// Who gets which items.
+    pub hand_out: HandOut,
+    /// The items, in the order of their numbers.
+    pub groups: Vec<ItemGroup>,
+    /// ns of what every worker does before its first item.
+    pub before: f64,
+    /// ns at the start of each range of items.
+    pub range: f64,
+}
+
+/// The times of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepTimes {
+    /// ns until all workers go on to the next one.
+    pub ns: f64,
+    /// ns that a worker waits for others, in the mean, without the barrier.
+    pub waits: f64,
+    /// ns that the step would take if nothing but reading took time.
+    pub reads: f64,
+    /// ns that it would take if nothing but the items' arithmetic did.
+    pub arithmetic: f64,
+}
+
+impl StepTimes {
+    /// Adds a step behind this one.
+    pub fn add(&mut self, other: &StepTimes) {
+        self.ns += other.ns;
+        self.waits += other.waits;
+        self.reads += other.reads;
+        self.arithmetic += other.arithmetic;
+    }
+}
+
+/// A worker within the step.
+#[derive(Clone)]
+struct SimulatedWorker {
+    /// ns at which it is free.
+    at: f64,
+    /// Items that it has left of its range.
+    range: Range<u64>,
+    /// The group that it is in, if any.
+    group: Option<usize>,
+}
+
+/// Runs a step in virtual time. `take` is told of each range, with the worker that gets it.
+pub fn schedule(
+    step: &SharedStep,
+    machine: &SimulatedMachine,
+    mut take: impl FnMut(usize, Range<u64>),
+) -> StepTimes {
+    let count = machine.workers;
+    let ends: Vec<u64> = step
+        .groups
+        .iter()
+        .scan(0, |end, group| {
+            *end += group.items;
+            Some(*end)
+        })
+        .collect();
+    let mut reads = vec![true; count];
+    let mut workers: Vec<SimulatedWorker> = (0..count)
+        .map(|worker| {
+            let at = step.before / machine.speed(worker);
+            SimulatedWorker { at, range: step.hand_out.share(worker as u64, count as u64), group: None }
+        })
+        .collect();
+    // The counter: what is gone, and when it is free.
+    let (mut taken, mut free) = (0, 0.0_f64);
+    let claim = machine.claim[0] + machine.claim[1] * (count - 1) as f64;
+    for (number, worker) in workers.iter_mut().enumerate().filter(|(_, worker)| !worker.range.is_empty()) {
+        take(number, worker.range.clone());
+        worker.at += (step.range + machine.jump) / machine.speed(number);
+    }
+    loop {
+        let next = (0..count)
+            .filter(|worker| reads[*worker])
+            .min_by(|a, b| workers[*a].at.total_cmp(&workers[*b].at));
+        let Some(number) = next else { break };
+        let speed = machine.speed(number);
+        let worker = &mut workers[number];
+        if worker.range.is_empty() {
+            if step.hand_out.shared() == step.hand_out.total() {
+                reads[number] = false;
+                continue;
+            }
+            worker.at = worker.at.max(free) + claim;
+            free = worker.at;
+            let items = step.hand_out.claim(taken, count as u64);
+            let Some(range) = step.hand_out.claimed(taken, items) else {
+                reads[number] = false;
+                continue;
+            };
+            taken += items;
+            let follows = worker.range.end == range.start;
+            take(number, range.clone());
+            worker.range = range;
+            worker.at += (step.range + if follows { 0.0 } else { machine.jump }) / speed;
+            continue;
+        }
+        let index = ends.partition_point(|end| *end <= worker.range.start);
+        let Some(group) = step.groups.get(index) else {
+            // Items that cost nothing.
+            worker.range = worker.range.end..worker.range.end;
+            continue;
+        };
+        let mut ns = group.besides;
+        match worker.group.replace(index) {
+            Some(last) if last == index => {}
+            Some(_) => ns += group.gather + machine.jump,
+            None => ns += group.gather,
+        }
+        let memory = match group.bytes > 0.0 {
+            true => group.bytes * (1.0 + group.stalls) / machine.rates.of(number, &reads),
+            false => 0.0,
+        };
+        let arithmetic = group.arithmetic * machine.pace;
+        ns += memory.max(arithmetic) + group.exposed * memory.min(arithmetic);
+        worker.at += ns / speed;
+        worker.range.start += 1;
+    }
+    let end = workers.iter().map(|worker| worker.at).fold(0.0, f64::max);
+    let sum = |of: &dyn Fn(&ItemGroup) -> f64| -> f64 {
+        step.groups.iter().map(|group| group.items as f64 * of(group)).sum()
+    };
+    let arithmetic = sum(&|group| group.arithmetic * machine.pace + group.besides);
+    StepTimes {
+        ns: end + machine.arrival.ns(count),
+        waits: workers.iter().map(|worker| end - worker.at).sum::<f64>() / count as f64,
+        reads: sum(&|group| group.bytes) / machine.rates.attainable(count),
+        arithmetic: arithmetic / count as f64,
+    }
+}
