@@ -1,5 +1,5 @@
-//! The savings by rows of the unembedding that a form leaves unread: `cargo bench --bench allowed_rows -- PLAN
-//! [ROUNDS] [TEXTS]`, of a model with the vocabulary of GPT-OSS.
+//! The savings by rows of the unembedding that a form leaves unread: `cargo bench --bench allowed_rows --
+//! PLAN [ROUNDS] [TEXTS]`, of a model with the vocabulary of GPT-OSS.
 //!
 //! One engine makes texts of digits and words of lists, of free strings, and of no form, in turns with all
 //! logits and with those of allowed tokens alone. Prints a line of JSON for each form: whether all texts were

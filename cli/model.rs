@@ -46,8 +46,8 @@ pub struct ModelArgs {
     /// Keep each worker on one CPU of --cpus: ascending, one of each core before a second one of any
     #[arg(long)]
     pub pin: bool,
-    /// Where memory has several nodes (sockets): auto keeps workers on theirs, and lays the weights there that
-    /// they read; off does neither
+    /// Where memory has several nodes (sockets): auto keeps workers on theirs, and lays the weights there
+    /// that they read; off does neither
     #[arg(long, value_name = "auto|off", default_value = "auto")]
     pub numa: Numa,
     /// Lock the weights in memory: the system never takes any of it away, also when others need some

@@ -40,8 +40,8 @@ pub struct Explain {
     aside: Aside,
     #[command(flatten)]
     emit: Emit,
-    /// Workers that speeds are shown for, of the machine that --machine describes; by default the most that it
-    /// was measured with
+    /// Workers that speeds are shown for, of the machine that --machine describes; by default the most that
+    /// it was measured with
     #[arg(long, value_name = "N", requires = "machine",
         value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,

@@ -69,14 +69,6 @@ impl Emit<'_, '_> {
         self.b.ins().umin(a, b)
     }
 
-    /// `clamp(value - first, 0, count)`, signed.
-    pub fn clamp_from(&mut self, value: Value, first: Value, count: Value) -> Value {
-        let relative = self.b.ins().isub(value, first);
-        let zero = self.i64(0);
-        let floor = self.b.ins().smax(relative, zero);
-        self.b.ins().smin(floor, count)
-    }
-
     pub fn call(&mut self, function: FuncRef, args: &[Value]) {
         self.b.ins().call(function, args);
     }

@@ -322,19 +322,6 @@ pub enum Tiling {
     },
 }
 
-/// Consecutive parts of a matmul, or the only part of experts, that share panels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PanelRun {
-    /// The panels.
-    pub kind: PanelKind,
-    /// Elements of a row.
-    pub k: usize,
-    /// Number of parts.
-    pub parts: usize,
-    /// Bytes of the panels of the largest batch.
-    pub bytes: usize,
-}
-
 impl Tiling {
     /// The panels of `input` rows for weights of a format; `None` where a kernel has none.
     pub fn panels(self, input: RowType, format: WeightFormat) -> Option<PanelKind> {
@@ -417,27 +404,6 @@ pub enum Body {
 }
 
 impl Kernel {
-    /// The panels of the body's matrices, in their order; none where it multiplies by dots.
-    pub fn panel_runs(&self) -> Vec<PanelRun> {
-        let (input, experts, formats): (ValId, usize, Vec<WeightFormat>) = match &self.body {
-            Body::Matmul { input, parts, .. } => {
-                (*input, 1, parts.iter().map(|part| part.mats[0].format).collect())
-            }
-            Body::Experts { input, experts, part, .. } => (*input, *experts, vec![part.mats[0].format]),
-            Body::ExpertDown { input, experts, mat, .. } => (*input, *experts, vec![mat.format]),
-            _ => return Vec::new(),
-        };
-        let row = self.vals[input].row;
-        let kinds = formats.into_iter().map_while(|format| self.tiling.panels(row, format));
-        let kinds: Vec<PanelKind> = kinds.collect();
-        let run = |kinds: &[PanelKind]| {
-            let (kind, k) = (kinds[0], row.len());
-            let bytes = kind.most_groups(self.max_rows, experts) * kind.group_bytes(k);
-            PanelRun { kind, k, parts: kinds.len(), bytes }
-        };
-        kinds.chunk_by(PartialEq::eq).map(run).collect()
-    }
-
     /// Every matrix that the kernel multiplies with.
     pub fn mats(&self) -> Vec<&Mat> {
         let row_ops = self.prologue.iter().chain(self.body.row_ops()).filter_map(|row_op| match row_op {

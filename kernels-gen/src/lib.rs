@@ -23,6 +23,7 @@ pub mod link;
 mod math;
 pub mod names;
 pub mod panel_kind;
+pub mod panel_runs;
 pub mod peak;
 mod row_op;
 mod run;

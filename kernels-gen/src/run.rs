@@ -66,6 +66,16 @@ pub fn run_of_all(parts: &[MatrixPart]) -> usize {
     if parts.iter().all(|part| run_of(part) == first) { first } else { 1 }
 }
 
+impl Emit<'_, '_> {
+    /// `clamp(value - first, 0, count)`, signed.
+    pub fn clamp_from(&mut self, value: Value, first: Value, count: Value) -> Value {
+        let relative = self.b.ins().isub(value, first);
+        let zero = self.i64(0);
+        let floor = self.b.ins().smax(relative, zero);
+        self.b.ins().smin(floor, count)
+    }
+}
+
 /// Runs `body` over items `start..end` in runs of `run` items, a power of two, then one by one.
 pub fn for_runs(
     e: &mut Emit,

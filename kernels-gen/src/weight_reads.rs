@@ -33,7 +33,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
                 row_ops.iter().flat_map(|op| row_op_reads(kernel, op)).collect();
             reads.parts = vec![ItemReads { items: u32::from(!operands.is_empty()), run: 1, operands }];
         }
-        // Attention knows its own blocks, panels are no weights, and adapters are none of the plan.
+        // Attention knows its own blocks; panels and adapters are no weights of the plan.
         Body::Attention(_) | Body::Panels { .. } | Body::Shrink { .. } => {}
     }
     reads

@@ -9,11 +9,10 @@ use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
 use crate::options::Options;
 use crate::plan::PlanModel;
 use kernmill_kv_store::{PayloadLayout, Store, StoreOptions};
-use kernmill_os::text::size;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
-use kernmill_runtime::{Engine, EngineConfig, LaidWeights, PlanImage, TokenizerHandle};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 use kernmill_runtime::{perf, vtune};
 use kernmill_serve::{SchedulerConfig, Serving};
 use std::path::PathBuf;
@@ -352,7 +351,7 @@ fn engine(
         if options.mlock && laid.copied > 0 {
             lock(image.weights())?;
         }
-        note_laid(laid, options);
+        laid.notes().iter().for_each(|note| options.observer.note(note));
     }
     let code = &image.program().code;
     let failed = |(path, error): (PathBuf, std::io::Error)| Error::write(&path)(error);
@@ -368,22 +367,6 @@ fn engine(
         loaded.engine.keep_on_disk(store, layout);
     }
     Ok(loaded)
-}
-
-/// Notes weights that do not lie beside the workers that read them, or took memory to lie there.
-fn note_laid(laid: LaidWeights, options: &Options) {
-    if laid.copied > 0 {
-        options.observer.note(&format!(
-            "--numa: {} of weights were copied to the nodes of their workers, since other processes use them too",
-            size(laid.copied)
-        ));
-    }
-    if laid.left > 0 {
-        options.observer.note(&format!(
-            "--numa: {} of weights stay on other nodes than their workers: the system does not move them",
-            size(laid.left)
-        ));
-    }
 }
 
 /// Opens the store of KV blocks that the options ask for.

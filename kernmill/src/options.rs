@@ -49,10 +49,9 @@ pub struct Options {
     /// CPUs that workers may run on; `None` leaves that to the system. [`Options::threads`] then counts the
     /// cores among them.
     pub cpus: Option<CpuSet>,
-    /// Whether each worker stays on one CPU of those that workers may run on: ascending, one of each core before
-    /// a second one of any.
+    /// Whether each worker stays on one CPU: one of each core, ascending, before a second one of any.
     pub pin: bool,
-    /// Whether workers stay on their nodes of memory, with the weights that they read, where there are several.
+    /// Whether workers, and the weights that they read, stay on nodes of memory where there are several.
     pub numa: Numa,
     /// Whether the weights are locked in memory, so that the system never takes any of it away.
     pub mlock: bool,

@@ -149,8 +149,8 @@ impl Usable {
         cores_by(&self.cpus, |cpu| of_cpu(cpu, "topology/thread_siblings_list"))
     }
 
-    /// The CPUs by the last level of cache that they share, in the order of their lowest; all in one where the
-    /// system tells of none.
+    /// The CPUs by the last level of cache that they share, in the order of their lowest; all in one where
+    /// the system tells of none.
     pub fn caches(&self) -> Vec<CpuSet> {
         let last = |cpu| of_cpu(cpu, "cache/index3/shared_cpu_list");
         match self.cpus.iter().all(|cpu| last(*cpu).is_some()) {

@@ -19,9 +19,9 @@ const MOVE_OR_SAY: libc::c_uint = 1 | 2;
 /// A node that has CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Its number.
+    /// Number of the node.
     pub number: usize,
-    /// Its CPUs.
+    /// CPUs of the node.
     pub cpus: CpuSet,
 }
 
@@ -62,8 +62,8 @@ pub fn interleave(memory: &[u8], nodes: &[usize]) -> io::Result<()> {
     set_policy(memory, libc::MPOL_INTERLEAVE, nodes, 0)
 }
 
-/// Moves to a node what this process has of `memory`, whether it is its own or a file's: whether all of it lies
-/// there now. Pages that other processes have mapped as well stay where they are.
+/// Moves to a node what this process has of `memory`, whether it is its own or a file's: whether all of it
+/// lies there now. Pages that other processes have mapped as well stay where they are.
 ///
 /// # Errors
 /// As of [`prefer`].
@@ -123,8 +123,8 @@ pub fn nodes_of(memory: &[u8]) -> io::Result<Vec<Option<usize>>> {
     }
 }
 
-/// Maps what the system has of a mapped file in memory, so that it can be moved. Reads nothing from disk, as far
-/// as the system tells this process what it has: of files of others it tells nothing.
+/// Maps what the system has of a mapped file in memory, so that it can be moved. Reads nothing from disk, as
+/// far as the system tells this process what it has: of files of others it tells nothing.
 pub fn map_present(memory: &[u8]) {
     let (start, bytes) = whole_pages(memory);
     let page = page_size();

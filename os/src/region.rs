@@ -239,9 +239,9 @@ impl WeightRegion {
         let target = unsafe { std::slice::from_raw_parts_mut(source, own.len()) };
         crate::numa::prefer(target, node)?;
         target.copy_from_slice(own);
-        // SAFETY: both ranges are whole pages of mappings that this value and `copy` own. The copy holds what the
-        // region holds there, and readers may not write to either; the kernel puts one into the other's place in
-        // one step, as threads see it.
+        // SAFETY: both ranges are whole pages of mappings that this value and `copy` own. The copy holds what
+        // the region holds there, and readers may not write to either; the kernel puts one into the other's
+        // place in one step, as threads see it.
         unsafe {
             if libc::mprotect(source.cast(), bytes, libc::PROT_READ) != 0 {
                 return Err(std::io::Error::last_os_error());
@@ -252,7 +252,7 @@ impl WeightRegion {
                 return Err(std::io::Error::last_os_error());
             }
         }
-        // What was moved away is no part of the copy's mapping any more.
+        // Memory that was moved away has left the copy's mapping.
         copy.base = NonNull::new(source.wrapping_add(bytes)).unwrap_or(copy.base);
         copy.mapped -= bytes;
         Ok(())

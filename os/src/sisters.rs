@@ -22,8 +22,8 @@ const BETWEEN_LOOKS: usize = 2000;
 /// Products that do not wait for each other: more than a multiplication takes cycles.
 const CHAINS: usize = 8;
 
-/// Pairs of these CPUs that share a core, as it is found out now, in some tens of milliseconds. None where the
-/// system names hardware threads itself, or where this process may not use the CPUs at once.
+/// Pairs of these CPUs that share a core, as it is found out now, in some tens of milliseconds. None where
+/// the system names hardware threads itself, or where this process may not use the CPUs at once.
 pub fn sisters(usable: &Usable) -> Vec<CpuSet> {
     /// The CPUs that were looked at last, and their pairs.
     static LAST: Mutex<Option<(Vec<usize>, Vec<CpuSet>)>> = Mutex::new(None);

@@ -1,11 +1,11 @@
-//! How the items of a step are handed out to its workers, as numbers. Kernels have these rules as code, replays
-//! of reads follow them, and so does the compiler's simulation of steps.
+//! How the items of a step are handed out to its workers, as numbers. Kernels have these rules as code,
+//! replays of reads follow them, and so does the compiler's simulation of steps.
 
 use crate::abi::TAIL_SHIFT;
 use std::ops::Range;
 
 /// A hand-out of items: some in equal contiguous shares, the rest from the step's counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandOut {
     total: u64,
     /// Items in equal shares.
@@ -13,6 +13,35 @@ pub struct HandOut {
     /// Items that are kept together, where there are so many.
     run: u64,
     claim: ClaimRule,
+    /// The costs by which shares are equal, where it is not the number of items.
+    costs: Option<GroupCosts>,
+}
+
+/// Groups of equally many items, those of a group of one cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GroupCosts {
+    /// Items of a group.
+    units: u64,
+    /// The cost of an item, by group; at least 1.
+    costs: Vec<u64>,
+}
+
+impl GroupCosts {
+    /// The cost that is handed out in shares.
+    fn shared(&self) -> u64 {
+        let all = self.costs.iter().sum::<u64>() * self.units;
+        all - (all >> TAIL_SHIFT)
+    }
+
+    /// Whole items whose costs lie before `at`.
+    fn items_before(&self, at: u64) -> u64 {
+        let (mut before, mut items) = (0, 0);
+        for cost in &self.costs {
+            items += (at.saturating_sub(before) / cost).min(self.units);
+            before += cost * self.units;
+        }
+        items
+    }
 }
 
 /// How many items a worker takes from the counter at once.
@@ -26,23 +55,32 @@ enum ClaimRule {
 impl HandOut {
     /// Equal shares of all items.
     pub fn even(total: u64) -> HandOut {
-        HandOut { total, shared: total, run: 1, claim: ClaimRule::One }
+        HandOut { total, shared: total, run: 1, claim: ClaimRule::One, costs: None }
     }
 
     /// Equal shares of three quarters, in whole runs; the rest in claims that shrink.
     pub fn with_tail(total: u64, run: u64) -> HandOut {
         let shared = (total - (total >> TAIL_SHIFT)) / run * run;
-        HandOut { total, shared, run, claim: ClaimRule::Shrinking }
+        HandOut { total, shared, run, claim: ClaimRule::Shrinking, costs: None }
     }
 
     /// Equal shares of `shared` of the items, the rest in claims that shrink.
     pub fn with_shares(total: u64, shared: u64) -> HandOut {
-        HandOut { total, shared: shared.min(total), run: 1, claim: ClaimRule::Shrinking }
+        HandOut { total, shared: shared.min(total), run: 1, claim: ClaimRule::Shrinking, costs: None }
+    }
+
+    /// Shares of three quarters of the cost of groups of `units` items, an item of each group at its cost,
+    /// which is at least 1; the rest in claims that shrink.
+    pub fn by_cost(costs: Vec<u64>, units: u64, run: u64) -> HandOut {
+        let total = costs.len() as u64 * units;
+        let costs = GroupCosts { units, costs };
+        let shared = costs.items_before(costs.shared());
+        HandOut { total, shared, run, claim: ClaimRule::Shrinking, costs: Some(costs) }
     }
 
     /// One item after the other from the counter.
     pub fn one_by_one(total: u64) -> HandOut {
-        HandOut { total, shared: 0, run: 1, claim: ClaimRule::One }
+        HandOut { total, shared: 0, run: 1, claim: ClaimRule::One, costs: None }
     }
 
     /// Items in all.
@@ -57,6 +95,10 @@ impl HandOut {
 
     /// The items that a worker begins with.
     pub fn share(&self, worker: u64, workers: u64) -> Range<u64> {
+        if let Some(costs) = &self.costs {
+            let start = |worker: u64| costs.items_before(costs.shared() * worker / workers);
+            return start(worker)..start(worker + 1);
+        }
         let runs = self.shared / self.run;
         let start = |worker: u64| runs * worker / workers * self.run;
         start(worker)..start(worker + 1)
@@ -98,6 +140,17 @@ mod tests {
         }
         assert_eq!(claims, [24, 12, 4, 4, 2, 1, 1]);
         assert_eq!(taken, 48);
+    }
+
+    #[test]
+    fn shares_by_cost_hold_fewer_items_of_groups_that_cost_more() {
+        // Three quarters of 4 * (30 + 10) are 120: an item of the second group is not reached.
+        let items = HandOut::by_cost(vec![30, 10], 4, 1);
+        assert_eq!((items.total(), items.shared()), (8, 4));
+        assert_eq!([0, 1].map(|worker| items.share(worker, 2)), [0..2, 2..4]);
+        let items = HandOut::by_cost(vec![10, 30], 4, 1);
+        assert_eq!([0, 1].map(|worker| items.share(worker, 2)), [0..4, 4..6]);
+        assert_eq!(items.claimed(0, items.claim(0, 2)), Some(6..7));
     }
 
     #[test]

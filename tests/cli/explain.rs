@@ -245,7 +245,7 @@ fn speeds_are_shown_by_numbers_of_workers() {
     assert_eq!((counts(&many)[0], counts(&many).last()), (1, Some(&112)));
     let column = |name: &str| all.iter().map(|one| number(&one[name])).collect::<Vec<_>>();
     for name in ["decode_reads_percent", "prompt_arithmetic_percent"] {
-        // What every worker does for itself, and barriers, are not divided.
+        // The work that every worker does for itself, and barriers, are not divided.
         assert!(column(name)[all.len() - 1] < column(name)[0] - 5.0, "{name}: {:?}", column(name));
     }
     let speeds = column("prompt_tokens_per_second");

@@ -1,5 +1,5 @@
-//! Where masks leave few tokens, only the tiles of the unembedding that hold one of them are read: their logits
-//! have the bits that they have among all, and what is chosen is the same.
+//! Where masks leave few tokens, only the tiles of the unembedding that hold one of them are read: their
+//! logits have the bits that they have among all, and what is chosen is the same.
 
 use super::replay::readers_of;
 use super::{Case, PRESETS, assert_bits, engine, options, shapes};

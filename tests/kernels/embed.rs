@@ -77,6 +77,8 @@ fn run(code: &Code, table: &Fenced, ids: &[u32], n: usize) -> Vec<f32> {
         adapter_stride: 0,
         adapter_runs: null(),
         adapter_tiles: 0,
+        logit_tiles: null(),
+        logit_tile_count: 0,
     };
     let counters = [const { AtomicU32::new(0) }; COUNTERS];
     let worker = Worker {

@@ -58,7 +58,7 @@ fn part(mat: Mat) -> MatrixPart {
 fn kernel(body: Body, max_rows: usize, tiling: Tiling) -> Kernel {
     let val = |row, operand| Val { row, home: Home::Operand(operand) };
     let vals = vec![val(RowType::Q8(K), 0), val(RowType::Routing(TOP_K), 1), val(RowType::F32(N), 2)];
-    Kernel { vals, prologue: Vec::new(), body, max_rows, tiling }
+    Kernel { vals, prologue: Vec::new(), body, max_rows, tiling, panels: Vec::new() }
 }
 
 /// Kernels of each body for batches of a token and of many, with the rows of results to look at.
@@ -73,6 +73,7 @@ fn kernels() -> Vec<(&'static str, Kernel, usize, Vec<Output>)> {
         experts,
         top_k,
         part: part(mat(expert_stride)),
+        even_rows: 2,
     };
     let down = Body::ExpertDown {
         input: 0,
@@ -146,6 +147,8 @@ fn written(
         adapter_stride: 0,
         adapter_runs: zeros.as_ptr(),
         adapter_tiles: 0,
+        logit_tiles: std::ptr::null(),
+        logit_tile_count: 0,
     };
     let worker = Worker {
         index,
@@ -186,7 +189,7 @@ fn a_worker_gets_the_items_that_the_numbers_give_it() {
             generate(&[(name.replace([' ', ','], "_"), kernel.clone())], LEVEL, &choose(LEVEL, 0), false)
                 .unwrap();
         let code = (&Code::new(generated.blob), generated.scratch_bytes);
-        let items = hand_out(&kernel, rows, TOP_K);
+        let items = hand_out(&kernel, rows, &[rows; TOP_K]);
         for count in [1, 2, 3, 8] {
             for index in [0, count / 2, count - 1] {
                 for before in [0, 2] {

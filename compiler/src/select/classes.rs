@@ -13,8 +13,9 @@ const SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const GAIN: f64 = 0.01;
 
 /// The token classes of a prefill chunk, ascending, each with its kernels. From the chunk down, a size is a
-/// class when its own kernels gain enough, for a batch of that size, over those of the next larger class.
-/// When candidates are not picked by cost, the chunk is the only class.
+/// class when its own kernels gain enough, for a batch of that size, over those of the next larger class. One
+/// token always is: its attention, which is not modelled, is made for it. When candidates are not picked by
+/// cost, the chunk is the only class.
 ///
 /// # Errors
 /// When a shape has no kernel.
@@ -29,7 +30,7 @@ pub fn select_classes(
     for size in SIZES.into_iter().rev().filter(|size| *size < chunk && pick == Pick::Cheapest) {
         let own = select(fused, layout, size, model, pick)?;
         let next = &classes[classes.len() - 1];
-        if cost(model, next, size) > cost(model, &own, size) * (1.0 + GAIN) {
+        if size == 1 || cost(model, next, size) > cost(model, &own, size) * (1.0 + GAIN) {
             classes.push(own);
         }
     }

@@ -6,7 +6,7 @@
 //! (`compiler/src/machine.rs`) says otherwise. All candidates give the same bits, so a wrong number costs
 //! only speed.
 
-use super::binomial::binomial;
+use super::binomial::expert_rows;
 use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
@@ -152,7 +152,7 @@ pub struct CostModel {
     formats: Vec<(WeightFormat, FormatCosts)>,
 }
 
-/// What a work item takes.
+/// The work of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ItemWork {
     /// Bytes of weights.
@@ -398,9 +398,8 @@ impl CostModel {
             Body::Panels { domain, input, routed, panels } => {
                 let k = input_type(input).len();
                 let each = match routed {
-                    Some((_, experts, top_k)) => expert_rows(*experts, *top_k, tokens)
-                        .map(|(rows, active)| active * self.gather(kernel.tiling, k, rows))
-                        .sum(),
+                    Some((_, experts, top_k)) => (expert_rows(*experts, *top_k, tokens))
+                        .fold(0.0, |sum, (rows, active)| sum + active * self.gather(kernel.tiling, k, rows)),
                     None => self.gather(kernel.tiling, k, rows(*domain)),
                 };
                 (*domain, panels.len() as f64 * each / self.machine.workers as f64)
@@ -498,12 +497,4 @@ impl FormatCosts {
         }
         best.0
     }
-}
-
-/// Numbers of rows that an expert can have, and how many experts have so many: every one is assumed to be as
-/// likely as any other, so that its rows are binomially distributed.
-fn expert_rows(experts: usize, top_k: usize, tokens: usize) -> impl Iterator<Item = (usize, f64)> {
-    let likely = (top_k as f64 / experts as f64).min(1.0);
-    let shares = binomial(tokens, likely).into_iter().enumerate().skip(1);
-    shares.filter(|(_, share)| *share >= 1e-9).map(move |(rows, share)| (rows, share * experts as f64))
 }

@@ -112,9 +112,9 @@ impl Selector<'_> {
         Ok(uses)
     }
 
-    /// A use behind the step that fills its panels, if it has any. In small batches, and where its rows are in
-    /// the workers' scratch, every worker fills its own. `place` is the group's index and the number of the
-    /// use's first part in it.
+    /// A use behind the step that fills its panels, if it has any. In small batches, and where its rows are
+    /// in the workers' scratch, every worker fills its own. `place` is the group's index and the number of
+    /// the use's first part in it.
     fn with_panels(&self, place: (usize, usize), mut one: KernelUse) -> Vec<KernelUse> {
         let (domain, input, routed) = match &one.kernel.body {
             Body::Matmul { domain, input, .. } => (*domain, *input, None),

@@ -129,9 +129,14 @@ fn prompts_of_many_tokens_take_tiles_of_both_kinds() {
         let selection =
             select(&fused, &layout, 512, &CostModel::new(level, Tuning::Intel), Pick::Cheapest).unwrap();
         let tiles = |one: &KernelUse| matches!(one.kernel.tiling, Tiling::Tiles { .. });
-        let kind = |one: &KernelUse| matches!(one.kernel.body, Body::Matmul { .. });
-        let of = |dense| selection.uses.iter().filter(|one| tiles(one) && kind(one) == dense).count();
-        (of(true), of(false))
+        let of = |kind: fn(&Body) -> bool| {
+            selection.uses.iter().filter(|one| tiles(one) && kind(&one.kernel.body)).count()
+        };
+        let experts = of(|body| matches!(body, Body::Experts { .. } | Body::ExpertDown { .. }));
+        // Each reads panels that a step before has filled.
+        let dense = of(|body| matches!(body, Body::Matmul { .. }));
+        assert_eq!(of(|body| matches!(body, Body::Panels { .. })), dense + experts);
+        (dense, experts)
     };
     assert_eq!(on_tiles(Level::V4Vnni), (0, 0));
     let (dense, experts) = on_tiles(Level::Amx);

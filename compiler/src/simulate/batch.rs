@@ -15,12 +15,12 @@ pub struct SimulatedStep<'a> {
     pub routings: &'a [Routing],
     /// Rows that it runs over.
     pub rows: StepRows,
-    /// Its times.
+    /// Times of the step.
     pub times: StepTimes,
 }
 
-/// The steps of a batch of `tokens` tokens of one sequence after `depth` others, of whose last one the logits are
-/// wanted. Steps for adapters alone are left out.
+/// The steps of a batch of `tokens` tokens of one sequence after `depth` others, of whose last one the logits
+/// are wanted. Steps for adapters alone are left out.
 pub fn simulate<'a>(
     compiled: &'a Compiled,
     machine: &SimulatedMachine,

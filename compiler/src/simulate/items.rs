@@ -7,14 +7,15 @@ use crate::select::binomial::binomial;
 use crate::select::cost::ItemWork;
 use kernmill_kernels_gen::hand_out::hand_out;
 use kernmill_kernels_gen::kernel::{AttentionBody, Body, Domain, MatrixPart};
+use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::program::Step;
 
-/// Items of attention for each worker below which it takes tokens one by one, and runs for each worker in small
-/// batches (`kernels-gen/src/body/attention.rs`, `attention_items.rs`).
+/// Items of attention for each worker below which it takes tokens one by one, and runs for each worker in
+/// small batches (`kernels-gen/src/body/attention.rs`, `attention_items.rs`).
 const ITEMS_PER_WORKER: usize = 8;
 const RUNS_PER_WORKER: usize = 2;
 
@@ -54,55 +55,73 @@ pub fn shared_step(
     let item = |part: &MatrixPart, input: usize, rows: usize, bytes: f64| -> ItemGroup {
         let ItemWork { arithmetic, besides, hides, .. } =
             model.item_work(part, kernel.vals[input].row, kernel.tiling, rows);
-        let (stalls, exposed) =
-            if hides { (machine.dot_stalls, exposed) } else { (machine.panel_stalls, 1.0) };
+        let (stalls, exposed) = match hides {
+            true if rows > MicroKernel::dot_tokens(true)[0] => (machine.dot_stalls, machine.exposed_passes),
+            true => (machine.dot_stalls, exposed),
+            false => (machine.panel_stalls, 1.0),
+        };
         // Tiles go through the panel in pairs.
         let passes = (part.mats.len() * part.rows_per_item / TILE_ROWS).div_ceil(2);
         let panel = rows * kernel.vals[input].row.stride();
         let is_outside = !hides && machine.core_cache > 0 && panel as u64 > machine.core_cache;
         let besides = besides + if is_outside { (passes * panel) as f64 / machine.outer_bytes } else { 0.0 };
-        ItemGroup { items: part.items() as u64, bytes, stalls, arithmetic, exposed, besides, gather: 0.0 }
+        ItemGroup { items: part.items() as u64, bytes, stalls, arithmetic, exposed, besides }
     };
-    let gatherers = if machine.shared_panels { machine.workers } else { 1 };
-    let gather =
-        |part: &MatrixPart, rows: usize| model.gather(kernel.tiling, part.mats[0].k, rows) / gatherers as f64;
+    // Panels that a step before has filled cost nothing here.
+    let gather = |k: usize, rows: usize| match kernel.panels.is_empty() {
+        true => model.gather(kernel.tiling, k, rows),
+        false => 0.0,
+    };
     let prologue = |rows: usize| rows as f64 * model.row_ops(kernel, &kernel.prologue);
     match &kernel.body {
         Body::Rows { domain, row_ops } => {
             let (items, besides) = (rows.of(*domain) as u64, model.row_ops(kernel, row_ops));
             SharedStep {
-                hand_out: hand_out(kernel, items as usize, 1),
+                hand_out: hand_out(kernel, items as usize, &[]),
                 groups: vec![ItemGroup { items, besides, ..ItemGroup::default() }],
                 before: 0.0,
                 range: 0.0,
             }
         }
+        Body::Panels { domain, input, routed, panels } => {
+            let k = kernel.vals[*input].row.len();
+            let group = |rows: usize| {
+                let besides = panels.len() as f64 * model.gather(kernel.tiling, k, rows) / rows as f64;
+                ItemGroup { items: rows as u64, besides, ..ItemGroup::default() }
+            };
+            let slots = |top_k: usize| machine.slot * (rows.tokens * top_k) as f64;
+            let (groups, before): (Vec<ItemGroup>, f64) = match routed {
+                Some((_, experts, top_k)) => {
+                    let chosen = rows_of_experts(rows.tokens, *top_k, *experts);
+                    (chosen.into_iter().map(group).collect(), slots(*top_k))
+                }
+                None => (vec![group(rows.of(*domain))], 0.0),
+            };
+            let items = groups.iter().map(|group| group.items).sum::<u64>();
+            SharedStep { hand_out: hand_out(kernel, items as usize, &[]), groups, before, range: 0.0 }
+        }
         Body::Matmul { domain, input, parts } => {
             let rows = rows.of(*domain);
-            let shares = |a: &MatrixPart, b: &MatrixPart| {
-                kernel.tiling.shares_panels(a.mats[0].format, b.mats[0].format)
-            };
             SharedStep {
-                hand_out: hand_out(kernel, rows, 1),
+                hand_out: hand_out(kernel, rows, &[]),
                 groups: parts
                     .iter()
                     .enumerate()
                     .map(|(at, part)| item(part, *input, rows, bytes(at)))
                     .collect(),
-                before: prologue(rows),
-                range: parts.chunk_by(shares).map(|run| gather(&run[0], rows)).sum(),
+                before: prologue(rows)
+                    + kernel.panel_runs().len() as f64 * gather(kernel.vals[*input].row.len(), rows),
+                range: 0.0,
             }
         }
         Body::Experts { input, experts, top_k, part, .. } => {
             let chosen = rows_of_experts(rows.tokens, *top_k, *experts);
-            let group = |rows: &usize| ItemGroup {
-                gather: gather(part, *rows),
-                ..item(part, *input, *rows, bytes(0))
-            };
             SharedStep {
-                hand_out: hand_out(kernel, rows.tokens, chosen.len()),
-                groups: chosen.iter().map(group).collect(),
-                before: prologue(rows.tokens) + machine.slot * (rows.tokens * top_k) as f64,
+                hand_out: hand_out(kernel, rows.tokens, &chosen),
+                groups: chosen.iter().map(|rows| item(part, *input, *rows, bytes(0))).collect(),
+                before: prologue(rows.tokens)
+                    + machine.slot * (rows.tokens * top_k) as f64
+                    + chosen.iter().map(|rows| gather(part.mats[0].k, *rows)).sum::<f64>(),
                 range: 0.0,
             }
         }
@@ -126,10 +145,12 @@ pub fn shared_step(
             };
             let places = chosen.len().saturating_sub(1) as f64;
             SharedStep {
-                hand_out: hand_out(kernel, rows.tokens, chosen.len()),
+                hand_out: hand_out(kernel, rows.tokens, &chosen),
                 groups: vec![all.fold(ItemGroup::default(), sum)],
-                before: prologue(rows.tokens) + machine.slot * (rows.tokens * top_k) as f64,
-                range: places * machine.jump + chosen.iter().map(|rows| gather(&part, *rows)).sum::<f64>(),
+                before: prologue(rows.tokens)
+                    + machine.slot * (rows.tokens * top_k) as f64
+                    + chosen.iter().map(|rows| gather(mat.k, *rows)).sum::<f64>(),
+                range: places * machine.jump,
             }
         }
         Body::Attention(body) => attention(compiled, body, rows, machine),
@@ -181,8 +202,8 @@ fn attention(
     SharedStep { hand_out: HandOut::one_by_one(total), groups, before: 0.0, range: 0.0 }
 }
 
-/// How many tokens choose each expert that any chooses, when experts are as likely as each other: numbers that
-/// are as often as chance has them, in an order without a rule.
+/// How many tokens choose each expert that any chooses, when experts are as likely as each other: numbers
+/// that are as often as chance has them, in an order without a rule.
 pub fn rows_of_experts(tokens: usize, top_k: usize, experts: usize) -> Vec<usize> {
     let likely = (top_k as f64 / experts as f64).min(1.0);
     let shares = if likely < 1.0 { binomial(tokens, likely) } else { Vec::new() };

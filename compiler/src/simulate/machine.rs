@@ -3,7 +3,7 @@
 use crate::machine::{Description, ReachedSpeeds};
 use crate::select::cost::Machine;
 
-/// What workers wait for at the end of a step.
+/// The wait for others at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrival {
     /// So many ns, whatever the workers.
@@ -106,8 +106,11 @@ pub struct SimulatedMachine {
     /// How much longer than a stream the bytes take of weights that panels are multiplied with, as a share:
     /// they are decoded piece by piece.
     pub panel_stalls: f64,
-    /// The same of weights that dots stream.
+    /// How much longer than a stream the bytes take of weights that dots stream, as a share.
     pub dot_stalls: f64,
+    /// How much of waiting for memory does not hide in the arithmetic of dots that go through a tile more
+    /// than once: what they fetch ahead is farther away.
+    pub exposed_passes: f64,
     /// Bytes of a core's second level of cache; 0 where they are not known, and then panels have room.
     pub core_cache: u64,
     /// Bytes per ns of panels from the next level, for which that one has no room.
@@ -120,8 +123,6 @@ pub struct SimulatedMachine {
     pub claim: [f64; 2],
     /// ns of sorting a slot by its expert, which every worker does for itself.
     pub slot: f64,
-    /// Whether workers gather panels together, instead of each for itself. Kernels do not.
-    pub shared_panels: bool,
 }
 
 impl SimulatedMachine {
@@ -137,18 +138,19 @@ impl SimulatedMachine {
             pace: 1.0,
             panel_stalls: 1.05,
             dot_stalls: 0.0,
+            exposed_passes: 0.72,
             core_cache: 0,
             outer_bytes: 70.0,
             attention_item: 3000.0,
             jump: 100.0,
             claim: [30.0, 2.0],
             slot: 7.5,
-            shared_panels: false,
         }
     }
 
     /// A described machine with so many workers. Of more than were measured, memory is as fast as it was with
-    /// the most, a barrier takes as much longer as there are more of them, and arithmetic is as fast for each.
+    /// the most, a barrier takes as much longer as there are more of them, and arithmetic is as fast for
+    /// each.
     pub fn described(machine: &Description, workers: usize) -> SimulatedMachine {
         let all = machine.measured.iter().map(|one| (one.threads, one.gb_per_s)).collect();
         let measured = |of: fn(&ReachedSpeeds) -> f64| {

@@ -5,9 +5,10 @@
 //! described by few numbers ([`SimulatedMachine`]). Nothing is measured and nothing is random: the same input
 //! gives the same times.
 //!
-//! Workers that read share the memory. A worker's item takes what the cost model says of it, with the bytes per
-//! ns that there are for the worker when it begins the item. A step begins on all workers at once, and ends
-//! with the last of them and a barrier; so steps do not depend on each other, and equal ones take equally long.
+//! Workers that read share the memory. A worker's item takes what the cost model says of it, with the bytes
+//! per ns that there are for the worker when it begins the item. A step begins on all workers at once, and
+//! ends with the last of them and a barrier; so steps do not depend on each other, and equal ones take
+//! equally long.
 
 mod batch;
 mod items;

@@ -19,14 +19,12 @@ pub struct ItemGroup {
     pub exposed: f64,
     /// ns of each besides.
     pub besides: f64,
-    /// ns whenever a worker turns to the group: panels that it gathers.
-    pub gather: f64,
 }
 
 /// A step: what every worker does, and what they share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedStep {
-    /// Who gets which items.
+    /// How workers get the items.
     pub hand_out: HandOut,
     /// The items, in the order of their numbers.
     pub groups: Vec<ItemGroup>,
@@ -132,10 +130,8 @@ pub fn schedule(
             continue;
         };
         let mut ns = group.besides;
-        match worker.group.replace(index) {
-            Some(last) if last == index => {}
-            Some(_) => ns += group.gather + machine.jump,
-            None => ns += group.gather,
+        if worker.group.replace(index).is_some_and(|last| last != index) {
+            ns += machine.jump;
         }
         let memory = match group.bytes > 0.0 {
             true => group.bytes * (1.0 + group.stalls) / machine.rates.of(number, &reads),

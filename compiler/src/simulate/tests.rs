@@ -31,10 +31,13 @@ fn group(items: u64, bytes: f64, arithmetic: f64) -> ItemGroup {
 }
 
 fn hand_outs() -> impl Strategy<Value = HandOut> {
-    (0_u64..4000, 0_u32..4, 0_u64..4000, 0..4).prop_map(|(total, run, shared, rule)| match rule {
+    let costs = prop::collection::vec(1_u64..500, 0..40);
+    (0_u64..4000, 0_u32..4, 0_u64..4000, 0..5, costs).prop_map(|(total, run, shared, rule, costs)| match rule
+    {
         0 => HandOut::even(total),
         1 => HandOut::one_by_one(total),
         2 => HandOut::with_shares(total, shared),
+        3 => HandOut::by_cost(costs, 1 + total % 100, 1 << run),
         _ => HandOut::with_tail(total, 1 << run),
     })
 }
@@ -44,15 +47,14 @@ proptest! {
     fn every_item_is_given_out_once(
         hand_out in hand_outs(),
         speeds in prop::collection::vec(0.01_f64..2.0, 1..100),
-        costs in prop::collection::vec((1_u64..500, 0.0_f64..1e5, 0.0_f64..1e5, 0.0_f64..1e4), 1..10),
+        costs in prop::collection::vec((1_u64..500, 0.0_f64..1e5, 0.0_f64..1e5), 1..10),
         claim in 0.0_f64..1e3,
     ) {
-        let groups = costs.into_iter().map(|(items, bytes, arithmetic, gather)| {
-            ItemGroup { gather, ..group(items, bytes, arithmetic) }
-        });
+        let groups = costs.into_iter().map(|(items, bytes, arithmetic)| group(items, bytes, arithmetic));
+        let total = hand_out.total() as usize;
         let step = step(hand_out, groups.collect());
         let machine = SimulatedMachine { claim: [claim, 1.0], speeds: speeds.clone(), ..machine(speeds.len()) };
-        let mut given = vec![0; hand_out.total() as usize];
+        let mut given = vec![0; total];
         let times = schedule(&step, &machine, |worker, range| {
             assert!(worker < speeds.len());
             range.for_each(|item| given[item as usize] += 1);
@@ -98,15 +100,6 @@ fn arrivals_by_a_tree_take_turns_by_level() {
     assert_eq!(tree.ns(1), 600.0);
 }
 
-#[test]
-fn panels_are_gathered_by_each_worker_that_comes_to_them() {
-    let gathered = ItemGroup { gather: 100.0, ..group(2, 0.0, 10.0) };
-    let step = step(HandOut::even(4), vec![gathered, gathered]);
-    // Alone, both; of two workers, each one.
-    assert_eq!(schedule(&step, &machine(1), |_, _| {}).ns, 240.0);
-    assert_eq!(schedule(&step, &machine(2), |_, _| {}).ns, 120.0);
-}
-
 /// Six layers of GPT-OSS-20B's shape, compiled as for the machine of the record.
 fn six_layers() -> Compiled {
     let text = include_str!("../../../model-specs/gpt-oss-20b.toml")
@@ -117,8 +110,8 @@ fn six_layers() -> Compiled {
     compile(&graph, &options).unwrap()
 }
 
-/// Two cores of a Xeon, as `benches/runs/2026-11-29-simulator.md` has them, in a minute in which so many workers
-/// read `rate` bytes per ns.
+/// Two cores of a Xeon, as `benches/runs/2026-11-29-simulator.md` has them, in a minute in which so many
+/// workers read `rate` bytes per ns.
 fn recorded(workers: usize, rate: f64) -> SimulatedMachine {
     SimulatedMachine {
         workers,
@@ -146,15 +139,15 @@ const RECORDED: [(usize, usize, f64, f64); 8] = [
 
 #[test]
 fn batches_take_what_they_took_on_the_recorded_machine() {
-    let compiled = six_layers();
+    let (compiled, mut ratios) = (six_layers(), Vec::new());
     for (tokens, workers, rate, expected) in RECORDED {
         let steps = simulate(&compiled, &recorded(workers, rate), tokens, 0);
         let ns = steps.iter().map(|step| step.times.ns).sum::<f64>();
         let ratio = tokens as f64 * 1e9 / ns / expected;
-        println!("{tokens} tokens, {workers} workers: {ratio:.4} of the record");
-        assert!(
-            (0.98..1.02).contains(&ratio),
-            "{tokens} tokens, {workers} workers: {ratio:.3} of the record"
-        );
+        ratios.push((tokens, workers, ratio));
     }
+    assert!(
+        ratios.iter().all(|(_, _, ratio)| (0.98..1.02).contains(ratio)),
+        "tokens, workers, ratio: {ratios:?}"
+    );
 }

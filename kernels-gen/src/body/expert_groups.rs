@@ -23,14 +23,9 @@ pub struct ExpertRouting {
 
 /// Offsets in the body's scratch of a grouped batch.
 pub struct GroupScratch {
-    /// u32 `[experts]` slots per expert.
-    counts: usize,
-    /// u32 `[experts]` first entry of each expert, then the running cursor while sorting.
-    starts: usize,
-    /// u32 `[experts]` groups of panels before those of each expert.
-    panels: usize,
-    /// u32 `[experts]` experts with any slot, ascending.
-    active: usize,
+    /// Four lists of u32 `[experts]`: slots per expert; first entry of each expert, then the running cursor
+    /// while sorting; groups of panels before those of each expert; experts with any slot, ascending.
+    lists: usize,
     /// u32 `[max_rows]` slots sorted by expert, ascending within one.
     entries: usize,
 }
@@ -38,13 +33,7 @@ pub struct GroupScratch {
 impl GroupScratch {
     /// Takes room for a batch of `max_rows` slots.
     pub fn take(scratch: &mut Scratch, experts: usize, max_rows: usize) -> GroupScratch {
-        GroupScratch {
-            counts: scratch.take(experts * 4),
-            starts: scratch.take(experts * 4),
-            panels: scratch.take(experts * 4),
-            active: scratch.take(experts * 4),
-            entries: scratch.take(max_rows * 4),
-        }
+        GroupScratch { lists: scratch.take(4 * experts * 4), entries: scratch.take(max_rows * 4) }
     }
 }
 
@@ -63,11 +52,11 @@ pub struct ExpertGroups {
 /// An active expert.
 #[derive(Clone, Copy)]
 pub struct ActiveExpert {
-    /// Its id.
+    /// Number of the expert.
     pub expert: Value,
-    /// Its first entry.
+    /// First entry of the expert.
     pub first: Value,
-    /// Its slots.
+    /// Slots that chose the expert.
     pub count: Value,
 }
 
@@ -120,9 +109,9 @@ pub fn group(
     (input, input_slots): (ValId, bool),
     group_rows: usize,
 ) -> ExpertGroups {
-    let GroupScratch { counts, starts, panels, active, entries } = *areas;
-    let [counts, starts, panels, active, entries] =
-        [counts, starts, panels, active, entries].map(|offset| cx.body_scratch(e, offset));
+    let [counts, starts, panels, active] =
+        [0, 1, 2, 3].map(|list| cx.body_scratch(e, areas.lists + list * routed.experts * 4));
+    let entries = cx.body_scratch(e, areas.entries);
     let list = cx.list(e);
     let slots = cx.rows(e, Domain::Slots(routed.top_k));
     let zero = e.i64(0);

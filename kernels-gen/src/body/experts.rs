@@ -107,6 +107,13 @@ fn grouped(
     groups
 }
 
+/// Items of a part that a worker takes from the counter at once, at least.
+pub fn claim_run(part: &MatrixPart) -> usize {
+    let bytes: usize = part.mats.iter().map(|mat| mat.format.tile(mat.k).bytes()).sum();
+    let bytes = bytes * part.rows_per_item / TILE_ROWS;
+    CLAIM_BYTES.div_ceil(bytes.max(1)).next_power_of_two().min(MOST_CLAIMED)
+}
+
 /// Gate/up (or any grouped matrix): output rows are slots.
 pub fn up(
     e: &mut Emit,
@@ -148,9 +155,6 @@ pub fn up(
             each_dot(e, cx, &areas, part, row_type, &weights, (first, count), item, finish);
         });
     };
-    let bytes: usize = part.mats.iter().map(|mat| mat.format.tile(mat.k).bytes()).sum();
-    let bytes = bytes * part.rows_per_item / TILE_ROWS;
-    let run = CLAIM_BYTES.div_ceil(bytes.max(1)).next_power_of_two().min(MOST_CLAIMED);
     // An expert's items cost as much as it has rows, or as reading them.
     let cost = |e: &mut Emit, active: Value| {
         let (rows, least) = (groups.expert(e, active).count, e.i64(even_rows as i64));
@@ -158,7 +162,7 @@ pub fn up(
     };
     with_tiles(e, cx, areas.panels.as_ref(), |e| {
         let body = |e: &mut Emit, start, end| e.for_range(start, end, 1, item_body);
-        cx.distribute_by_cost(e, (groups.active_count, units), cost, run, body);
+        cx.distribute_by_cost(e, (groups.active_count, units), cost, claim_run(part), body);
     });
 }
 

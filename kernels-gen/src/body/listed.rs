@@ -1,5 +1,5 @@
-//! Matrices of which only listed tiles are multiplied: those of logits, where the forms of all texts leave few
-//! tokens.
+//! Matrices of which only listed tiles are multiplied: those of logits, where the forms of all texts leave
+//! few tokens.
 
 use crate::cx::Cx;
 use crate::emit::Emit;

@@ -4,8 +4,9 @@
 use crate::body::{gemm, gemm_bf16, gemm_tiles};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Kernel, MatrixPart, OperandId, PanelRun, Tiling};
+use crate::kernel::{Kernel, MatrixPart, OperandId, Tiling};
 use crate::panel_kind::PanelKind;
+use crate::panel_runs::PanelRun;
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_tiles::TileElement;

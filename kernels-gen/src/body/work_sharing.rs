@@ -23,10 +23,11 @@ enum Take {
     Shrinking(usize),
 }
 
-/// Items of a kernel's body that [`Cx::distribute_items`] keeps together.
+/// Items of a kernel's body that are kept together.
 pub fn items_per_claim(body: &Body) -> usize {
     match body {
         Body::Matmul { parts, .. } => run_of_all(parts),
+        Body::Experts { part, .. } => experts::claim_run(part),
         Body::ExpertDown { mat, rows_per_item, .. } => run_of(&experts::down_part(mat, *rows_per_item)),
         _ => 1,
     }

@@ -29,8 +29,8 @@ pub struct MeasuredMachine {
     /// A row's products on AMX tiles as a share of what vectors take for them: of bf16, and of int8. `None`
     /// without tiles.
     pub tile_shares: Option<[f64; 2]>,
-    /// Pairs of CPUs that are hardware threads of one core, which the system does not say; `None` if they were
-    /// not looked for.
+    /// Pairs of CPUs that are hardware threads of one core, which the system does not say; `None` if they
+    /// were not looked for.
     pub hidden_pairs: Option<Vec<CpuSet>>,
 }
 

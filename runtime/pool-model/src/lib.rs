@@ -248,7 +248,7 @@ fn three_workers_of_two_nodes_run_a_round() {
     rounds_end_when_all_have_finished(apart(&[(0, 0), (1, 1), (1, 1)]), 1, false, Some(2));
 }
 
-/// Whoever serves a seat counts where that seat does.
+/// A thread that serves a seat counts where that seat does.
 #[test]
 fn three_workers_of_two_nodes_take_turns() {
     turns_follow_each_other(apart(&[(0, 0), (1, 1), (1, 1)]), &[2], Some(1));

@@ -251,8 +251,8 @@ impl Engine {
         self.executor.compute_all_rows(all);
     }
 
-    /// Computes all logits of wanted rows from now on, or only those that masks leave, which is what an engine
-    /// does by itself: for benches and tests that compare both. What is chosen is the same.
+    /// Computes all logits of wanted rows from now on, or only those that masks leave, which is what an
+    /// engine does by itself: for benches and tests that compare both. What is chosen is the same.
     #[doc(hidden)]
     pub fn compute_all_logits(&mut self, all: bool) {
         self.executor.compute_all_logits(all);

@@ -109,7 +109,8 @@ impl Engine {
         run.batch.clear();
         run.wanted.clear();
         run.origins.clear();
-        run.tiles.take(batch, self.model.vocab);
+        let wanting = || batch.iter().filter(|entry| entry.wants_logits()).map(|entry| entry.allowed);
+        run.tiles.take(wanting, self.model.vocab);
         for (entry, SequenceTokens { sequence, tokens, logits, .. }) in batch.iter().enumerate() {
             let start = self.tables.length(sequence.number);
             let adapter = self.sequence_adapters[sequence.number as usize];

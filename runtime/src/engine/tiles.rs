@@ -1,6 +1,5 @@
 //! Which tiles of the unembedding a step needs, where forms leave few tokens.
 
-use super::rows::SequenceTokens;
 use crate::sampler::TokenMask;
 use kernmill_plan::format::TILE_ROWS;
 
@@ -22,17 +21,19 @@ impl LogitTiles {
         LogitTiles { list: Vec::with_capacity(tiles(vocab)), all: true }
     }
 
-    /// Takes the tiles that the entries of a batch need which want logits.
-    pub(super) fn take(&mut self, batch: &[SequenceTokens<'_>], vocab: u32) {
+    /// Takes the tiles that the masks of a batch's wanted rows need, entry by entry; an entry without masks
+    /// needs all.
+    pub(super) fn take<'m, E>(&mut self, entries: impl Fn() -> E, vocab: u32)
+    where
+        E: Iterator<Item = &'m [&'m TokenMask]>,
+    {
         self.list.clear();
-        let wanting = || batch.iter().filter(|entry| entry.wants_logits());
-        self.all = wanting().any(|entry| entry.allowed.is_empty());
+        self.all = entries().any(<[_]>::is_empty);
         if self.all {
             return;
         }
-        let masks = || wanting().flat_map(|entry| entry.allowed.iter().copied());
-        let word =
-            |at: usize| masks().filter_map(|mask: &TokenMask| mask.words().get(at)).fold(0, |a, b| a | b);
+        let masks = || entries().flatten();
+        let word = |at: usize| masks().filter_map(|mask| mask.words().get(at)).fold(0, |a, b| a | b);
         let (most, per_word) = (tiles(vocab) / FEW, u64::BITS as usize / TILE_ROWS);
         for at in 0..(vocab as usize).div_ceil(u64::BITS as usize) {
             let word = word(at);

@@ -76,9 +76,9 @@ impl ExecutorMemory {
         Ok((memory, rope_bases))
     }
 
-    /// Before it is touched: lays each worker's scratch on its node, by the nodes of all workers. Keys, values
-    /// and activations are written by one worker and read by any, and lie on all nodes in turns. Where the system
-    /// refuses, memory lies where it is touched first.
+    /// Before it is touched: lays each worker's scratch on its node, by the nodes of all workers. Keys,
+    /// values and activations are written by one worker and read by any, and lie on all nodes in turns. Where
+    /// the system refuses, memory lies where it is touched first.
     fn lay_out(&self, nodes: &[usize]) {
         let mut from = 0;
         for of_node in nodes.chunk_by(|a, b| a == b) {

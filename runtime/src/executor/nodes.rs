@@ -8,6 +8,7 @@ use crate::pool::{IdleWork, Pool};
 use kernmill_os::memory::available_memory;
 use kernmill_os::numa;
 use kernmill_os::region::{REGION_ALIGN, WeightRegion};
+use kernmill_os::text::size;
 use kernmill_plan::program::{Operand, OperandReads, Program, Step, TokenClass};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,18 @@ pub struct LaidWeights {
     pub left: u64,
 }
 
+impl LaidWeights {
+    /// Lines for users about weights that do not lie beside their workers, or took memory to lie there.
+    pub fn notes(&self) -> Vec<String> {
+        let note = |bytes: u64, rest: &str| {
+            (bytes > 0).then(|| format!("--numa: {} of weights {rest}", size(bytes)))
+        };
+        let copied = "were copied to the nodes of their workers, since other processes use them too";
+        let left = "stay on other nodes than their workers: the system does not move them";
+        [note(self.copied, copied), note(self.left, left)].into_iter().flatten().collect()
+    }
+}
+
 /// Weights that belong on a node.
 #[derive(Debug, PartialEq, Eq)]
 struct NodeRange {
@@ -36,8 +49,8 @@ struct NodeRange {
     node: usize,
 }
 
-/// Lays the weights on the nodes of a pool's workers, each worker those of its own node. `spare` bytes of memory
-/// are to be left for others.
+/// Lays the weights on the nodes of a pool's workers, each worker those of its own node. `spare` bytes of
+/// memory are to be left for others.
 pub(super) fn lay_weights<A: IdleWork>(pool: &mut Pool<A>, image: &PlanImage, spare: u64) -> LaidWeights {
     let of_workers = pool.nodes().to_vec();
     let mut nodes = of_workers.clone();
@@ -79,8 +92,8 @@ fn lay(weights: &WeightRegion, range: &Range<usize>, node: usize, budget: &Atomi
     if has && weights.copy_to(range.clone(), node).is_ok() { 1 } else { 2 }
 }
 
-/// The weights that workers of each node read most of, in pieces, by the steps for one token: they are the ones
-/// that wait for memory. `of_workers` has the node of each worker, which come in the order of nodes.
+/// The weights that workers of each node read most of, in pieces, by the steps for one token: they are the
+/// ones that wait for memory. `of_workers` has the node of each worker, which come in the order of nodes.
 fn ranges(program: &Program, of_workers: &[usize], len: usize) -> Vec<NodeRange> {
     let mut nodes = of_workers.to_vec();
     nodes.dedup();
@@ -250,8 +263,8 @@ mod tests {
         assert_eq!(laid(vec![of_experts(true)], &[0, 1]), halves);
     }
 
-    /// Items that end in the middle of a piece: it goes to whom most of it belongs. Reads that the operand does
-    /// not hold are none.
+    /// Items that end in the middle of a piece: it goes to the node of most of it. Reads past the
+    /// operand are left out.
     #[test]
     fn pieces_are_whole_and_inside_of_operands() {
         let odd = step(vec![part(0, 3, 1, 3 * MIB, 0)], 3, false, None);

@@ -164,7 +164,7 @@ impl StepReads {
         }
         if let Some(tiles) = tiles {
             let total = tiles.len() as u64;
-            worker.hand_out(total - (total >> TAIL_SHIFT), total, &self.counter, |range| {
+            worker.take(HandOut::with_tail(total, 1), &self.counter, |range| {
                 let listed = tiles[range.start as usize..range.end as usize].iter();
                 bytes += listed.map(|tile| self.tile(replay, reader, (*tile).into())).sum::<u64>();
             });

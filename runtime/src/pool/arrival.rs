@@ -1,5 +1,5 @@
-//! Counting who has come. Workers near each other count themselves on a line of their own, and the last one of
-//! them counts for all of them where more meet: a line that many cores write to crosses the chip at every
+//! Counting who has come. Workers near each other count themselves on a line of their own, and the last one
+//! of them counts for all of them where more meet: a line that many cores write to crosses the chip at every
 //! arrival.
 
 use super::sync::{AtomicU32, Ordering};
@@ -32,8 +32,8 @@ struct ArrivalCounter {
 }
 
 impl Arrivals {
-    /// Arrivals of seats at these places. Those of a cache count together where its node has more, and those of
-    /// a node where there are others.
+    /// Arrivals of seats at these places. Those of a cache count together where its node has more, and those
+    /// of a node where there are others.
     pub(super) fn at(places: &[SeatPlace]) -> Arrivals {
         let mut counters = vec![(0, 0)];
         let mut known: Vec<(SeatPlace, bool, usize)> = Vec::new();

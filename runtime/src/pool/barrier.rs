@@ -14,8 +14,8 @@ impl Barrier {
         Barrier { arrivals, generation: Signal::new(0, may_spin) }
     }
 
-    /// Returns when the worker of every seat has called it as often as this seat's. Writes before the call are
-    /// visible to all workers after it.
+    /// Returns when the worker of every seat has called it as often as this seat's. Writes before the call
+    /// are visible to all workers after it.
     pub(crate) fn wait(&self, seat: u32) {
         self.wait_busy(seat, || false);
     }

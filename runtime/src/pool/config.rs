@@ -16,11 +16,11 @@ pub struct PoolConfig {
     /// core before a second one of any. Worker 0 is whichever thread calls: it is pinned while it runs a
     /// batch, and may go where it could before afterwards.
     pub pin: bool,
-    /// What becomes of nodes, on systems with several.
+    /// How nodes of memory are used, on systems with several.
     pub numa: Numa,
 }
 
-/// What workers make of several nodes of memory.
+/// The use of several nodes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numa {
     /// Workers stay on their node, and what they read is laid there.

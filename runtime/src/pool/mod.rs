@@ -139,7 +139,8 @@ impl<A: IdleWork> Pool<A> {
 
     fn rounds_of(&mut self, turns: usize, own_seats: bool, job: &SeatJob<'_, A>) -> Duration {
         let _env = FloatEnv::standard();
-        // Where it must stay, `on` has found that it can; should it not be possible any more, it works where it is.
+        // Where it must stay, `on` has found that it can; should it not be possible any more, it works where
+        // it is.
         let _pinned = self.own_cpus.and_then(|cpus| Pinned::to(&cpus).ok());
         // SAFETY: `&mut self` excludes other calls; all other workers were started by `new` and are in
         // `work`.

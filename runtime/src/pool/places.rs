@@ -40,11 +40,11 @@ impl CpuLayout {
         Ok(CpuLayout { nodes, caches: usable.caches(), usable, sisters: sisters::sisters })
     }
 
-    /// Where `count` workers stay. Where there are as many as cores, each has a core: the system would put two
-    /// on one as soon as a neighbour keeps one of them waiting, however little time the neighbour is to get,
-    /// and leave it the other core. Worker 0, whose thread is the caller's, goes to the core that is left.
-    /// Where cores are pairs of CPUs that the system takes for cores, it would not spread workers over them.
-    /// Else workers stay on their node, if there are several.
+    /// Where `count` workers stay. Where there are as many as cores, each has a core: the system would put
+    /// two on one as soon as a neighbour keeps one of them waiting, however little time the neighbour is to
+    /// get, and leave it the other core. Worker 0, whose thread is the caller's, goes to the core that is
+    /// left. Where cores are pairs of CPUs that the system takes for cores, it would not spread workers over
+    /// them. Else workers stay on their node, if there are several.
     pub(super) fn places(&self, config: &PoolConfig, count: usize) -> WorkerPlaces {
         let (cores, are_pairs) = self.cores(count);
         let has_core_each = cores.len() == count && self.usable.own_cores() == count || are_pairs;

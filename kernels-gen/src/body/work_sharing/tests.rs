@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering;
 /// Ranges that a run logs at most.
 const LOG: usize = 4096;
 
-/// A hand-out as code: it takes the number of items from the first operand's place, logs every range in scratch,
-/// and lets others take items from the counter behind each.
+/// A hand-out as code: it takes the number of items from the first operand's place, logs every range in
+/// scratch, and lets others take items from the counter behind each.
 struct Code(Mmap);
 
 impl Code {
@@ -68,8 +68,8 @@ impl Code {
             operands: operands.as_ptr(),
             first_scratch: scratch,
         };
-        // SAFETY: the code is a function of two pointers, reads nothing of the first, and what it logs and reads
-        // has room: every range takes an item at least.
+        // SAFETY: the code is a function of two pointers, reads nothing of the first, and what it logs and
+        // reads has room: every range takes an item at least.
         unsafe {
             let function = std::mem::transmute::<*const u8, KernelFn>(self.0.as_ptr());
             function(std::ptr::null::<Args>(), &worker);
@@ -91,7 +91,7 @@ fn note(e: &mut Emit, cx: &Cx, start: Value, end: Value) {
     cx.take_next(e, others);
 }
 
-/// The same by the numbers.
+/// Ranges by the numbers, in the order in which a worker gets them.
 fn expected(items: &HandOut, [index, count]: [u32; 2], before: u32, others: &[u64]) -> Vec<[u64; 2]> {
     let (count, mut taken) = (u64::from(count), u64::from(before));
     let mut ranges = vec![items.share(index.into(), count)];
@@ -130,6 +130,27 @@ fn kernels_hand_out_ranges_as_the_numbers_say() {
             assert_eq!(code.run(total, worker, before, others), expected, "{total} {run} {worker:?}");
         });
     }
+}
+
+#[test]
+fn kernels_hand_out_items_by_cost_as_the_numbers_say() {
+    const UNITS: usize = 9;
+    const RUN: usize = 4;
+    let code = Code::new(|e, cx, groups| {
+        let cost = |e: &mut Emit, group: Value| {
+            let mixed = e.mul_imm(group, 7);
+            let five = e.i64(5);
+            let mixed = e.b.ins().urem(mixed, five);
+            e.add_imm(mixed, 1)
+        };
+        cx.distribute_by_cost(e, (groups, UNITS), cost, RUN, |e, start, end| note(e, cx, start, end));
+    });
+    each_case(|groups, worker, before, others| {
+        let costs = (0..groups).map(|group| group * 7 % 5 + 1).collect();
+        let items = HandOut::by_cost(costs, UNITS as u64, RUN as u64);
+        let expected = expected(&items, worker, before, others);
+        assert_eq!(code.run(groups, worker, before, others), expected, "{groups} {worker:?}");
+    });
 }
 
 #[test]

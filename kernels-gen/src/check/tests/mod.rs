@@ -8,6 +8,7 @@ use crate::kernel::{
     AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, MatrixPart, RowOp, RowType,
     ShrinkLoraTarget, Tiling,
 };
+use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::WeightFormat;
@@ -218,6 +219,29 @@ fn matrices_lie_as_bodies_read_them() {
     }
 }
 
+/// The step that fills panels and the one that reads them ask for as many bytes: of 64 slots of four experts,
+/// three have a row more than whole groups of six.
+#[test]
+fn panels_have_room_for_every_group() {
+    let block = DotStep::K4.decoded(WeightFormat::Mxfp4).panel().block as u64;
+    let bytes = (4 + (64 - 4) / 6) * 2 * block;
+    let filled = check(&panels()).unwrap().operands[2];
+    assert_eq!(filled, Need::Panels { bytes, read: false, written: true });
+    let shared = Kernel { panels: vec![7], ..gate_up() };
+    let read = check(&shared).unwrap().operands[7];
+    assert_eq!(read, Need::Panels { bytes, read: true, written: false });
+    for (kernel, change, expected) in [
+        (shared.clone(), (|k| k.panels.push(8)) as fn(&mut Kernel), "2 buffers of panels, expected 1"),
+        (shared.clone(), |k| k.panels = vec![0], "operand 0 is used as panels, and is a buffer"),
+        (shared, |k| k.tiling = Tiling::Dot, "1 buffers of panels, expected 0"),
+        (panels(), |k| k.vals[0].row = RowType::Bf16(64), "panels of q8 for mxfp4 made of Bf16(64)"),
+        (panels(), |k| k.max_rows = 1, "there is no room for a token"),
+    ] {
+        let found = refused(kernel, change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
 const TILES: Tiling = Tiling::Tiles { least_rows: 4 };
 
 #[test]
@@ -391,7 +415,8 @@ fn attention_has_heads_segments_and_a_window() {
 #[test]
 fn scratch_holds_what_bodies_keep_there() {
     let tiles = [gate_up(), down()].map(|kernel| Kernel { tiling: TILES, ..kernel });
-    let kernels = [projections(), gate_up(), down(), attention(), shrink(), logits()];
+    let shared = Kernel { panels: vec![7], ..gate_up() };
+    let kernels = [projections(), panels(), gate_up(), shared, down(), attention(), shrink(), logits()];
     for kernel in kernels.into_iter().chain(tiles) {
         let (least, taken) = (super::scratch::least(&kernel), crate::body::scratch_bytes(&kernel));
         assert!((least..least + 16 * 64).contains(&taken), "{taken} bytes for {least}: {:?}", kernel.body);

@@ -5,6 +5,7 @@ use crate::kernel::{
     AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, MatrixPart,
     RowOp, RowType, ShrinkLoraTarget, Tiling, Val,
 };
+use crate::panel_kind::PanelKind;
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::format::WeightFormat;
@@ -95,6 +96,22 @@ pub fn gate_up() -> Kernel {
         max_rows: 64,
         tiling: GEMM,
         panels: Vec::new(),
+    }
+}
+
+/// The panels of these experts' rows.
+pub fn panels() -> Kernel {
+    let kind = PanelKind::Q8 { format: WeightFormat::Mxfp4, products: DotStep::K4 };
+    Kernel {
+        vals: vec![val(RowType::Q8(64), 0), val(RowType::Routing(2), 1)],
+        body: Body::Panels {
+            domain: Domain::Tokens,
+            input: 0,
+            routed: Some((1, 4, 2)),
+            panels: vec![(2, kind)],
+        },
+        prologue: Vec::new(),
+        ..gate_up()
     }
 }
 

@@ -71,7 +71,7 @@ impl CrowdSpeeds {
         text
     }
 
-    /// It as JSON.
+    /// The speeds as JSON.
     pub fn json(&self) -> Value {
         let [decode, prompt] = self.speeds();
         let percent = |part: f64, times: &StepTimes| part / times.ns * 100.0;

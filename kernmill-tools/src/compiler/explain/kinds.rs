@@ -12,7 +12,7 @@ pub struct StepKind {
     pub name: String,
     /// Steps.
     pub steps: usize,
-    /// Their times on the simulated machine, barriers included.
+    /// Times of the steps on the simulated machine, barriers included.
     pub times: StepTimes,
     /// Bytes of weights that are read.
     pub weight_bytes: f64,
