@@ -16,6 +16,14 @@ pub fn binomial(n: usize, p: f64) -> Vec<f64> {
     shares.iter().map(|share| share / sum).collect()
 }
 
+/// Numbers of rows that an expert can have, and how many experts have so many: every one is assumed to be as
+/// likely as any other, so that its rows are binomially distributed.
+pub fn expert_rows(experts: usize, top_k: usize, tokens: usize) -> impl Iterator<Item = (usize, f64)> {
+    let likely = (top_k as f64 / experts as f64).min(1.0);
+    let shares = binomial(tokens, likely).into_iter().enumerate().skip(1);
+    shares.filter(|(_, share)| *share >= 1e-9).map(move |(rows, share)| (rows, share * experts as f64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,12 +35,4 @@ mod tests {
         let mean: f64 = shares.iter().enumerate().map(|(rows, share)| rows as f64 * share).sum();
         assert!((mean - 256.0).abs() < 1e-6, "{mean}");
     }
-}
-
-/// Numbers of rows that an expert can have, and how many experts have so many: every one is assumed to be as
-/// likely as any other, so that its rows are binomially distributed.
-pub fn expert_rows(experts: usize, top_k: usize, tokens: usize) -> impl Iterator<Item = (usize, f64)> {
-    let likely = (top_k as f64 / experts as f64).min(1.0);
-    let shares = binomial(tokens, likely).into_iter().enumerate().skip(1);
-    shares.filter(|(_, share)| *share >= 1e-9).map(move |(rows, share)| (rows, share * experts as f64))
 }
