@@ -46,8 +46,7 @@ pub struct ModelArgs {
     /// Keep each worker on one CPU of --cpus: ascending, one of each core before a second one of any
     #[arg(long)]
     pub pin: bool,
-    /// Where memory has several nodes (sockets): auto keeps workers on theirs, and lays the weights there
-    /// that they read; off does neither
+    /// Where memory has several nodes (sockets), keep workers and the weights that they read on them
     #[arg(long, value_name = "auto|off", default_value = "auto")]
     pub numa: Numa,
     /// Lock the weights in memory: the system never takes any of it away, also when others need some
@@ -83,22 +82,13 @@ impl ModelArgs {
     pub fn options(&self, emit: &Emit) -> Result<Options> {
         let compile = self.compile.library(&self.anew, &self.kept, emit)?;
         Ok(Options::default().with(|options| {
-            options.compile = compile;
-            options.target = self.target;
-            options.chunk = self.compile.chunk;
-            options.threads = self.threads.given();
-            options.cpus = self.cpus;
-            options.pin = self.pin;
-            options.numa = self.numa;
-            options.mlock = self.mlock;
-            options.perf_map = self.perf_map;
-            options.perf_jit = self.perf_jit.clone();
-            options.max_memory = self.max_memory;
-            options.kv_memory = self.kv_memory;
-            options.kv_disk = self.kv_disk.clone();
-            options.kv_disk_limit = self.kv_disk_limit;
-            options.adapters = self.adapters.clone();
-            options.observer = Arc::new(self.aside);
+            (options.compile, options.target) = (compile, self.target);
+            (options.chunk, options.threads) = (self.compile.chunk, self.threads.given());
+            (options.pin, options.numa, options.mlock) = (self.pin, self.numa, self.mlock);
+            (options.cpus, options.perf_map, options.kv_memory) = (self.cpus, self.perf_map, self.kv_memory);
+            (options.max_memory, options.perf_jit) = (self.max_memory, self.perf_jit.clone());
+            (options.kv_disk, options.kv_disk_limit) = (self.kv_disk.clone(), self.kv_disk_limit);
+            (options.adapters, options.observer) = (self.adapters.clone(), Arc::new(self.aside));
         }))
     }
 }

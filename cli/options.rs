@@ -1,7 +1,7 @@
 //! Options that several commands have.
 
 pub use crate::compiler::CompileArgs;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
 use kernmill::Target;
 pub use kernmill_tools::values::size;
 use kernmill_tools::{Level, MAX_THREADS, default_threads, server::Today};
@@ -34,12 +34,16 @@ pub struct ConversationArgs {
     pub template: TemplateArgs,
 }
 
+/// Takes as many threads as a pool may have.
+pub fn thread_count() -> RangedI64ValueParser<u16> {
+    RangedI64ValueParser::new().range(1..=MAX_THREADS as i64)
+}
+
 /// Threads that work.
 #[derive(Debug, clap::Args)]
 pub struct ThreadsArgs {
     /// Worker threads; by default one for each physical core that this process may use
-    #[arg(long, short_alias = 't', value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, short_alias = 't', value_name = "N", value_parser = thread_count())]
     threads: Option<u16>,
 }
 

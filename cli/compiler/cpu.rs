@@ -2,9 +2,8 @@
 
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::options::{FormArgs, size};
+use crate::options::{FormArgs, size, thread_count};
 use crate::{output, version};
-use kernmill_tools::MAX_THREADS;
 use kernmill_tools::cpu::{MeasuredMachine, json, text};
 use kernmill_tools::machine::SCHEMA;
 use std::path::PathBuf;
@@ -13,13 +12,11 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/cpu.txt"))]
 pub struct Cpu {
-    /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads from one to
-    /// all
+    /// Measures memory bandwidth, integer peak, barriers and steps as well, by numbers of threads up to all
     #[arg(long)]
     measure: bool,
     /// Threads that --measure calls all; by default one for each physical core that this process may use
-    #[arg(long, value_name = "N", requires = "measure",
-        value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, value_name = "N", requires = "measure", value_parser = thread_count())]
     threads: Option<u16>,
     /// Bytes that --measure reads each time
     #[arg(long, value_name = "SIZE", requires = "measure", default_value = "4G", value_parser = size)]

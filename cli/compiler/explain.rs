@@ -6,11 +6,10 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
-use crate::options::target_parser;
+use crate::options::{target_parser, thread_count};
 use crate::{output, version};
 use kernmill::locate::Located;
 use kernmill::{Error, Target};
-use kernmill_tools::MAX_THREADS;
 use kernmill_tools::explain::{ExplainOptions, Explained, SCHEMA, Subject, page, times};
 use kernmill_tools::stages::StageSources;
 use kernmill_tools::targets::target_on;
@@ -40,10 +39,8 @@ pub struct Explain {
     aside: Aside,
     #[command(flatten)]
     emit: Emit,
-    /// Workers that speeds are shown for, of the machine that --machine describes; by default the most that
-    /// it was measured with
-    #[arg(long, value_name = "N", requires = "machine",
-        value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    /// Workers of --machine that speeds are shown for; by default the most that it was measured with
+    #[arg(long, value_name = "N", requires = "machine", value_parser = thread_count())]
     threads: Option<u16>,
     /// Context that memory and speed are shown for, in tokens; by default 4096 if the model can
     #[arg(long, value_name = "N")]
@@ -95,8 +92,8 @@ impl Explain {
         self.emit.write(None, &|stage| stages.contents(stage))?;
         let Some(compiled) = &compiled else { return Ok(()) };
         if self.emit.emit.is_empty() {
-            let workers = self.threads.map(usize::from);
-            let how = ExplainOptions { machine, workers, context: self.context, assumed, stored };
+            let (workers, context) = (self.threads.map(usize::from), self.context);
+            let how = ExplainOptions { machine, workers, context, assumed, stored };
             let explained = Explained::new(&graph, compiled, how)?;
             match &self.html {
                 Some(path) => {

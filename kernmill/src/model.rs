@@ -12,8 +12,7 @@ use kernmill_kv_store::{PayloadLayout, Store, StoreOptions};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
-use kernmill_runtime::{perf, vtune};
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle, perf, vtune};
 use kernmill_serve::{SchedulerConfig, Serving};
 use std::path::PathBuf;
 
@@ -321,8 +320,7 @@ impl Loaded {
     /// # Errors
     /// When an option of the configuration is out of its range.
     pub fn into_serving(self, config: SchedulerConfig) -> Result<Serving> {
-        let layout = self.kv_layout();
-        let tokenizer = self.image.tokenizer().cloned();
+        let (layout, tokenizer) = (self.kv_layout(), self.image.tokenizer().cloned());
         let mut serving = Serving::new(self.engine, config)?.with_tokenizer(tokenizer);
         serving.keep_sessions(layout);
         Ok(serving)
@@ -336,9 +334,6 @@ fn engine(
     times: Times,
     store: Option<Store>,
 ) -> Result<Loaded> {
-    if options.mlock {
-        lock(image.weights())?;
-    }
     let pool = options.pool();
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let config =
@@ -347,12 +342,10 @@ fn engine(
         None => Engine::new(&image, config)?,
         Some(stage) => Engine::with_stages(&image, config, &stage.config())?,
     };
-    if let Some(laid) = engine.laid_weights() {
-        if options.mlock && laid.copied > 0 {
-            lock(image.weights())?;
-        }
-        laid.notes().iter().for_each(|note| options.observer.note(note));
+    if options.mlock {
+        lock(image.weights())?;
     }
+    engine.laid_weights().unwrap_or_default().notes().iter().for_each(|note| options.observer.note(note));
     let code = &image.program().code;
     let failed = |(path, error): (PathBuf, std::io::Error)| Error::write(&path)(error);
     vtune::announce(engine.code_address(), &code.symbols);

@@ -108,7 +108,7 @@ impl Active {
     }
 
     /// Masks of the tokens that may follow each token of a part from `from` on, its last known one and
-    /// `drafts` of its draft. There are none where all logits are wanted: the text is held to no form, or
+    /// `drafts` of its draft. Empty where all logits are wanted: the text is held to no form, or
     /// log-probabilities are asked for, which are of whole rows.
     pub(crate) fn masks(&self, from: usize, drafts: usize) -> Vec<&TokenMask> {
         let is_scored = self.request.logprobs.is_some() || from < self.prompt_logprobs.len();
