@@ -64,7 +64,9 @@ fn kernel(body: Body, max_rows: usize, tiling: Tiling) -> Kernel {
 /// Kernels of each body for batches of a token and of many, with the rows of results to look at.
 fn kernels() -> Vec<(&'static str, Kernel, usize, Vec<Output>)> {
     let expert_stride = part(mat(0)).items() * mat(0).tile_stride;
-    let dense = Body::Matmul { domain: Domain::Tokens, input: 0, parts: vec![part(mat(0))] };
+    // There is no routing: its operand is the matrix, whose bytes do not matter where rows are zeros.
+    let dense_mat = Mat { operand: 1, ..mat(0) };
+    let dense = Body::Matmul { domain: Domain::Tokens, input: 0, parts: vec![part(dense_mat)] };
     let (experts, top_k) = (EXPERTS, TOP_K);
     let up = Body::Experts {
         input: 0,
