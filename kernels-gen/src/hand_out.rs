@@ -1,6 +1,6 @@
 //! How the items of a kernel are handed out to workers, as numbers.
 
-use crate::body::{down_part, items_per_claim};
+use crate::body::items_per_claim;
 use crate::kernel::{Body, Kernel, MatrixPart};
 use kernmill_plan::hand_out::HandOut;
 
@@ -19,7 +19,7 @@ pub fn hand_out(kernel: &Kernel, rows: usize, chosen: &[usize]) -> HandOut {
             HandOut::by_cost(chosen.iter().map(cost).collect(), part.items() as u64, run)
         }
         Body::ExpertDown { mat, rows_per_item, .. } => {
-            HandOut::with_tail(down_part(mat, *rows_per_item).items() as u64, run)
+            HandOut::with_tail(MatrixPart::down(mat, *rows_per_item).items() as u64, run)
         }
         Body::Attention(_) | Body::Shrink { .. } => HandOut::one_by_one(rows as u64),
     }

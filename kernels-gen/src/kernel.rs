@@ -270,6 +270,11 @@ pub struct MatrixPart {
 }
 
 impl MatrixPart {
+    /// The matrix of [`Body::ExpertDown`] as a part; its epilogue is the weighted sum.
+    pub fn down(mat: &Mat, rows_per_item: usize) -> MatrixPart {
+        MatrixPart { mats: vec![mat.clone()], interleaved: false, rows_per_item, epilogue: Vec::new() }
+    }
+
     /// Bytes of one row's results of an item.
     pub fn result_bytes(&self) -> usize {
         self.mats.len() * self.rows_per_item * 4

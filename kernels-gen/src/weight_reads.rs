@@ -1,6 +1,6 @@
 //! Which weights a kernel's workers read, and in which order.
 
-use crate::body::{down_part, items_per_claim};
+use crate::body::items_per_claim;
 use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp};
 use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
 use kernmill_plan::hand_out::HandOut;
@@ -19,7 +19,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
             reads.shared = shared(parts.iter().map(MatrixPart::items).sum());
         }
         Body::ExpertDown { mat, rows_per_item, .. } => {
-            let part = down_part(mat, *rows_per_item);
+            let part = MatrixPart::down(mat, *rows_per_item);
             reads.parts = vec![runs_of(&part, run)];
             reads.shared = shared(part.items());
         }

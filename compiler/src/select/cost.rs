@@ -408,12 +408,7 @@ impl CostModel {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
             }
             Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => {
-                let part = MatrixPart {
-                    mats: vec![mat.clone()],
-                    interleaved: false,
-                    rows_per_item: *rows_per_item,
-                    epilogue: Vec::new(),
-                };
+                let part = MatrixPart::down(mat, *rows_per_item);
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), &part, tokens))
             }
             Body::Attention(_) | Body::Shrink { .. } => (Domain::Tokens, 0.0),

@@ -126,12 +126,7 @@ pub fn shared_step(
             }
         }
         Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => {
-            let part = MatrixPart {
-                mats: vec![mat.clone()],
-                interleaved: false,
-                rows_per_item: *rows_per_item,
-                epilogue: Vec::new(),
-            };
+            let part = MatrixPart::down(mat, *rows_per_item);
             let chosen = rows_of_experts(rows.tokens, *top_k, *experts);
             // A worker goes through its columns expert by expert.
             let all = chosen.iter().map(|rows| item(&part, *input, *rows, bytes(0)));

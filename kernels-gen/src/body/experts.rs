@@ -9,7 +9,7 @@ use crate::body::panels::{Panels, many_or_few, with_tiles};
 use crate::body::{epilogue, matmul};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Body, Domain, Kernel, Mat, MatrixPart, RowType, ValId};
+use crate::kernel::{Body, Domain, Kernel, MatrixPart, RowType, ValId};
 use crate::run::{ItemRun, RowsOf, for_runs, run_of};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
@@ -73,17 +73,12 @@ fn residual_ukernel(columns: usize, out: RowType, residual: RowType) -> MicroKer
     MicroKernel::Map(Map::add(columns, out.stride(), residual.stride()))
 }
 
-/// The down matrix as a part; its epilogue is the weighted sum.
-pub fn down_part(mat: &Mat, rows_per_item: usize) -> MatrixPart {
-    MatrixPart { mats: vec![mat.clone()], interleaved: false, rows_per_item, epilogue: Vec::new() }
-}
-
 /// Bytes of the body's scratch.
 pub fn scratch_bytes(kernel: &Kernel) -> usize {
     match &kernel.body {
         Body::Experts { input, experts, part, .. } => areas(kernel, *experts, *input, part).total,
         Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
-            areas(kernel, *experts, *input, &down_part(mat, *rows_per_item)).total
+            areas(kernel, *experts, *input, &MatrixPart::down(mat, *rows_per_item)).total
         }
         _ => 0,
     }

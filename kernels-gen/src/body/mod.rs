@@ -23,7 +23,6 @@ mod work_sharing;
 use crate::adapter;
 use crate::asm;
 use crate::body::expert_groups::ExpertRouting;
-pub use crate::body::experts::down_part;
 pub use crate::body::work_sharing::items_per_claim;
 use crate::cx::{Cx, ScratchLayout};
 use crate::emit::Emit;
@@ -58,7 +57,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         }
         Body::Experts { part, .. } => ukernels.extend(epilogue::ukernels(&vals, part, false)),
         Body::ExpertDown { mat, rows_per_item, out, residual, .. } => {
-            let part = down_part(mat, *rows_per_item);
+            let part = MatrixPart::down(mat, *rows_per_item);
             ukernels.extend(experts::down_ukernels(&part, vals[*out], residual.map(|val| vals[val])));
         }
         _ => {}
@@ -78,11 +77,11 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => ukernels.extend(gemm_bf16::ukernels(part)),
         Body::ExpertDown { input, mat, rows_per_item, .. } if bf16(input) => {
-            ukernels.extend(gemm_bf16::ukernels(&down_part(mat, *rows_per_item)));
+            ukernels.extend(gemm_bf16::ukernels(&MatrixPart::down(mat, *rows_per_item)));
         }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
         Body::ExpertDown { input, mat, rows_per_item, .. } => {
-            dots(&down_part(mat, *rows_per_item), rows(input))
+            dots(&MatrixPart::down(mat, *rows_per_item), rows(input))
         }
         Body::Attention(body) => ukernels.extend(attention_ukernels::ukernels(body)),
     }
@@ -95,7 +94,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
                 ukernels.extend(gemm::ukernels(part, products, level))
             }
             Body::ExpertDown { input, mat, rows_per_item, .. } if !bf16(input) => {
-                ukernels.extend(gemm::ukernels(&down_part(mat, *rows_per_item), products, level));
+                ukernels.extend(gemm::ukernels(&MatrixPart::down(mat, *rows_per_item), products, level));
             }
             _ => {}
         }
@@ -105,7 +104,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
             Body::Matmul { parts, .. } => ukernels.extend(parts.iter().flat_map(gemm_tiles::ukernels)),
             Body::Experts { part, .. } => ukernels.extend(gemm_tiles::ukernels(part)),
             Body::ExpertDown { mat, rows_per_item, .. } => {
-                ukernels.extend(gemm_tiles::ukernels(&down_part(mat, *rows_per_item)));
+                ukernels.extend(gemm_tiles::ukernels(&MatrixPart::down(mat, *rows_per_item)));
             }
             _ => {}
         }
@@ -219,7 +218,7 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeM
         }
         Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
             let routed = ExpertRouting { routing: *routing, experts: *experts, top_k: *top_k };
-            let part = down_part(mat, *rows_per_item);
+            let part = MatrixPart::down(mat, *rows_per_item);
             experts::down(e, &cx, kernel, routed, *input, &part, *residual, *out);
         }
         Body::Panels { domain, input, routed, panels } => {

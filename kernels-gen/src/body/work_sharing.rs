@@ -2,7 +2,7 @@
 
 use crate::body::{Cx, experts};
 use crate::emit::{Emit, MEM};
-use crate::kernel::Body;
+use crate::kernel::{Body, MatrixPart};
 use crate::run::{run_of, run_of_all};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -28,7 +28,7 @@ pub fn items_per_claim(body: &Body) -> usize {
     match body {
         Body::Matmul { parts, .. } => run_of_all(parts),
         Body::Experts { part, .. } => experts::claim_run(part),
-        Body::ExpertDown { mat, rows_per_item, .. } => run_of(&experts::down_part(mat, *rows_per_item)),
+        Body::ExpertDown { mat, rows_per_item, .. } => run_of(&MatrixPart::down(mat, *rows_per_item)),
         _ => 1,
     }
 }

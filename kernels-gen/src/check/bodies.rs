@@ -80,12 +80,7 @@ impl KernelChecker<'_> {
                 "expert_down".clone_into(&mut self.place);
                 let routed = RoutedExperts { routing: *routing, experts: *experts, top_k: *top_k };
                 let input = self.routed_input(*input, true, routed)?;
-                let part = MatrixPart {
-                    mats: vec![mat.clone()],
-                    interleaved: false,
-                    rows_per_item: *rows_per_item,
-                    epilogue: Vec::new(),
-                };
+                let part = MatrixPart::down(mat, *rows_per_item);
                 self.part(&part, input, Some(routed))?;
                 self.filled_panels(input, [mat.format], *experts)?;
                 self.adapter(mat, CountedRows::Slots(*top_k), *experts)?;

@@ -54,12 +54,7 @@ pub(super) fn least(kernel: &Kernel) -> usize {
             sorted(*experts, rows) + products(kernel, part, kernel.vals[*input].row, *experts)
         }
         Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
-            let part = MatrixPart {
-                mats: vec![mat.clone()],
-                interleaved: false,
-                rows_per_item: *rows_per_item,
-                epilogue: Vec::new(),
-            };
+            let part = MatrixPart::down(mat, *rows_per_item);
             // Besides, where each entry goes, and its weight.
             let aims = rows * (POINTER + 4);
             sorted(*experts, rows) + aims + products(kernel, &[part], kernel.vals[*input].row, *experts)
