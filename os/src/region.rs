@@ -392,9 +392,8 @@ mod tests {
             crate::numa::nodes_of(&region.as_slice()[..1]).ok().and_then(|nodes| nodes[0]).unwrap_or(0);
         let parts = [REGION_ALIGN..2 * REGION_ALIGN, 2 * REGION_ALIGN..bytes.len()];
         if parts.iter().any(|part| region.copy_to(part.clone(), node).is_err()) {
-            // A system without nodes.
             assert_eq!(region.as_slice(), bytes);
-            return;
+            return println!("NOT RUN: a_copy_takes_the_place_of_a_part: this system lays memory on no node");
         }
         assert_eq!(region.as_slice(), bytes);
         std::os::unix::fs::FileExt::write_all_at(&file, &[255; 3 * REGION_ALIGN], 0).unwrap();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// CPUs that multiply together less than this many times as fast as one of them are sisters.
 const SISTERS: f64 = 1.3;
-/// Tries of which the median counts: another program may disturb one or two.
+/// Measurements of a pair. Their median counts, since another program may disturb one or two.
 const TRIES: usize = 5;
 /// How long CPUs multiply at a time.
 const SPAN: Duration = Duration::from_millis(1);
@@ -122,7 +122,7 @@ fn multiply_on(cpus: &[usize]) -> Option<Vec<f64>> {
         let pinned = Pinned::to(&CpuSet::one(cpu));
         failed.fetch_or(pinned.is_err(), Ordering::Relaxed);
         ready.fetch_add(1, Ordering::AcqRel);
-        // Spinning, so that the CPU is awake when it counts. Who never comes has failed.
+        // Spinning, so that the CPU is awake when it counts. A thread that never comes has failed.
         while ready.load(Ordering::Acquire) < cpus.len() && !failed.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         }
@@ -165,7 +165,7 @@ fn multiply_for(span: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// How fast CPUs are, each of which has `core(cpu)` for its core: two threads of a core share it.
+    /// Rates of CPUs on cores that `core` numbers: the threads of a core share its rate.
     fn shared(core: impl Fn(usize) -> usize) -> impl FnMut(&[usize]) -> Option<Vec<f64>> {
         move |cpus| {
             let on = |own: usize| cpus.iter().filter(|cpu| core(**cpu) == own).count();
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(pairs(&all, 8, shared(|cpu| cpu.max(1))), [""; 0]);
         assert_eq!(pairs(&all, 8, shared(|cpu| cpu.min(7 - cpu))), [""; 0]);
         assert_eq!(pairs(&[0, 1], 2, shared(|_| 0)), ["0-1"]);
-        // Of a process that may use some of the CPUs.
+        // The process may use only some of the CPUs.
         assert_eq!(pairs(&[1, 2, 3, 6], 8, shared(|cpu| cpu / 2)), ["2-3"]);
         assert_eq!(pairs(&[1, 2, 3, 6], 8, shared(|cpu| cpu % 4)), ["2,6"]);
         assert_eq!(pairs(&[1, 2], 8, shared(|cpu| cpu / 2)), [""; 0]);
