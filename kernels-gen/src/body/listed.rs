@@ -1,5 +1,5 @@
-//! Matrices of which only listed tiles are multiplied: those of logits, where the forms of all texts leave
-//! few tokens.
+//! Products of listed tiles alone: steps of logits need few tiles where the forms of all texts leave few
+//! tokens.
 
 use crate::cx::Cx;
 use crate::emit::Emit;

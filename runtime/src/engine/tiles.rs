@@ -7,7 +7,7 @@ use kernmill_plan::format::TILE_ROWS;
 /// memory.
 const FEW: usize = 2;
 
-/// The tiles of 16 tokens of which a step needs logits; reused, so that a step allocates nothing.
+/// Tiles of 16 tokens whose logits a step needs. The list is used again, so that a step allocates nothing.
 pub(super) struct LogitTiles {
     /// Ascending.
     list: Vec<u32>,

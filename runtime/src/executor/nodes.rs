@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn nodes_have_the_rows_that_their_workers_are_given() {
-        // 64 items of a MiB: 48 are given in equal shares, the last 16 taken by whoever comes.
+        // 64 items of a MiB: 48 are given in equal shares, and workers take the last 16 as they come.
         let dense = || step(vec![part(1, 64, 1, MIB, 0)], 48, false, None);
         assert_eq!(laid(vec![dense()], &[4, 4]), [(64, 128, 0)]);
         assert_eq!(laid(vec![dense()], &[0, 1]), [(64, 88, 0), (88, 112, 1), (112, 120, 0), (120, 128, 1)]);

@@ -27,7 +27,7 @@ impl VocabTiles {
         (contract.listed_tiles == count).then_some(VocabTiles { count, bytes: bytes / u64::from(count) })
     }
 
-    /// The work of the step, of which `all` is known, where only `listed` tiles are computed.
+    /// The work of the step for `listed` tiles; `all` is the work for every tile.
     pub(super) fn work(&self, all: WorkDone, listed: usize) -> WorkDone {
         let (count, listed) = (u64::from(self.count), listed as u64);
         let left_out = self.bytes.saturating_mul(count.saturating_sub(listed));

@@ -64,7 +64,7 @@ impl<A: IdleWork> Pool<A> {
         Pool::on(config, &CpuLayout::of_system(&config)?)
     }
 
-    /// Starts the workers on CPUs of which this is known.
+    /// Starts the workers on the CPUs that a layout describes.
     ///
     /// # Errors
     /// As of [`Pool::new`].

@@ -338,7 +338,7 @@ fn arrivals_are_counted_by_cache_and_node() {
     };
     assert_eq!(tree(&[(0, 0)]), [(1, 0)]);
     assert_eq!(tree(&[(0, 0); 5]), [(5, 0)]);
-    // Two caches of a node; then such nodes, of which the second one has a cache for each worker.
+    // Two caches of a node; then two nodes, the second with a cache for each worker.
     assert_eq!(tree(&[(0, 0), (0, 0), (0, 1), (0, 1)]), [(2, 0), (2, 0), (2, 0)]);
     let nodes = [(0, 0), (0, 0), (0, 1), (0, 1), (1, 2), (1, 3)];
     assert_eq!(tree(&nodes), [(2, 0), (2, 0), (2, 1), (2, 1), (2, 0)]);
