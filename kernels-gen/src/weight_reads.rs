@@ -11,27 +11,27 @@ use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 pub fn weight_reads(kernel: &Kernel) -> WeightReads {
     let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
     let mut reads = WeightReads { whole, ..WeightReads::default() };
-    let run = items_per_claim(&kernel.body);
-    let shared = |items: usize| (HandOut::with_tail(items as u64, run as u64).shared() / run as u64) as u32;
+    let run = items_per_claim(&kernel.body) as u64;
+    let shared = |items: usize| HandOut::with_tail(items as u64, run).shared() as u32;
     match &kernel.body {
         Body::Matmul { parts, .. } => {
-            reads.parts = parts.iter().map(|part| runs_of(part, run)).collect();
+            reads.parts = parts.iter().map(items_of).collect();
             reads.shared = shared(parts.iter().map(MatrixPart::items).sum());
         }
         Body::ExpertDown { mat, rows_per_item, .. } => {
             let part = MatrixPart::down(mat, *rows_per_item);
-            reads.parts = vec![runs_of(&part, run)];
+            reads.parts = vec![items_of(&part)];
             reads.shared = shared(part.items());
         }
         Body::Experts { part, .. } => {
-            reads.parts = vec![runs_of(part, 1)];
+            reads.parts = vec![items_of(part)];
             reads.own_items = true;
         }
         // One item, since a row is all one worker's.
         Body::Rows { row_ops, .. } => {
             let operands: Vec<OperandReads> =
                 row_ops.iter().flat_map(|op| row_op_reads(kernel, op)).collect();
-            reads.parts = vec![ItemReads { items: u32::from(!operands.is_empty()), run: 1, operands }];
+            reads.parts = vec![ItemReads { items: u32::from(!operands.is_empty()), operands }];
         }
         // Attention knows its own blocks; panels and adapters are no weights of the plan.
         Body::Attention(_) | Body::Panels { .. } | Body::Shrink { .. } => {}
@@ -39,8 +39,8 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
     reads
 }
 
-/// A part's work items, in runs.
-fn runs_of(part: &MatrixPart, run: usize) -> ItemReads {
+/// A part's work items.
+fn items_of(part: &MatrixPart) -> ItemReads {
     // Interleaved matrices are read as one: their tiles alternate from the first one's start on.
     let mats = if part.interleaved { &part.mats[..1] } else { &part.mats[..] };
     let rows = part.rows_per_item;
@@ -60,7 +60,7 @@ fn runs_of(part: &MatrixPart, run: usize) -> ItemReads {
         Some(OperandReads { expert_stride, ..whole(operand, rows * 4) })
     };
     let operands = mats.iter().map(of_matrix).chain(part.mats.iter().filter_map(of_bias)).collect();
-    ItemReads { items: part.items() as u32, run: run as u32, operands }
+    ItemReads { items: part.items() as u32, operands }
 }
 
 /// The reads of a row operation for a row, but for rows of tables, which are few bytes.
@@ -120,21 +120,21 @@ mod tests {
 
     /// Where in the matrix workers begin, by the rule of `WeightReads`, in tiles.
     fn starts(reads: &WeightReads, workers: u64) -> Vec<u64> {
-        let run = |worker| u64::from(reads.shared) * worker / workers;
-        let part = &reads.parts[0];
-        let bytes = u64::from(part.run * part.operands[0].pieces) * part.operands[0].stride;
-        (0..workers).map(|worker| run(worker) * bytes / TILE as u64).collect()
+        let operand = &reads.parts[0].operands[0];
+        let bytes = u64::from(operand.pieces) * operand.stride;
+        let item = |worker| u64::from(reads.shared) * worker / workers;
+        (0..workers).map(|worker| item(worker) * bytes / TILE as u64).collect()
     }
 
-    /// There are 180 items of a tile. The counter keeps 45 of them, and the other 135 hold 33 runs of four.
+    /// There are 180 items of a tile. The counter keeps 45 of them.
     #[test]
-    fn workers_begin_at_whole_runs_of_what_is_handed_out_in_equal_shares() {
+    fn workers_begin_with_equal_shares_of_three_quarters() {
         let store = vec![Epilogue::Store { out: 0 }];
         let parts = vec![part(2880, 16, store)];
         let dense = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts: parts.clone() });
-        assert_eq!((dense.shared, dense.parts[0].runs()), (33, 45));
-        assert_eq!(starts(&dense, 2), [0, 64]);
-        assert_eq!(starts(&dense, 3), [0, 44, 88]);
+        assert_eq!((dense.shared, dense.parts[0].items), (135, 180));
+        assert_eq!(starts(&dense, 2), [0, 67]);
+        assert_eq!(starts(&dense, 3), [0, 45, 90]);
         let mat = parts[0].mats[0].clone();
         let (experts, top_k, rows_per_item) = (4, 2, 16);
         let down = Body::ExpertDown {
@@ -147,15 +147,15 @@ mod tests {
             residual: None,
             out: 2,
         };
-        assert_eq!(starts(&by_dots(down), 2), [0, 64]);
+        assert_eq!(starts(&by_dots(down), 2), [0, 67]);
     }
 
-    /// A head is a run by itself: 20 items of four tiles, 5 of them left to the counter.
+    /// A head is an item: there are 20 items of four tiles, 5 of them left to the counter.
     #[test]
     fn heads_are_handed_out_one_by_one() {
         let parts = vec![part(1280, 64, vec![Epilogue::Rope { table: 4 }])];
         let heads = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts });
-        assert_eq!((heads.shared, heads.parts[0].runs()), (15, 20));
+        assert_eq!((heads.shared, heads.parts[0].items), (15, 20));
         assert_eq!(starts(&heads, 2), [0, 28]);
     }
 }

@@ -81,7 +81,7 @@ pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worke
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`],
 /// layouts or contracts.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]

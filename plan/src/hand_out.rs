@@ -10,7 +10,7 @@ pub struct HandOut {
     total: u64,
     /// Items in equal shares.
     shared: u64,
-    /// Items that are kept together, where there are so many.
+    /// Items that claims keep together, where there are so many.
     run: u64,
     claim: ClaimRule,
     /// The costs by which shares are equal, where it is not the number of items.
@@ -58,9 +58,9 @@ impl HandOut {
         HandOut { total, shared: total, run: 1, claim: ClaimRule::One, costs: None }
     }
 
-    /// Equal shares of three quarters, in whole runs; the rest in claims that shrink.
+    /// Equal shares of three quarters; the rest in claims that shrink.
     pub fn with_tail(total: u64, run: u64) -> HandOut {
-        let shared = (total - (total >> TAIL_SHIFT)) / run * run;
+        let shared = total - (total >> TAIL_SHIFT);
         HandOut { total, shared, run, claim: ClaimRule::Shrinking, costs: None }
     }
 
@@ -99,9 +99,7 @@ impl HandOut {
             let start = |worker: u64| costs.items_before(costs.shared() * worker / workers);
             return start(worker)..start(worker + 1);
         }
-        let runs = self.shared / self.run;
-        let start = |worker: u64| runs * worker / workers * self.run;
-        start(worker)..start(worker + 1)
+        self.shared * worker / workers..self.shared * (worker + 1) / workers
     }
 
     /// How many items a worker takes from the counter when `taken` are gone.
@@ -129,17 +127,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_quarters_are_whole_runs_and_claims_of_the_rest_shrink() {
-        // 180 items: 45 are left to the counter, and the other 135 hold 33 runs of four.
+    fn three_quarters_are_shares_and_claims_of_the_rest_shrink_in_whole_runs() {
+        // 180 items: 45 are left to the counter.
         let items = HandOut::with_tail(180, 4);
-        assert_eq!((items.shared(), items.share(0, 2), items.share(1, 2)), (132, 0..64, 64..132));
+        assert_eq!((items.shared(), items.share(0, 2), items.share(1, 2)), (135, 0..67, 67..135));
         let (mut taken, mut claims) = (0, Vec::new());
         while let Some(range) = items.claimed(taken, items.claim(taken, 2)) {
             taken += range.end - range.start;
             claims.push(range.end - range.start);
         }
-        assert_eq!(claims, [24, 12, 4, 4, 2, 1, 1]);
-        assert_eq!(taken, 48);
+        assert_eq!(claims, [20, 12, 4, 4, 2, 1, 1, 1]);
+        assert_eq!(taken, 45);
     }
 
     #[test]

@@ -171,7 +171,7 @@ pub struct WeightReads {
     /// Reads of work items, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub parts: Vec<ItemReads>,
-    /// How many runs of items of `parts` are handed out in equal shares: worker `i` of `n` begins with run
+    /// How many items of `parts` are handed out in equal shares: worker `i` of `n` begins with item
     /// `shared * i / n`. The rest is taken from a counter. Not used where items are experts' own.
     pub shared: u32,
     /// Index into [`TokenClass::routings`] when the parts are experts' matrices.
@@ -181,23 +181,14 @@ pub struct WeightReads {
     pub own_items: bool,
 }
 
-/// Consecutive work items. Workers take runs of them together; the last one may be shorter.
+/// Consecutive work items.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReads {
     /// Number of items.
     pub items: u32,
-    /// Items of a run.
-    pub run: u32,
     /// Reads of each of them; the first is fetched ahead.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub operands: Vec<OperandReads>,
-}
-
-impl ItemReads {
-    /// Runs of items.
-    pub fn runs(&self) -> u32 {
-        self.items.div_ceil(self.run.max(1))
-    }
 }
 
 /// Weights that consecutive work items read one behind the other.

@@ -109,6 +109,12 @@ pub fn schedule(
                 reads[number] = false;
                 continue;
             }
+            if step.hand_out.shared() + taken >= step.hand_out.total() {
+                // Many workers may look at the counter at once.
+                worker.at += claim;
+                reads[number] = false;
+                continue;
+            }
             worker.at = worker.at.max(free) + claim;
             free = worker.at;
             let items = step.hand_out.claim(taken, count as u64);

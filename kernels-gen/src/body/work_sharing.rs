@@ -54,8 +54,8 @@ impl Cx<'_> {
     /// from memory best; the rest from the step's counter, so that workers finish together although one of
     /// them is slower today. The portions taken from the counter shrink with the rest: every jump to another
     /// place of the weights costs what had been prefetched ahead. `run`, a power of two, is how many items
-    /// `body` takes through memory together where it has so many: ranges are whole runs, but for the last
-    /// few.
+    /// `body` takes through memory together where it has so many: portions are whole runs, but for the last
+    /// few. Shares are not: many workers have a few items each.
     pub fn distribute_items(
         &self,
         e: &mut Emit,
@@ -65,10 +65,8 @@ impl Cx<'_> {
     ) {
         let tail = e.b.ins().ushr_imm_u(total, i64::from(TAIL_SHIFT));
         let fixed = e.b.ins().isub(total, tail);
-        let runs = e.b.ins().ushr_imm_u(fixed, i64::from(run.trailing_zeros()));
-        let (start, end) = self.share(e, runs);
-        let [start, end, fixed] = [start, end, runs].map(|runs| e.mul_imm(runs, run as i64));
-        self.share_then_take(e, (start, end), fixed, total, Take::Shrinking(run), body);
+        let share = self.share(e, fixed);
+        self.share_then_take(e, share, fixed, total, Take::Shrinking(run), body);
     }
 
     /// Hands out `groups` groups of `units` items, where an item of a group costs `cost`: three quarters of
@@ -125,7 +123,7 @@ impl Cx<'_> {
         take: Take,
         body: impl FnOnce(&mut Emit, Value, Value),
     ) {
-        let (again, more, exit) = (e.b.create_block(), e.b.create_block(), e.b.create_block());
+        let [again, more, claim, exit] = [(); 4].map(|()| e.b.create_block());
         let first = e.b.append_block_param(again, I64);
         let behind = e.b.append_block_param(again, I64);
         e.b.ins().jump(again, &[BlockArg::Value(start), BlockArg::Value(end)]);
@@ -134,9 +132,21 @@ impl Cx<'_> {
         e.b.ins().jump(more, &[]);
         e.b.switch_to_block(more);
         e.b.seal_block(more);
+        // Workers that come when nothing is left only look: many can look at once, but take one by one.
+        let counter = e.load(I64, self.worker, offset_of!(Worker, counters));
+        let taken = e.b.ins().atomic_load(I32, MEM, counter);
+        let taken = e.b.ins().uextend(I64, taken);
+        let next = e.add(fixed, taken);
+        let is_left = e.icmp(IntCC::UnsignedLessThan, next, total);
+        e.b.ins().brif(is_left, claim, &[], exit, &[]);
+        e.b.switch_to_block(claim);
+        e.b.seal_block(claim);
         let count = match take {
             Take::One => e.i64(1),
-            Take::Shrinking(run) => self.guided_chunk(e, fixed, total, run),
+            Take::Shrinking(run) => {
+                let left = e.b.ins().isub(total, next);
+                self.guided_chunk(e, left, run)
+            }
         };
         let taken = self.take_next(e, count);
         let next = e.add(fixed, taken);
@@ -149,17 +159,10 @@ impl Cx<'_> {
         e.b.seal_block(exit);
     }
 
-    /// Items to take at once: an equal share of what the counter has left (guided self-scheduling,
+    /// Items to take at once: an equal share of the `left` ones that the counter has (guided self-scheduling,
     /// Polychronopoulos and Kuck 1987), in whole runs as long as there is one for every worker, and at least
     /// one item. Others may take some in between; then it is a little more than a share.
-    fn guided_chunk(&self, e: &mut Emit, fixed: Value, total: Value, run: usize) -> Value {
-        let counter = e.load(I64, self.worker, offset_of!(Worker, counters));
-        let taken = e.b.ins().atomic_load(I32, MEM, counter);
-        let taken = e.b.ins().uextend(I64, taken);
-        let next = e.add(fixed, taken);
-        // Past the end there is nothing left.
-        let next = e.min_u(next, total);
-        let left = e.b.ins().isub(total, next);
+    fn guided_chunk(&self, e: &mut Emit, left: Value, run: usize) -> Value {
         let workers = self.workers(e);
         let part = e.b.ins().udiv(left, workers);
         let one = e.i64(1);

@@ -368,9 +368,9 @@ fn check_weight_reads(class: &TokenClass, step: &Step) -> Result<(), String> {
             return Err(format!("reads operand {operand} as weights, which it is not"));
         }
     }
-    let runs = parts.iter().map(|part| u64::from(part.runs())).sum::<u64>();
-    if u64::from(*shared) > runs {
-        return Err(format!("shares {shared} of {runs} runs of work items"));
+    let items = parts.iter().map(|part| u64::from(part.items)).sum::<u64>();
+    if u64::from(*shared) > items {
+        return Err(format!("shares {shared} of {items} work items"));
     }
     match routing {
         Some(index) if *index as usize >= class.routings.len() => {

@@ -137,21 +137,20 @@ impl PieceShares {
         let reads = &step.weight_reads;
         let experts = reads.routing.and_then(|routing| class.routings.get(routing as usize));
         let experts = experts.map_or(1, |routing| u64::from(routing.experts));
-        let all: u64 = reads.parts.iter().map(|part| u64::from(part.runs())).sum();
+        let all: u64 = reads.parts.iter().map(|part| u64::from(part.items)).sum();
         // Experts' own items are counted anew for every expert; all of them are shared out.
         let shared = if reads.own_items { all } else { u64::from(reads.shared).min(all) };
         let count = workers.len() as u64;
         for (worker, node) in workers.iter().enumerate() {
-            let part_of = |runs: u64, worker: u64| runs.saturating_mul(worker) / count;
-            let own = |runs: u64| part_of(runs, worker as u64)..part_of(runs, worker as u64 + 1);
+            let part_of = |items: u64, worker: u64| items.saturating_mul(worker) / count;
+            let own = |items: u64| part_of(items, worker as u64)..part_of(items, worker as u64 + 1);
             // Anybody may take what is behind the shares; everybody gets a part of it.
             let tail = own(all - shared);
-            for runs in [own(shared), shared + tail.start..shared + tail.end] {
+            for items in [own(shared), shared + tail.start..shared + tail.end] {
                 let mut before = 0;
                 for part in &reads.parts {
-                    let clamp = |run: u64| run.clamp(before, before + u64::from(part.runs())) - before;
-                    let items = |run: u64| (clamp(run) * u64::from(part.run.max(1))).min(part.items.into());
-                    let items = items(runs.start)..items(runs.end);
+                    let of_part = |item: u64| item.clamp(before, before + u64::from(part.items)) - before;
+                    let items = of_part(items.start)..of_part(items.end);
                     for reads in &part.operands {
                         if let Some(Operand::Weights { offset, bytes }) =
                             step.operands.get(reads.operand as usize)
@@ -159,7 +158,7 @@ impl PieceShares {
                             self.add(*offset..offset.saturating_add(*bytes), reads, &items, experts, *node);
                         }
                     }
-                    before += u64::from(part.runs());
+                    before += u64::from(part.items);
                 }
             }
         }
@@ -214,9 +213,9 @@ mod tests {
         step
     }
 
-    fn part(operand: u32, items: u32, run: u32, stride: u64, expert_stride: u64) -> ItemReads {
+    fn part(operand: u32, items: u32, stride: u64, expert_stride: u64) -> ItemReads {
         let operands = vec![OperandReads { operand, pieces: 1, bytes: stride, stride, expert_stride }];
-        ItemReads { items, run, operands }
+        ItemReads { items, operands }
     }
 
     /// First and last MiB and node of each range.
@@ -243,20 +242,20 @@ mod tests {
     #[test]
     fn nodes_have_the_rows_that_their_workers_are_given() {
         // 64 items of a MiB: 48 are given in equal shares, and workers take the last 16 as they come.
-        let dense = || step(vec![part(1, 64, 1, MIB, 0)], 48, false, None);
+        let dense = || step(vec![part(1, 64, MIB, 0)], 48, false, None);
         assert_eq!(laid(vec![dense()], &[4, 4]), [(64, 128, 0)]);
         assert_eq!(laid(vec![dense()], &[0, 1]), [(64, 88, 0), (88, 112, 1), (112, 120, 0), (120, 128, 1)]);
         let three = [(64, 100, 0), (100, 112, 1), (112, 124, 0), (124, 128, 1)];
         assert_eq!(laid(vec![dense()], &[7, 7, 7, 9]), three);
-        // Two parts are counted through; runs of four items are never parted.
-        let parts = vec![part(0, 32, 4, MIB, 0), part(2, 32, 4, MIB, 0)];
-        assert_eq!(laid(vec![step(parts, 16, false, None)], &[0, 1]), [(0, 32, 0), (128, 160, 1)]);
+        // Two parts are counted through.
+        let parts = vec![part(0, 32, MIB, 0), part(2, 32, MIB, 0)];
+        assert_eq!(laid(vec![step(parts, 64, false, None)], &[0, 1]), [(0, 32, 0), (128, 160, 1)]);
     }
 
     #[test]
     fn experts_have_rows_on_every_node() {
         // Four experts of 16 MiB each.
-        let of_experts = |own_items| step(vec![part(0, 8, 1, 2 * MIB, 16 * MIB)], 8, own_items, Some(0));
+        let of_experts = |own_items| step(vec![part(0, 8, 2 * MIB, 16 * MIB)], 8, own_items, Some(0));
         let halves: Vec<_> =
             (0..4).flat_map(|n| [(16 * n, 16 * n + 8, 0), (16 * n + 8, 16 * n + 16, 1)]).collect();
         assert_eq!(laid(vec![of_experts(false)], &[0, 1]), halves);
@@ -267,11 +266,11 @@ mod tests {
     /// operand are left out.
     #[test]
     fn pieces_are_whole_and_inside_of_operands() {
-        let odd = step(vec![part(0, 3, 1, 3 * MIB, 0)], 3, false, None);
+        let odd = step(vec![part(0, 3, 3 * MIB, 0)], 3, false, None);
         assert_eq!(laid(vec![odd], &[0, 1]), [(0, 4, 0), (4, 10, 1)]);
-        let hostile = || part(3, u32::MAX, u32::MAX, u64::MAX, 0);
+        let hostile = || part(3, u32::MAX, u64::MAX, 0);
         assert_eq!(laid(vec![step(vec![hostile()], 1, false, None)], &[0, 1]), [(192, 256, 1)]);
-        let mut last = part(3, 8, 1, 8 * MIB, 60 * MIB);
+        let mut last = part(3, 8, 8 * MIB, 60 * MIB);
         last.operands[0].pieces = u32::MAX;
         assert_eq!(laid(vec![step(vec![last], 8, true, Some(0))], &[0, 1]).last(), Some(&(192, 256, 0)));
     }

@@ -61,15 +61,11 @@ impl NextStepPrefetch {
         let stream = |worker: usize| {
             let mut item = u64::from(*shared) * worker as u64 / workers.max(1) as u64;
             for part in parts {
-                let runs = u64::from(part.runs());
-                let Some(first) = part.operands.first().filter(|_| item < runs) else {
-                    item = item.saturating_sub(runs);
+                let Some(first) = part.operands.first().filter(|_| item < part.items.into()) else {
+                    item = item.saturating_sub(part.items.into());
                     continue;
                 };
-                let skipped = [part.run, first.pieces]
-                    .into_iter()
-                    .fold(item, |at, by| at.saturating_mul(by.into()))
-                    .saturating_mul(first.stride);
+                let skipped = item.saturating_mul(first.pieces.into()).saturating_mul(first.stride);
                 let start = addresses[first.operand as usize].wrapping_add(skipped);
                 let bytes = bytes(first.operand).saturating_sub(skipped);
                 return WeightStream { start, bytes, expert_stride: first.expert_stride };

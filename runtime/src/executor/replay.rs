@@ -55,8 +55,6 @@ struct Counter(AtomicU64);
 
 struct PartReads {
     items: u64,
-    run: u64,
-    runs: u64,
     operands: Vec<PieceReads>,
 }
 
@@ -128,8 +126,6 @@ impl StepReads {
         };
         let part = |part: &ItemReads| PartReads {
             items: part.items.into(),
-            run: part.run.max(1).into(),
-            runs: part.runs().into(),
             operands: part.operands.iter().filter_map(of_operand).collect(),
         };
         StepReads {
@@ -143,8 +139,8 @@ impl StepReads {
         }
     }
 
-    fn runs(&self) -> u64 {
-        self.parts.iter().map(|part| part.runs).sum()
+    fn items(&self) -> u64 {
+        self.parts.iter().map(|part| part.items).sum()
     }
 
     /// Reads a worker's share of the weights; how many bytes that are. Bytes that every worker reads are
@@ -170,7 +166,7 @@ impl StepReads {
             });
             return bytes;
         }
-        let each = self.runs();
+        let each = self.items();
         if self.own_items {
             let total = each * experts.len() as u64;
             worker.take(HandOut::with_tail(total, 1), &self.counter, |range| {
@@ -179,7 +175,7 @@ impl StepReads {
                     let (expert, first) = (at / each, at % each);
                     let count = (each - first).min(range.end - at);
                     bytes +=
-                        self.runs_of(replay, reader, first..first + count, &experts[expert as usize..][..1]);
+                        self.items_of(replay, reader, first..first + count, &experts[expert as usize..][..1]);
                     at += count;
                 }
             });
@@ -187,7 +183,7 @@ impl StepReads {
         }
         let experts = if self.routing.is_some() { experts } else { &[0] };
         worker.take(HandOut::with_shares(each, self.shared), &self.counter, |range| {
-            bytes += self.runs_of(replay, reader, range, experts);
+            bytes += self.items_of(replay, reader, range, experts);
         });
         bytes
     }
@@ -204,14 +200,13 @@ impl StepReads {
         operands().map(read).sum()
     }
 
-    /// Reads runs of items, one expert after the other.
-    fn runs_of(&self, replay: &Replay, reader: &MemoryReader, range: Range<u64>, experts: &[u32]) -> u64 {
+    /// Reads items, one expert after the other.
+    fn items_of(&self, replay: &Replay, reader: &MemoryReader, range: Range<u64>, experts: &[u32]) -> u64 {
         let mut bytes = 0;
         for expert in experts.iter().copied().map(u64::from) {
             let mut before = 0;
             for part in &self.parts {
-                let of_part =
-                    |run: u64| (run.saturating_sub(before).min(part.runs) * part.run).min(part.items);
+                let of_part = |item: u64| item.saturating_sub(before).min(part.items);
                 let (first, behind) = (of_part(range.start), of_part(range.end));
                 for operand in part.operands.iter().filter(|_| first < behind) {
                     let PieceReads { start, reads, .. } = operand;
@@ -227,7 +222,7 @@ impl StepReads {
                         bytes += replay.read(reader, at(piece)..at(piece).saturating_add(reads.bytes));
                     }
                 }
-                before += part.runs;
+                before += part.items;
             }
         }
         bytes

@@ -319,7 +319,7 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
     let step = |p: &mut TargetProgram, change: fn(&mut Step)| change(&mut p.classes[0].steps[0]);
     let routing = Routing { step: 0, buffer: 0, top_k: 1, experts: 65536 };
     let reads = OperandReads { operand: 0, pieces: 0, bytes: 0, stride: 0, expert_stride: 0 };
-    let part = || ItemReads { items: 0, run: 1, operands: Vec::new() };
+    let part = || ItemReads { items: 0, operands: Vec::new() };
     let changes: [&dyn Fn(&mut TargetProgram); 12] = [
         &|p| p.classes = vec![p.classes[0].clone(); limit::CLASSES + 1],
         &|p| p.symbols = vec![Symbol { contract: None, ..p.symbols[0].clone() }; limit::SYMBOLS + 1],
@@ -334,7 +334,7 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
         &|p| p.classes[0].steps[0].weight_reads.parts = vec![part(); 257],
         &|p| {
             p.classes[0].steps[0].weight_reads.parts =
-                vec![ItemReads { items: 0, run: 1, operands: vec![reads; 257] }]
+                vec![ItemReads { items: 0, operands: vec![reads; 257] }]
         },
     ];
     for change in changes {
