@@ -2,7 +2,7 @@
 //! made for it. The reader believes nothing of the file.
 
 use crate::quant::Preset;
-use crate::select::cost::{MACHINE, Machine};
+use crate::select::costs_of_machine::{MACHINE, Machine};
 use kernmill_os::affinity::CpuSet;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;

@@ -9,6 +9,7 @@ mod builder;
 mod candidate;
 mod classes;
 pub mod cost;
+pub mod costs_of_machine;
 mod explain;
 mod groups;
 mod row_ops;

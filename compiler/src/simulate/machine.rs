@@ -1,7 +1,7 @@
 //! Machines as a simulation sees them.
 
 use crate::machine::{Description, ReachedSpeeds};
-use crate::select::cost::Machine;
+use crate::select::costs_of_machine::Machine;
 
 /// The wait for others at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 use super::schedule::{ItemGroup, SharedStep, schedule};
 use super::*;
 use crate::pipeline::{Compiled, CompilerOptions, compile};
-use crate::select::cost::MACHINE;
+use crate::select::costs_of_machine::MACHINE;
 use crate::spec::{Spec, lower};
 use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::target::{Level, Tuning};

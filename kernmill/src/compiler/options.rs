@@ -8,7 +8,7 @@ use kernmill_compiler::machine::Description;
 use kernmill_compiler::pipeline;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::select::cost::MACHINE;
+use kernmill_compiler::select::costs_of_machine::MACHINE;
 use kernmill_os::tiles;
 use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::{Level, Tuning};

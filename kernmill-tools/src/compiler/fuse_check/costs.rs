@@ -7,7 +7,7 @@ use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::select::cost::MACHINE;
+use kernmill_compiler::select::costs_of_machine::MACHINE;
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::pool::PoolConfig;
