@@ -3,9 +3,10 @@
 //! Two engines over the same weights make a text, one with drafts and one without, in turns of a tenth of a
 //! second: a shared machine's memory changes within seconds, and so both see the same. `copy` has a passage
 //! of 400 tokens in its prompt and repeats it: a mask allows the passage's next token alone, so that a model
-//! of random weights copies as a trained one may. `free` is drawn text of 128 tokens behind a prompt of 64,
-//! in which little repeats itself. Prompts are not timed. Prints a line of JSON for each, with the medians in
-//! tokens per second and the median and quartiles of the rounds' ratios.
+//! of random weights copies as a trained one may. Log-probabilities are asked for, so that every step
+//! computes all logits, as it would without the mask. `free` is drawn text of 128 tokens behind a prompt of
+//! 64, in which little repeats itself. Prompts are not timed. Prints a line of JSON for each, with the medians
+//! in tokens per second and the median and quartiles of the rounds' ratios.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -133,6 +134,7 @@ fn main() {
                 text.extend_from_within(..BEGUN);
                 request.max_tokens = rest.len() as u32;
                 request.guide = Some(Box::new(Copy { text: rest, at: 0, vocab: vocab as usize }));
+                request.logprobs = Some(0);
             }
             request.prompt = text;
             let with = Request { drafter: Some(SuffixDrafter::boxed()), ..request.clone() };

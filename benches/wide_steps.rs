@@ -3,8 +3,8 @@
 //!
 //! One engine runs, in turns, steps of as many tokens: of one sequence behind DEPTH others, of one sequence
 //! at its start, and of as many sequences at theirs; every row of logits is wanted. Prints a line of JSON:
-//! medians in ms, the medians and quartiles of the rounds' ratios to the last of the three, and the bytes of
-//! weights and cache that a step behind DEPTH tokens reads.
+//! medians in ms, the medians and quartiles of the rounds' ratios to the last of the three; and of one more
+//! step behind DEPTH tokens the bytes of weights and cache that it reads, and the ms of each kind of step.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -53,9 +53,11 @@ fn main() {
             }
         }
     }
-    engine.start_meter(Detail::Totals);
+    engine.start_meter(Detail::Steps);
     behind(&mut engine, deep, depth, &ids(tokens));
-    let work = engine.stop_meter().total;
+    let metered = engine.stop_meter();
+    let kinds = metered.steps.iter().map(|step| format!("\"{}\": {:.2}", step.name, step.seconds * 1e3));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
     let ratio = |case: usize, part| {
         let mut ratios: Vec<f64> = times[case].iter().zip(&times[2]).map(|(a, b)| a / b).collect();
         quantile(&mut ratios, part)
@@ -64,7 +66,7 @@ fn main() {
     println!(
         "{{\"tokens\": {tokens}, \"depth\": {depth}, \"rounds\": {rounds}, \"one_behind_ms\": {:.2}, \
          \"one_at_start_ms\": {:.2}, \"many_at_start_ms\": {:.2}, \"ratio\": {:.4}, \"q1\": {:.4}, \
-         \"q3\": {:.4}, \"ratio_at_start\": {:.4}, \"weight_bytes\": {}, \"cache_bytes\": {}}}",
+         \"q3\": {:.4}, \"ratio_at_start\": {:.4}, \"weight_bytes\": {}, \"cache_bytes\": {}, \"ms\": {{{kinds}}}}}",
         median(0),
         median(1),
         median(2),
@@ -72,8 +74,8 @@ fn main() {
         ratio(0, 0.25),
         ratio(0, 0.75),
         ratio(1, 0.5),
-        work.weight_bytes,
-        work.cache_bytes,
+        metered.total.weight_bytes,
+        metered.total.cache_bytes,
     );
 }
 
