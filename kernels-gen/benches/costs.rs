@@ -2,9 +2,9 @@
 //! `compiler/src/select/`.
 //!
 //! `cargo bench -p kernmill-kernels-gen --bench costs` prints one JSON object per line: ns per block of 32 k
-//! and 16 rows (of each tile, for two tiles), the least of several runs. With names of versions or of
-//! formats, only theirs: `-- gemm_q8_avx2`, `-- q4_k`. A dot is held against the definition of
-//! docs/dev/numerics.md first, so that no wrong one is measured.
+//! and 16 rows (of each tile, for two tiles; of each 16 tokens, for strips), the least of several runs. With
+//! names of versions or of formats, only theirs: `-- gemm_q8_avx2`, `-- q4_k`. A dot is held against the
+//! definition of docs/dev/numerics.md first, so that no wrong one is measured.
 
 #![allow(clippy::print_stdout)]
 
@@ -13,7 +13,7 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{self, Shape};
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP};
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::{self, PANEL_ROWS, Strip, TileElement, TileShapes};
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::format::{self, BLOCK, Q8Row, Scale, TILE_ROWS, WeightFormat};
@@ -24,6 +24,8 @@ use std::time::Instant;
 /// Columns of a row, or less where it is no whole units.
 const K: usize = 2880;
 const REPETITIONS: usize = 15;
+/// Panels of a strip: the rows of an expert in a prompt of 512 tokens.
+const PANELS: usize = 4;
 /// Fills weights and activations: every scale it makes is a normal number, and so is every product.
 const FILL: u8 = 0x3c;
 
@@ -31,7 +33,7 @@ type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type DecodeBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
-type GemmTiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, *mut u8);
+type GemmStrip = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, *mut u8);
 type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
 
 fn columns(format: WeightFormat) -> usize {
@@ -79,9 +81,11 @@ fn main() {
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
-    let on_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
-    ukernels.extend(on_tiles.map(|format| MicroKernel::DecodeTiles { format }));
-    ukernels.extend(TileElement::ALL.map(|element| MicroKernel::GemmTiles { element, stride: 128 }));
+    for format in WeightFormat::blocked().filter(|format| TileElement::serves(*format)) {
+        let k = gemm_tiles::CHUNK_BLOCKS * BLOCK;
+        let strip = Strip { format, tiles: 2, k, stride: 128, gap: 64 };
+        ukernels.extend([MicroKernel::DecodeTiles { format }, MicroKernel::GemmStrip(strip)]);
+    }
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
     let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
@@ -162,11 +166,11 @@ fn is_defined_dot(dot: Dot, format: WeightFormat, tokens: usize, seed: u32) -> b
 
 /// The result of `run` while tiles are configured for a micro-kernel.
 fn with_tiles(ukernel: &MicroKernel, run: impl FnOnce() -> f64) -> f64 {
-    let element = match ukernel {
-        MicroKernel::GemmTiles { element, .. } => *element,
-        _ => TileElement::Bf16,
+    let shapes = match ukernel {
+        MicroKernel::GemmStrip(strip) => TileShapes::Strip(TileElement::of(strip.format)),
+        _ => TileShapes::Whole,
     };
-    let [on, off] = [MicroKernel::TilesOn(element), MicroKernel::TilesOff]
+    let [on, off] = [MicroKernel::TilesOn(shapes), MicroKernel::TilesOff]
         .map(|ukernel| code(&ukernel, Level::Amx, asm::candidates(&ukernel, Level::Amx).next()));
     // SAFETY: the code takes nothing and returns nothing; the CPU has tiles and the system permits them.
     let call =
@@ -200,8 +204,9 @@ impl Bench {
         let (calls, blocks) = match *ukernel {
             MicroKernel::DotQ8 { k, .. } => (100, k / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
-            MicroKernel::DecodeTiles { format } => (100, TileElement::of(format).chunk_blocks()),
-            MicroKernel::GemmTiles { element, .. } => (100, element.chunk_blocks()),
+            MicroKernel::DecodeTiles { .. } => (100, gemm_tiles::CHUNK_BLOCKS),
+            // By so many panels and two tiles.
+            MicroKernel::GemmStrip(_) => (100, 2 * PANELS * gemm_tiles::CHUNK_BLOCKS),
             MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
                 (1000, ukernel.decoded(format).chunk_blocks(format))
             }
@@ -264,19 +269,22 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, tokens) });
                 })
             }
-            MicroKernel::GemmTiles { element, .. } => {
+            MicroKernel::GemmStrip(strip) => {
                 // SAFETY: as above, a gemm micro-kernel on tiles.
-                let gemm: GemmTiles = unsafe { std::mem::transmute(entry) };
-                for block in 0..blocks {
+                let gemm: GemmStrip = unsafe { std::mem::transmute(entry) };
+                let (element, chunk) = (TileElement::of(strip.format), gemm_tiles::CHUNK_BLOCKS);
+                for block in 0..2 * chunk {
                     let factors = block * element.decoded_block() + element.decoded_factors();
-                    // SAFETY: a line of the decoded tile.
+                    // SAFETY: a line of the decoded tiles.
                     unsafe { decoded.add(factors).cast::<[f32; 16]>().write_unaligned([1.0; 16]) };
                 }
                 // SAFETY: behind the results, with room for the products.
-                let (chunk, products) = (blocks as u64, unsafe { results.add(1 << 16) });
+                let (count, products) = ((PANELS * PANEL_ROWS) as u64, unsafe { results.add(1 << 16) });
                 least(|| {
-                    // SAFETY: as above.
-                    (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, products) });
+                    for _ in 0..calls {
+                        // SAFETY: as above.
+                        unsafe { gemm(decoded, rows, results.cast(), count, chunk as u64, products) };
+                    }
                 })
             }
             _ => unreachable!("only q8 and bf16 micro-kernels are measured"),

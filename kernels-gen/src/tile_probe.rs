@@ -4,13 +4,17 @@ use crate::asm;
 use crate::generate::{GenerateError, generate_ukernels};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
-use crate::ukernel::gemm_tiles::{PANEL_ROWS, TileElement};
-use kernmill_plan::format::WeightFormat;
+use crate::ukernel::gemm_tiles::{self, PANEL_ROWS, Strip, TileElement, TileShapes};
+use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::probe::{TileElementProbe, TileProbe};
 use kernmill_plan::target::Level;
 
 /// Bytes from one row of sums to the next: those of two tiles of weights.
 const STRIDE: usize = 128;
+/// Bytes to those of the second tile.
+const GAP: usize = 64;
+/// Rows that tiles multiply: those of an expert in a prompt.
+const ROWS: usize = 4 * PANEL_ROWS;
 
 /// The probe for a level, with one entry for each of [`TileElement::ALL`]. At a level without tiles, code for
 /// vectors stands in for them.
@@ -33,21 +37,22 @@ pub fn tile_probe(level: Level) -> Result<TileProbe, GenerateError> {
             TileElement::Bf16 => WeightFormat::Mxfp4,
             TileElement::I8 => WeightFormat::Int8,
         };
+        let k = gemm_tiles::CHUNK_BLOCKS * BLOCK;
         [
-            MicroKernel::TilesOn(element),
+            MicroKernel::TilesOn(TileShapes::Strip(element)),
             MicroKernel::TilesOff,
-            MicroKernel::GemmTiles { element, stride: STRIDE },
+            MicroKernel::GemmStrip(Strip { format, tiles: 2, k, stride: STRIDE, gap: GAP }),
             MicroKernel::GemmQ8 { weights: steps.decoded(format), tiles: 2, tokens: GROUP },
         ]
         .map(&mut place)
     });
     let code = generate_ukernels(&ukernels, level, &|ukernel| asm::find(ukernel, level))?;
-    let elements = places.into_iter().zip(TileElement::ALL);
-    let elements = elements.map(|(places, element)| {
+    let elements = places.into_iter().map(|places| {
         let [on, off, tiles, vectors] = places.map(|place| code.symbols[place].offset);
-        let blocks = element.chunk_blocks();
-        let [tiles_work, vectors_work] = [blocks * PANEL_ROWS, CHUNK_BLOCKS * 2 * GROUP];
-        TileElementProbe { on, off, tiles, tiles_blocks: blocks as u64, tiles_work, vectors, vectors_work }
+        let blocks = gemm_tiles::CHUNK_BLOCKS;
+        let [tiles_work, vectors_work] = [blocks * 2 * ROWS, CHUNK_BLOCKS * 2 * GROUP];
+        let [tiles_blocks, tiles_rows] = [blocks, ROWS].map(|number| number as u64);
+        TileElementProbe { on, off, tiles, tiles_blocks, tiles_rows, tiles_work, vectors, vectors_work }
     });
     let elements = elements.collect();
     Ok(TileProbe { level, code, blocks: CHUNK_BLOCKS as u64, elements })

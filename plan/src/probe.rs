@@ -45,12 +45,14 @@ pub struct TileElementProbe {
     pub on: u64,
     /// Offset of `extern "C" fn()`, which releases them.
     pub off: u64,
-    /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products:
-    /// *mut u8)`, which multiplies on tiles.
+    /// Offset of `extern "C" fn(weights: *const u8, panels: *const u8, sums: *mut f32, rows: u64, blocks:
+    /// u64, products: *mut u8)`, which multiplies on tiles.
     pub tiles: u64,
-    /// Blocks that a call of `tiles` is for.
+    /// Rows that a call of `tiles` is for.
+    pub tiles_rows: u64,
+    /// Blocks that it is for.
     pub tiles_blocks: u64,
-    /// Rows of the panel times blocks of weights that it multiplies.
+    /// Rows of the panels times blocks of weights that it multiplies.
     pub tiles_work: usize,
     /// Offset of `extern "C" fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride:
     /// u64, gap: u64)`, which multiplies in vectors. `stride` is 128 and `gap` 64.

@@ -192,7 +192,7 @@ fn adapters_beside_products_on_tiles_give_the_interpreters_bits() {
             let options = CompilerOptions { kernels: Pick::Tiles, ..options(Preset::Faithful, level) };
             let compiled = case.compile(&CompilerOptions { adapters: true, ..options.clone() });
             let symbols = &compiled.program.code.symbols;
-            assert!(symbols.iter().any(|symbol| symbol.name.starts_with("gemm_tiles_bytes")), "{name}");
+            assert!(symbols.iter().any(|symbol| symbol.name.starts_with("gemm_strip_int8")), "{name}");
             check(&case, &options, &[1, 3], &[&[5, 1], &[13, 6]], &format!("{name} on tiles"));
         }
     }

@@ -11,13 +11,12 @@ use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::Pick;
 use kernmill_kernels_gen::ukernel::MicroKernel;
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::{Strip, TileElement, TileShapes};
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -38,14 +37,14 @@ static CALLS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Where micro-kernels lie in the interpreter's memory, outside of what the process has.
 const CODE: u64 = 0x1000;
 
-/// The function in place of a micro-kernel, with its arguments as they were and itself as the sixth.
-unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: *const Interpreted) {
+/// The function in place of a micro-kernel, with its arguments as they were and itself as the seventh.
+unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, ukernel: *const Interpreted) {
     // SAFETY: `divert` gives a micro-kernel that lives as long as the process.
     let Interpreted { ukernel, code } = unsafe { &*ukernel };
-    let args = [a, b, c, d, e];
+    let args = [a, b, c, d, e, f];
     CALLS[0].fetch_add(1, Relaxed);
     CALLS[1].fetch_add(
-        u64::from(matches!(ukernel, MicroKernel::GemmBf16(_) | MicroKernel::GemmTiles { .. })),
+        u64::from(matches!(ukernel, MicroKernel::GemmBf16(_) | MicroKernel::GemmStrip(_))),
         Relaxed,
     );
     CPU.with_borrow_mut(|cpu| {
@@ -80,7 +79,7 @@ unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: 
     });
 }
 
-/// Makes every micro-kernel of the program that uses tiles a jump to [`interpret`], so that a CPU with
+/// Makes every micro-kernel of the program that uses tiles a call of [`interpret`], so that a CPU with
 /// AVX-512 can run the program.
 fn divert(program: &mut Program, ukernels: &[MicroKernel]) {
     let code = &mut program.code;
@@ -91,18 +90,28 @@ fn divert(program: &mut Program, ukernels: &[MicroKernel]) {
         let place = symbol.offset as usize;
         let bytes = code.bytes[place..place + symbol.size as usize].to_vec();
         let interpreted = Box::leak(Box::new(Interpreted { ukernel: ukernel.clone(), code: bytes }));
-        // mov r9, micro-kernel; mov rax, interpret; jmp rax
-        let mut jump = vec![0x49, 0xb9];
-        jump.extend((&raw const *interpreted as u64).to_le_bytes());
-        jump.extend([0x48, 0xb8]);
-        jump.extend((interpret as *const () as u64).to_le_bytes());
-        jump.extend([0xff, 0xe0]);
+        // mov rax, micro-kernel; push rax; mov rax, interpret; call rax; pop rcx; ret
+        let mut calling = vec![0x48, 0xb8];
+        calling.extend((&raw const *interpreted as u64).to_le_bytes());
+        calling.extend([0x50, 0x48, 0xb8]);
+        calling.extend((interpret as *const () as u64).to_le_bytes());
+        calling.extend([0xff, 0xd0, 0x59, 0xc3]);
         // Functions start at separate lines.
-        assert!(jump.len() <= 64);
-        code.bytes[place..place + jump.len()].copy_from_slice(&jump);
-        symbol.size = symbol.size.max(jump.len() as u64);
+        assert!(calling.len() <= 64);
+        code.bytes[place..place + calling.len()].copy_from_slice(&calling);
+        symbol.size = symbol.size.max(calling.len() as u64);
     }
     program.level = Level::V4Vnni;
+}
+
+/// The strip of that name.
+fn strip(name: &str) -> Option<MicroKernel> {
+    let mut parts = name.strip_prefix("gemm_strip_")?.rsplitn(5, '_');
+    let mut number = |start: &str| parts.next()?.strip_prefix(start)?.parse().ok();
+    let (gap, stride, k, tiles) = (number("g")?, number("s")?, number("k")?, number("")?);
+    let format = parts.next()?;
+    let format = WeightFormat::ALL.into_iter().find(|known| known.name() == format)?;
+    Some(MicroKernel::GemmStrip(Strip { format, tiles, k, stride, gap }))
 }
 
 /// The micro-kernels of a compilation that use tiles.
@@ -113,18 +122,15 @@ fn tile_ukernels(program: &Program, stride_and_gap: &[(usize, usize, usize)]) ->
         use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
         [1, 2].map(|groups| MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }))
     });
-    let strides: BTreeSet<usize> = stride_and_gap.iter().map(|&(_, stride, _)| stride).collect();
-    let on_tiles = TileElement::ALL.into_iter().flat_map(|element| {
-        let gemms = strides.iter().map(move |stride| MicroKernel::GemmTiles { element, stride: *stride });
-        gemms.chain([MicroKernel::TilesOn(element)])
-    });
-    let ukernels: Vec<MicroKernel> =
-        gemms.chain(on_tiles).chain([MicroKernel::TilesOff]).filter(has).collect();
+    let strips = program.code.symbols.iter().filter_map(|symbol| strip(&symbol.name));
+    let shapes = TileElement::ALL.map(TileShapes::Strip).into_iter().chain([TileShapes::Whole]);
+    let others = shapes.map(MicroKernel::TilesOn).chain([MicroKernel::TilesOff]);
+    let ukernels: Vec<MicroKernel> = gemms.chain(strips).chain(others).filter(has).collect();
     let all = program
         .code
         .symbols
         .iter()
-        .filter(|s| ["gemm_bf16", "gemm_tiles", "tiles"].iter().any(|stem| s.name.starts_with(stem)));
+        .filter(|s| ["gemm_bf16", "gemm_strip", "tiles"].iter().any(|stem| s.name.starts_with(stem)));
     assert_eq!(ukernels.len(), all.count(), "every micro-kernel with tiles is known");
     ukernels
 }
@@ -154,8 +160,10 @@ fn check_preset(name: &str, case: &Case, preset: Preset, threads: usize, pieces:
         case.compile(&CompilerOptions { fuse, kernels, chunk: 48, ..options(preset, Level::Amx) });
     let ukernels = tile_ukernels(&compiled.program, &GEMMS);
     // Experts in MXFP4 are on tiles of bf16 in both presets, other matrices on those of int8.
-    for element in TileElement::ALL {
-        assert!(ukernels.contains(&MicroKernel::TilesOn(element)), "{name}: no tiles of {element:?}");
+    let of_experts =
+        if preset == Preset::Bf16 { TileShapes::Whole } else { TileShapes::Strip(TileElement::Bf16) };
+    for shapes in [of_experts, TileShapes::Strip(TileElement::I8)] {
+        assert!(ukernels.contains(&MicroKernel::TilesOn(shapes)), "{name}: no {shapes:?}");
     }
     divert(&mut compiled.program, &ukernels);
     let before = CALLS[1].load(Relaxed);
@@ -253,7 +261,7 @@ fn panels_for_tiles_give_the_interpreters_bits_on_every_host() {
             }
         }
         let pieces: [&[usize]; 3] = [&[length], &[1, 15, 16, 17], &[7, 33, 1]];
-        let wanted = ["gemm_tiles_s", "gemm_tiles_bytes", "decode_mxfp4_tiles", "decode_int8_tiles"];
+        let wanted = ["gemm_strip_mxfp4", "gemm_strip_int8", "decode_mxfp4_tiles", "decode_int8_tiles"];
         check_on_every_host(&format!("shape {at}"), &case, Preset::Faithful, &pieces, &wanted);
     }
 }
@@ -279,8 +287,8 @@ fn panels_of_bytes_for_tiles_give_the_interpreters_bits_on_every_host() {
         let case = Case::new(&shape, 11, if every { numbers.iter().sum() } else { 50 });
         let pieces: [&[usize]; 2] = [if every { &numbers } else { &[48] }, &[31, 2, 16]];
         for preset in [Preset::Faithful, Preset::Fast] {
-            let format = if preset == Preset::Fast { "decode_int4_tiles" } else { "decode_int8_tiles" };
-            let wanted = ["gemm_tiles_bytes", "decode_int8_tiles", format];
+            let format = if preset == Preset::Fast { "gemm_strip_int4" } else { "gemm_strip_int8" };
+            let wanted = ["gemm_strip_int8", "decode_int8_tiles", format];
             check_on_every_host(&format!("bytes, shape {at}"), &case, preset, &pieces, &wanted);
         }
     }

@@ -12,7 +12,7 @@ use kernmill_kernels_gen::disasm;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, Overlap};
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::{CHUNK_BLOCKS, Strip, TileShapes};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
@@ -124,7 +124,7 @@ fn machine_code_of_a_ukernel_of_each_family() {
         (
             "tiles",
             Level::Amx,
-            vec![gemm_bf16(1, 1), MicroKernel::TilesOn(TileElement::Bf16), MicroKernel::TilesOff],
+            vec![gemm_bf16(1, 1), MicroKernel::TilesOn(TileShapes::Whole), MicroKernel::TilesOff],
         ),
     ];
     let texts = families.map(|(family, level, ukernels)| (family, text(&ukernels, level)));
@@ -152,12 +152,15 @@ fn tiles_multiply_each_pair_of_a_group_and_a_tile_once() {
     assert_eq!(text.matches("tdpbf16ps").count(), 1 + 4);
 }
 
-/// Three products under way and three behind them, and one alone: with and without factors for bf16.
+/// A panel's chunk is in the code for the first panel and for others, whole or half; and a block in loops.
 #[test]
 fn tiles_of_either_element_multiply_a_block_at_a_time() {
-    for (element, product, ways) in [(TileElement::Bf16, "tdpbf16ps", 2), (TileElement::I8, "tdpbssd", 1)] {
-        let text = text(&[MicroKernel::GemmTiles { element, stride: 128 }], Level::Amx);
-        assert_eq!(text.matches(product).count(), ways * (3 + 3 + 1), "{element:?}");
+    for (format, product) in [(WeightFormat::Mxfp4, "tdpbf16ps"), (WeightFormat::Int8, "tdpbssd")] {
+        for tiles in [1, 2] {
+            let strip = Strip { format, tiles, k: 2880, stride: 128, gap: 64 };
+            let text = text(&[MicroKernel::GemmStrip(strip)], Level::Amx);
+            assert_eq!(text.matches(product).count(), tiles * (4 * CHUNK_BLOCKS + 1), "{format:?}");
+        }
     }
 }
 

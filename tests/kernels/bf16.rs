@@ -10,7 +10,7 @@ use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape,
 };
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileShapes;
 use kernmill_os::cpu::host_has;
 use kernmill_plan::format;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
@@ -198,7 +198,7 @@ impl Product {
         for (level, version) in versions() {
             self.compare(self.run(level, version, |call| call()), &what(&name(level, version)));
         }
-        if let Some(tiles) = Tiles::of_host(TileElement::Bf16) {
+        if let Some(tiles) = Tiles::of_host(TileShapes::Whole) {
             self.compare(self.run(Level::Amx, 0, |call| tiles.around(call)), &what("amx"));
         }
         self.check_interpreted(&what("interpreted amx"));
@@ -223,7 +223,7 @@ impl Product {
 
     fn check_interpreted(&self, what: &str) {
         let ukernels = [
-            MicroKernel::TilesOn(TileElement::Bf16),
+            MicroKernel::TilesOn(TileShapes::Whole),
             MicroKernel::GemmBf16(self.shape),
             MicroKernel::TilesOff,
         ];

@@ -13,7 +13,7 @@ use kernmill_compiler::expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::{CHUNK_BLOCKS, Strip, TileElement, TileShapes};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
@@ -193,7 +193,7 @@ fn bf16_gemms_stay_inside_their_operands() {
             // Blocks, rows.
             let numbers = [[0, tokens], [1, tokens], [15, tokens]];
             run_all(&ukernels, &numbers.each_ref().map(|numbers| &numbers[..]));
-            let Some(tiles) = Tiles::of_host(TileElement::Bf16) else { continue };
+            let Some(tiles) = Tiles::of_host(TileShapes::Whole) else { continue };
             let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
             for (index, ukernel) in ukernels.iter().enumerate() {
                 for numbers in &numbers {
@@ -205,15 +205,17 @@ fn bf16_gemms_stay_inside_their_operands() {
 }
 
 #[test]
-fn gemms_on_tiles_stay_inside_their_operands() {
-    // Blocks.
-    let numbers: [&[u64]; 4] = [&[0], &[1], &[3], &[15]];
-    for element in TileElement::ALL {
-        let ukernels = [64, 256].map(|stride| MicroKernel::GemmTiles { element, stride });
-        run_all(&ukernels, &numbers);
-        let Some(tiles) = Tiles::of_host(element) else { continue };
-        let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
-        for (index, ukernel) in ukernels.iter().enumerate() {
+fn strips_stay_inside_their_operands() {
+    let chunk = CHUNK_BLOCKS as u64;
+    // Rows, blocks.
+    let numbers: [&[u64]; 6] = [&[0, 1], &[3, 0], &[1, 1], &[33, 3], &[24, chunk], &[40, chunk]];
+    for format in [WeightFormat::Mxfp4, WeightFormat::Int8] {
+        let strip = |tiles, stride, gap| Strip { format, tiles, k: 32 * (CHUNK_BLOCKS + 1), stride, gap };
+        let strips = [strip(1, 64, 0), strip(2, 128, 64), strip(2, 256, 128)].map(MicroKernel::GemmStrip);
+        run_all(&strips, &numbers);
+        let Some(tiles) = Tiles::of_host(TileShapes::Strip(TileElement::of(format))) else { continue };
+        let code = Code::new(generate_ukernels(&strips, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+        for (index, ukernel) in strips.iter().enumerate() {
             for numbers in numbers {
                 run(&code, index, ukernel, numbers, "amx", &|call| tiles.around(call));
             }

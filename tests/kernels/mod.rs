@@ -21,7 +21,7 @@ mod ukernels;
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::TileShapes;
 use kernmill_os::tiles;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
@@ -98,11 +98,11 @@ pub struct Tiles(Code);
 
 impl Tiles {
     /// None when the CPU has no tiles or the system does not permit them.
-    pub fn of_host(element: TileElement) -> Option<Tiles> {
+    pub fn of_host(shapes: TileShapes) -> Option<Tiles> {
         if !Level::Amx.missing().is_empty() || tiles::request().is_err() {
             return None;
         }
-        let ukernels = [MicroKernel::TilesOn(element), MicroKernel::TilesOff];
+        let ukernels = [MicroKernel::TilesOn(shapes), MicroKernel::TilesOff];
         Some(Tiles(Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap())))
     }
 

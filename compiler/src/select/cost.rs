@@ -168,7 +168,8 @@ impl CostModel {
             TileElement::Bf16 => self.machine.tile_decode,
             TileElement::I8 => costs.decode,
         };
-        decode + group * rows.div_ceil(gemm_tiles::PANEL_ROWS) as f64
+        let halves = rows.div_ceil(gemm_tiles::HALF_PANEL);
+        decode + group * halves as f64 / (gemm_tiles::PANEL_ROWS / gemm_tiles::HALF_PANEL) as f64
     }
 
     /// ns of a work item.
@@ -249,9 +250,8 @@ impl CostModel {
     fn by_tiles(&self, part: &MatrixPart, rows: usize) -> f64 {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
-        let calls = tiles * (1 + rows.div_ceil(gemm_tiles::PANEL_ROWS));
         let format = part.mats[0].format;
-        let calls = calls * blocks.div_ceil(TileElement::of(format).chunk_blocks());
+        let calls = (tiles + tiles.div_ceil(2)) * blocks.div_ceil(gemm_tiles::CHUNK_BLOCKS);
         (tiles * blocks) as f64 * self.tile_block(format, rows) + calls as f64 * self.machine.call
     }
 

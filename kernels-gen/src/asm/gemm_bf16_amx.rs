@@ -9,7 +9,7 @@ use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::gemm_bf16::{DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape};
-use crate::ukernel::gemm_tiles::TileElement;
+use crate::ukernel::gemm_tiles::TileShapes;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterTmm, CodeAssembler, eax, ptr, tmm0, tmm1, tmm2, tmm3, tmm4, tmm5, tmm6, tmm7,
@@ -34,7 +34,7 @@ pub const ON: AsmKernel = AsmKernel {
     name: "tiles_on",
     needs: Features::AVX512.and(Features::AMX),
     unless: Features::NONE,
-    serves: |ukernel| ukernel == MicroKernel::TilesOn(TileElement::Bf16),
+    serves: |ukernel| ukernel == MicroKernel::TilesOn(TileShapes::Whole),
     assemble: |a, _| configure(a, &configuration()),
 };
 

@@ -11,6 +11,7 @@ mod attention;
 mod block_decoder;
 pub mod check;
 mod constants;
+mod decode_tiles_avx512;
 mod decoder;
 mod dot_f32;
 mod dot_q8_avx2;
@@ -25,7 +26,7 @@ mod gemm_q8_avx2;
 mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
-mod gemm_tiles_amx;
+mod gemm_strip_amx;
 mod integers;
 mod key_blocks;
 mod kv_elements;
@@ -39,6 +40,7 @@ mod rms_norm;
 mod score_integers;
 mod softmax;
 mod stored;
+mod strip_sums;
 mod value_integers;
 mod vector;
 
@@ -103,9 +105,9 @@ pub const ALL: &[AsmKernel] = &[
     gemm_bf16_amx::GEMM,
     gemm_bf16_amx::ON,
     gemm_bf16_amx::OFF,
-    gemm_tiles_amx::DECODE,
-    gemm_tiles_amx::GEMM,
-    gemm_tiles_amx::ON,
+    decode_tiles_avx512::DECODE,
+    gemm_strip_amx::GEMM,
+    gemm_strip_amx::ON,
     gemm_bf16_avx512::DECODE,
     gemm_bf16_avx512::GEMM,
     dot_f32::AVX512,
@@ -179,7 +181,7 @@ mod tests {
     use crate::ukernel::TileOrder;
     use crate::ukernel::gemm_bf16::Shape;
     use crate::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
-    use crate::ukernel::gemm_tiles::TileElement;
+    use crate::ukernel::gemm_tiles::{Strip, TileElement, TileShapes};
     use crate::ukernel::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
@@ -216,12 +218,13 @@ mod tests {
         for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
         }
-        for element in TileElement::ALL {
-            ukernels.push(MicroKernel::TilesOn(element));
-            ukernels.extend([64, 256].map(|stride| MicroKernel::GemmTiles { element, stride }));
+        for format in WeightFormat::blocked().filter(|format| TileElement::serves(*format)) {
+            let strip = |tiles| Strip { format, tiles, k: 2880, stride: 256, gap: 128 };
+            ukernels.extend([1, 2].map(|tiles| MicroKernel::GemmStrip(strip(tiles))));
+            ukernels.push(MicroKernel::DecodeTiles { format });
         }
-        let on_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
-        ukernels.extend(on_tiles.map(|format| MicroKernel::DecodeTiles { format }));
+        let shapes = TileElement::ALL.map(TileShapes::Strip);
+        ukernels.extend(shapes.into_iter().chain([TileShapes::Whole]).map(MicroKernel::TilesOn));
         ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOff]);
         for elem in KvFormat::ALL {
             let multiple = elem.descriptor().head_multiple;

@@ -35,19 +35,23 @@ fn item_tiles(part: &MatrixPart) -> Vec<(usize, usize, usize)> {
     tile_order(part).into_iter().map(place).collect()
 }
 
+/// Bytes between the results of each of an item's pairs, `None` for a tile alone.
+pub fn tile_gaps(part: &MatrixPart) -> Vec<Option<usize>> {
+    let gap = |pair: &[(usize, usize, usize)]| pair.get(1).map(|second| second.2 - pair[0].2);
+    item_tiles(part).chunks(2).map(gap).collect()
+}
+
 /// The micro-kernels that multiply an item's pairs and decode beside it, `tokens` rows at a time; none if
 /// there is a pair without.
 pub fn overlaps(part: &MatrixPart, tokens: usize) -> Vec<MicroKernel> {
-    let tiles = item_tiles(part);
     // The one format that they decode.
-    if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
+    if part.mats[0].format != WeightFormat::Mxfp4 {
         return Vec::new();
     }
     let stride = part.result_bytes();
-    let ukernel = |pair: &[(usize, usize, usize)]| {
-        MicroKernel::GemmDecode(Overlap { tokens, stride, gap: pair[1].2 - pair[0].2 })
-    };
-    tiles.chunks(2).map(ukernel).collect()
+    let gaps: Option<Vec<usize>> = tile_gaps(part).into_iter().collect();
+    let ukernel = |gap| MicroKernel::GemmDecode(Overlap { tokens, stride, gap });
+    gaps.unwrap_or_default().into_iter().map(ukernel).collect()
 }
 
 impl TilePair<'_> {

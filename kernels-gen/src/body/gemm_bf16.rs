@@ -13,7 +13,7 @@ use crate::ukernel::block::{data_lines, scale_bytes};
 use crate::ukernel::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_TILE, GROUP, PANEL_BLOCK, PANEL_ROWS, ROW_BYTES, Shape,
 };
-use crate::ukernel::gemm_tiles::TileElement;
+use crate::ukernel::gemm_tiles::TileShapes;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -62,7 +62,7 @@ fn shape(part: &MatrixPart, pair: &[Bf16Tile], groups: usize) -> Shape {
 /// Micro-kernels for a part.
 pub fn ukernels(part: &MatrixPart) -> Vec<MicroKernel> {
     let mut ukernels = vec![
-        MicroKernel::TilesOn(TileElement::Bf16),
+        MicroKernel::TilesOn(TileShapes::Whole),
         MicroKernel::TilesOff,
         MicroKernel::DecodeBf16,
         zero_ukernel(part),

@@ -1,16 +1,18 @@
-//! Many q8 rows on tiles: rows are gathered into panels, weights decoded once per chunk of k, and multiplied
-//! tile by tile. For MXFP4 both become bf16, for other formats int8. Each chunk is decoded while the one
-//! before waits to be multiplied: tiles are slow to load what was just written. The bits are those of every
-//! other way to multiply.
+//! Many q8 rows on tiles: rows are gathered into panels, weights decoded once per chunk of k, and a chunk of
+//! two tiles multiplied by all panels at once. For MXFP4 both become bf16, for other formats int8. Each chunk
+//! is decoded while the one before waits to be multiplied: tiles are slow to load what was just written. The
+//! bits are those of every other way to multiply.
 
-use crate::body::chunks::{BlockPlaces, DecodeTask, TilePair};
+use crate::body::chunks::{BlockPlaces, DecodeTask, TilePair, tile_gaps};
 use crate::body::gemm::zero_ukernel;
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, MatrixPart};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_tiles::{PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, TileElement};
+use crate::ukernel::gemm_tiles::{
+    CHUNK_BLOCKS, PANEL_ROWS, PRODUCT_BYTES, PRODUCTS, Strip, TileElement, TileShapes,
+};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, Q8Row};
@@ -46,18 +48,24 @@ fn element(mat: &Mat) -> TileElement {
 
 /// Micro-kernels for a part.
 pub fn ukernels(part: &MatrixPart) -> Vec<MicroKernel> {
-    vec![
-        MicroKernel::TilesOn(element(&part.mats[0])),
+    let mat = &part.mats[0];
+    let strips = tile_gaps(part).into_iter().map(|gap| strip(part, gap));
+    let mut ukernels = vec![
+        MicroKernel::TilesOn(TileShapes::Strip(element(mat))),
         MicroKernel::TilesOff,
-        MicroKernel::DecodeTiles { format: part.mats[0].format },
+        MicroKernel::DecodeTiles { format: mat.format },
         MicroKernel::Prefetch,
         zero_ukernel(part),
-        gemm_ukernel(part),
-    ]
+    ];
+    ukernels.extend(strips);
+    ukernels
 }
 
-fn gemm_ukernel(part: &MatrixPart) -> MicroKernel {
-    MicroKernel::GemmTiles { element: element(&part.mats[0]), stride: part.result_bytes() }
+/// The strip of two tiles whose results lie `gap` bytes apart, or of one.
+fn strip(part: &MatrixPart, gap: Option<usize>) -> MicroKernel {
+    let Mat { format, k, .. } = part.mats[0];
+    let tiles = if gap.is_some() { 2 } else { 1 };
+    MicroKernel::GemmStrip(Strip { format, tiles, k, stride: part.result_bytes(), gap: gap.unwrap_or(0) })
 }
 
 /// Copies rows `start..end` of the q8 rows of `k` that the pointers at `list` name into panels,
@@ -124,7 +132,7 @@ pub fn item(
     let item = TileGemmItem { cx, areas, part, panel, rows };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
-    let pairs = TilePair::of(e, part, weights, |mat| element(mat).chunk_blocks());
+    let pairs = TilePair::of(e, part, weights, |_| CHUNK_BLOCKS);
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
     let second = 2 * element(&part.mats[0]).decoded_tile();
@@ -174,18 +182,9 @@ impl TileGemmItem<'_> {
     fn multiply(&self, e: &mut Emit, pair: &TilePair, index: Value, decoded: Value, out: Value) {
         let TileGemmItem { cx, areas, part, panel, rows } = *self;
         let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
-        let panel = e.at(panel, first, element.panel_block());
+        let panels = e.at(panel, first, element.panel_block());
         let products = cx.body_scratch(e, areas.products);
-        let zero = e.i64(0);
-        e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
-            let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
-            let panel = e.at(panel, number, pair.blocks() * element.panel_block());
-            let out = e.at(out, first, part.result_bytes());
-            for tile in 0..pair.tiles.len() {
-                let weights = e.add_imm(decoded, (tile * element.decoded_tile()) as i64);
-                let sums = e.add_imm(out, (tile * pair.gap) as i64);
-                e.call(cx.ukernel(gemm_ukernel(part)), &[weights, panel, sums, count, products]);
-            }
-        });
+        let strip = strip(part, (pair.tiles.len() == 2).then_some(pair.gap));
+        e.call(cx.ukernel(strip), &[decoded, panels, out, rows, count, products]);
     }
 }

@@ -9,7 +9,7 @@ use crate::panel_kind::PanelKind;
 use crate::panel_runs::PanelRun;
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
-use crate::ukernel::gemm_tiles::TileElement;
+use crate::ukernel::gemm_tiles::TileShapes;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
 
@@ -169,16 +169,16 @@ impl PanelFill {
 
 /// Emits `body`, with tiles configured for the panels where these are for tiles.
 pub fn with_tiles(e: &mut Emit, cx: &Cx, panels: Option<&Panels>, body: impl FnOnce(&mut Emit)) {
-    let element = panels.and_then(|panels| match panels.kind {
-        PanelKind::Bf16 => Some(TileElement::Bf16),
-        PanelKind::Tiles(element) => Some(element),
+    let shapes = panels.and_then(|panels| match panels.kind {
+        PanelKind::Bf16 => Some(TileShapes::Whole),
+        PanelKind::Tiles(element) => Some(TileShapes::Strip(element)),
         PanelKind::Q8 { .. } => None,
     });
-    if let Some(element) = element {
-        e.call(cx.ukernel(MicroKernel::TilesOn(element)), &[]);
+    if let Some(shapes) = shapes {
+        e.call(cx.ukernel(MicroKernel::TilesOn(shapes)), &[]);
     }
     body(e);
-    if element.is_some() {
+    if shapes.is_some() {
         e.call(cx.ukernel(MicroKernel::TilesOff), &[]);
     }
 }

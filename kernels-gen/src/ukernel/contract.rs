@@ -8,7 +8,7 @@ use super::block::{data_lines, scale_bytes};
 use super::dot_q8::TILES_PER_CALL;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, DotStep, Overlap};
-use super::gemm_tiles::TileElement;
+use super::gemm_tiles::{PANEL_ROWS, TileElement};
 use super::param::{Amount, Param, Region, RowPointers, TileState};
 use super::{
     BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, gemm_tiles,
@@ -26,9 +26,7 @@ impl MicroKernel {
         match self {
             MicroKernel::TilesOn(_) => TileState { before: false, after: true },
             MicroKernel::TilesOff => TileState { before: true, after: false },
-            MicroKernel::GemmBf16(_) | MicroKernel::GemmTiles { .. } => {
-                TileState { before: true, after: true }
-            }
+            MicroKernel::GemmBf16(_) | MicroKernel::GemmStrip(_) => TileState { before: true, after: true },
             _ => TileState::default(),
         }
     }
@@ -110,13 +108,30 @@ impl MicroKernel {
                 Param::Number,
                 Param::Ahead,
             ],
-            MicroKernel::GemmTiles { element, stride } => vec![
-                Param::Read(Region::new(Amount::times(3, element.decoded_block()))),
-                Param::Read(Region::new(Amount::times(3, element.panel_block()))),
-                Param::Update(Region::new(ROWS_F32).times(gemm_tiles::PANEL_ROWS, stride)),
-                Param::Number,
-                Param::Update(Region::new(gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES)),
-            ],
+            MicroKernel::GemmStrip(strip) => {
+                let element = TileElement::of(strip.format);
+                // Whole panels.
+                let panels = Amount { constant: PANEL_ROWS as i64 - 1, ..Amount::param(3) }.per(PANEL_ROWS);
+                vec![
+                    Param::Read(
+                        Region::new(Amount::times(4, element.decoded_block()))
+                            .times(strip.tiles, element.decoded_tile()),
+                    ),
+                    Param::Read(
+                        Region::new(Amount::times(4, element.panel_block()))
+                            .times(panels.clone(), strip.panel_stride()),
+                    ),
+                    Param::Update(
+                        Region::new(ROWS_F32)
+                            .times(PANEL_ROWS, strip.stride)
+                            .times(panels, PANEL_ROWS * strip.stride)
+                            .times(strip.tiles, strip.gap),
+                    ),
+                    Param::Number,
+                    Param::Number,
+                    Param::Update(Region::new(gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES)),
+                ]
+            }
             MicroKernel::Score { elem, head_dim, group, .. } => vec![
                 planes(elem, head_dim, None),
                 Param::Read(Region::new(group * head_dim * 4)),
@@ -211,6 +226,7 @@ mod tests {
     use super::*;
     use crate::ukernel::TileOrder;
     use crate::ukernel::gemm_q8::{Decoded, DecodedNumber};
+    use crate::ukernel::gemm_tiles::{Strip, TileShapes};
     use crate::ukernel::map::Map;
 
     #[test]
@@ -249,10 +265,9 @@ mod tests {
             MicroKernel::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
             MicroKernel::DecodeTiles { format },
             MicroKernel::DecodeTiles { format: WeightFormat::Int8 },
-            MicroKernel::GemmTiles { element: TileElement::Bf16, stride: 128 },
-            MicroKernel::GemmTiles { element: TileElement::I8, stride: 128 },
-            MicroKernel::TilesOn(TileElement::Bf16),
-            MicroKernel::TilesOn(TileElement::I8),
+            MicroKernel::GemmStrip(Strip { format, tiles: 2, k: 192, stride: 128, gap: 64 }),
+            MicroKernel::TilesOn(TileShapes::Whole),
+            MicroKernel::TilesOn(TileShapes::Strip(TileElement::I8)),
             MicroKernel::TilesOff,
             MicroKernel::Score { elem: KvFormat::F16, head_dim: 64, group: 8, scale: 0 },
             MicroKernel::Query { head_dim: 64, group: 8, zero: 128, scale: 0 },

@@ -17,13 +17,16 @@
 //!   of [`super::gemm_bf16`], but behind each block's lines there is one of 16 f32, the factors of the rows.
 //!   For bf16, scales are at least [`LEAST_SCALE`]. For int8 the lines are 8, of 16 rows by 4 signed bytes,
 //!   the second operand of `tdpbssd`, and factors are the scales.
-//! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, products: *mut u8)`: adds
-//!   `blocks` blocks of a decoded tile times a panel of 16 rows to `sums`: 16 f32 per token, tokens `stride`
-//!   bytes apart. Rows that are not there may hold anything, and their sums may become anything. `products`
-//!   is memory for [`PRODUCTS`] products of tiles, which versions may use.
+//! - strip: `fn(weights: *const u8, panels: *const u8, sums: *mut f32, rows: u64, blocks: u64, products: *mut
+//!   u8)`: adds `blocks` blocks of one or two decoded tiles, [`TileElement::decoded_tile`] bytes apart, times
+//!   every panel of `rows` rows to `sums`: 16 f32 per row and tile, rows `stride` bytes apart, tiles `gap`
+//!   bytes. Panels are those of whole rows of `k` elements, and the blocks are the first ones from `panels`
+//!   on. Rows of the last panel that are not there may hold anything, and their sums may become anything.
+//!   `products` is memory for [`PRODUCTS`] products of tiles, which versions may use. At most
+//!   [`CHUNK_BLOCKS`] blocks.
 //!
-//! A panel block is [`TileElement::panel_block`] bytes: 32 elements per row, then a f32 scale per row.
-//! Versions for tiles need those of their element on, as [`super::gemm_bf16`] says.
+//! A panel has [`PANEL_ROWS`] rows, and a panel block is [`TileElement::panel_block`] bytes: 32 elements per
+//! row, then a f32 scale per row. Versions for tiles need those of [`TileShapes::Strip`] on.
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{data_lines, scale_bytes};
@@ -37,8 +40,13 @@ use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 
 /// Rows of a panel, which are those of a tile register.
 pub const PANEL_ROWS: usize = 16;
-/// Products of tiles that there is memory for.
-pub const PRODUCTS: usize = 6;
+/// Half as many: last panels of so many rows or fewer take half the work.
+pub const HALF_PANEL: usize = PANEL_ROWS / 2;
+/// Blocks of a chunk, which is decoded and multiplied at a time. A first cache of 48 KB holds two chunks of
+/// two tiles, one of them on its way, and the products of a panel, with some room for rows and sums.
+pub const CHUNK_BLOCKS: usize = 6;
+/// Products of tiles that there is memory for: those of a panel by two tiles, and of some blocks more.
+pub const PRODUCTS: usize = 2 * (CHUNK_BLOCKS + 2);
 /// Bytes of one.
 pub const PRODUCT_BYTES: usize = PANEL_ROWS * TILE_ROWS * 4;
 /// The least byte of a scale whose products tiles of bf16 keep.
@@ -106,26 +114,51 @@ impl TileElement {
         self.decoded_factors() + LINE
     }
 
-    /// Blocks decoded at a time: as many as a first cache of 48 KB holds for two tiles, beside a panel's and
-    /// the products, with some room left.
-    pub const fn chunk_blocks(self) -> usize {
-        match self {
-            TileElement::Bf16 => 9,
-            TileElement::I8 => 15,
-        }
-    }
-
     /// Bytes from one decoded tile to the next.
     pub const fn decoded_tile(self) -> usize {
-        self.chunk_blocks() * self.decoded_block()
+        CHUNK_BLOCKS * self.decoded_block()
     }
+}
 
+/// Which shapes tile registers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TileShapes {
+    /// Whole ones, for `GemmBf16`.
+    Whole,
+    /// Registers for panels of 16 and of 8 rows, for `GemmStrip`.
+    Strip(TileElement),
+}
+
+impl TileShapes {
     /// The suffix of micro-kernels' names for it.
     pub fn suffix(self) -> &'static str {
         match self {
-            TileElement::Bf16 => "",
-            TileElement::I8 => "_bytes",
+            TileShapes::Whole => "",
+            TileShapes::Strip(TileElement::Bf16) => "_strip",
+            TileShapes::Strip(TileElement::I8) => "_strip_bytes",
         }
+    }
+}
+
+/// The shape that a strip micro-kernel is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Strip {
+    /// The format that weights are decoded from.
+    pub format: WeightFormat,
+    /// Decoded tiles, 1 or 2.
+    pub tiles: usize,
+    /// Elements of a panel's rows.
+    pub k: usize,
+    /// Bytes between the sums of rows.
+    pub stride: usize,
+    /// Bytes between the sums of tiles.
+    pub gap: usize,
+}
+
+impl Strip {
+    /// Bytes from one panel to the next.
+    pub fn panel_stride(self) -> usize {
+        self.k / BLOCK * TileElement::of(self.format).panel_block()
     }
 }
 
@@ -182,17 +215,22 @@ fn scale_and_factor(e: &mut Emit, scales: Value) -> (Value, Value) {
     (power(e, used, -1), power(e, left, 127))
 }
 
-/// Emits `GemmTiles`.
-pub fn gemm(e: &mut Emit, params: &[Value], element: TileElement, stride: usize) {
-    let (weights, panel, sums, blocks) = (params[0], params[1], params[2], params[3]);
-    e.for_count(QUADS, |e, quad| {
-        let (weights, sums) = (e.at(weights, quad, LANES * 4), e.at(sums, quad, LANES * 4));
-        e.for_count(PANEL_ROWS, |e, token| {
-            let sums = e.at(sums, token, stride);
-            let row = e.at(panel, token, element.row_bytes());
-            let scale = e.at(panel, token, 4);
+/// Emits `GemmStrip`.
+pub fn strip(e: &mut Emit, params: &[Value], strip: Strip) {
+    let (weights, panels, sums, rows, blocks) = (params[0], params[1], params[2], params[3], params[4]);
+    let element = TileElement::of(strip.format);
+    let (zero, quads) = (e.i64(0), strip.tiles * QUADS);
+    e.for_range(zero, rows, 1, |e, row| {
+        let number = e.b.ins().ushr_imm_u(row, i64::from(PANEL_ROWS.trailing_zeros()));
+        let within = e.b.ins().band_imm_u(row, PANEL_ROWS as i64 - 1);
+        let (panel, sums) = (e.at(panels, number, strip.panel_stride()), e.at(sums, row, strip.stride));
+        let (row, scale) = (e.at(panel, within, element.row_bytes()), e.at(panel, within, 4));
+        e.for_count(quads, |e, quad| {
+            let tile = e.b.ins().ushr_imm_u(quad, i64::from(QUADS.trailing_zeros()));
+            let quad = e.b.ins().band_imm_u(quad, QUADS as i64 - 1);
+            let (weights, sums) = (e.at(weights, tile, element.decoded_tile()), e.at(sums, tile, strip.gap));
+            let (weights, sums) = (e.at(weights, quad, LANES * 4), e.at(sums, quad, LANES * 4));
             let start = e.load(F32X4, sums, 0);
-            let zero = e.i64(0);
             let done = e.for_carry(zero, blocks, 1, &[start], |e, block, acc| {
                 let weights = e.at(weights, block, element.decoded_block());
                 let row = e.at(row, block, element.panel_block());

@@ -30,7 +30,7 @@ use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
 use gemm_q8::{Decoded, DecodedNumber, DotStep, GROUP, Overlap};
-use gemm_tiles::TileElement;
+use gemm_tiles::{Strip, TileShapes};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use map::Map;
@@ -60,12 +60,12 @@ pub enum MicroKernel {
     DecodeBf16,
     /// Decoded tiles x a panel of bf16 rows.
     GemmBf16(Shape),
-    /// Decodes blocks of a tile for `GemmTiles`.
+    /// Decodes blocks of a tile for `GemmStrip`.
     DecodeTiles { format: WeightFormat },
-    /// A decoded tile x a panel of 16 q8 rows, whose sums lie `stride` bytes apart.
-    GemmTiles { element: TileElement, stride: usize },
-    /// Configures tiles of such elements, where there are any.
-    TilesOn(TileElement),
+    /// Decoded tiles x all panels of q8 rows.
+    GemmStrip(Strip),
+    /// Configures tiles of such shapes, where there are any.
+    TilesOn(TileShapes),
     /// Releases them.
     TilesOff,
     /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
@@ -125,10 +125,10 @@ impl fmt::Display for MicroKernel {
                 write!(f, "gemm_bf16_{tiles}x{}_s{stride}_g{gap}", groups * gemm_bf16::GROUP)
             }
             MicroKernel::DecodeTiles { format } => write!(f, "decode_{}_tiles", format.name()),
-            MicroKernel::GemmTiles { element, stride } => {
-                write!(f, "gemm_tiles{}_s{stride}", element.suffix())
+            MicroKernel::GemmStrip(Strip { format, tiles, k, stride, gap }) => {
+                write!(f, "gemm_strip_{}_{tiles}_k{k}_s{stride}_g{gap}", format.name())
             }
-            MicroKernel::TilesOn(element) => write!(f, "tiles_on{}", element.suffix()),
+            MicroKernel::TilesOn(shapes) => write!(f, "tiles_on{}", shapes.suffix()),
             MicroKernel::TilesOff => write!(f, "tiles_off"),
             MicroKernel::Score { elem, head_dim, group, scale } => {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
@@ -220,7 +220,7 @@ impl MicroKernel {
             MicroKernel::Query { .. } => 2,
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
-            MicroKernel::DecodeTiles { .. } | MicroKernel::GemmTiles { .. } => 5,
+            MicroKernel::DecodeTiles { .. } => 5,
             MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
                 4 + usize::from(format.parts().is_super())
             }
@@ -228,6 +228,7 @@ impl MicroKernel {
             MicroKernel::Map(map) => map.params(),
             MicroKernel::GemmQ8 { .. }
             | MicroKernel::GemmDecode(_)
+            | MicroKernel::GemmStrip(_)
             | MicroKernel::Value { .. }
             | MicroKernel::AddWeighted { .. } => 6,
             MicroKernel::Softmax | MicroKernel::Combine { .. } | MicroKernel::AddDot { .. } => 6,
@@ -254,7 +255,7 @@ impl MicroKernel {
             MicroKernel::DecodeBf16 => gemm_bf16::decode(e, params),
             MicroKernel::GemmBf16(shape) => gemm_bf16::gemm(e, params, shape),
             MicroKernel::DecodeTiles { format } => gemm_tiles::decode(e, params, format),
-            MicroKernel::GemmTiles { element, stride } => gemm_tiles::gemm(e, params, element, stride),
+            MicroKernel::GemmStrip(strip) => gemm_tiles::strip(e, params, strip),
             // 128-bit code has no tiles.
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => {}
             MicroKernel::Score { elem, head_dim, group, scale } => {

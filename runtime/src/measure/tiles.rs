@@ -11,7 +11,8 @@ use std::time::Instant;
 /// Bytes of each operand and result.
 const PLACE: usize = 128 << 10;
 /// Fills all of them. As integers, as bf16 and as f32 these are numbers whose products and sums are normal.
-const FILL: u8 = 0x3c;
+/// As factors of tiles' products they are above 1: those below go another way.
+const FILL: u8 = 0x40;
 /// Runs of each function. The fastest one counts.
 const RUNS: usize = 25;
 /// Calls of a run: some hundred microseconds.
@@ -22,7 +23,7 @@ const STRIDE: u64 = 128;
 const GAP: u64 = 64;
 
 type Configure = unsafe extern "C" fn();
-type Tiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, *mut u8);
+type Tiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, *mut u8);
 type VectorProbe = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
 /// Seconds that tiles take for products of weights and rows in cache, as a share of what vectors take for the
@@ -61,7 +62,8 @@ pub unsafe fn tile_shares(probe: &TileProbe) -> Result<Vec<f64>, MeasureError> {
             let multiply_tiles = std::mem::transmute::<*const u8, Tiles>(at(element.tiles));
             let multiply_vectors = std::mem::transmute::<*const u8, VectorProbe>(at(element.vectors));
             on();
-            let in_tiles = fastest(|| multiply_tiles(weights, panel, sums, element.tiles_blocks, products));
+            let [rows, blocks] = [element.tiles_rows, element.tiles_blocks];
+            let in_tiles = fastest(|| multiply_tiles(weights, panel, sums, rows, blocks, products));
             off();
             let in_vectors = fastest(|| multiply_vectors(weights, panel, sums, probe.blocks, STRIDE, GAP));
             in_tiles / element.tiles_work as f64 / (in_vectors / element.vectors_work as f64)
@@ -94,6 +96,7 @@ mod tests {
             on: 0,
             off: 0,
             tiles: 1,
+            tiles_rows: 1,
             tiles_blocks: 1,
             tiles_work: 1,
             vectors: 0,
