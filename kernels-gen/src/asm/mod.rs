@@ -33,6 +33,8 @@ mod kv_elements;
 mod loop_shape;
 mod map;
 mod narrow;
+#[cfg(test)]
+mod port_counts;
 mod prefetch;
 mod quantize;
 mod regs;
