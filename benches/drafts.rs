@@ -5,8 +5,8 @@
 //! of 400 tokens in its prompt and repeats it: a mask allows the passage's next token alone, so that a model
 //! of random weights copies as a trained one may. Log-probabilities are asked for, so that every step
 //! computes all logits, as it would without the mask. `free` is drawn text of 128 tokens behind a prompt of
-//! 64, in which little repeats itself. Prompts are not timed. Prints a line of JSON for each, with the medians
-//! in tokens per second and the median and quartiles of the rounds' ratios.
+//! 64, in which little repeats itself. Prompts are not timed. Prints a line of JSON for each, with the
+//! medians in tokens per second and the median and quartiles of the rounds' ratios.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
