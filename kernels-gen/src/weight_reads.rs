@@ -1,9 +1,7 @@
 //! Which weights a kernel's workers read, and in which order.
 
-use crate::body::items_per_claim;
 use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp};
 use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
-use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 
 /// A kernel's weights in the order in which workers come to them. Which routing chooses among experts is left
@@ -11,17 +9,10 @@ use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 pub fn weight_reads(kernel: &Kernel) -> WeightReads {
     let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
     let mut reads = WeightReads { whole, ..WeightReads::default() };
-    let run = items_per_claim(&kernel.body) as u64;
-    let shared = |items: usize| HandOut::with_tail(items as u64, run).shared() as u32;
     match &kernel.body {
-        Body::Matmul { parts, .. } => {
-            reads.parts = parts.iter().map(items_of).collect();
-            reads.shared = shared(parts.iter().map(MatrixPart::items).sum());
-        }
+        Body::Matmul { parts, .. } => reads.parts = parts.iter().map(items_of).collect(),
         Body::ExpertDown { mat, rows_per_item, .. } => {
-            let part = MatrixPart::down(mat, *rows_per_item);
-            reads.parts = vec![items_of(&part)];
-            reads.shared = shared(part.items());
+            reads.parts = vec![items_of(&MatrixPart::down(mat, *rows_per_item))];
         }
         Body::Experts { part, .. } => {
             reads.parts = vec![items_of(part)];
@@ -118,11 +109,11 @@ mod tests {
         weight_reads(&Kernel { vals, prologue, body, max_rows: 1, tiling: Tiling::Dot, panels: Vec::new() })
     }
 
-    /// Where in the matrix workers begin, by the rule of `WeightReads`, in tiles.
+    /// Where in the matrix workers begin, in tiles.
     fn starts(reads: &WeightReads, workers: u64) -> Vec<u64> {
         let operand = &reads.parts[0].operands[0];
         let bytes = u64::from(operand.pieces) * operand.stride;
-        let item = |worker| u64::from(reads.shared) * worker / workers;
+        let item = |worker| reads.hand_out().share(worker, workers).start;
         (0..workers).map(|worker| item(worker) * bytes / TILE as u64).collect()
     }
 
@@ -132,7 +123,7 @@ mod tests {
         let store = vec![Epilogue::Store { out: 0 }];
         let parts = vec![part(2880, 16, store)];
         let dense = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts: parts.clone() });
-        assert_eq!((dense.shared, dense.parts[0].items), (135, 180));
+        assert_eq!(dense.parts[0].items, 180);
         assert_eq!(starts(&dense, 2), [0, 67]);
         assert_eq!(starts(&dense, 3), [0, 45, 90]);
         let mat = parts[0].mats[0].clone();
@@ -155,7 +146,7 @@ mod tests {
     fn heads_are_handed_out_one_by_one() {
         let parts = vec![part(1280, 64, vec![Epilogue::Rope { table: 4 }])];
         let heads = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts });
-        assert_eq!((heads.shared, heads.parts[0].items), (15, 20));
+        assert_eq!(heads.parts[0].items, 20);
         assert_eq!(starts(&heads, 2), [0, 28]);
     }
 }

@@ -4,6 +4,7 @@
 use crate::adapter::Adapters;
 use crate::bounded;
 use crate::contract::Contract;
+use crate::hand_out::HandOut;
 use crate::kv::{KvLayers, LayerKind};
 use crate::limit::{BUFFERS, HEAD_DIM, OPERANDS, STEPS};
 use crate::target::Level;
@@ -171,14 +172,19 @@ pub struct WeightReads {
     /// Reads of work items, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub parts: Vec<ItemReads>,
-    /// How many items of `parts` are handed out in equal shares: worker `i` of `n` begins with item
-    /// `shared * i / n`. The rest is taken from a counter. Not used where items are experts' own.
-    pub shared: u32,
     /// Index into [`TokenClass::routings`] when the parts are experts' matrices.
     pub routing: Option<u32>,
     /// Whether every chosen expert has separate items, so that only the step's own choice tells with which
     /// one a worker begins. Otherwise a worker goes through its items expert by expert, the lowest id first.
     pub own_items: bool,
+}
+
+impl WeightReads {
+    /// How workers get the items of all parts. Where items are experts' own, these are the items of one
+    /// expert, and the hand-out is another.
+    pub fn hand_out(&self) -> HandOut {
+        HandOut::with_tail(self.parts.iter().map(|part| u64::from(part.items)).sum(), 1)
+    }
 }
 
 /// Consecutive work items.

@@ -109,19 +109,15 @@ pub fn schedule(
                 reads[number] = false;
                 continue;
             }
-            if step.hand_out.shared() + taken >= step.hand_out.total() {
+            let items = step.hand_out.claim(taken, count as u64);
+            let Some(range) = step.hand_out.claimed(taken, items) else {
                 // Many workers may look at the counter at once.
                 worker.at += claim;
                 reads[number] = false;
                 continue;
-            }
+            };
             worker.at = worker.at.max(free) + claim;
             free = worker.at;
-            let items = step.hand_out.claim(taken, count as u64);
-            let Some(range) = step.hand_out.claimed(taken, items) else {
-                reads[number] = false;
-                continue;
-            };
             taken += items;
             let follows = worker.range.end == range.start;
             take(number, range.clone());

@@ -361,16 +361,12 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
 }
 
 fn check_weight_reads(class: &TokenClass, step: &Step) -> Result<(), String> {
-    let WeightReads { whole, parts, shared, routing, own_items: _ } = &step.weight_reads;
+    let WeightReads { whole, parts, routing, own_items: _ } = &step.weight_reads;
     let of_items = parts.iter().flat_map(|part| &part.operands).map(|reads| &reads.operand);
     for operand in whole.iter().chain(of_items) {
         if !matches!(step.operands.get(*operand as usize), Some(Operand::Weights { .. })) {
             return Err(format!("reads operand {operand} as weights, which it is not"));
         }
-    }
-    let items = parts.iter().map(|part| u64::from(part.items)).sum::<u64>();
-    if u64::from(*shared) > items {
-        return Err(format!("shares {shared} of {items} work items"));
     }
     match routing {
         Some(index) if *index as usize >= class.routings.len() => {

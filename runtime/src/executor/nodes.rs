@@ -9,6 +9,7 @@ use kernmill_os::memory::available_memory;
 use kernmill_os::numa;
 use kernmill_os::region::{REGION_ALIGN, WeightRegion};
 use kernmill_os::text::size;
+use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::program::{Operand, OperandReads, Program, Step, TokenClass};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,16 +138,15 @@ impl PieceShares {
         let reads = &step.weight_reads;
         let experts = reads.routing.and_then(|routing| class.routings.get(routing as usize));
         let experts = experts.map_or(1, |routing| u64::from(routing.experts));
-        let all: u64 = reads.parts.iter().map(|part| u64::from(part.items)).sum();
+        let items = reads.hand_out();
         // Experts' own items are counted anew for every expert; all of them are shared out.
-        let shared = if reads.own_items { all } else { u64::from(reads.shared).min(all) };
-        let count = workers.len() as u64;
+        let items = if reads.own_items { HandOut::even(items.total()) } else { items };
+        // Anybody may take what is behind the shares; everybody gets a part of it.
+        let (shared, tail) = (items.shared(), HandOut::even(items.total() - items.shared()));
         for (worker, node) in workers.iter().enumerate() {
-            let part_of = |items: u64, worker: u64| items.saturating_mul(worker) / count;
-            let own = |items: u64| part_of(items, worker as u64)..part_of(items, worker as u64 + 1);
-            // Anybody may take what is behind the shares; everybody gets a part of it.
-            let tail = own(all - shared);
-            for items in [own(shared), shared + tail.start..shared + tail.end] {
+            let share_of = |items: &HandOut| items.share(worker as u64, workers.len() as u64);
+            let rest = share_of(&tail);
+            for items in [share_of(&items), shared + rest.start..shared + rest.end] {
                 let mut before = 0;
                 for part in &reads.parts {
                     let of_part = |item: u64| item.clamp(before, before + u64::from(part.items)) - before;
@@ -206,10 +206,10 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// A step that reads these parts of weights: operands of 64 MiB, one behind the other.
-    fn step(parts: Vec<ItemReads>, shared: u32, own_items: bool, routing: Option<u32>) -> Step {
+    fn step(parts: Vec<ItemReads>, own_items: bool, routing: Option<u32>) -> Step {
         let mut step = toy::image().program().classes[0].steps[0].clone();
         step.operands = (0..4).map(|n| Operand::Weights { offset: n * 64 * MIB, bytes: 64 * MIB }).collect();
-        step.weight_reads = WeightReads { whole: Vec::new(), parts, shared, routing, own_items };
+        step.weight_reads = WeightReads { whole: Vec::new(), parts, routing, own_items };
         step
     }
 
@@ -242,36 +242,41 @@ mod tests {
     #[test]
     fn nodes_have_the_rows_that_their_workers_are_given() {
         // 64 items of a MiB: 48 are given in equal shares, and workers take the last 16 as they come.
-        let dense = || step(vec![part(1, 64, MIB, 0)], 48, false, None);
+        let dense = || step(vec![part(1, 64, MIB, 0)], false, None);
         assert_eq!(laid(vec![dense()], &[4, 4]), [(64, 128, 0)]);
         assert_eq!(laid(vec![dense()], &[0, 1]), [(64, 88, 0), (88, 112, 1), (112, 120, 0), (120, 128, 1)]);
         let three = [(64, 100, 0), (100, 112, 1), (112, 124, 0), (124, 128, 1)];
         assert_eq!(laid(vec![dense()], &[7, 7, 7, 9]), three);
         // Two parts are counted through.
         let parts = vec![part(0, 32, MIB, 0), part(2, 32, MIB, 0)];
-        assert_eq!(laid(vec![step(parts, 64, false, None)], &[0, 1]), [(0, 32, 0), (128, 160, 1)]);
+        let both = [(0, 24, 0), (24, 32, 1), (128, 144, 1), (144, 152, 0), (152, 160, 1)];
+        assert_eq!(laid(vec![step(parts, false, None)], &[0, 1]), both);
     }
 
     #[test]
     fn experts_have_rows_on_every_node() {
         // Four experts of 16 MiB each.
-        let of_experts = |own_items| step(vec![part(0, 8, 2 * MIB, 16 * MIB)], 8, own_items, Some(0));
-        let halves: Vec<_> =
-            (0..4).flat_map(|n| [(16 * n, 16 * n + 8, 0), (16 * n + 8, 16 * n + 16, 1)]).collect();
-        assert_eq!(laid(vec![of_experts(false)], &[0, 1]), halves);
-        assert_eq!(laid(vec![of_experts(true)], &[0, 1]), halves);
+        let of_experts = |own_items| step(vec![part(0, 8, 2 * MIB, 16 * MIB)], own_items, Some(0));
+        let of_each = |ends: &[(u64, u64, usize)]| -> Vec<_> {
+            let of =
+                |n: u64| ends.iter().map(move |(first, end, node)| (16 * n + first, 16 * n + end, *node));
+            (0..4).flat_map(of).collect()
+        };
+        let with_tail = of_each(&[(0, 6, 0), (6, 12, 1), (12, 14, 0), (14, 16, 1)]);
+        assert_eq!(laid(vec![of_experts(false)], &[0, 1]), with_tail);
+        assert_eq!(laid(vec![of_experts(true)], &[0, 1]), of_each(&[(0, 8, 0), (8, 16, 1)]));
     }
 
     /// Items that end in the middle of a piece: it goes to the node of most of it. Reads past the
     /// operand are left out.
     #[test]
     fn pieces_are_whole_and_inside_of_operands() {
-        let odd = step(vec![part(0, 3, 3 * MIB, 0)], 3, false, None);
+        let odd = step(vec![part(0, 3, 3 * MIB, 0)], false, None);
         assert_eq!(laid(vec![odd], &[0, 1]), [(0, 4, 0), (4, 10, 1)]);
         let hostile = || part(3, u32::MAX, u64::MAX, 0);
-        assert_eq!(laid(vec![step(vec![hostile()], 1, false, None)], &[0, 1]), [(192, 256, 1)]);
+        assert_eq!(laid(vec![step(vec![hostile()], false, None)], &[0, 1]), [(192, 256, 0)]);
         let mut last = part(3, 8, 8 * MIB, 60 * MIB);
         last.operands[0].pieces = u32::MAX;
-        assert_eq!(laid(vec![step(vec![last], 8, true, Some(0))], &[0, 1]).last(), Some(&(192, 256, 0)));
+        assert_eq!(laid(vec![step(vec![last], true, Some(0))], &[0, 1]).last(), Some(&(192, 256, 0)));
     }
 }

@@ -50,7 +50,7 @@ impl NextStepPrefetch {
         arena: u64,
         workers: usize,
     ) -> NextStepPrefetch {
-        let WeightReads { whole, parts, shared, routing, own_items } = &step.weight_reads;
+        let WeightReads { whole, parts, routing, own_items } = &step.weight_reads;
         // Nobody knows yet with which expert a worker begins.
         let parts = if *own_items { &[] } else { &parts[..] };
         let routing = routing.filter(|_| !own_items);
@@ -58,8 +58,9 @@ impl NextStepPrefetch {
             Operand::Weights { bytes, .. } => bytes,
             _ => 0,
         };
+        let hand_out = step.weight_reads.hand_out();
         let stream = |worker: usize| {
-            let mut item = u64::from(*shared) * worker as u64 / workers.max(1) as u64;
+            let mut item = hand_out.share(worker as u64, workers as u64).start;
             for part in parts {
                 let Some(first) = part.operands.first().filter(|_| item < part.items.into()) else {
                     item = item.saturating_sub(part.items.into());

@@ -39,7 +39,6 @@ struct ClassReads {
 struct StepReads {
     whole: Vec<Range<u64>>,
     parts: Vec<PartReads>,
-    shared: u64,
     routing: Option<usize>,
     own_items: bool,
     /// Layer whose keys and values are read.
@@ -131,7 +130,6 @@ impl StepReads {
         StepReads {
             whole: reads.whole.iter().filter_map(whole).collect(),
             parts: reads.parts.iter().map(part).collect(),
-            shared: reads.shared.into(),
             routing: reads.routing.map(|routing| routing as usize),
             own_items: reads.own_items,
             cache: step.work.cache.map(|layer| layer as usize),
@@ -182,7 +180,7 @@ impl StepReads {
             return bytes;
         }
         let experts = if self.routing.is_some() { experts } else { &[0] };
-        worker.take(HandOut::with_shares(each, self.shared), &self.counter, |range| {
+        worker.take(HandOut::with_tail(each, 1), &self.counter, |range| {
             bytes += self.items_of(replay, reader, range, experts);
         });
         bytes
