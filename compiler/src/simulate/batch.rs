@@ -2,7 +2,7 @@
 
 use super::items::{StepRows, shared_step};
 use super::machine::SimulatedMachine;
-use super::schedule::{StepTimes, schedule};
+use super::schedule::{Fetches, SharedStep, StepTimes, schedule};
 use crate::pipeline::Compiled;
 use kernmill_plan::program::{Routing, Step};
 use std::collections::BTreeMap;
@@ -38,14 +38,25 @@ pub fn simulate<'a>(
     let over_batch = class.steps.iter().enumerate();
     let over_batch = over_batch.map(|(at, step)| (step, if at >= wanted_only { wanted } else { all }));
     let over_slab = class.logit_steps.iter().map(|step| (step, wanted));
-    // Steps of the same kernel over the same rows take the same time.
-    let mut known: BTreeMap<(u32, StepRows), StepTimes> = BTreeMap::new();
-    let mut one = |(step, rows): (&'a Step, StepRows)| {
-        let times = *known
-            .entry((step.kernel, rows))
-            .or_insert_with(|| schedule(&shared_step(compiled, step, rows, machine), machine, |_, _| {}));
-        SimulatedStep { step, routings: &class.routings, rows, times }
-    };
     let always = over_batch.chain(over_slab).filter(|(step, _)| step.lora_targets.is_empty());
-    always.map(&mut one).collect()
+    let steps: Vec<(&Step, StepRows)> = always.collect();
+    let shared: Vec<SharedStep> =
+        steps.iter().map(|(step, rows)| shared_step(compiled, step, *rows, machine)).collect();
+    // A worker that waits fetches for the next step that reads weights.
+    let wanted = |at: usize| shared[at + 1..].iter().find_map(|step| step.ahead).unwrap_or(0);
+    // Steps of the same kernel over the same rows take the same time, after the same waits.
+    let mut known: BTreeMap<(u32, StepRows, Vec<u64>, u64), (StepTimes, Vec<u64>)> = BTreeMap::new();
+    let mut done: Vec<u64> = Vec::new();
+    let one = |(at, (step, rows)): (usize, &(&'a Step, StepRows))| {
+        let before = std::mem::take(&mut done);
+        let fetches = Fetches { done: &before, wanted: wanted(at) };
+        let key = (step.kernel, *rows, before.clone(), fetches.wanted);
+        let (times, fetched) =
+            known.entry(key).or_insert_with(|| schedule(&shared[at], machine, fetches, |_, _| {}));
+        // Nothing has been read yet of what was fetched for a later step.
+        let kept = before.iter().filter(|_| shared[at].ahead.is_none()).chain(std::iter::repeat(&0));
+        done = fetched.iter().zip(kept).map(|(new, kept)| (new + kept).min(fetches.wanted)).collect();
+        SimulatedStep { step, routings: &class.routings, rows: *rows, times: *times }
+    };
+    steps.iter().enumerate().map(one).collect()
 }

@@ -9,7 +9,7 @@ use kernmill_kernels_gen::hand_out::hand_out;
 use kernmill_kernels_gen::kernel::{AttentionBody, Body, Domain, MatrixPart};
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_plan::abi::LOGIT_SLAB;
-use kernmill_plan::format::TILE_ROWS;
+use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::program::Step;
@@ -38,6 +38,11 @@ impl StepRows {
     }
 }
 
+/// Bytes that a waiting worker fetches at most, and choices of experts that it looks at
+/// (`runtime/src/executor/prefetch.rs`).
+const AHEAD: f64 = 192e3;
+const FEW_ROUTES: usize = 64;
+
 /// A step of a compiled program as items, for the workers of `machine`. Experts are as likely as each other.
 pub fn shared_step(
     compiled: &Compiled,
@@ -45,6 +50,25 @@ pub fn shared_step(
     rows: StepRows,
     machine: &SimulatedMachine,
 ) -> SharedStep {
+    let shared = items_of_step(compiled, step, rows, machine);
+    let bytes = shared.groups.iter().map(|group| group.items as f64 * group.bytes).sum::<f64>();
+    let in_shares = shared.hand_out.shared() as f64 / shared.hand_out.total().max(1) as f64;
+    let share = bytes * in_shares / machine.workers as f64;
+    let ahead = match &compiled.kernels.kernel(step.kernel).body {
+        Body::Matmul { .. } => Some(share),
+        // Which expert a worker begins with is known when the step has begun.
+        Body::Experts { .. } => Some(0.0),
+        // Its columns of the first expert.
+        Body::ExpertDown { top_k, .. } if rows.tokens * top_k <= FEW_ROUTES => {
+            Some(share / (rows.tokens * top_k) as f64)
+        }
+        Body::ExpertDown { .. } => Some(0.0),
+        Body::Rows { .. } | Body::Panels { .. } | Body::Attention(_) | Body::Shrink { .. } => None,
+    };
+    SharedStep { ahead: ahead.map(|bytes| bytes.min(AHEAD) as u64), ..shared }
+}
+
+fn items_of_step(compiled: &Compiled, step: &Step, rows: StepRows, machine: &SimulatedMachine) -> SharedStep {
     let kernel = compiled.kernels.kernel(step.kernel);
     let model = &compiled.model;
     let bytes = |part: usize| {
@@ -58,8 +82,10 @@ pub fn shared_step(
         let (stalls, exposed) = match hides {
             true if rows > MicroKernel::dot_tokens(true)[0] => (machine.dot_stalls, machine.exposed_passes),
             true => (machine.dot_stalls, exposed),
-            false => (machine.panel_stalls, 1.0),
+            false => (0.0, model.machine().exposed_panels),
         };
+        let decodes = !hides && part.mats.iter().any(|mat| mat.format == WeightFormat::Mxfp4);
+        let arithmetic = arithmetic * if decodes { machine.decoded_panels } else { 1.0 };
         // Tiles go through the panel in pairs.
         let passes = (part.mats.len() * part.rows_per_item / TILE_ROWS).div_ceil(2);
         let panel = rows * kernel.vals[input].row.stride();
@@ -72,7 +98,7 @@ pub fn shared_step(
         true => model.gather(kernel.tiling, k, rows),
         false => 0.0,
     };
-    let prologue = |rows: usize| rows as f64 * model.row_ops(kernel, &kernel.prologue);
+    let prologue = |rows: usize| rows as f64 * machine.own_rows * model.row_ops(kernel, &kernel.prologue);
     match &kernel.body {
         Body::Rows { domain, row_ops } => {
             let (items, besides) = (rows.of(*domain) as u64, model.row_ops(kernel, row_ops));
@@ -81,6 +107,7 @@ pub fn shared_step(
                 groups: vec![ItemGroup { items, besides, ..ItemGroup::default() }],
                 before: 0.0,
                 range: 0.0,
+                ahead: None,
             }
         }
         Body::Panels { domain, input, routed, panels } => {
@@ -98,7 +125,13 @@ pub fn shared_step(
                 None => (vec![group(rows.of(*domain))], 0.0),
             };
             let items = groups.iter().map(|group| group.items).sum::<u64>();
-            SharedStep { hand_out: hand_out(kernel, items as usize, &[]), groups, before, range: 0.0 }
+            SharedStep {
+                hand_out: hand_out(kernel, items as usize, &[]),
+                groups,
+                before,
+                range: 0.0,
+                ahead: None,
+            }
         }
         Body::Matmul { domain, input, parts } => {
             let rows = rows.of(*domain);
@@ -112,6 +145,7 @@ pub fn shared_step(
                 before: prologue(rows)
                     + kernel.panel_runs().len() as f64 * gather(kernel.vals[*input].row.len(), rows),
                 range: 0.0,
+                ahead: None,
             }
         }
         Body::Experts { input, experts, top_k, part, .. } => {
@@ -123,6 +157,7 @@ pub fn shared_step(
                     + machine.slot * (rows.tokens * top_k) as f64
                     + chosen.iter().map(|rows| gather(part.mats[0].k, *rows)).sum::<f64>(),
                 range: 0.0,
+                ahead: None,
             }
         }
         Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => {
@@ -146,13 +181,18 @@ pub fn shared_step(
                     + machine.slot * (rows.tokens * top_k) as f64
                     + chosen.iter().map(|rows| gather(mat.k, *rows)).sum::<f64>(),
                 range: places * machine.jump,
+                ahead: None,
             }
         }
         Body::Attention(body) => attention(compiled, body, rows, machine),
         // Only for adapters.
-        Body::Shrink { .. } => {
-            SharedStep { hand_out: HandOut::even(0), groups: Vec::new(), before: 0.0, range: 0.0 }
-        }
+        Body::Shrink { .. } => SharedStep {
+            hand_out: HandOut::even(0),
+            groups: Vec::new(),
+            before: 0.0,
+            range: 0.0,
+            ahead: None,
+        },
     }
 }
 
@@ -194,7 +234,7 @@ fn attention(
     };
     let groups: Vec<ItemGroup> = (0..heads).flat_map(|_| (0..tiles).rev()).map(of_tile).collect();
     let total = groups.iter().map(|group| group.items).sum();
-    SharedStep { hand_out: HandOut::one_by_one(total), groups, before: 0.0, range: 0.0 }
+    SharedStep { hand_out: HandOut::one_by_one(total), groups, before: 0.0, range: 0.0, ahead: None }
 }
 
 /// How many tokens choose each expert that any chooses, when experts are as likely as each other: numbers

@@ -103,9 +103,9 @@ pub struct SimulatedMachine {
     pub speeds: Vec<f64>,
     /// How long arithmetic takes beside the cost model's tables.
     pub pace: f64,
-    /// How much longer than a stream the bytes take of weights that panels are multiplied with, as a share:
-    /// they are decoded piece by piece.
-    pub panel_stalls: f64,
+    /// How long the arithmetic of panels takes with weights of MXFP4, which are decoded meanwhile, beside the
+    /// cost model's tables.
+    pub decoded_panels: f64,
     /// How much longer than a stream the bytes take of weights that dots stream, as a share.
     pub dot_stalls: f64,
     /// How much of waiting for memory does not hide in the arithmetic of dots that go through a tile more
@@ -121,6 +121,9 @@ pub struct SimulatedMachine {
     pub jump: f64,
     /// ns of a take from the counter, and for each worker that the counter's line may come from.
     pub claim: [f64; 2],
+    /// How long stages of few rows take, which every worker computes for itself in its caches, beside the cost
+    /// model's.
+    pub own_rows: f64,
     /// ns of sorting a slot by its expert, which every worker does for itself.
     pub slot: f64,
 }
@@ -136,14 +139,15 @@ impl SimulatedMachine {
             arrival: Arrival::Fixed(machine.barrier),
             speeds: Vec::new(),
             pace: 1.0,
-            panel_stalls: 1.05,
+            decoded_panels: 1.16,
             dot_stalls: 0.0,
-            exposed_passes: 0.72,
+            exposed_passes: 0.85,
             core_cache: 0,
             outer_bytes: 70.0,
             attention_item: 3000.0,
             jump: 100.0,
             claim: [30.0, 2.0],
+            own_rows: 0.54,
             slot: 7.5,
         }
     }

@@ -32,6 +32,9 @@ pub struct SharedStep {
     pub before: f64,
     /// ns at the start of each range of items.
     pub range: f64,
+    /// Bytes of its first items that a worker may fetch while it waits for the step; none where the step
+    /// reads no weights.
+    pub ahead: Option<u64>,
 }
 
 /// The times of a step.
@@ -57,23 +60,41 @@ impl StepTimes {
     }
 }
 
+/// What workers fetch while they wait for others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fetches<'a> {
+    /// Bytes that each worker has fetched of this step's first items; none beyond the list's end.
+    pub done: &'a [u64],
+    /// Bytes of a later step that each may fetch while it waits for this one's end.
+    pub wanted: u64,
+}
+
+/// Bytes that a worker fetches between two looks at whether the step has ended.
+const FETCHED_AT_ONCE: u64 = 2 << 10;
+
 /// A worker within the step.
 #[derive(Clone)]
 struct SimulatedWorker {
     /// ns at which it is free.
     at: f64,
+    /// ns at which it had no item left, and what it has fetched since.
+    idle: Option<(f64, u64)>,
+    /// Bytes of its first items that it has fetched before.
+    cached: f64,
     /// Items that it has left of its range.
     range: Range<u64>,
     /// The group that it is in, if any.
     group: Option<usize>,
 }
 
-/// Runs a step in virtual time. `take` is told of each range, with the worker that gets it.
+/// Runs a step in virtual time: its times, and the bytes that each worker has fetched of a later one. `take`
+/// is told of each range, with the worker that gets it.
 pub fn schedule(
     step: &SharedStep,
     machine: &SimulatedMachine,
+    fetches: Fetches<'_>,
     mut take: impl FnMut(usize, Range<u64>),
-) -> StepTimes {
+) -> (StepTimes, Vec<u64>) {
     let count = machine.workers;
     let ends: Vec<u64> = step
         .groups
@@ -87,7 +108,9 @@ pub fn schedule(
     let mut workers: Vec<SimulatedWorker> = (0..count)
         .map(|worker| {
             let at = step.before / machine.speed(worker);
-            SimulatedWorker { at, range: step.hand_out.share(worker as u64, count as u64), group: None }
+            let range = step.hand_out.share(worker as u64, count as u64);
+            let cached = fetches.done.get(worker).map_or(0.0, |bytes| *bytes as f64);
+            SimulatedWorker { at, idle: None, cached, range, group: None }
         })
         .collect();
     // The counter: what is gone, and when it is free.
@@ -97,23 +120,33 @@ pub fn schedule(
         take(number, worker.range.clone());
         worker.at += (step.range + machine.jump) / machine.speed(number);
     }
-    loop {
+    let mut busy = count;
+    while busy > 0 {
         let next = (0..count)
             .filter(|worker| reads[*worker])
             .min_by(|a, b| workers[*a].at.total_cmp(&workers[*b].at));
         let Some(number) = next else { break };
         let speed = machine.speed(number);
         let worker = &mut workers[number];
+        if let Some((_, fetched)) = &mut worker.idle {
+            let piece = FETCHED_AT_ONCE.min(fetches.wanted - *fetched);
+            worker.at += piece as f64 / machine.rates.of(number, &reads);
+            *fetched += piece;
+            reads[number] = *fetched < fetches.wanted;
+            continue;
+        }
         if worker.range.is_empty() {
             if step.hand_out.shared() == step.hand_out.total() {
-                reads[number] = false;
+                worker.idle = Some((worker.at, 0));
+                (busy, reads[number]) = (busy - 1, fetches.wanted > 0);
                 continue;
             }
             let items = step.hand_out.claim(taken, count as u64);
             let Some(range) = step.hand_out.claimed(taken, items) else {
                 // Many workers may look at the counter at once.
                 worker.at += claim;
-                reads[number] = false;
+                worker.idle = Some((worker.at, 0));
+                (busy, reads[number]) = (busy - 1, fetches.wanted > 0);
                 continue;
             };
             worker.at = worker.at.max(free) + claim;
@@ -135,8 +168,10 @@ pub fn schedule(
         if worker.group.replace(index).is_some_and(|last| last != index) {
             ns += machine.jump;
         }
-        let memory = match group.bytes > 0.0 {
-            true => group.bytes * (1.0 + group.stalls) / machine.rates.of(number, &reads),
+        let cached = worker.cached.min(group.bytes);
+        worker.cached -= cached;
+        let memory = match group.bytes > cached {
+            true => (group.bytes - cached) * (1.0 + group.stalls) / machine.rates.of(number, &reads),
             false => 0.0,
         };
         let arithmetic = group.arithmetic * machine.pace;
@@ -144,15 +179,20 @@ pub fn schedule(
         worker.at += ns / speed;
         worker.range.start += 1;
     }
-    let end = workers.iter().map(|worker| worker.at).fold(0.0, f64::max);
+    let idle = |worker: &SimulatedWorker| worker.idle.unwrap_or((worker.at, 0));
+    let end = workers.iter().map(|worker| idle(worker).0).fold(0.0, f64::max);
+    let barrier = machine.arrival.ns(count);
+    let at_barrier = machine.rates.attainable(count) / count as f64 * barrier;
+    let fetched = |worker| (idle(worker).1 + at_barrier as u64).min(fetches.wanted);
     let sum = |of: &dyn Fn(&ItemGroup) -> f64| -> f64 {
         step.groups.iter().map(|group| group.items as f64 * of(group)).sum()
     };
     let arithmetic = sum(&|group| group.arithmetic * machine.pace + group.besides);
-    StepTimes {
-        ns: end + machine.arrival.ns(count),
-        waits: workers.iter().map(|worker| end - worker.at).sum::<f64>() / count as f64,
+    let times = StepTimes {
+        ns: end + barrier,
+        waits: workers.iter().map(|worker| end - idle(worker).0).sum::<f64>() / count as f64,
         reads: sum(&|group| group.bytes) / machine.rates.attainable(count),
         arithmetic: arithmetic / count as f64,
-    }
+    };
+    (times, workers.iter().map(fetched).collect())
 }

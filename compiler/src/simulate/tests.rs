@@ -1,4 +1,4 @@
-use super::schedule::{ItemGroup, SharedStep, schedule};
+use super::schedule::{Fetches, ItemGroup, SharedStep, schedule};
 use super::*;
 use crate::pipeline::{Compiled, CompilerOptions, compile};
 use crate::select::costs_of_machine::MACHINE;
@@ -23,7 +23,7 @@ fn machine(workers: usize) -> SimulatedMachine {
 }
 
 fn step(hand_out: HandOut, groups: Vec<ItemGroup>) -> SharedStep {
-    SharedStep { hand_out, groups, before: 0.0, range: 0.0 }
+    SharedStep { hand_out, groups, before: 0.0, range: 0.0, ahead: None }
 }
 
 fn group(items: u64, bytes: f64, arithmetic: f64) -> ItemGroup {
@@ -55,7 +55,7 @@ proptest! {
         let step = step(hand_out, groups.collect());
         let machine = SimulatedMachine { claim: [claim, 1.0], speeds: speeds.clone(), ..machine(speeds.len()) };
         let mut given = vec![0; total];
-        let times = schedule(&step, &machine, |worker, range| {
+        let (times, _) = schedule(&step, &machine, Fetches::default(), |worker, range| {
             assert!(worker < speeds.len());
             range.for_each(|item| given[item as usize] += 1);
         });
@@ -68,16 +68,29 @@ proptest! {
 fn a_step_takes_what_its_slowest_worker_takes() {
     // Shares of three items, which read 10 bytes each at a byte per ns.
     let even = step(HandOut::even(6), vec![group(6, 10.0, 4.0)]);
-    let times = schedule(&even, &machine(2), |_, _| {});
+    let (times, _) = schedule(&even, &machine(2), Fetches::default(), |_, _| {});
     assert_eq!(times, StepTimes { ns: 30.0, waits: 0.0, reads: 30.0, arithmetic: 12.0 });
     // One worker has half of its core: it takes 60 ns, and the other waits for half of that.
     let niced = SimulatedMachine { speeds: vec![1.0, 0.5], ..machine(2) };
-    let times = schedule(&even, &niced, |_, _| {});
+    let (times, _) = schedule(&even, &niced, Fetches::default(), |_, _| {});
     assert_eq!((times.ns, times.waits), (60.0, 15.0));
     // From the counter, the faster one takes more: four items and two.
     let single = step(HandOut::one_by_one(6), even.groups);
-    let times = schedule(&single, &niced, |_, _| {});
+    let (times, _) = schedule(&single, &niced, Fetches::default(), |_, _| {});
     assert_eq!((times.ns, times.waits), (40.0, 0.0));
+}
+
+#[test]
+fn a_worker_that_waits_fetches_for_a_later_step() {
+    // The second worker has half of its core: the first one waits for 30 ns, and reads 30 bytes meanwhile.
+    let niced = SimulatedMachine { speeds: vec![1.0, 0.5], ..machine(2) };
+    let even = step(HandOut::even(6), vec![group(6, 10.0, 0.0)]);
+    let fetched = |wanted| schedule(&even, &niced, Fetches { done: &[], wanted }, |_, _| {}).1;
+    assert_eq!((fetched(20), fetched(0)), (vec![20, 0], vec![0, 0]));
+    // What has been fetched is not read again: 10 and 30 of 30 bytes are left.
+    let fetches = Fetches { done: &[20, 0], wanted: 0 };
+    let (times, _) = schedule(&even, &machine(2), fetches, |_, _| {});
+    assert_eq!((times.ns, times.waits), (30.0, 10.0));
 }
 
 #[test]
@@ -119,7 +132,7 @@ fn recorded(workers: usize, rate: f64) -> SimulatedMachine {
         arrival: Arrival::Fixed(250.0),
         core_cache: 1_310_720,
         // Two of them have 1.395 TOPS, one has 0.714.
-        pace: 0.977 * if workers == 2 { 2.0 * 0.714 / 1.395 } else { 1.0 },
+        pace: 0.99 * if workers == 2 { 2.0 * 0.714 / 1.395 } else { 1.0 },
         dot_stalls: 0.073,
         ..SimulatedMachine::new(&MACHINE)
     }

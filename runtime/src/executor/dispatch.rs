@@ -292,11 +292,14 @@ impl DispatchShared<'_> {
         }
     }
 
-    /// The bytes that a worker is to fetch while it waits for a turn's beginning.
+    /// The bytes that a worker is to fetch while it waits for a turn's beginning: those of the next step that
+    /// reads weights. Attention, for one, reads none.
     fn fetch(&self, turn: usize, seat: u32) -> Option<Fetch<'static>> {
-        let Some(TurnWork::Step(at, n)) = self.parts.get(turn).copied() else { return None };
-        let stage = &self.stages[at];
-        let heads = &stage.steps[n].heads;
+        let (stage, heads) = self.parts.get(turn..)?.iter().find_map(|part| {
+            let TurnWork::Step(at, n) = *part else { return None };
+            let stage = &self.stages[at];
+            Some((stage, &stage.steps[n].heads)).filter(|(_, heads)| !heads.is_empty())
+        })?;
         let fetch = match stage.args.logit_tiles.is_null() {
             true => heads.fetch(seat, stage.args.tokens as usize),
             false => heads.fetch_whole(),

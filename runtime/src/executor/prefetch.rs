@@ -22,7 +22,7 @@ const FEW_ROUTES: usize = 64;
 pub(super) struct NextStepPrefetch {
     /// The bytes that every worker reads whole.
     whole: Box<[(u64, u64)]>,
-    /// By worker, what it streams from there on.
+    /// By worker, what it streams from there on; empty where that is nothing.
     streams: Box<[WeightStream]>,
     /// Routes that tell which experts are read.
     routes: Option<Routes>,
@@ -75,13 +75,18 @@ impl NextStepPrefetch {
         };
         NextStepPrefetch {
             whole: whole.iter().map(|o| (addresses[*o as usize], bytes(*o))).collect(),
-            streams: (0..workers).map(stream).collect(),
+            streams: if parts.is_empty() { [].into() } else { (0..workers).map(stream).collect() },
             routes: routing.map(|index| {
                 let routing = &class.routings[index as usize];
                 let address = arena + class.buffers[routing.buffer as usize].offset;
                 Routes { address, top_k: routing.top_k as usize }
             }),
         }
+    }
+
+    /// Whether the step reads no weights.
+    pub(super) fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.streams.is_empty()
     }
 
     /// The bytes that `worker` is to fetch for a batch of `tokens` tokens.
@@ -237,6 +242,7 @@ mod tests {
         let heads =
             NextStepPrefetch { streams: [stream(0, 10 * BUDGET, 0)].into(), ..NextStepPrefetch::default() };
         assert_eq!(fetched(&heads, 0, 1), (vec![BUDGET], 0));
+        assert!(!heads.is_empty() && NextStepPrefetch::default().is_empty());
         assert!(!NextStepPrefetch::default().fetch(0, 1).some());
     }
 

@@ -383,13 +383,17 @@ impl Executor {
             for (n, (_, reads, tiles, cache)) in steps.iter().enumerate() {
                 bytes += reads.weights(replay, reader, worker, experts(reads), *tiles);
                 bytes += cache.as_ref().map_or(0, |cache| cache.read(reader, worker, &reads.counter));
-                if let Some((heads, next, tiles, _)) = steps.get(n + 1) {
-                    let lowest = experts(next).first().copied().unwrap_or(0);
-                    let mut fetch = match tiles {
-                        Some(_) => heads.fetch_whole(),
-                        None => heads.fetch_of(index, lowest.into()),
-                    };
-                    barrier.wait_busy(index, || fetch.some());
+                let later = &steps[n + 1..];
+                let next = later.iter().find(|(heads, ..)| !heads.is_empty());
+                let mut fetch = next.map(|(heads, next, tiles, _)| match tiles {
+                    Some(_) => heads.fetch_whole(),
+                    None => {
+                        let lowest = experts(next).first().copied().unwrap_or(0);
+                        heads.fetch_of(index, lowest.into())
+                    }
+                });
+                if !later.is_empty() {
+                    barrier.wait_busy(index, || fetch.as_mut().is_some_and(|fetch| fetch.some()));
                 }
             }
             sum.fetch_add(bytes, Ordering::Relaxed);
