@@ -71,7 +71,10 @@ pub fn interleave(memory: &[u8], nodes: &[usize]) -> io::Result<()> {
 pub fn move_to(memory: &[u8], node: usize) -> io::Result<bool> {
     match set_policy(memory, libc::MPOL_PREFERRED, &[node], MOVE_OR_SAY) {
         Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(false),
-        other => other.map(|()| true),
+        Err(error) => Err(error),
+        // Linux before 6.7 says nothing of pages that others have mapped. Where it may not be asked for the
+        // pages' nodes, its word stands.
+        Ok(()) => Ok(nodes_of(memory).map_or(true, |pages| pages.into_iter().flatten().all(|n| n == node))),
     }
 }
 
@@ -124,14 +127,16 @@ pub fn nodes_of(memory: &[u8]) -> io::Result<Vec<Option<usize>>> {
     }
 }
 
-/// Maps what the system has of a mapped file in memory, so that it can be moved. Reads nothing from disk, as
-/// far as the system tells this process what it has: of files of others it tells nothing.
-pub fn map_present(memory: &[u8]) {
+/// Maps memory of a file, so that it can be moved: pages that are not there yet are read, and come to the
+/// node of this thread. With `present_alone` these are left out, as far as the system tells this process
+/// which ones it has: of files of others it tells nothing.
+pub fn map(memory: &[u8], present_alone: bool) {
     let (start, bytes) = whole_pages(memory);
     let page = page_size();
-    let mut present = vec![0u8; bytes / page];
+    let mut present = vec![1u8; bytes / page];
+    let address = start as *mut libc::c_void;
     // SAFETY: the kernel writes a byte for each page of the range.
-    if unsafe { libc::mincore(start as *mut libc::c_void, bytes, present.as_mut_ptr()) } != 0 {
+    if present_alone && unsafe { libc::mincore(address, bytes, present.as_mut_ptr()) } != 0 {
         return;
     }
     for n in (0..present.len()).filter(|n| present[*n] & 1 == 1) {

@@ -128,7 +128,7 @@ impl Executor {
         let own = stage.as_ref().map_or(all, |(cuts, number)| cuts.layers(*number));
         let (mut memory, ropes) = ExecutorMemory::new(image, shape, &pool, &own)?;
         let spare = MemoryNeed::of_layers(program, shape, pool.count(), own).total();
-        let laid = (!pool.nodes().is_empty()).then(|| lay_weights(&mut pool, image, spare));
+        let laid = (!pool.nodes().is_empty()).then(|| lay_weights(&mut pool, image, spare, stage.is_none()));
         let arena = memory.arena.as_mut_ptr();
         let kv = memory.kv.as_mut_ptr();
         let bases = Bases {

@@ -22,7 +22,8 @@ const PIECES_AT_ONCE: usize = 32;
 /// Bytes of weights that workers of one node read, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaidWeights {
-    /// Laid on that node. What was not in memory yet comes there when it is read.
+    /// Laid on that node. Of a model that is larger than memory, what was not there yet comes to the node of
+    /// the worker that reads it first.
     pub moved: u64,
     /// Copied to that node, since other processes have mapped them too.
     pub copied: u64,
@@ -51,14 +52,23 @@ struct NodeRange {
 }
 
 /// Lays the weights on the nodes of a pool's workers, each worker those of its own node. `spare` bytes of
-/// memory are to be left for others.
-pub(super) fn lay_weights<A: IdleWork>(pool: &mut Pool<A>, image: &PlanImage, spare: u64) -> LaidWeights {
+/// memory are to be left for others. With `all` of the weights in use, those that are not in memory are read,
+/// if there is room for all: later, what one worker reads brings along what lies behind it, for workers of
+/// other nodes.
+pub(super) fn lay_weights<A: IdleWork>(
+    pool: &mut Pool<A>,
+    image: &PlanImage,
+    spare: u64,
+    all: bool,
+) -> LaidWeights {
     let of_workers = pool.nodes().to_vec();
     let mut nodes = of_workers.clone();
     nodes.dedup();
     let ranges = ranges(image.program(), &of_workers, image.weights().len());
+    let available = available_memory().unwrap_or(0).saturating_sub(spare);
+    let present_alone = !all || available < image.weights().len() as u64;
     // Half of what is there at most: the rest is for caches of files, which the weights are, too.
-    let budget = AtomicU64::new(available_memory().unwrap_or(0).saturating_sub(spare) / 2);
+    let budget = AtomicU64::new(available / 2);
     let next: Vec<AtomicU64> = nodes.iter().map(|_| AtomicU64::new(0)).collect();
     let sums = [const { AtomicU64::new(0) }; 3];
     pool.run(&|worker, _| {
@@ -70,6 +80,7 @@ pub(super) fn lay_weights<A: IdleWork>(pool: &mut Pool<A>, image: &PlanImage, sp
             let turn = next[own].fetch_add(1, Ordering::Relaxed);
             let Some(range) = here.nth((turn - done) as usize) else { return };
             done = turn + 1;
+            numa::map(&image.weights().as_slice()[range.bytes.clone()], present_alone);
             let became = lay(image.weights(), &range.bytes, nodes[own], &budget);
             sums[became].fetch_add(range.bytes.len() as u64, Ordering::Relaxed);
         }
@@ -78,10 +89,9 @@ pub(super) fn lay_weights<A: IdleWork>(pool: &mut Pool<A>, image: &PlanImage, sp
     LaidWeights { moved, copied, left }
 }
 
-/// Lays a range on a node: whether it was moved (0), copied (1) or left (2).
+/// Lays a range that is mapped on a node: whether it was moved (0), copied (1) or left (2).
 fn lay(weights: &WeightRegion, range: &Range<usize>, node: usize, budget: &AtomicU64) -> usize {
     let memory = &weights.as_slice()[range.clone()];
-    numa::map_present(memory);
     match numa::move_to(memory, node) {
         Ok(true) => return 0,
         Ok(false) => {}
