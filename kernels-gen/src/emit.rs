@@ -180,7 +180,7 @@ impl Emit<'_, '_> {
         self.b.seal_block(after);
     }
 
-    fn jump(&mut self, block: Block, args: &[Value]) {
+    pub fn jump(&mut self, block: Block, args: &[Value]) {
         let args: Vec<BlockArg> = args.iter().map(|value| BlockArg::Value(*value)).collect();
         self.b.ins().jump(block, &args);
     }

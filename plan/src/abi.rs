@@ -56,24 +56,30 @@ pub struct Worker {
     pub count: u32,
     /// Scratch of this worker alone, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
     pub scratch: *mut u8,
-    /// `[COUNTERS]`, all 0 at the step's start. The first hands out work, the others count what the kernel
-    /// likes.
+    /// `[nodes][COUNTERS]`, all 0 at the step's start. The first of a node hands out its work, or that of all
+    /// nodes; the others of the first node count what the kernel likes.
     pub counters: *const AtomicU32,
     /// Absolute addresses of the step's operands.
     pub operands: *const u64,
     /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other
     /// within a step.
     pub first_scratch: *mut u8,
+    /// `[nodes + 1]`: the first worker of each node of memory, and `count`.
+    pub node_starts: *const u32,
+    /// Nodes of memory that workers are of, at least 1.
+    pub nodes: u32,
+    /// Number of this worker's node, `0..nodes`.
+    pub node: u32,
 }
 
 /// Rows of logits computed at once; a run that wants more repeats the logits steps slab by slab, which read
 /// the whole unembedding. As many as the longest draft has, so that one pass checks it.
 pub const LOGIT_SLAB: usize = 64;
 
-/// Counters of a step: a cache line of them.
+/// Counters of a step, by node: a cache line of them.
 pub const COUNTERS: usize = 16;
-/// Workers share the items of a step that cost alike: all but `items >> TAIL_SHIFT` are split evenly, and
-/// these are taken from the step's counter.
+/// Workers of a node share its items of a step that cost alike: all but `items >> TAIL_SHIFT` are split
+/// evenly, and these are taken from the node's counter.
 pub const TAIL_SHIFT: u32 = 2;
 
 /// A generated kernel.
@@ -81,7 +87,7 @@ pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worke
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`],
 /// layouts or contracts.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]

@@ -88,6 +88,9 @@ fn run(code: &Code, table: &Fenced, ids: &[u32], n: usize) -> Vec<f32> {
         counters: counters.as_ptr(),
         operands: operands.as_ptr(),
         first_scratch: std::ptr::null_mut(),
+        node_starts: [0, 1].as_ptr(),
+        nodes: 1,
+        node: 0,
     };
     // SAFETY: the kernel reads the table and token ids, and writes a row of n for each; it has no scratch.
     unsafe {

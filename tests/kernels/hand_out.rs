@@ -10,6 +10,7 @@ use kernmill_kernels_gen::kernel::{
 use kernmill_kernels_gen::ukernel::gemm_q8::DotStep;
 use kernmill_plan::abi::{Args, COUNTERS, ChosenExpert, KernelFn, Worker};
 use kernmill_plan::format::WeightFormat;
+use kernmill_plan::hand_out::WorkersByNode;
 use kernmill_plan::target::Level;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -113,11 +114,11 @@ fn aligned(bytes: u8) -> (Vec<u8>, usize) {
     (memory, offset)
 }
 
-/// The items of which worker `index` of `count` has written results, when `before` are gone from the counter.
+/// The items of which a worker has written results, when `before` are gone from each counter.
 fn written(
     (code, scratch_bytes): (&Code, usize),
     (rows, outputs): (usize, &[Output]),
-    [index, count]: [u32; 2],
+    (index, nodes): (u32, &WorkersByNode),
     before: u32,
 ) -> Vec<usize> {
     let mut operands = [0, 0, POISON, 0].map(aligned);
@@ -132,8 +133,8 @@ fn written(
     let scratch_start = scratch.as_ptr().align_offset(64);
     let addresses: Vec<u64> =
         operands.iter_mut().map(|(memory, offset)| memory[*offset..].as_mut_ptr() as u64).collect();
-    let counters: [AtomicU32; COUNTERS] = Default::default();
-    counters[0].store(before, Ordering::Relaxed);
+    let counters: Vec<[AtomicU32; COUNTERS]> = nodes.starts().iter().map(|_| Default::default()).collect();
+    counters.iter().for_each(|of_node| of_node[0].store(before, Ordering::Relaxed));
     let zeros = vec![0_u32; rows];
     let args = Args {
         tokens: rows as u32,
@@ -154,11 +155,14 @@ fn written(
     };
     let worker = Worker {
         index,
-        count,
+        count: nodes.workers(),
         scratch: scratch[scratch_start..].as_mut_ptr(),
-        counters: counters.as_ptr(),
+        counters: counters.as_ptr().cast(),
         operands: addresses.as_ptr(),
         first_scratch: scratch[scratch_start..].as_mut_ptr(),
+        node_starts: nodes.starts().as_ptr(),
+        nodes: nodes.nodes() as u32,
+        node: nodes.node_of(index) as u32,
     };
     // SAFETY: the kernel is symbol 0, the operands and the scratch have room for all that it asks for.
     unsafe {
@@ -192,14 +196,25 @@ fn a_worker_gets_the_items_that_the_numbers_give_it() {
                 .unwrap();
         let code = (&Code::new(generated.blob), generated.scratch_bytes);
         let items = hand_out(&kernel, rows, &[rows; TOP_K]);
-        for count in [1, 2, 3, 8] {
+        for counts in [&[1][..], &[2], &[3], &[8], &[1, 1], &[2, 1], &[3, 2, 3]] {
+            let nodes = WorkersByNode::counted(counts.iter().copied());
+            let (count, parts) = (nodes.workers(), items.by_node(&nodes));
             for index in [0, count / 2, count - 1] {
                 for before in [0, 2] {
-                    let found = written(code, (rows, &outputs), [index, count], before);
-                    let share = items.share(index.into(), count.into());
-                    let taken = items.shared() + u64::from(before)..items.total();
-                    let expected: Vec<usize> = share.chain(taken).map(|item| item as usize).collect();
-                    assert_eq!(found, expected, "{name}: worker {index} of {count}, {before} gone");
+                    let found = written(code, (rows, &outputs), (index, &nodes), before);
+                    // Its share, and nobody else takes from the counters.
+                    let mut expected = Vec::new();
+                    for (turn, part) in items.order(&nodes, index).enumerate() {
+                        let part = &parts[part];
+                        let share = if turn == 0 { part.share(index) } else { 0..0 };
+                        let taken = part.claimed(before.into(), u64::MAX / 2).unwrap_or(0..0);
+                        expected.extend(
+                            [share, taken].into_iter().flat_map(|range| part.ranges(range)).flatten(),
+                        );
+                    }
+                    expected.sort_unstable();
+                    let expected: Vec<usize> = expected.into_iter().map(|item| item as usize).collect();
+                    assert_eq!(found, expected, "{name}: worker {index} of {counts:?}, {before} gone");
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::machine::{Description, ReachedSpeeds};
 use crate::select::costs_of_machine::Machine;
+use kernmill_plan::hand_out::WorkersByNode;
 
 /// The wait for others at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,6 +96,8 @@ fn between(points: &[(usize, f64)], count: usize) -> f64 {
 pub struct SimulatedMachine {
     /// Workers.
     pub workers: usize,
+    /// By node of memory, how many of them; none where there is one node.
+    pub nodes: Vec<u32>,
     /// Memory.
     pub rates: MemoryRates,
     /// Barriers.
@@ -135,6 +138,7 @@ impl SimulatedMachine {
         all.dedup_by_key(|(workers, _)| *workers);
         SimulatedMachine {
             workers: machine.workers,
+            nodes: Vec::new(),
             rates: MemoryRates { all, groups: Vec::new() },
             arrival: Arrival::Fixed(machine.barrier),
             speeds: Vec::new(),
@@ -172,6 +176,14 @@ impl SimulatedMachine {
             pace: of_one(&machine.measured[0]) / measured(of_one),
             core_cache: machine.core_cache,
             ..SimulatedMachine::new(&machine.costs())
+        }
+    }
+
+    /// Workers by node.
+    pub fn workers_by_node(&self) -> WorkersByNode {
+        match self.nodes[..] {
+            [] => WorkersByNode::of_one(self.workers as u32),
+            _ => WorkersByNode::counted(self.nodes.iter().copied()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A step's items on workers, event by event.
 
 use super::machine::SimulatedMachine;
-use kernmill_plan::hand_out::HandOut;
+use kernmill_plan::hand_out::{HandOut, NodeItems};
 use std::ops::Range;
 
 /// Consecutive items that cost alike.
@@ -81,8 +81,12 @@ struct SimulatedWorker {
     idle: Option<(f64, u64)>,
     /// Bytes of its first items that it has fetched before.
     cached: f64,
-    /// Items that it has left of its range.
-    range: Range<u64>,
+    /// The parts of the items in which it still looks for some, the present one last.
+    parts: Vec<usize>,
+    /// The items that it took last there.
+    taken: Range<u64>,
+    /// Items that it has left of these, the first range last.
+    left: Vec<Range<u64>>,
     /// The group that it is in, if any.
     group: Option<usize>,
 }
@@ -105,19 +109,30 @@ pub fn schedule(
         })
         .collect();
     let mut reads = vec![true; count];
+    let nodes = machine.workers_by_node();
+    let parts = step.hand_out.by_node(&nodes);
+    let ranges = |part: &NodeItems, range: Range<u64>| -> Vec<Range<u64>> {
+        let mut ranges: Vec<_> = part.ranges(range).collect();
+        ranges.reverse();
+        ranges
+    };
     let mut workers: Vec<SimulatedWorker> = (0..count)
         .map(|worker| {
+            let mut order: Vec<usize> = step.hand_out.order(&nodes, worker as u32).collect();
+            order.reverse();
+            let own = &parts[order[order.len() - 1]];
+            let taken = own.share(worker as u32);
+            let left = ranges(own, taken.clone());
             let at = step.before / machine.speed(worker);
-            let range = step.hand_out.share(worker as u64, count as u64);
             let cached = fetches.done.get(worker).map_or(0.0, |bytes| *bytes as f64);
-            SimulatedWorker { at, idle: None, cached, range, group: None }
+            SimulatedWorker { at, idle: None, cached, parts: order, taken, left, group: None }
         })
         .collect();
-    // The counter: what is gone, and when it is free.
-    let (mut taken, mut free) = (0, 0.0_f64);
-    let claim = machine.claim[0] + machine.claim[1] * (count - 1) as f64;
-    for (number, worker) in workers.iter_mut().enumerate().filter(|(_, worker)| !worker.range.is_empty()) {
-        take(number, worker.range.clone());
+    // The counters: what is gone, and when each is free.
+    let mut counters = vec![(0, 0.0_f64); parts.len()];
+    let claim = |part: &NodeItems| machine.claim[0] + machine.claim[1] * (part.workers() - 1) as f64;
+    for (number, worker) in workers.iter_mut().enumerate().filter(|(_, worker)| !worker.left.is_empty()) {
+        worker.left.iter().rev().for_each(|range| take(number, range.clone()));
         worker.at += (step.range + machine.jump) / machine.speed(number);
     }
     let mut busy = count;
@@ -135,35 +150,40 @@ pub fn schedule(
             reads[number] = *fetched < fetches.wanted;
             continue;
         }
-        if worker.range.is_empty() {
-            if step.hand_out.shared() == step.hand_out.total() {
-                worker.idle = Some((worker.at, 0));
-                (busy, reads[number]) = (busy - 1, fetches.wanted > 0);
+        let Some(range) = worker.left.last_mut().filter(|range| !range.is_empty()) else {
+            if worker.left.pop().is_some() {
                 continue;
             }
-            let items = step.hand_out.claim(taken, count as u64);
-            let Some(range) = step.hand_out.claimed(taken, items) else {
-                // Many workers may look at the counter at once.
-                worker.at += claim;
+            let Some(part) = worker.parts.last().copied() else {
                 worker.idle = Some((worker.at, 0));
                 (busy, reads[number]) = (busy - 1, fetches.wanted > 0);
                 continue;
             };
-            worker.at = worker.at.max(free) + claim;
-            free = worker.at;
-            taken += items;
-            let follows = worker.range.end == range.start;
-            take(number, range.clone());
-            worker.range = range;
+            let (taken, free) = &mut counters[part];
+            let items = parts[part].claim(*taken);
+            let Some(range) = parts[part].claimed(*taken, items).filter(|_| parts[part].has_tail()) else {
+                // Many workers may look at a counter at once.
+                worker.at += if parts[part].has_tail() { claim(&parts[part]) } else { 0.0 };
+                worker.parts.pop();
+                worker.taken = 0..0;
+                continue;
+            };
+            worker.at = worker.at.max(*free) + claim(&parts[part]);
+            (*free, *taken) = (worker.at, *taken + items);
+            let follows = worker.taken.end == range.start;
+            worker.left = ranges(&parts[part], range.clone());
+            worker.left.iter().rev().for_each(|range| take(number, range.clone()));
+            worker.taken = range;
             worker.at += (step.range + if follows { 0.0 } else { machine.jump }) / speed;
             continue;
-        }
-        let index = ends.partition_point(|end| *end <= worker.range.start);
+        };
+        let index = ends.partition_point(|end| *end <= range.start);
         let Some(group) = step.groups.get(index) else {
             // Items that cost nothing.
-            worker.range = worker.range.end..worker.range.end;
+            range.start = range.end;
             continue;
         };
+        range.start += 1;
         let mut ns = group.besides;
         if worker.group.replace(index).is_some_and(|last| last != index) {
             ns += machine.jump;
@@ -177,7 +197,6 @@ pub fn schedule(
         let arithmetic = group.arithmetic * machine.pace;
         ns += memory.max(arithmetic) + group.exposed * memory.min(arithmetic);
         worker.at += ns / speed;
-        worker.range.start += 1;
     }
     let idle = |worker: &SimulatedWorker| worker.idle.unwrap_or((worker.at, 0));
     let end = workers.iter().map(|worker| idle(worker).0).fold(0.0, f64::max);

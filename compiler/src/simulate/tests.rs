@@ -47,13 +47,23 @@ proptest! {
     fn every_item_is_given_out_once(
         hand_out in hand_outs(),
         speeds in prop::collection::vec(0.01_f64..2.0, 1..100),
+        cuts in prop::collection::vec(1_u32..40, 0..4),
         costs in prop::collection::vec((1_u64..500, 0.0_f64..1e5, 0.0_f64..1e5), 1..10),
         claim in 0.0_f64..1e3,
     ) {
         let groups = costs.into_iter().map(|(items, bytes, arithmetic)| group(items, bytes, arithmetic));
         let total = hand_out.total() as usize;
         let step = step(hand_out, groups.collect());
-        let machine = SimulatedMachine { claim: [claim, 1.0], speeds: speeds.clone(), ..machine(speeds.len()) };
+        // Nodes of as many workers as `cuts` say, and one of the rest.
+        let mut left = speeds.len() as u32;
+        let mut nodes: Vec<u32> = Vec::new();
+        for count in cuts.into_iter().chain([u32::MAX]) {
+            nodes.push(count.min(left));
+            left -= count.min(left);
+        }
+        nodes.retain(|count| *count > 0);
+        let machine =
+            SimulatedMachine { nodes, claim: [claim, 1.0], speeds: speeds.clone(), ..machine(speeds.len()) };
         let mut given = vec![0; total];
         let (times, _) = schedule(&step, &machine, Fetches::default(), |worker, range| {
             assert!(worker < speeds.len());
@@ -78,6 +88,24 @@ fn a_step_takes_what_its_slowest_worker_takes() {
     let single = step(HandOut::one_by_one(6), even.groups);
     let (times, _) = schedule(&single, &niced, Fetches::default(), |_, _| {});
     assert_eq!((times.ns, times.waits), (40.0, 0.0));
+}
+
+/// A node's counter serves its own workers first, and others when their own has nothing.
+#[test]
+fn workers_help_other_nodes_when_their_own_has_nothing_left() {
+    let items = step(HandOut::with_tail(64, 1), vec![group(64, 10.0, 0.0)]);
+    let given = |speeds: Vec<f64>| {
+        let machine = SimulatedMachine { nodes: vec![2, 2], speeds, ..machine(4) };
+        let mut of_first_node = [0; 2];
+        schedule(&items, &machine, Fetches::default(), |worker, range| {
+            of_first_node[worker / 2] += range.filter(|item| *item < 32).count();
+        });
+        of_first_node
+    };
+    assert_eq!(given(vec![1.0; 4]), [32, 0]);
+    // The first node's workers are slow: the shares are left to them.
+    let slow = given(vec![0.2, 0.2, 1.0, 1.0]);
+    assert!(slow[0] >= 24 && slow[1] > 0, "{slow:?}");
 }
 
 #[test]

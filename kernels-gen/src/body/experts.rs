@@ -122,16 +122,13 @@ pub fn up(
     let row_type = cx.vals[input.0];
     let areas = areas(kernel, routed.experts, input.0, part);
     let groups = grouped(e, cx, routed, &areas, input);
-    let units = part.items();
     let finish =
         |e: &mut Emit, item: ItemRun, expert: Value, position: Value, results: Value, rows: Value| {
             let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
             epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
         };
-    let item_body = |e: &mut Emit, index: Value| {
-        let active = divide(e, index, units);
-        let before = e.mul_imm(active, units as i64);
-        let item = ItemRun::one(e.b.ins().isub(index, before));
+    let item_body = |e: &mut Emit, active: Value, item: Value| {
+        let item = ItemRun::one(item);
         let ActiveExpert { expert, first, count } = groups.expert(e, active);
         let many = |e: &mut Emit, panels: &Panels| {
             let weights = matmul::tile_bases(e, cx, part, item.first, Some(expert));
@@ -156,8 +153,7 @@ pub fn up(
         e.b.ins().umax(rows, least)
     };
     with_tiles(e, cx, areas.panels.as_ref(), |e| {
-        let body = |e: &mut Emit, start, end| e.for_range(start, end, 1, item_body);
-        cx.distribute_by_cost(e, (groups.active_count, units), cost, claim_run(part), body);
+        cx.distribute_by_cost(e, (groups.active_count, part.items()), cost, claim_run(part), item_body);
     });
 }
 

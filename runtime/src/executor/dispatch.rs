@@ -10,6 +10,7 @@ use super::rows::{Slab, WorkersTake};
 use crate::adapter::LoraTargetSet;
 use crate::pool::{Pool, PoolTurn};
 use kernmill_plan::abi::{Args, KernelFn, Worker};
+use kernmill_plan::hand_out::WorkersByNode;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -47,16 +48,21 @@ pub(super) struct DispatchState {
     parts: Vec<TurnWork>,
     /// By worker, a part that is done, until the turn has ended.
     timings: Box<[Mutex<Option<Timing>>]>,
+    /// All workers, and a lone one.
+    workers: WorkersByNode,
+    lone_worker: WorkersByNode,
     alone: Alone,
 }
 
 impl DispatchState {
     /// For dispatches of at most so many steps.
-    pub(super) fn new(steps: usize, workers: usize) -> DispatchState {
+    pub(super) fn new(steps: usize, workers: WorkersByNode) -> DispatchState {
         DispatchState {
             // Every stage may gather rows, and rows are handed out once.
             parts: Vec::with_capacity(steps + STAGES + 1),
-            timings: (0..workers).map(|_| Mutex::new(None)).collect(),
+            timings: (0..workers.workers()).map(|_| Mutex::new(None)).collect(),
+            workers,
+            lone_worker: WorkersByNode::of_one(1),
             alone: Alone::new(),
         }
     }
@@ -150,7 +156,7 @@ struct DispatchShared<'a> {
     scratch: *mut u8,
     stride: usize,
     /// Workers that take part.
-    count: u32,
+    workers: &'a WorkersByNode,
     parts: &'a [TurnWork],
     lora_targets: &'a LoraTargetSet,
     counting: &'a TimedRun<'a>,
@@ -176,7 +182,8 @@ pub(super) fn dispatch(
     rows: Option<(Slab, &WorkersTake<'_>)>,
 ) {
     for step in stages.iter().flat_map(|stage| stage.steps) {
-        step.counters.0.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        let counters = step.counters.iter().flat_map(|of_node| &of_node.0);
+        counters.for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
     let none = Args { adapter_table: std::ptr::null(), ..*stages[0].args };
     let mut plain = [none; STAGES];
@@ -192,7 +199,7 @@ pub(super) fn dispatch(
         plain: &plain,
         scratch: memory.scratch.as_mut_ptr(),
         stride: memory.scratch_stride,
-        count: if alone { 1 } else { workers as u32 },
+        workers: if alone { &state.lone_worker } else { &state.workers },
         parts: &state.parts,
         lora_targets,
         counting,
@@ -261,11 +268,14 @@ impl DispatchShared<'_> {
                 let (stage, step) = (&self.stages[at], &self.stages[at].steps[n]);
                 let worker = Worker {
                     index: seat,
-                    count: self.count,
+                    count: self.workers.workers(),
                     scratch: self.scratch.wrapping_add(seat as usize * self.stride),
-                    counters: step.counters.0.as_ptr(),
+                    counters: step.counters.as_ptr().cast(),
                     operands: step.operands.as_ptr(),
                     first_scratch: self.scratch,
+                    node_starts: self.workers.starts().as_ptr(),
+                    nodes: self.workers.nodes() as u32,
+                    node: self.workers.node_of(seat) as u32,
                 };
                 let looks = self.lora_targets.any_of(&step.looks_at);
                 let args = if looks { stage.args } else { &self.plain[at] };
@@ -276,7 +286,7 @@ impl DispatchShared<'_> {
                 if let Some((slab, to)) = self.rows {
                     // SAFETY: the last step has ended on all workers, and no other one runs before all have
                     // ended this.
-                    unsafe { slab.hand_out(seat as usize, self.count as usize, to) };
+                    unsafe { slab.hand_out(seat as usize, self.workers.workers() as usize, to) };
                 }
                 Timed::Rows
             }

@@ -137,7 +137,7 @@ impl Executor {
             // Steps of layers that have no pool here do not run.
             kv: memory.kv_offsets.iter().map(|offset| kv as u64 + offset.unwrap_or(0) as u64).collect(),
             ropes,
-            workers: pool.count(),
+            workers: pool.by_node(),
         };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let chosen = routings.iter().map(|routing| ExpertCounts::new(routing.experts)).collect();
@@ -145,7 +145,7 @@ impl Executor {
         let classes: Vec<ResolvedClass> = program.classes.iter().map(resolve).collect();
         let steps = classes.iter().map(|class| class.steps.len() + class.logit_steps.len()).max();
         Ok(Executor {
-            dispatching: DispatchState::new(steps.unwrap_or(0), pool.count()),
+            dispatching: DispatchState::new(steps.unwrap_or(0), bases.workers),
             classes,
             memory,
             limits: OwnLimits { vocab: program.model.vocab, shape, layers: program.model.kv.clone() },

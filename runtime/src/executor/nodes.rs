@@ -9,7 +9,7 @@ use kernmill_os::memory::available_memory;
 use kernmill_os::numa;
 use kernmill_os::region::{REGION_ALIGN, WeightRegion};
 use kernmill_os::text::size;
-use kernmill_plan::hand_out::HandOut;
+use kernmill_plan::hand_out::WorkersByNode;
 use kernmill_plan::program::{Operand, OperandReads, Program, Step, TokenClass};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,7 @@ pub(super) fn lay_weights<A: IdleWork>(
     let of_workers = pool.nodes().to_vec();
     let mut nodes = of_workers.clone();
     nodes.dedup();
-    let ranges = ranges(image.program(), &of_workers, image.weights().len());
+    let ranges = ranges(image.program(), &pool.by_node(), image.weights().len());
     let available = available_memory().unwrap_or(0).saturating_sub(spare);
     let present_alone = !all || available < image.weights().len() as u64;
     // Half of what is there at most: the rest is for caches of files, which the weights are, too.
@@ -104,19 +104,16 @@ fn lay(weights: &WeightRegion, range: &Range<usize>, node: usize, budget: &Atomi
 }
 
 /// The weights that workers of each node read most of, in pieces, by the steps for one token: they are the
-/// ones that wait for memory. `of_workers` has the node of each worker, which come in the order of nodes.
-fn ranges(program: &Program, of_workers: &[usize], len: usize) -> Vec<NodeRange> {
-    let mut nodes = of_workers.to_vec();
-    nodes.dedup();
-    let mut shares = PieceShares { bytes: vec![vec![0; nodes.len()]; len.div_ceil(PIECE)], len: len as u64 };
-    let workers: Vec<usize> =
-        of_workers.iter().filter_map(|own| nodes.iter().position(|node| node == own)).collect();
+/// ones that wait for memory.
+fn ranges(program: &Program, workers: &WorkersByNode, len: usize) -> Vec<NodeRange> {
+    let bytes = vec![vec![0; workers.nodes()]; len.div_ceil(PIECE)];
+    let mut shares = PieceShares { bytes, len: len as u64 };
     let class = program.classes.first();
     for (class, step) in class
         .iter()
         .flat_map(|class| class.steps.iter().chain(&class.logit_steps).map(move |step| (class, step)))
     {
-        shares.add_step(class, step, &workers);
+        shares.add_step(class, step, workers);
     }
     let mut ranges: Vec<NodeRange> = Vec::new();
     for (n, bytes) in shares.bytes.iter().enumerate() {
@@ -144,32 +141,26 @@ struct PieceShares {
 }
 
 impl PieceShares {
-    fn add_step(&mut self, class: &TokenClass, step: &Step, workers: &[usize]) {
+    fn add_step(&mut self, class: &TokenClass, step: &Step, workers: &WorkersByNode) {
         let reads = &step.weight_reads;
         let experts = reads.routing.and_then(|routing| class.routings.get(routing as usize));
         let experts = experts.map_or(1, |routing| u64::from(routing.experts));
-        let items = reads.hand_out();
-        // Experts' own items are counted anew for every expert; all of them are shared out.
-        let items = if reads.own_items { HandOut::even(items.total()) } else { items };
-        // Anybody may take what is behind the shares; everybody gets a part of it.
-        let (shared, tail) = (items.shared(), HandOut::even(items.total() - items.shared()));
-        for (worker, node) in workers.iter().enumerate() {
-            let share_of = |items: &HandOut| items.share(worker as u64, workers.len() as u64);
-            let rest = share_of(&tail);
-            for items in [share_of(&items), shared + rest.start..shared + rest.end] {
-                let mut before = 0;
-                for part in &reads.parts {
-                    let of_part = |item: u64| item.clamp(before, before + u64::from(part.items)) - before;
-                    let items = of_part(items.start)..of_part(items.end);
-                    for reads in &part.operands {
-                        if let Some(Operand::Weights { offset, bytes }) =
-                            step.operands.get(reads.operand as usize)
-                        {
-                            self.add(*offset..offset.saturating_add(*bytes), reads, &items, experts, *node);
-                        }
+        let total = reads.parts.iter().map(|part| u64::from(part.items)).sum();
+        for node in 0..workers.nodes() {
+            // Of experts' own items, those of every expert.
+            let items = workers.part(total, node);
+            let mut before = 0;
+            for part in &reads.parts {
+                let of_part = |item: u64| item.clamp(before, before + u64::from(part.items)) - before;
+                let items = of_part(items.start)..of_part(items.end);
+                for reads in &part.operands {
+                    if let Some(Operand::Weights { offset, bytes }) =
+                        step.operands.get(reads.operand as usize)
+                    {
+                        self.add(*offset..offset.saturating_add(*bytes), reads, &items, experts, node);
                     }
-                    before += u64::from(part.items);
                 }
+                before += u64::from(part.items);
             }
         }
     }
@@ -229,14 +220,15 @@ mod tests {
     }
 
     /// First and last MiB and node of each range.
-    fn laid(steps: Vec<Step>, of_workers: &[usize]) -> Vec<(u64, u64, usize)> {
+    fn laid(steps: Vec<Step>, of_nodes: &[u32]) -> Vec<(u64, u64, usize)> {
+        let workers = WorkersByNode::counted(of_nodes.iter().copied());
         let mut program = toy::image().program().clone();
         let class = &mut program.classes[0];
         class.routings = vec![Routing { step: 0, buffer: 0, top_k: 2, experts: 4 }];
         (class.steps, class.logit_steps) = (steps, Vec::new());
         let mib = |at: usize| at as u64 / MIB;
         let range = |range: NodeRange| (mib(range.bytes.start), mib(range.bytes.end), range.node);
-        let all = ranges(&program, of_workers, (256 * MIB) as usize).into_iter().map(range);
+        let all = ranges(&program, &workers, (256 * MIB) as usize).into_iter().map(range);
         // Long ranges come in parts.
         let mut joined: Vec<(u64, u64, usize)> = Vec::new();
         for range in all {
@@ -251,30 +243,25 @@ mod tests {
 
     #[test]
     fn nodes_have_the_rows_that_their_workers_are_given() {
-        // 64 items of a MiB: 48 are given in equal shares, and workers take the last 16 as they come.
+        // 64 items of a MiB.
         let dense = || step(vec![part(1, 64, MIB, 0)], false, None);
-        assert_eq!(laid(vec![dense()], &[4, 4]), [(64, 128, 0)]);
-        assert_eq!(laid(vec![dense()], &[0, 1]), [(64, 88, 0), (88, 112, 1), (112, 120, 0), (120, 128, 1)]);
-        let three = [(64, 100, 0), (100, 112, 1), (112, 124, 0), (124, 128, 1)];
-        assert_eq!(laid(vec![dense()], &[7, 7, 7, 9]), three);
+        assert_eq!(laid(vec![dense()], &[2]), [(64, 128, 0)]);
+        assert_eq!(laid(vec![dense()], &[1, 1]), [(64, 96, 0), (96, 128, 1)]);
+        assert_eq!(laid(vec![dense()], &[3, 1]), [(64, 112, 0), (112, 128, 1)]);
         // Two parts are counted through.
-        let parts = vec![part(0, 32, MIB, 0), part(2, 32, MIB, 0)];
-        let both = [(0, 24, 0), (24, 32, 1), (128, 144, 1), (144, 152, 0), (152, 160, 1)];
-        assert_eq!(laid(vec![step(parts, false, None)], &[0, 1]), both);
+        let parts = vec![part(0, 24, MIB, 0), part(2, 40, MIB, 0)];
+        let both = [(0, 24, 0), (128, 136, 0), (136, 168, 1)];
+        assert_eq!(laid(vec![step(parts, false, None)], &[1, 1]), both);
     }
 
     #[test]
     fn experts_have_rows_on_every_node() {
         // Four experts of 16 MiB each.
-        let of_experts = |own_items| step(vec![part(0, 8, 2 * MIB, 16 * MIB)], own_items, Some(0));
-        let of_each = |ends: &[(u64, u64, usize)]| -> Vec<_> {
-            let of =
-                |n: u64| ends.iter().map(move |(first, end, node)| (16 * n + first, 16 * n + end, *node));
-            (0..4).flat_map(of).collect()
-        };
-        let with_tail = of_each(&[(0, 6, 0), (6, 12, 1), (12, 14, 0), (14, 16, 1)]);
-        assert_eq!(laid(vec![of_experts(false)], &[0, 1]), with_tail);
-        assert_eq!(laid(vec![of_experts(true)], &[0, 1]), of_each(&[(0, 8, 0), (8, 16, 1)]));
+        for own_items in [false, true] {
+            let of_experts = step(vec![part(0, 8, 2 * MIB, 16 * MIB)], own_items, Some(0));
+            let each = (0..4).flat_map(|n| [(16 * n, 16 * n + 8, 0), (16 * n + 8, 16 * n + 16, 1)]);
+            assert_eq!(laid(vec![of_experts], &[1, 1]), each.collect::<Vec<_>>());
+        }
     }
 
     /// Items that end in the middle of a piece: it goes to the node of most of it. Reads past the
@@ -282,11 +269,11 @@ mod tests {
     #[test]
     fn pieces_are_whole_and_inside_of_operands() {
         let odd = step(vec![part(0, 3, 3 * MIB, 0)], false, None);
-        assert_eq!(laid(vec![odd], &[0, 1]), [(0, 4, 0), (4, 10, 1)]);
+        assert_eq!(laid(vec![odd], &[1, 1]), [(0, 4, 0), (4, 10, 1)]);
         let hostile = || part(3, u32::MAX, u64::MAX, 0);
-        assert_eq!(laid(vec![step(vec![hostile()], false, None)], &[0, 1]), [(192, 256, 0)]);
+        assert_eq!(laid(vec![step(vec![hostile()], false, None)], &[1, 1]), [(192, 256, 0)]);
         let mut last = part(3, 8, 8 * MIB, 60 * MIB);
         last.operands[0].pieces = u32::MAX;
-        assert_eq!(laid(vec![step(vec![last], true, Some(0))], &[0, 1]).last(), Some(&(192, 256, 0)));
+        assert_eq!(laid(vec![step(vec![last], true, Some(0))], &[1, 1]).last(), Some(&(192, 256, 0)));
     }
 }

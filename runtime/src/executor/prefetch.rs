@@ -5,6 +5,7 @@
 use crate::pool::IdleWork;
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::format::LINE;
+use kernmill_plan::hand_out::WorkersByNode;
 use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,7 +49,7 @@ impl NextStepPrefetch {
         class: &TokenClass,
         addresses: &[u64],
         arena: u64,
-        workers: usize,
+        workers: &WorkersByNode,
     ) -> NextStepPrefetch {
         let WeightReads { whole, parts, routing, own_items } = &step.weight_reads;
         // Nobody knows yet with which expert a worker begins.
@@ -59,8 +60,12 @@ impl NextStepPrefetch {
             _ => 0,
         };
         let hand_out = step.weight_reads.hand_out();
-        let stream = |worker: usize| {
-            let mut item = hand_out.share(worker as u64, workers as u64).start;
+        let items = hand_out.by_node(workers);
+        let stream = |worker: u32| {
+            let own = hand_out.order(workers, worker).next().map(|part| &items[part]);
+            let first = own.and_then(|own| own.ranges(own.share(worker)).next());
+            // Behind the last part there is nothing to fetch.
+            let mut item = first.map_or(u64::MAX, |range| range.start);
             for part in parts {
                 let Some(first) = part.operands.first().filter(|_| item < part.items.into()) else {
                     item = item.saturating_sub(part.items.into());
@@ -75,7 +80,7 @@ impl NextStepPrefetch {
         };
         NextStepPrefetch {
             whole: whole.iter().map(|o| (addresses[*o as usize], bytes(*o))).collect(),
-            streams: if parts.is_empty() { [].into() } else { (0..workers).map(stream).collect() },
+            streams: if parts.is_empty() { [].into() } else { (0..workers.workers()).map(stream).collect() },
             routes: routing.map(|index| {
                 let routing = &class.routings[index as usize];
                 let address = arena + class.buffers[routing.buffer as usize].offset;

@@ -9,7 +9,7 @@ use crate::measure::MemoryReader;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::LINE;
-use kernmill_plan::hand_out::HandOut;
+use kernmill_plan::hand_out::{HandOut, WorkersByNode};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, KvLayer, KvLayers, KvPlane};
 use kernmill_plan::program::{ItemReads, Operand, OperandReads, Step, TokenClass};
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -43,11 +43,9 @@ struct StepReads {
     own_items: bool,
     /// Layer whose keys and values are read.
     cache: Option<usize>,
-    /// The counter of the items that are left.
-    counter: Counter,
 }
 
-/// A counter on a separate line.
+/// A counter of a node's items that are left, on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 struct Counter(AtomicU64);
@@ -133,7 +131,6 @@ impl StepReads {
             routing: reads.routing.map(|routing| routing as usize),
             own_items: reads.own_items,
             cache: step.work.cache.map(|layer| layer as usize),
-            counter: Counter::default(),
         }
     }
 
@@ -147,7 +144,8 @@ impl StepReads {
         &self,
         replay: &Replay,
         reader: &MemoryReader,
-        worker: WorkerShare,
+        worker: WorkerShare<'_>,
+        counters: &[Counter],
         experts: &[u32],
         tiles: Option<&[u32]>,
     ) -> u64 {
@@ -158,7 +156,7 @@ impl StepReads {
         }
         if let Some(tiles) = tiles {
             let total = tiles.len() as u64;
-            worker.take(HandOut::with_tail(total, 1), &self.counter, |range| {
+            worker.take(HandOut::with_tail(total, 1), counters, |range| {
                 let listed = tiles[range.start as usize..range.end as usize].iter();
                 bytes += listed.map(|tile| self.tile(replay, reader, (*tile).into())).sum::<u64>();
             });
@@ -166,8 +164,8 @@ impl StepReads {
         }
         let each = self.items();
         if self.own_items {
-            let total = each * experts.len() as u64;
-            worker.take(HandOut::with_tail(total, 1), &self.counter, |range| {
+            let items = HandOut::in_groups(experts.len() as u64, each, 1);
+            worker.take(items, counters, |range| {
                 let mut at = range.start;
                 while at < range.end {
                     let (expert, first) = (at / each, at % each);
@@ -180,7 +178,7 @@ impl StepReads {
             return bytes;
         }
         let experts = if self.routing.is_some() { experts } else { &[0] };
-        worker.take(HandOut::with_tail(each, 1), &self.counter, |range| {
+        worker.take(HandOut::with_tail(each, 1), counters, |range| {
             bytes += self.items_of(replay, reader, range, experts);
         });
         bytes
@@ -227,29 +225,31 @@ impl StepReads {
     }
 }
 
-/// A worker and the number of them.
+/// A worker among all.
 #[derive(Clone, Copy)]
-struct WorkerShare {
-    index: u64,
-    workers: u64,
+struct WorkerShare<'a> {
+    index: u32,
+    workers: &'a WorkersByNode,
 }
 
-impl WorkerShare {
+impl WorkerShare<'_> {
     /// Takes its part of some items, range by range, as the kernels do.
-    fn take(self, items: HandOut, counter: &Counter, mut take: impl FnMut(Range<u64>)) {
-        // A step's counter is for what it has items of: weights, or keys and values.
+    fn take(self, items: HandOut, counters: &[Counter], mut take: impl FnMut(Range<u64>)) {
+        // A step's counters are for what it has items of: weights, or keys and values.
         if items.total() == 0 {
             return;
         }
-        let own = items.share(self.index, self.workers);
-        if !own.is_empty() {
-            take(own);
-        }
-        loop {
-            let count = items.claim(counter.0.load(Ordering::Relaxed), self.workers);
-            let taken = counter.0.fetch_add(count, Ordering::Relaxed);
-            let Some(range) = items.claimed(taken, count) else { return };
-            take(range);
+        for (turn, number) in items.order(self.workers, self.index).enumerate() {
+            let (part, counter) = (items.part(self.workers, number), &counters[number].0);
+            if turn == 0 {
+                part.ranges(part.share(self.index)).for_each(&mut take);
+            }
+            loop {
+                let count = part.claim(counter.load(Ordering::Relaxed));
+                let taken = counter.fetch_add(count, Ordering::Relaxed);
+                let Some(range) = part.claimed(taken, count) else { break };
+                part.ranges(range).for_each(&mut take);
+            }
         }
     }
 }
@@ -302,11 +302,11 @@ impl<'a> CacheReads<'a> {
     }
 
     /// Reads a worker's share, whose items are a head's blocks of one segment; how many bytes that are.
-    fn read(&self, reader: &MemoryReader, worker: WorkerShare, counter: &Counter) -> u64 {
+    fn read(&self, reader: &MemoryReader, worker: WorkerShare<'_>, counters: &[Counter]) -> u64 {
         let mut bytes = 0;
         let heads = self.geometry.kv_heads as u64;
         let items = self.views.len() as u64 * self.segments * heads;
-        worker.take(HandOut::with_shares(items, 0), counter, |items| {
+        worker.take(HandOut::with_shares(items, 0), counters, |items| {
             for item in items {
                 let (head, segment) = ((item % heads) as usize, item / heads);
                 let view = self.views[(segment / self.segments) as usize];
@@ -375,14 +375,16 @@ impl Executor {
         let experts = |step: &StepReads| {
             step.routing.and_then(|layer| run.experts.get(layer)).map_or(&[][..], Vec::as_slice)
         };
-        let (sum, workers) = (AtomicU64::new(0), self.pool.count() as u64);
-        steps.iter().for_each(|(_, reads, ..)| reads.counter.0.store(0, Ordering::Relaxed));
+        let (sum, workers) = (AtomicU64::new(0), self.pool.by_node());
+        let nodes = workers.nodes();
+        let counters: Vec<Counter> = (0..steps.len() * nodes).map(|_| Counter::default()).collect();
         self.pool.run(&|index, barrier| {
-            let worker = WorkerShare { index: index.into(), workers };
+            let worker = WorkerShare { index, workers: &workers };
             let mut bytes = 0;
             for (n, (_, reads, tiles, cache)) in steps.iter().enumerate() {
-                bytes += reads.weights(replay, reader, worker, experts(reads), *tiles);
-                bytes += cache.as_ref().map_or(0, |cache| cache.read(reader, worker, &reads.counter));
+                let counters = &counters[n * nodes..][..nodes];
+                bytes += reads.weights(replay, reader, worker, counters, experts(reads), *tiles);
+                bytes += cache.as_ref().map_or(0, |cache| cache.read(reader, worker, counters));
                 let later = &steps[n + 1..];
                 let next = later.iter().find(|(heads, ..)| !heads.is_empty());
                 let mut fetch = next.map(|(heads, next, tiles, _)| match tiles {

@@ -5,6 +5,7 @@ use super::vocab_tiles::VocabTiles;
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{COUNTERS, ChosenExpert, KernelFn};
 use kernmill_plan::adapter::LoraTargetEntry;
+use kernmill_plan::hand_out::WorkersByNode;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
 
@@ -16,8 +17,7 @@ pub(super) struct Bases {
     pub kv: Vec<u64>,
     /// By rotary table.
     pub ropes: Vec<u64>,
-    /// Number of workers.
-    pub workers: usize,
+    pub workers: WorkersByNode,
 }
 
 /// A token class, ready to run.
@@ -78,8 +78,8 @@ pub(super) struct RoutingAt {
 pub(super) struct StepCall {
     pub kernel: KernelFn,
     pub operands: Box<[u64]>,
-    /// Counters of its workers.
-    pub counters: StepCounters,
+    /// Counters of its workers, by node.
+    pub counters: Box<[StepCounters]>,
     /// Name, for profiles.
     pub label: Box<str>,
     /// LoRA targets of adapters without which it is left out; none when it always runs.
@@ -92,7 +92,7 @@ pub(super) struct StepCall {
     pub heads: NextStepPrefetch,
 }
 
-/// A step's counters, on a separate line.
+/// A step's counters of a node, on a separate line.
 #[repr(align(64))]
 #[derive(Default)]
 pub(super) struct StepCounters(pub [AtomicU32; COUNTERS]);
@@ -180,11 +180,11 @@ impl StepCall {
             Operand::LoraTarget(lora_target) => Some(lora_target),
             _ => None,
         };
-        let heads = NextStepPrefetch::resolve(step, class, &operands, bases.arena, bases.workers);
+        let heads = NextStepPrefetch::resolve(step, class, &operands, bases.arena, &bases.workers);
         StepCall {
             kernel,
             operands,
-            counters: StepCounters::default(),
+            counters: (0..bases.workers.nodes()).map(|_| StepCounters::default()).collect(),
             label: step.label.as_str().into(),
             lora_targets: step.lora_targets.as_slice().into(),
             looks_at: step.operands.iter().filter_map(lora_target).collect(),

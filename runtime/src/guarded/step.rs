@@ -6,15 +6,16 @@ use super::config::PATTERN;
 use super::fence::{Fenced, PageAccess};
 use kernmill_plan::abi::{Args, COUNTERS, KernelFn, Worker};
 use kernmill_plan::format::LINE;
+use kernmill_plan::hand_out::WorkersByNode;
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
 use kernmill_plan::program::{Operand, Step};
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-/// A step's counters, on a separate line.
+/// A step's counters of two nodes, on separate lines.
 #[repr(align(64))]
 #[derive(Default)]
-struct GuardedCounters([AtomicU32; COUNTERS]);
+struct GuardedCounters([[AtomicU32; COUNTERS]; 2]);
 
 impl Guarded<'_> {
     /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the
@@ -97,6 +98,11 @@ impl Guarded<'_> {
         let operands = self.config.holding(&operands, 8);
         let symbol = &self.program.code.symbols[step.kernel as usize];
         let address = self.code.address(symbol.offset as usize);
+        // The last worker is on a node of its own.
+        let nodes = match self.config.workers {
+            1 => WorkersByNode::of_one(1),
+            workers => WorkersByNode::counted([workers - 1, 1]),
+        };
         let counters = GuardedCounters::default();
         let first_scratch = self.scratch[0].address() as *mut u8;
         for (index, scratch) in self.scratch.iter().enumerate() {
@@ -104,9 +110,12 @@ impl Guarded<'_> {
                 index: index as u32,
                 count: self.config.workers,
                 scratch: scratch.address() as *mut u8,
-                counters: counters.0.as_ptr(),
+                counters: counters.0.as_ptr().cast(),
                 operands: operands.address() as *const u64,
                 first_scratch,
+                node_starts: nodes.starts().as_ptr(),
+                nodes: nodes.nodes() as u32,
+                node: nodes.node_of(index as u32) as u32,
             };
             // SAFETY: by the contract of `new` the code is a kernel of the checked program. Its accesses
             // beyond its operands are the subject of the test.

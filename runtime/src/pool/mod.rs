@@ -24,6 +24,7 @@ mod wait;
 
 use kernmill_os::affinity::{CpuSet, Pinned};
 use kernmill_os::float_env::FloatEnv;
+use kernmill_plan::hand_out::WorkersByNode;
 use rounds::Rounds;
 use std::process;
 use std::sync::Arc;
@@ -98,6 +99,14 @@ impl<A: IdleWork> Pool<A> {
     /// By worker, the number of its node; empty where there is one.
     pub(crate) fn nodes(&self) -> &[usize] {
         &self.nodes
+    }
+
+    /// Workers by node: those of a node follow each other.
+    pub(crate) fn by_node(&self) -> WorkersByNode {
+        match self.nodes[..] {
+            [] => WorkersByNode::of_one(self.count() as u32),
+            _ => WorkersByNode::counted(self.nodes.chunk_by(|a, b| a == b).map(|node| node.len() as u32)),
+        }
     }
 
     /// Workers, the calling thread included.

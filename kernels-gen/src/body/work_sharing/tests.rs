@@ -1,4 +1,5 @@
-//! The hand-out of generated code against the numbers of [`HandOut`], range by range.
+//! The hand-out of generated code against the numbers of [`HandOut`], range by range, for workers of one node
+//! of memory and of several.
 
 use super::*;
 use crate::cx::ScratchLayout;
@@ -9,10 +10,11 @@ use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use kernmill_plan::abi::{Args, COUNTERS, KernelFn};
-use kernmill_plan::hand_out::HandOut;
+use kernmill_plan::hand_out::{HandOut, WorkersByNode};
 use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Ranges that a run logs at most.
@@ -52,21 +54,26 @@ impl Code {
         Code(map.make_exec().unwrap())
     }
 
-    /// The ranges that worker `index` of `count` gets, when `before` items are gone from the counter at first
-    /// and others take `others[n]` behind its range number n.
-    fn run(&self, total: u64, [index, count]: [u32; 2], before: u32, others: &[u64]) -> Vec<[u64; 2]> {
+    /// The ranges that a worker gets, when `before` items are gone from each counter at first, and others
+    /// take `others[n]` behind its range number n.
+    fn run(&self, total: u64, place: &Place, before: u32, others: &[u64]) -> Vec<[u64; 2]> {
         let mut log = vec![0_u64; 1 + 2 * LOG];
         let operands: Vec<u64> = [&[total], others].concat();
-        let counters: [AtomicU32; COUNTERS] = Default::default();
-        counters[0].store(before, Ordering::Relaxed);
+        let nodes = &place.nodes;
+        let counters: Vec<[AtomicU32; COUNTERS]> =
+            nodes.starts().iter().map(|_| Default::default()).collect();
+        counters.iter().for_each(|of_node| of_node[0].store(before, Ordering::Relaxed));
         let scratch = log.as_mut_ptr().cast();
         let worker = Worker {
-            index,
-            count,
+            index: place.worker,
+            count: nodes.workers(),
             scratch,
-            counters: counters.as_ptr(),
+            counters: counters.as_ptr().cast(),
             operands: operands.as_ptr(),
             first_scratch: scratch,
+            node_starts: nodes.starts().as_ptr(),
+            nodes: nodes.nodes() as u32,
+            node: nodes.node_of(place.worker) as u32,
         };
         // SAFETY: the code is a function of two pointers, reads nothing of the first, and what it logs and
         // reads has room: every range takes an item at least.
@@ -78,8 +85,19 @@ impl Code {
     }
 }
 
-/// Logs a range, and lets others take.
+/// A worker among others.
+struct Place {
+    worker: u32,
+    nodes: WorkersByNode,
+}
+
+/// Logs a range that is not empty, and lets others take.
 fn note(e: &mut Emit, cx: &Cx, start: Value, end: Value) {
+    let is_any = e.icmp(IntCC::UnsignedLessThan, start, end);
+    e.if_then(is_any, |e| log(e, cx, start, end));
+}
+
+fn log(e: &mut Emit, cx: &Cx, start: Value, end: Value) {
     let count = e.load(I64, cx.scratch, 0);
     let place = e.at(cx.scratch, count, 16);
     e.store(start, place, 8);
@@ -88,34 +106,58 @@ fn note(e: &mut Emit, cx: &Cx, start: Value, end: Value) {
     e.store(next, cx.scratch, 0);
     let others = e.at(cx.operands, next, 8);
     let others = e.load(I64, others, 0);
-    cx.take_next(e, others);
+    // One node's counter after the other.
+    let nodes = e.load_u32(cx.worker, offset_of!(Worker, nodes));
+    let node = e.b.ins().urem(count, nodes);
+    let counter = e.mul_imm(node, COUNTERS as i64);
+    cx.count(e, counter, others);
 }
 
-/// Ranges by the numbers, in the order in which a worker gets them.
-fn expected(items: &HandOut, [index, count]: [u32; 2], before: u32, others: &[u64]) -> Vec<[u64; 2]> {
-    let (count, mut taken) = (u64::from(count), u64::from(before));
-    let mut ranges = vec![items.share(index.into(), count)];
-    loop {
-        taken += others[ranges.len() - 1];
-        let claim = items.claim(taken, count);
-        let Some(range) = items.claimed(taken, claim) else { break };
-        taken += claim;
-        ranges.push(range);
+/// Ranges by the numbers, each of a node's part, in the order in which a worker gets them.
+fn expected(items: &HandOut, place: &Place, before: u32, others: &[u64]) -> Vec<(usize, Range<u64>)> {
+    let (parts, nodes) = (items.by_node(&place.nodes), place.nodes.nodes());
+    let mut taken = vec![u64::from(before); nodes];
+    let mut ranges = Vec::new();
+    let mut got = |part: usize, range: Range<u64>, taken: &mut [u64]| {
+        taken[ranges.len() % nodes] += others[ranges.len()];
+        ranges.push((part, range));
+    };
+    for (turn, part) in items.order(&place.nodes, place.worker).enumerate() {
+        let share = (turn == 0).then(|| parts[part].share(place.worker));
+        if let Some(share) = share.filter(|share| !share.is_empty()) {
+            got(part, share, &mut taken);
+        }
+        loop {
+            let claim = parts[part].claim(taken[part]);
+            let Some(range) = parts[part].claimed(taken[part], claim) else { break };
+            taken[part] += claim;
+            got(part, range, &mut taken);
+        }
     }
-    ranges.iter().map(|range| [range.start, range.end]).collect()
+    ranges
 }
 
-/// Numbers of items, of those that are gone, and of what others take, for each number of workers.
-fn each_case(mut check: impl FnMut(u64, [u32; 2], u32, &[u64])) {
+/// Numbers of items, places, items that are gone, and what others take.
+fn each_case(mut check: impl FnMut(u64, &Place, u32, &[u64])) {
     let totals = (0..40).chain([80, 90, 180, 360, 1257, 2880]);
+    let nodes = [&[1][..], &[2], &[3], &[5], &[8], &[64], &[1, 1], &[5, 3], &[1, 2, 1], &[16, 16, 16, 16]];
     for (n, total) in totals.enumerate() {
-        for count in [1, 2, 3, 5, 8, 64] {
-            for (index, step) in [(0, 0), (count / 2, 1), (count - 1, 5)] {
+        for counts in nodes {
+            let nodes = WorkersByNode::counted(counts.iter().copied());
+            let count = nodes.workers();
+            for (worker, step) in [(0, 0), (count / 2, 1), (count - 1, 5)] {
                 let others: Vec<u64> = (0..LOG).map(|range| (range + n) as u64 * step % 7).collect();
-                check(total, [index, count], (n % 4) as u32, &others);
+                check(total, &Place { worker, nodes: nodes.clone() }, (n % 4) as u32, &others);
             }
         }
     }
+}
+
+/// The ranges in numbers of all items.
+fn in_all(items: &HandOut, place: &Place, before: u32, others: &[u64]) -> Vec<[u64; 2]> {
+    let parts = items.by_node(&place.nodes);
+    let ranges = expected(items, place, before, others).into_iter();
+    ranges.flat_map(|(part, range)| parts[part].ranges(range)).map(|range| [range.start, range.end]).collect()
 }
 
 #[test]
@@ -124,10 +166,11 @@ fn kernels_hand_out_ranges_as_the_numbers_say() {
         let code = Code::new(|e, cx, total| {
             cx.distribute_items(e, total, run, |e, start, end| note(e, cx, start, end));
         });
-        each_case(|total, worker, before, others| {
+        each_case(|total, place, before, others| {
             let items = HandOut::with_tail(total, run as u64);
-            let expected = expected(&items, worker, before, others);
-            assert_eq!(code.run(total, worker, before, others), expected, "{total} {run} {worker:?}");
+            let found = code.run(total, place, before, others);
+            let expected = in_all(&items, place, before, others);
+            assert_eq!(found, expected, "{total} {run} {} {:?}", place.worker, place.nodes);
         });
     }
 }
@@ -143,26 +186,38 @@ fn kernels_hand_out_items_by_cost_as_the_numbers_say() {
             let mixed = e.b.ins().urem(mixed, five);
             e.add_imm(mixed, 1)
         };
-        cx.distribute_by_cost(e, (groups, UNITS), cost, RUN, |e, start, end| note(e, cx, start, end));
+        cx.distribute_by_cost(e, (groups, UNITS), cost, RUN, |e, group, unit| log(e, cx, group, unit));
     });
-    each_case(|groups, worker, before, others| {
+    each_case(|groups, place, before, _| {
+        // Items are noted one by one: in between nobody takes any.
+        let others = [0; LOG];
+        if groups * UNITS as u64 >= LOG as u64 {
+            return;
+        }
         let costs = (0..groups).map(|group| group * 7 % 5 + 1).collect();
         let items = HandOut::by_cost(costs, UNITS as u64, RUN as u64);
-        let expected = expected(&items, worker, before, others);
-        assert_eq!(code.run(groups, worker, before, others), expected, "{groups} {worker:?}");
+        let parts = items.by_node(&place.nodes);
+        let ranges = expected(&items, place, before, &others).into_iter();
+        let all = ranges.flat_map(|(part, range)| parts[part].ranges(range)).flatten();
+        let expected: Vec<_> = all.map(|item| [item / UNITS as u64, item % UNITS as u64]).collect();
+        let found = code.run(groups, place, before, &others);
+        assert_eq!(found, expected, "{groups} {} {:?}", place.worker, place.nodes);
     });
 }
 
 #[test]
 fn kernels_hand_out_items_one_by_one_as_the_numbers_say() {
     let code = Code::new(|e, cx, total| {
-        let none = e.i64(0);
-        let body = |e: &mut Emit, start, end| note(e, cx, start, end);
-        cx.share_then_take(e, (none, none), none, total, Take::One, body);
+        let one = e.i64(1);
+        cx.for_each_claimed(e, total, |e, item| {
+            let behind = e.add(item, one);
+            note(e, cx, item, behind);
+        });
     });
-    each_case(|total, worker, before, others| {
-        let expected = expected(&HandOut::one_by_one(total), worker, before, others);
-        assert_eq!(code.run(total, worker, before, others), expected, "{total} {worker:?}");
+    each_case(|total, place, before, others| {
+        let expected = in_all(&HandOut::one_by_one(total), place, before, others);
+        let found = code.run(total, place, before, others);
+        assert_eq!(found, expected, "{total} {} {:?}", place.worker, place.nodes);
     });
 }
 
@@ -172,9 +227,11 @@ fn kernels_share_evenly_as_the_numbers_say() {
         let (start, end) = cx.share(e, total);
         note(e, cx, start, end);
     });
-    each_case(|total, worker, before, others| {
-        let [index, count] = worker.map(u64::from);
-        let share = HandOut::even(total).share(index, count);
-        assert_eq!(code.run(total, worker, before, others), [[share.start, share.end]], "{total} {worker:?}");
+    each_case(|total, place, before, others| {
+        let share = HandOut::even(total).share(place.worker.into(), place.nodes.workers().into());
+        let mut expected = vec![[share.start, share.end]];
+        expected.retain(|[start, end]| start < end);
+        let found = code.run(total, place, before, others);
+        assert_eq!(found, expected, "{total} {} {:?}", place.worker, place.nodes);
     });
 }
