@@ -33,7 +33,20 @@ type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type DecodeBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
-type GemmStrip = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, *mut u8);
+type GemmStrip = unsafe extern "C" fn(
+    *const u8,
+    *const u8,
+    *mut f32,
+    u64,
+    u64,
+    *mut u8,
+    *const u8,
+    *const u8,
+    *mut u8,
+    u64,
+    u64,
+    u64,
+);
 type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
 
 fn columns(format: WeightFormat) -> usize {
@@ -84,7 +97,7 @@ fn main() {
     for format in WeightFormat::blocked().filter(|format| TileElement::serves(*format)) {
         let k = gemm_tiles::CHUNK_BLOCKS * BLOCK;
         let strip = Strip { format, tiles: 2, k, stride: 128, gap: 64 };
-        ukernels.extend([MicroKernel::DecodeTiles { format }, MicroKernel::GemmStrip(strip)]);
+        ukernels.push(MicroKernel::GemmStrip(strip));
     }
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
@@ -204,8 +217,7 @@ impl Bench {
         let (calls, blocks) = match *ukernel {
             MicroKernel::DotQ8 { k, .. } => (100, k / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
-            MicroKernel::DecodeTiles { .. } => (100, gemm_tiles::CHUNK_BLOCKS),
-            // By so many panels and two tiles.
+            // By so many panels and two tiles, decoding included.
             MicroKernel::GemmStrip(_) => (100, 2 * PANELS * gemm_tiles::CHUNK_BLOCKS),
             MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
                 (1000, ukernel.decoded(format).chunk_blocks(format))
@@ -238,13 +250,13 @@ impl Bench {
                     }
                 })
             }
-            MicroKernel::DecodeBf16 | MicroKernel::DecodeTiles { .. } => {
-                // SAFETY: as above, a micro-kernel that decodes for tiles.
+            MicroKernel::DecodeBf16 => {
+                // SAFETY: as above, a micro-kernel that decodes for tiles of bf16.
                 let decode: DecodeBf16 = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
                         // SAFETY: as above.
-                        let out = unsafe { decoded.add(call % 2 * TileElement::Bf16.decoded_tile()) };
+                        let out = unsafe { decoded.add(call % 2 * gemm_bf16::DECODED_TILE) };
                         // SAFETY: as above.
                         unsafe { decode(packed, packed.add(4096), out, blocks as u64, packed) };
                     }
@@ -280,10 +292,28 @@ impl Bench {
                 }
                 // SAFETY: behind the results, with room for the products.
                 let (count, products) = ((PANELS * PANEL_ROWS) as u64, unsafe { results.add(1 << 16) });
+                // SAFETY: behind the scales, and behind the decoded tiles.
+                let (data, out) = unsafe { (packed.add(4096), decoded.add(1 << 16)) };
+                let (sums, chunk) = (results.cast(), chunk as u64);
                 least(|| {
                     for _ in 0..calls {
                         // SAFETY: as above.
-                        unsafe { gemm(decoded, rows, results.cast(), count, chunk as u64, products) };
+                        unsafe {
+                            gemm(
+                                decoded,
+                                rows,
+                                sums,
+                                count,
+                                chunk,
+                                products,
+                                packed,
+                                data,
+                                out,
+                                chunk,
+                                1 << 14,
+                                0,
+                            );
+                        }
                     }
                 })
             }

@@ -46,7 +46,8 @@ pub struct TileElementProbe {
     /// Offset of `extern "C" fn()`, which releases them.
     pub off: u64,
     /// Offset of `extern "C" fn(weights: *const u8, panels: *const u8, sums: *mut f32, rows: u64, blocks:
-    /// u64, products: *mut u8)`, which multiplies on tiles.
+    /// u64, products: *mut u8, scales: *const u8, data: *const u8, out: *mut u8, count: u64, apart: u64,
+    /// ahead: u64)`, which multiplies on tiles, and meanwhile decodes `count` blocks.
     pub tiles: u64,
     /// Rows that a call of `tiles` is for.
     pub tiles_rows: u64,

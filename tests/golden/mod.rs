@@ -152,14 +152,15 @@ fn tiles_multiply_each_pair_of_a_group_and_a_tile_once() {
     assert_eq!(text.matches("tdpbf16ps").count(), 1 + 4);
 }
 
-/// A panel's chunk is in the code for the first panel and for others, whole or half; and a block in loops.
+/// A panel's chunk is in the code for the first panel and for others, whole, whole with decoding, or half;
+/// and a block in loops.
 #[test]
 fn tiles_of_either_element_multiply_a_block_at_a_time() {
     for (format, product) in [(WeightFormat::Mxfp4, "tdpbf16ps"), (WeightFormat::Int8, "tdpbssd")] {
         for tiles in [1, 2] {
             let strip = Strip { format, tiles, k: 2880, stride: 128, gap: 64 };
             let text = text(&[MicroKernel::GemmStrip(strip)], Level::Amx);
-            assert_eq!(text.matches(product).count(), tiles * (4 * CHUNK_BLOCKS + 1), "{format:?}");
+            assert_eq!(text.matches(product).count(), tiles * (6 * CHUNK_BLOCKS + 1), "{format:?}");
         }
     }
 }

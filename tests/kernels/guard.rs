@@ -153,11 +153,7 @@ fn decoding_stays_inside_its_operands() {
         let formats = WeightFormat::blocked().filter(move |format| format.parts().is_super() == is_super);
         formats.flat_map(|format| [MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }])
     };
-    let for_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
-    let ukernels: Vec<MicroKernel> = of(false)
-        .chain([MicroKernel::DecodeBf16])
-        .chain(for_tiles.map(|format| MicroKernel::DecodeTiles { format }))
-        .collect();
+    let ukernels: Vec<MicroKernel> = of(false).chain([MicroKernel::DecodeBf16]).collect();
     run_all(&ukernels, &[&[0], &[1], &[2], &[15]]);
     // Whole units.
     run_all(&of(true).collect::<Vec<_>>(), &[&[0], &[8], &[16]]);
@@ -207,9 +203,17 @@ fn bf16_gemms_stay_inside_their_operands() {
 #[test]
 fn strips_stay_inside_their_operands() {
     let chunk = CHUNK_BLOCKS as u64;
-    // Rows, blocks.
-    let numbers: [&[u64]; 6] = [&[0, 1], &[3, 0], &[1, 1], &[33, 3], &[24, chunk], &[40, chunk]];
-    for format in [WeightFormat::Mxfp4, WeightFormat::Int8] {
+    // Rows, blocks, blocks to decode, bytes between their tiles, and to what is fetched.
+    let numbers: [&[u64]; 7] = [
+        &[0, 1, 0, 0, 0],
+        &[3, 0, 2, 4096, 64],
+        &[1, 1, chunk, 4096, 64],
+        &[33, 3, 1, 8192, 64],
+        &[24, chunk, chunk, 4096, 64],
+        &[40, chunk, 5, 8192, 4096],
+        &[96, chunk, chunk, 8192, 4096],
+    ];
+    for format in WeightFormat::blocked().filter(|format| TileElement::serves(*format)) {
         let strip = |tiles, stride, gap| Strip { format, tiles, k: 32 * (CHUNK_BLOCKS + 1), stride, gap };
         let strips = [strip(1, 64, 0), strip(2, 128, 64), strip(2, 256, 128)].map(MicroKernel::GemmStrip);
         run_all(&strips, &numbers);

@@ -15,6 +15,7 @@ mod operands;
 mod packed;
 mod replay;
 mod rows;
+mod strip_product;
 mod tile_products;
 mod ukernels;
 

@@ -122,6 +122,8 @@ fn list(rows: &RowPointers, args: &[u64], flush: Flush, mut filler: impl FnMut(&
 }
 
 pub type Function = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
+/// One with as many parameters as any micro-kernel has.
+type LongestFunction = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
 /// All arguments: `numbers` in order where the contract has one, 0 for pointers.
 pub fn arguments(contract: &[Param], numbers: &[u64]) -> Vec<u64> {
@@ -156,9 +158,10 @@ pub fn operands(
 pub unsafe fn call(function: *const u8, operands: &[Operand]) {
     let value = |i: usize| operands.get(i).map_or(0, |operand| operand.value);
     // SAFETY: by this function's contract; surplus arguments are in registers that a callee may overwrite
-    // anyway.
+    // anyway, and on this function's stack.
     unsafe {
-        let f: Function = std::mem::transmute(function);
-        f(value(0), value(1), value(2), value(3), value(4), value(5));
+        let f: LongestFunction = std::mem::transmute(function);
+        let [a, b, c, d, e, g] = [0, 1, 2, 3, 4, 5].map(value);
+        f(a, b, c, d, e, g, value(6), value(7), value(8), value(9), value(10), value(11));
     }
 }

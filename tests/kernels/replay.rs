@@ -9,7 +9,7 @@ use kernmill_kernels_gen::asm;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
-use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
+use kernmill_kernels_gen::ukernel::gemm_tiles::{CHUNK_BLOCKS, Strip, TileElement};
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
@@ -144,9 +144,7 @@ fn decoding_and_gemms_give_the_cpus_bits() {
         let blocks: &[&[u64]] = if is_super { &[&[0], &[8]] } else { &[&[0], &[1], &[7]] };
         replay_all(&decode.collect::<Vec<_>>(), blocks);
     }
-    let for_tiles = WeightFormat::blocked().filter(|format| TileElement::serves(*format));
-    let decode = for_tiles.map(|format| MicroKernel::DecodeTiles { format }).chain([MicroKernel::DecodeBf16]);
-    replay_all(&decode.collect::<Vec<_>>(), &[&[0], &[1], &[7]]);
+    replay_all(&[MicroKernel::DecodeBf16], &[&[0], &[1], &[7]]);
     for weights in Decoded::all() {
         let is_first = weights.parts == 1 && !weights.minima;
         let tokens = if is_first { &[1, 2, 3, 4, 5, 6][..] } else { &[1, 4, 6] };
@@ -161,6 +159,26 @@ fn decoding_and_gemms_give_the_cpus_bits() {
     }
     let overlaps = (1..=6).map(|tokens| MicroKernel::GemmDecode(Overlap { tokens, stride: 200, gap: 4000 }));
     replay_all(&overlaps.collect::<Vec<_>>(), &[&[]]);
+}
+
+/// Strips without rows, which use no tiles.
+#[test]
+fn decoding_for_tiles_gives_the_cpus_bits() {
+    if !Level::V4.missing().is_empty() {
+        return;
+    }
+    for format in WeightFormat::blocked().filter(|format| TileElement::serves(*format)) {
+        for tiles in [1, 2] {
+            let ukernel = MicroKernel::GemmStrip(Strip { format, tiles, k: 192, stride: 128, gap: 64 });
+            let code = code(&ukernel, Level::Amx);
+            // Blocks to decode, between the numbers of a strip.
+            for count in [0, 1, CHUNK_BLOCKS as u64] {
+                for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
+                    replay([&code, &code], &ukernel, &[0, 0, count, 8192, 4096], contents);
+                }
+            }
+        }
+    }
 }
 
 #[test]

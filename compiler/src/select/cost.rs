@@ -159,7 +159,8 @@ impl CostModel {
         self.format(format).least_rows(&self.machine, |rows| self.tile_block(format, rows))
     }
 
-    /// Arithmetic of `rows` rows with a tile of a format on tiles, per block of k, decoding included.
+    /// Arithmetic of `rows` rows with a tile of a format on tiles, per block of k, with what decoding takes
+    /// behind products: beside whole panels it takes nothing.
     fn tile_block(&self, format: WeightFormat, rows: usize) -> f64 {
         let (costs, element) = (self.format(format), TileElement::of(format));
         let vectors = costs.gemms[1][GROUP - 1] / (2 * GROUP) as f64;
@@ -168,8 +169,10 @@ impl CostModel {
             TileElement::Bf16 => self.machine.tile_decode,
             TileElement::I8 => costs.decode,
         };
+        let beside = (rows / gemm_tiles::PANEL_ROWS).min(gemm_tiles::DECODING_PANELS);
+        let behind = 1.0 - beside as f64 / gemm_tiles::DECODING_PANELS as f64;
         let halves = rows.div_ceil(gemm_tiles::HALF_PANEL);
-        decode + group * halves as f64 / (gemm_tiles::PANEL_ROWS / gemm_tiles::HALF_PANEL) as f64
+        behind * decode + group * halves as f64 / (gemm_tiles::PANEL_ROWS / gemm_tiles::HALF_PANEL) as f64
     }
 
     /// ns of a work item.
@@ -251,7 +254,7 @@ impl CostModel {
         let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let format = part.mats[0].format;
-        let calls = (tiles + tiles.div_ceil(2)) * blocks.div_ceil(gemm_tiles::CHUNK_BLOCKS);
+        let calls = 1 + tiles.div_ceil(2) * blocks.div_ceil(gemm_tiles::CHUNK_BLOCKS);
         (tiles * blocks) as f64 * self.tile_block(format, rows) + calls as f64 * self.machine.call
     }
 

@@ -11,7 +11,6 @@ mod attention;
 mod block_decoder;
 pub mod check;
 mod constants;
-mod decode_tiles_avx512;
 mod decoder;
 mod dot_f32;
 mod dot_q8_avx2;
@@ -43,6 +42,8 @@ mod score_integers;
 mod softmax;
 mod stored;
 mod strip_sums;
+mod strip_tiles;
+mod tile_decoder;
 mod value_integers;
 mod vector;
 
@@ -107,9 +108,8 @@ pub const ALL: &[AsmKernel] = &[
     gemm_bf16_amx::GEMM,
     gemm_bf16_amx::ON,
     gemm_bf16_amx::OFF,
-    decode_tiles_avx512::DECODE,
     gemm_strip_amx::GEMM,
-    gemm_strip_amx::ON,
+    strip_tiles::ON,
     gemm_bf16_avx512::DECODE,
     gemm_bf16_avx512::GEMM,
     dot_f32::AVX512,
@@ -223,7 +223,6 @@ mod tests {
         for format in WeightFormat::blocked().filter(|format| TileElement::serves(*format)) {
             let strip = |tiles| Strip { format, tiles, k: 2880, stride: 256, gap: 128 };
             ukernels.extend([1, 2].map(|tiles| MicroKernel::GemmStrip(strip(tiles))));
-            ukernels.push(MicroKernel::DecodeTiles { format });
         }
         let shapes = TileElement::ALL.map(TileShapes::Strip);
         ukernels.extend(shapes.into_iter().chain([TileShapes::Whole]).map(MicroKernel::TilesOn));

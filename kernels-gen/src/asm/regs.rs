@@ -3,12 +3,12 @@
 use super::vector::{Vector, Width};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, r8, r9, r10, r11, r12, r13, r14,
-    r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
+    AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, qword_ptr, r8,
+    r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi, rsp,
 };
 use kernmill_plan::format::LINE;
 
-/// The System V parameters of a micro-kernel, in order.
+/// The first System V parameters of a micro-kernel, in order. Others lie on the stack.
 pub const PARAMS: [AsmRegister64; 6] = [rdi, rsi, rdx, rcx, r8, r9];
 
 /// For short-lived values; never handed out.
@@ -103,6 +103,11 @@ impl Regs {
         a.vzeroupper()?;
         self.saved().iter().rev().try_for_each(|register| a.pop(*register))?;
         a.ret()
+    }
+
+    /// Where parameter number `index` lies behind [`Regs::save`], from the seventh on.
+    pub fn stacked(&self, index: usize) -> AsmMemoryOperand {
+        qword_ptr(rsp + 8 * (self.saved().len() + 1 + index - PARAMS.len()))
     }
 
     fn saved(&self) -> &'static [AsmRegister64] {

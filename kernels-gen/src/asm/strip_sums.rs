@@ -48,24 +48,27 @@ pub struct StripSums {
     element: TileElement,
     /// By tile of weights, then by row of half a panel or of a whole one.
     acc: Vec<AsmRegisterZmm>,
-    product: [AsmRegisterZmm; 2],
-    /// Scales of four rows, repeated.
+    /// A product, where it is not done.
+    pub product: AsmRegisterZmm,
+    /// Scales of four rows, repeated, where products are floats.
     scales: Vec<AsmRegisterZmm>,
     /// One of them in all lanes.
-    scale: [AsmRegisterZmm; 2],
+    scale: AsmRegisterZmm,
     /// Factors of each tile's rows.
     pub factors: Vec<AsmRegisterZmm>,
 }
 
 impl StripSums {
     pub fn new(regs: &mut Regs, strip: Strip) -> StripSums {
+        let element = TileElement::of(strip.format);
+        let scales = if element == TileElement::Bf16 { PANEL_ROWS / SCALES } else { 0 };
         StripSums {
             strip,
-            element: TileElement::of(strip.format),
+            element,
             acc: regs.vectors(PANEL_ROWS),
-            product: [regs.vector(), regs.vector()],
-            scales: regs.vectors(PANEL_ROWS / SCALES),
-            scale: [regs.vector(), regs.vector()],
+            product: regs.vector(),
+            scales: regs.vectors(scales),
+            scale: regs.vector(),
             factors: regs.vectors(strip.tiles),
         }
     }
@@ -97,15 +100,17 @@ impl StripSums {
         sums.try_for_each(|(acc, Place(base, offset))| a.vmovups(zmmword_ptr(base + offset), acc))
     }
 
-    /// Adds a block's products: of its panel, its weights and its products the places are given.
+    /// Adds a block's products: of its panel, its weights and its products the places are given. `beside` is
+    /// called behind each row, with its number.
     pub fn add_block(
         &self,
         a: &mut CodeAssembler,
         group: RowGroup,
         [panel, weights, products]: [Place; 3],
         scaling: ProductScaling,
+        beside: impl Fn(&mut CodeAssembler, usize) -> Result<(), IcedError>,
     ) -> Result<(), IcedError> {
-        let (element, count) = (self.element, group.count);
+        let (element, count, scale, product) = (self.element, group.count, self.scale, self.product);
         if scaling != ProductScaling::Done {
             for (tile, factors) in self.factors.iter().enumerate() {
                 let place = weights.at(tile * element.decoded_tile() + element.decoded_factors());
@@ -120,7 +125,6 @@ impl StripSums {
             }
         }
         for row in 0..count {
-            let scale = self.scale[row % 2];
             if scaling == ProductScaling::Integers {
                 let place = scales.at(row * 4);
                 a.vpbroadcastd(scale, dword_ptr(place.0 + place.1))?;
@@ -130,7 +134,6 @@ impl StripSums {
             }
             for (tile, factors) in self.factors.iter().enumerate() {
                 let acc = self.acc[tile * self.group_rows() + row];
-                let product = self.product[(row + tile) % 2];
                 let place = products.at(tile * PRODUCT_BYTES + (group.first + row) * LINE);
                 let place = zmmword_ptr(place.0 + place.1);
                 match scaling {
@@ -146,6 +149,7 @@ impl StripSums {
                 }
                 a.vfmadd231ps(acc, product, scale)?;
             }
+            beside(a, row)?;
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! Many q8 rows on tiles: rows are gathered into panels, weights decoded once per chunk of k, and a chunk of
 //! two tiles multiplied by all panels at once. For MXFP4 both become bf16, for other formats int8. Each chunk
-//! is decoded while the one before waits to be multiplied: tiles are slow to load what was just written. The
-//! bits are those of every other way to multiply.
+//! is decoded while the one before is multiplied. The bits are those of every other way to multiply.
 
-use crate::body::chunks::{BlockPlaces, DecodeTask, TilePair, tile_gaps};
+use crate::body::chunks::{BlockPlaces, DecodeAhead, DecodeTask, TilePair, tile_gaps};
 use crate::body::gemm::zero_ukernel;
 use crate::cx::Cx;
 use crate::emit::Emit;
@@ -53,7 +52,6 @@ pub fn ukernels(part: &MatrixPart) -> Vec<MicroKernel> {
     let mut ukernels = vec![
         MicroKernel::TilesOn(TileShapes::Strip(element(mat))),
         MicroKernel::TilesOff,
-        MicroKernel::DecodeTiles { format: mat.format },
         MicroKernel::Prefetch,
         zero_ukernel(part),
     ];
@@ -129,7 +127,7 @@ pub fn item(
     weights: &[Value],
     (panel, rows): (Value, Value),
 ) {
-    let item = TileGemmItem { cx, areas, part, panel, rows };
+    let item = TileGemmItem { cx, areas, part, panel };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs = TilePair::of(e, part, weights, |_| CHUNK_BLOCKS);
@@ -137,16 +135,18 @@ pub fn item(
     // Where the chunk that is multiplied lies decoded, and the one after it.
     let second = 2 * element(&part.mats[0]).decoded_tile();
     let mut buffers = [0, second].map(|offset| cx.body_scratch(e, areas.decoded + offset));
+    // The first chunk is decoded beside nothing.
     let first = pairs[0].task(e, zero, buffers[0]);
-    item.decode(e, &pairs[0], zero, 1, &first);
+    let ahead = pairs[0].ahead(e, part, zero, 1);
+    item.strip(e, &pairs[0], (zero, zero), [buffers[1], results], (&first, &ahead));
     for (number, pair) in pairs.iter().enumerate() {
         let out = e.add_imm(results, pair.offset as i64);
         let chunks = e.i64(pair.chunks() as i64);
         let swapped = e.for_carry(zero, chunks, 1, &buffers, |e, index, buffers| {
             let (now, later) = (buffers[0], buffers[1]);
             let next = pair.next(e, pairs.get(number + 1), index, later);
-            item.decode(e, pair, index, 2, &next);
-            item.multiply(e, pair, index, now, out);
+            let ahead = pair.ahead(e, part, index, 2);
+            item.strip(e, pair, (index, rows), [now, out], (&next, &ahead));
             vec![later, now]
         });
         buffers = [swapped[0], swapped[1]];
@@ -159,32 +159,30 @@ struct TileGemmItem<'a> {
     areas: &'a TileGemmScratch,
     part: &'a MatrixPart,
     panel: Value,
-    /// Number of the panels' rows.
-    rows: Value,
 }
 
 impl TileGemmItem<'_> {
-    /// Decodes a chunk, and fetches what is decoded behind it: the chunk so many after chunk number `index`.
-    fn decode(&self, e: &mut Emit, pair: &TilePair, index: Value, after: usize, task: &DecodeTask) {
-        let TileGemmItem { cx, part, .. } = *self;
-        let ahead = pair.ahead(e, part, index, after);
-        ahead.scales(e, cx);
-        let Mat { format, .. } = part.mats[0];
-        let (ukernel, tile_bytes) =
-            (cx.ukernel(MicroKernel::DecodeTiles { format }), TileElement::of(format).decoded_tile());
-        for (tile, BlockPlaces { scales, data }) in task.places.iter().enumerate() {
-            let out = e.add_imm(task.out, (tile * tile_bytes) as i64);
-            e.call(ukernel, &[scales.scales(), *data, out, task.count, ahead.data_of(tile)]);
-        }
-    }
-
-    /// Adds chunk number `index` of a pair, which lies decoded, times every row to `out`.
-    fn multiply(&self, e: &mut Emit, pair: &TilePair, index: Value, decoded: Value, out: Value) {
-        let TileGemmItem { cx, areas, part, panel, rows } = *self;
-        let ((first, count), element) = (pair.blocks_of(e, index), element(pair.mat));
-        let panels = e.at(panel, first, element.panel_block());
+    /// Adds chunk number `index` of a pair, which lies decoded, times so many rows to `out`. Meanwhile it
+    /// decodes the next chunk, and fetches what is decoded behind that.
+    fn strip(
+        &self,
+        e: &mut Emit,
+        pair: &TilePair,
+        (index, rows): (Value, Value),
+        [decoded, out]: [Value; 2],
+        (next, ahead): (&DecodeTask, &DecodeAhead),
+    ) {
+        let TileGemmItem { cx, areas, part, panel } = *self;
+        let (first, count) = pair.blocks_of(e, index);
+        let panels = e.at(panel, first, element(pair.mat).panel_block());
         let products = cx.body_scratch(e, areas.products);
+        ahead.scales(e, cx);
+        let BlockPlaces { scales, data } = next.places[0];
+        let [second, fetched] = [next.places[pair.tiles.len() - 1].data, ahead.data_of(0)];
+        let [apart, ahead] = [second, fetched].map(|place| e.b.ins().isub(place, data));
         let strip = strip(part, (pair.tiles.len() == 2).then_some(pair.gap));
-        e.call(cx.ukernel(strip), &[decoded, panels, out, rows, count, products]);
+        let product = [decoded, panels, out, rows, count, products];
+        let next = [scales.scales(), data, next.out, next.count, apart, ahead];
+        e.call(cx.ukernel(strip), &[product, next].concat());
     }
 }

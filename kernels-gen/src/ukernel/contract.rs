@@ -101,17 +101,13 @@ impl MicroKernel {
                 Param::Number,
                 Param::Number,
             ],
-            MicroKernel::DecodeTiles { format } => vec![
-                Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
-                Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
-                Param::Write(Region::new(Amount::times(3, TileElement::of(format).decoded_block()))),
-                Param::Number,
-                Param::Ahead,
-            ],
             MicroKernel::GemmStrip(strip) => {
                 let element = TileElement::of(strip.format);
                 // Whole panels.
                 let panels = Amount { constant: PANEL_ROWS as i64 - 1, ..Amount::param(3) }.per(PANEL_ROWS);
+                let next = |bytes: usize| {
+                    Param::Read(Region::new(Amount::times(9, bytes)).times(strip.tiles, Amount::param(10)))
+                };
                 vec![
                     Param::Read(
                         Region::new(Amount::times(4, element.decoded_block()))
@@ -130,6 +126,15 @@ impl MicroKernel {
                     Param::Number,
                     Param::Number,
                     Param::Update(Region::new(gemm_tiles::PRODUCTS * gemm_tiles::PRODUCT_BYTES)),
+                    next(scale_bytes(strip.format)),
+                    next(data_lines(strip.format) * LINE),
+                    Param::Write(
+                        Region::new(Amount::times(9, element.decoded_block()))
+                            .times(strip.tiles, element.decoded_tile()),
+                    ),
+                    Param::Number,
+                    Param::Number,
+                    Param::Number,
                 ]
             }
             MicroKernel::Score { elem, head_dim, group, .. } => vec![
@@ -263,8 +268,6 @@ mod tests {
             MicroKernel::Prefetch,
             MicroKernel::DecodeBf16,
             MicroKernel::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
-            MicroKernel::DecodeTiles { format },
-            MicroKernel::DecodeTiles { format: WeightFormat::Int8 },
             MicroKernel::GemmStrip(Strip { format, tiles: 2, k: 192, stride: 128, gap: 64 }),
             MicroKernel::TilesOn(TileShapes::Whole),
             MicroKernel::TilesOn(TileShapes::Strip(TileElement::I8)),

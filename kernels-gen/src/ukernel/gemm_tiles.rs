@@ -13,17 +13,23 @@
 //! the byte of its scale. Bytes 0 and 1 are therefore decoded as [`LEAST_SCALE`], and a factor makes up for
 //! it, which is 1 for all other blocks. Products with it are exact, too.
 //!
-//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: as that
-//!   of [`super::gemm_bf16`], but behind each block's lines there is one of 16 f32, the factors of the rows.
-//!   For bf16, scales are at least [`LEAST_SCALE`]. For int8 the lines are 8, of 16 rows by 4 signed bytes,
-//!   the second operand of `tdpbssd`, and factors are the scales.
 //! - strip: `fn(weights: *const u8, panels: *const u8, sums: *mut f32, rows: u64, blocks: u64, products: *mut
-//!   u8)`: adds `blocks` blocks of one or two decoded tiles, [`TileElement::decoded_tile`] bytes apart, times
-//!   every panel of `rows` rows to `sums`: 16 f32 per row and tile, rows `stride` bytes apart, tiles `gap`
-//!   bytes. Panels are those of whole rows of `k` elements, and the blocks are the first ones from `panels`
-//!   on. Rows of the last panel that are not there may hold anything, and their sums may become anything.
-//!   `products` is memory for [`PRODUCTS`] products of tiles, which versions may use. At most
-//!   [`CHUNK_BLOCKS`] blocks.
+//!   u8, scales: *const u8, data: *const u8, out: *mut u8, count: u64, apart: u64, ahead: u64)`: adds
+//!   `blocks` blocks of one or two decoded tiles, [`TileElement::decoded_tile`] bytes apart, times every
+//!   panel of `rows` rows to `sums`: 16 f32 per row and tile, rows `stride` bytes apart, tiles `gap` bytes.
+//!   Panels are those of whole rows of `k` elements, and the blocks are the first ones from `panels` on. Rows
+//!   of the last panel that are not there may hold anything, and their sums may become anything. `products`
+//!   is memory for [`PRODUCTS`] products of tiles, which versions may use. At most [`CHUNK_BLOCKS`] blocks.
+//!
+//!   Meanwhile it decodes the next chunk: `count` blocks of as many packed tiles, from the given places in
+//!   the first one's scale and data planes, those of the second `apart` bytes behind, to `out`, which is as
+//!   `weights`. It may prefetch as many blocks `ahead` bytes behind the data, and never loads them. Without
+//!   rows it only decodes.
+//!
+//! A decoded block has [`TileElement::lines`] lines, and behind them one of 16 f32, the factors of the rows.
+//! For bf16 a line is 2 k of 16 rows, the second operand of `tdpbf16ps`, scales are at least
+//! [`LEAST_SCALE`], and a value times its scale is exact. For int8 it is 4 signed bytes of 16 rows, that of
+//! `tdpbssd`, and factors are the scales.
 //!
 //! A panel has [`PANEL_ROWS`] rows, and a panel block is [`TileElement::panel_block`] bytes: 32 elements per
 //! row, then a f32 scale per row. Versions for tiles need those of [`TileShapes::Strip`] on.
@@ -47,6 +53,9 @@ pub const HALF_PANEL: usize = PANEL_ROWS / 2;
 pub const CHUNK_BLOCKS: usize = 6;
 /// Products of tiles that there is memory for: those of a panel by two tiles, and of some blocks more.
 pub const PRODUCTS: usize = 2 * (CHUNK_BLOCKS + 2);
+/// Whole panels beside which a chunk of two tiles is decoded. Fewer would be slower: a core stores a line a
+/// cycle and loads two, a product has 19 lines to store and 45 to load, and decoding adds 4 and 1 with these.
+pub const DECODING_PANELS: usize = 4;
 /// Bytes of one.
 pub const PRODUCT_BYTES: usize = PANEL_ROWS * TILE_ROWS * 4;
 /// The least byte of a scale whose products tiles of bf16 keep.
@@ -162,8 +171,8 @@ impl Strip {
     }
 }
 
-/// Emits `DecodeTiles`.
-pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
+/// Decodes blocks of a tile; the parameters are scales, data, what they become, and the number of blocks.
+fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
     let element = TileElement::of(format);
     match element {
         TileElement::Bf16 => decode_blocks(e, params, element.decoded_block(), |e, scales, out| {
@@ -218,7 +227,14 @@ fn scale_and_factor(e: &mut Emit, scales: Value) -> (Value, Value) {
 /// Emits `GemmStrip`.
 pub fn strip(e: &mut Emit, params: &[Value], strip: Strip) {
     let (weights, panels, sums, rows, blocks) = (params[0], params[1], params[2], params[3], params[4]);
+    let [scales, data, out, count, apart] = [6, 7, 8, 9, 10].map(|index: usize| params[index]);
     let element = TileElement::of(strip.format);
+    decode(e, &[scales, data, out, count], strip.format);
+    if strip.tiles == 2 {
+        let [scales, data] = [scales, data].map(|place| e.add(place, apart));
+        let out = e.add_imm(out, element.decoded_tile() as i64);
+        decode(e, &[scales, data, out, count], strip.format);
+    }
     let (zero, quads) = (e.i64(0), strip.tiles * QUADS);
     e.for_range(zero, rows, 1, |e, row| {
         let number = e.b.ins().ushr_imm_u(row, i64::from(PANEL_ROWS.trailing_zeros()));

@@ -60,9 +60,7 @@ pub enum MicroKernel {
     DecodeBf16,
     /// Decoded tiles x a panel of bf16 rows.
     GemmBf16(Shape),
-    /// Decodes blocks of a tile for `GemmStrip`.
-    DecodeTiles { format: WeightFormat },
-    /// Decoded tiles x all panels of q8 rows.
+    /// Decoded tiles x all panels of q8 rows, and meanwhile the decoding of the next ones.
     GemmStrip(Strip),
     /// Configures tiles of such shapes, where there are any.
     TilesOn(TileShapes),
@@ -124,7 +122,6 @@ impl fmt::Display for MicroKernel {
             MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }) => {
                 write!(f, "gemm_bf16_{tiles}x{}_s{stride}_g{gap}", groups * gemm_bf16::GROUP)
             }
-            MicroKernel::DecodeTiles { format } => write!(f, "decode_{}_tiles", format.name()),
             MicroKernel::GemmStrip(Strip { format, tiles, k, stride, gap }) => {
                 write!(f, "gemm_strip_{}_{tiles}_k{k}_s{stride}_g{gap}", format.name())
             }
@@ -200,8 +197,8 @@ impl MicroKernel {
             | MicroKernel::DotF32 { format, .. }
             | MicroKernel::Decode { format }
             | MicroKernel::DecodeWords { format }
-            | MicroKernel::DecodeTiles { format }
             | MicroKernel::AddDot { format, .. } => Some(*format),
+            MicroKernel::GemmStrip(strip) => Some(strip.format),
             MicroKernel::GemmDecode(_) | MicroKernel::DecodeBf16 => Some(WeightFormat::Mxfp4),
             _ => None,
         }
@@ -220,7 +217,7 @@ impl MicroKernel {
             MicroKernel::Query { .. } => 2,
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
-            MicroKernel::DecodeTiles { .. } => 5,
+            MicroKernel::GemmStrip(_) => 12,
             MicroKernel::Decode { format } | MicroKernel::DecodeWords { format } => {
                 4 + usize::from(format.parts().is_super())
             }
@@ -228,7 +225,6 @@ impl MicroKernel {
             MicroKernel::Map(map) => map.params(),
             MicroKernel::GemmQ8 { .. }
             | MicroKernel::GemmDecode(_)
-            | MicroKernel::GemmStrip(_)
             | MicroKernel::Value { .. }
             | MicroKernel::AddWeighted { .. } => 6,
             MicroKernel::Softmax | MicroKernel::Combine { .. } | MicroKernel::AddDot { .. } => 6,
@@ -254,7 +250,6 @@ impl MicroKernel {
             MicroKernel::Prefetch => {}
             MicroKernel::DecodeBf16 => gemm_bf16::decode(e, params),
             MicroKernel::GemmBf16(shape) => gemm_bf16::gemm(e, params, shape),
-            MicroKernel::DecodeTiles { format } => gemm_tiles::decode(e, params, format),
             MicroKernel::GemmStrip(strip) => gemm_tiles::strip(e, params, strip),
             // 128-bit code has no tiles.
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => {}

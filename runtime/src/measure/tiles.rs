@@ -23,7 +23,21 @@ const STRIDE: u64 = 128;
 const GAP: u64 = 64;
 
 type Configure = unsafe extern "C" fn();
-type Tiles = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, *mut u8);
+/// A product on tiles. The last six arguments say what is decoded meanwhile.
+type Tiles = unsafe extern "C" fn(
+    *const u8,
+    *const u8,
+    *mut f32,
+    u64,
+    u64,
+    *mut u8,
+    *const u8,
+    *const u8,
+    *mut u8,
+    u64,
+    u64,
+    u64,
+);
 type VectorProbe = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
 /// Seconds that tiles take for products of weights and rows in cache, as a share of what vectors take for the
@@ -63,7 +77,12 @@ pub unsafe fn tile_shares(probe: &TileProbe) -> Result<Vec<f64>, MeasureError> {
             let multiply_vectors = std::mem::transmute::<*const u8, VectorProbe>(at(element.vectors));
             on();
             let [rows, blocks] = [element.tiles_rows, element.tiles_blocks];
-            let in_tiles = fastest(|| multiply_tiles(weights, panel, sums, rows, blocks, products));
+            // Vectors do not decode either.
+            let none = std::ptr::null();
+            let in_tiles = fastest(|| {
+                let out = std::ptr::null_mut();
+                multiply_tiles(weights, panel, sums, rows, blocks, products, none, none, out, 0, 0, 0);
+            });
             off();
             let in_vectors = fastest(|| multiply_vectors(weights, panel, sums, probe.blocks, STRIDE, GAP));
             in_tiles / element.tiles_work as f64 / (in_vectors / element.vectors_work as f64)

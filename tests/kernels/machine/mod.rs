@@ -64,8 +64,11 @@ impl Machine {
             self.set_general(register, *value);
         }
         self.memory.add(Region { address, bytes: code.to_vec(), writable: false });
+        // The place to return to, and above it the arguments that have no register.
+        let stacked = args.get(params.len()..).unwrap_or_default();
         let mut stack = vec![0; STACK_BYTES];
-        stack[STACK_BYTES - 8..].copy_from_slice(&RETURN.to_le_bytes());
+        stack.extend(stacked.iter().flat_map(|value| value.to_le_bytes()));
+        stack[STACK_BYTES - 8..][..8].copy_from_slice(&RETURN.to_le_bytes());
         self.memory.add(Region { address: STACK - STACK_BYTES as u64, bytes: stack, writable: true });
         self.set_general(Register::RSP, STACK - 8);
         let (before, vectors) = (self.general, self.vectors);

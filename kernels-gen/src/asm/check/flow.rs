@@ -5,6 +5,7 @@ use super::decode::is_branch;
 use super::state::{CALLEE_SAVED, KnownValue, MachineState};
 use super::uses::{is_read, is_write, reads, writes};
 use super::{AsmViolation, SafetyRule, violation};
+use crate::asm::regs::PARAMS;
 use crate::ukernel::param::{Param, TileState};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
@@ -132,7 +133,12 @@ impl Flow<'_> {
             if memory.index() != Register::None {
                 return Err(SafetyRule::Stack);
             }
-            return stack_access(i, memory.displacement() as i64, bytes, load, store, state);
+            let displacement = memory.displacement() as i64;
+            let argument = self.argument(displacement, state);
+            return match argument {
+                Some(value) if load && !store && bytes == SLOT && i.mnemonic() == Mnemonic::Mov => Ok(value),
+                _ => stack_access(i, displacement, bytes, load, store, state),
+            };
         }
         match address(i, state)? {
             KnownValue::Constant(offset) => {
@@ -163,6 +169,14 @@ impl Flow<'_> {
             }
             _ => Err(SafetyRule::Address),
         }
+    }
+
+    /// The parameter at `rsp + displacement`: those behind the sixth lie there, above the place to return to.
+    fn argument(&self, displacement: i64, state: &MachineState) -> Option<KnownValue> {
+        let above = displacement - (state.stack.len() as i64 + 1) * SLOT;
+        let index = PARAMS.len() + usize::try_from(above).ok()? / SLOT as usize;
+        let param = self.params.get(index).filter(|_| above % SLOT == 0)?;
+        Some(KnownValue::of(param, index))
     }
 
     fn at_return(&self, state: &MachineState) -> Result<(), SafetyRule> {

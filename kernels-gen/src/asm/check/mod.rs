@@ -69,8 +69,10 @@ pub enum SafetyRule {
     /// The stack pointer changed by something else than push, pop, or a constant.
     #[error("the stack pointer moves by push, pop, and constants only")]
     StackPointer,
-    /// Memory of the stack that the micro-kernel does not own.
-    #[error("only what the micro-kernel has pushed may be read and written, nothing below the stack pointer")]
+    /// Memory of the stack that the micro-kernel does not own, nor has parameters in.
+    #[error(
+        "only what the micro-kernel has pushed may be read and written, and its parameters there be read whole"
+    )]
     Stack,
     /// The stack differs between two paths to one place.
     #[error("paths meet here with different stacks")]

@@ -29,6 +29,11 @@ pub enum KnownValue {
 }
 
 impl KnownValue {
+    /// The value of parameter number `index`.
+    pub fn of(param: &Param, index: usize) -> KnownValue {
+        if *param == Param::Number { KnownValue::Number } else { KnownValue::Pointer(index) }
+    }
+
     pub fn meet(self, other: KnownValue) -> KnownValue {
         if self == other { self } else { KnownValue::Undefined }
     }
@@ -81,8 +86,7 @@ impl MachineState {
             general[register.number()] = KnownValue::Callers(register);
         }
         for (index, (param, register)) in params.iter().zip(PARAMS).enumerate() {
-            let value = if *param == Param::Number { KnownValue::Number } else { KnownValue::Pointer(index) };
-            general[Register::from(register).number()] = value;
+            general[Register::from(register).number()] = KnownValue::of(param, index);
         }
         MachineState {
             general,

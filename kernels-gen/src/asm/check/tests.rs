@@ -3,7 +3,7 @@
 use super::{SafetyRule, check};
 use crate::asm;
 use crate::ukernel::gemm_q8::{Decoded, Overlap};
-use crate::ukernel::param::{Param, TileState};
+use crate::ukernel::param::{Param, Region, TileState};
 use crate::ukernel::{MicroKernel, TileOrder};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -295,6 +295,43 @@ fn upper_halves_are_cleared() {
         a.vzeroupper()?;
         a.vmovups(zmmword_ptr(rdx), zmm0)
     });
+}
+
+/// Parameters behind the sixth lie above the place to return to, a pointer and a number here.
+#[test]
+fn parameters_on_the_stack_are_read_whole() {
+    let mut params = vec![Param::Number; 6];
+    params.extend([Param::Read(Region::new(4)), Param::Number]);
+    let verdict = |emit: Emit| verdict_for(&params, Level::V3, emit);
+    let accepted = verdict(|a| {
+        a.push(rcx)?;
+        a.mov(rax, qword_ptr(rsp + 16))?;
+        a.add(rax, rcx)?;
+        a.mov(ecx, dword_ptr(rax))?;
+        a.mov(rdx, qword_ptr(rsp + 24))?;
+        a.pop(rcx)
+    });
+    assert_eq!(accepted, Ok(()));
+    let refused: [Emit; 6] = [
+        // The place to return to, halves, what is behind the last, and stores.
+        |a| a.mov(rax, qword_ptr(rsp)),
+        |a| a.mov(eax, dword_ptr(rsp + 8)),
+        |a| a.mov(rax, qword_ptr(rsp + 12)),
+        |a| a.mov(rax, qword_ptr(rsp + 24)),
+        |a| a.mov(qword_ptr(rsp + 8), rcx),
+        |a| a.add(qword_ptr(rsp + 16), rcx),
+    ];
+    assert!(refused.into_iter().all(|emit| verdict(emit) == Err(SafetyRule::Stack)));
+    let number = verdict(|a| {
+        a.mov(rax, qword_ptr(rsp + 16))?;
+        a.mov(ecx, dword_ptr(rax))
+    });
+    assert_eq!(number, Err(SafetyRule::Address));
+    let store = verdict(|a| {
+        a.mov(rax, qword_ptr(rsp + 8))?;
+        a.mov(dword_ptr(rax), ecx)
+    });
+    assert_eq!(store, Err(SafetyRule::Store(6)));
 }
 
 #[test]
