@@ -53,7 +53,7 @@ impl GivenArgs {
 /// How a model is run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Prompt tokens that are run at once; by default 512, or what a plan was compiled for
+    /// Prompt tokens that are run at once; by default 512, for amx alone 2,048, or what a plan is made for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,
 }

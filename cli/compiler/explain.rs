@@ -81,7 +81,7 @@ impl Explain {
             }
             Located::Source(files) => {
                 let options = options(self.compile.fusions.set()?);
-                Subject::of_source(&files, &options, self.compile.chunk(), &level, early)?
+                Subject::of_source(&files, &options, self.compile.chunk, &level, early)?
             }
         };
         let Subject { source, graph, mut options, assumed, stored } = subject;

@@ -53,7 +53,7 @@ pub struct CompilerOptions {
 }
 
 impl CompilerOptions {
-    /// The defaults for a level: `faithful`, chunks of 512, the built-in fusions.
+    /// The defaults for a level: `faithful`, its chunk, the built-in fusions.
     pub fn new(level: Level) -> CompilerOptions {
         CompilerOptions {
             preset: Preset::Faithful,
@@ -62,7 +62,7 @@ impl CompilerOptions {
             level,
             tuning: Tuning::Generic,
             machine: MACHINE,
-            chunk: 512,
+            chunk: Level::default_chunk([level]) as usize,
             adapters: true,
             fuse: true,
             fused: FusedSet::builtin(),

@@ -74,7 +74,7 @@ pub use kernmill_runtime::{Engine, PlanImage, SamplerParams, TokenizerHandle};
 pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text};
 pub use memory::{check_space, context};
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
-pub use options::{DEFAULT_CHUNK, Options};
+pub use options::Options;
 pub use plan::{PlanModel, why};
 pub use target::Target;
 pub use text::{About, Model, Sampling};

@@ -247,7 +247,7 @@ impl Prepared {
                 let largest = program.classes.last().map_or(1, |class| class.max_tokens);
                 options.chunk.unwrap_or(largest).min(context).min(largest)
             }
-            PreparedCode::Compiled(_) => options.chunk().min(context),
+            PreparedCode::Compiled(_) => options.chunk([program.level]).min(context),
         };
         let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
         let shape = kv_shape(program, shape, threads, options, share.as_ref());

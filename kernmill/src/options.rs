@@ -7,14 +7,12 @@ use crate::observe::{Observer, Silent};
 use crate::stage::Stage;
 use crate::target::Target;
 use kernmill_os::affinity::CpuSet;
+use kernmill_plan::target::Level;
 use kernmill_runtime::KvBudget;
 use kernmill_runtime::pool::{Numa, PoolConfig, default_threads, default_threads_on};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The number of prompt tokens that are run at once, unless `Options::chunk` says another.
-pub const DEFAULT_CHUNK: u32 = 512;
 
 /// Bytes of a store of KV blocks on disk, unless [`Options::kv_disk_limit`] says another.
 pub(crate) const DEFAULT_KV_DISK_BYTES: u64 = 10_000_000_000;
@@ -42,7 +40,8 @@ pub struct Options {
     pub target: Target,
     /// How a model that is no plan is compiled.
     pub compile: CompileOptions,
-    /// Prompt tokens that are run at once; `None` takes 512, or what a plan was compiled for.
+    /// Prompt tokens that are run at once; `None` takes 512, for target `amx` alone 2,048, or what a plan was
+    /// compiled for.
     pub chunk: Option<u32>,
     /// Worker threads; `None` takes one for each physical core that this process may use.
     pub threads: Option<usize>,
@@ -204,8 +203,8 @@ impl Options {
         }
     }
 
-    /// Prompt tokens that are run at once, where no plan says how many.
-    pub(crate) fn chunk(&self) -> u32 {
-        self.chunk.unwrap_or(DEFAULT_CHUNK)
+    /// Prompt tokens that are run at once with code for these levels, where no plan says how many.
+    pub(crate) fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
+        self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
     }
 }

@@ -202,6 +202,13 @@ impl Level {
         self.features().has(Features::AMX_TILE)
     }
 
+    /// Prompt tokens that are run at once for levels, unless something says how many. Tiles want many: they
+    /// multiply 16 rows at once of each expert, whether or not it has that many, and decode an expert's
+    /// weights once a chunk.
+    pub fn default_chunk(levels: impl IntoIterator<Item = Level>) -> u32 {
+        if levels.into_iter().all(Level::has_tiles) { 2048 } else { 512 }
+    }
+
     /// Names of the features of this level that this CPU lacks.
     pub fn missing(self) -> Vec<&'static str> {
         self.features().names().filter(|feature| !host_has(feature)).collect()
@@ -284,6 +291,12 @@ fn family(version: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_are_long_where_only_tiles_run() {
+        let chunk = |levels: &[Level]| Level::default_chunk(levels.iter().copied());
+        assert_eq!([chunk(&[Level::Amx]), chunk(&[Level::V3]), chunk(&Level::ALL)], [2048, 512, 512]);
+    }
 
     #[test]
     fn makers_and_families_have_their_tuning() {

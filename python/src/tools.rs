@@ -113,7 +113,6 @@ pub fn explain(
         let (asked, target) = (preset(&preset_name)?, target(&target_name)?);
         let options = CompileOptions::default().with(|it| it.preset = asked);
         let level = |preset: Preset| target.level(preset, &Silent);
-        let chunk = chunk.unwrap_or(kernmill::DEFAULT_CHUNK);
         let subject = match find(model.as_deref(), None)? {
             Located::Plan(path) => Subject::of_plan(&path, &options, &level)?,
             Located::Source(files) => Subject::of_source(&files, &options, chunk, &level, false)?,

@@ -53,14 +53,15 @@ pub(super) fn with_writer<T>(
     let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
     let chat_templates = given_or(options.chat_template.as_deref(), &model.chat_templates)?;
     let choices = model.choices(options.compile.preset, options.threads(), &*options.observer)?;
-    let at = |level: &Level| options.compile.at(*level, options.chunk(), choices.clone());
+    let chunk = options.chunk(levels.iter().copied());
+    let at = |level: &Level| options.compile.at(*level, chunk, choices.clone());
     let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &at(level))?));
     let compiled = compiled.collect::<Result<Vec<_>>>()?;
     let writer = PlanWriter::new(&PlanParts {
         producer: options.compile.producer,
         compiled: &compiled,
         choices: choices.as_ref(),
-        chunk: options.chunk() as usize,
+        chunk: chunk as usize,
         fused: options.compile.fuse,
         fused_specs: &model.source.fused,
         spec: &model.source.text,

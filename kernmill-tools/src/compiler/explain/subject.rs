@@ -32,15 +32,15 @@ pub struct Subject {
 
 impl Subject {
     /// The model that `files` describe, with the fused-op specs of `options`. Preset `fast` is taken to give
-    /// 4 bits to every tensor that may have them. The level is not asked for if only `early` stages are
-    /// wanted.
+    /// 4 bits to every tensor that may have them. No chunk is that of the level, which is not asked for if
+    /// only `early` stages are wanted.
     ///
     /// # Errors
     /// When the spec is wrong, or there is no level.
     pub fn of_source(
         files: &SourceFiles,
         options: &CompileOptions,
-        chunk: u32,
+        chunk: Option<u32>,
         level: &dyn Fn(Preset) -> Result<Level>,
         early: bool,
     ) -> Result<Subject> {
@@ -48,7 +48,9 @@ impl Subject {
         let graph = source.graph()?;
         let assumed = Some(FormatChoices::assumed(&graph));
         let preset = options.preset;
-        let options = if early { None } else { Some(options.at(level(preset)?, chunk, assumed)) };
+        let level = if early { None } else { Some(level(preset)?) };
+        let options = level
+            .map(|level| options.at(level, chunk.unwrap_or_else(|| Level::default_chunk([level])), assumed));
         let stored = files.weights.as_deref().and_then(stored);
         Ok(Subject { source, graph, options, assumed: preset == Preset::Fast, stored })
     }
