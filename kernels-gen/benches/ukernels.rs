@@ -16,7 +16,9 @@ use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::peak::probe;
 use kernmill_kernels_gen::ukernel::gemm_q8::{DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::map::Map;
-use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL, TileOrder};
+use kernmill_kernels_gen::ukernel::{
+    BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL, TileOrder, ValueScratch,
+};
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -309,7 +311,7 @@ fn attention_in(elem: KvFormat, level: Level, wide: bool) {
             false => MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
         },
         match elem.is_scaled() {
-            true => MicroKernel::IntegerValue { elem, head_dim, group },
+            true => MicroKernel::IntegerValue { elem, head_dim, group, stride: group * head_dim * 4 },
             false => MicroKernel::Value { elem, head_dim, group },
         },
         MicroKernel::Weights { group },
@@ -327,16 +329,25 @@ fn attention_in(elem: KvFormat, level: Level, wide: bool) {
     let small = vec![0.01f32; segments * group * head_dim];
     let mut scores = vec![0.01f32; group * SCORE_STRIDE / 4];
     let mut out = vec![0f32; group * head_dim];
+    let mut meanwhile = vec![0u8; ValueScratch::new(group).bytes];
     let segment: Vec<u64> = (0..ATTENTION_SEGMENT / 16 + BLOCKS_AHEAD).map(|_| list[0]).collect();
     let scales = segment.as_ptr() as u64;
     let (planes, small) = (list.as_ptr() as u64, small.as_ptr() as u64);
     let (scores, out) = (scores.as_mut_ptr() as u64, out.as_mut_ptr() as u64);
+    let meanwhile = meanwhile.as_mut_ptr() as u64;
     let tokens = (BLOCKS * BLOCK_TOKENS) as u64;
     let products = BLOCKS * BLOCK_TOKENS * head_dim * group;
     let calls = [
         ([planes, small, scores, BLOCKS as u64, 0, 0], products, "multiply_adds"),
-        ([planes, scores, out, BLOCKS as u64, 0, tokens], products, "multiply_adds"),
-        ([scales, scores, ATTENTION_SEGMENT as u64 / 16, out, 0, 0], group * ATTENTION_SEGMENT, "weights"),
+        match elem.is_scaled() {
+            true => ([planes, scores, out, BLOCKS as u64, 1, meanwhile], products, "multiply_adds"),
+            false => ([planes, scores, out, BLOCKS as u64, 0, tokens], products, "multiply_adds"),
+        },
+        (
+            [scales, scores, ATTENTION_SEGMENT as u64 / 16, 0, ATTENTION_SEGMENT as u64, out],
+            group * ATTENTION_SEGMENT,
+            "weights",
+        ),
         (
             [scores, ATTENTION_SEGMENT as u64 / 16, 0, ATTENTION_SEGMENT as u64, out, out + 4],
             ATTENTION_SEGMENT,

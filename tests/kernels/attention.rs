@@ -5,7 +5,7 @@ use super::ukernels::{assert_bits, dot4};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
-use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE};
+use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, ValueScratch};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElements, KvFormat, KvPlane, store_plane, to_int8};
 use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
 
@@ -60,7 +60,7 @@ fn ukernels(elem: KvFormat, head_dim: usize, group: usize, scale: f32) -> Vec<Mi
         ],
         Some(words) => vec![
             MicroKernel::IntegerScore { elem, head_dim, group },
-            MicroKernel::IntegerValue { elem, head_dim, group },
+            MicroKernel::IntegerValue { elem, head_dim, group, stride: group * head_dim * 4 },
             MicroKernel::Query { head_dim, group, zero: words.zero, scale },
             MicroKernel::Weights { group },
         ],
@@ -77,7 +77,7 @@ fn scores_and_values_match_the_definition_bit_for_bit() {
                 let ukernels = ukernels(elem, head_dim, group, scale);
                 let code = Code::new(generate_ukernels(&ukernels, level, &choose(level, version)).unwrap());
                 let what = format!("{} {}", name(level, version), ukernels[0]);
-                for blocks in [1, 2, 3, 4] {
+                for blocks in [1, 2, 3, 8] {
                     let mut rng = Rng::with_seed((head_dim + blocks) as u64);
                     let scores = check_score(&code, &mut rng, elem, [head_dim, group, blocks], scale, &what);
                     let check = if elem.is_scaled() { check_integer_value } else { check_value };
@@ -164,65 +164,97 @@ fn check_value(
     }
 }
 
-/// Weights are rounded, by a separate loop; then integers are added up.
+/// Weights are made of scores, by a separate loop; then integers are added up, for two tokens that have the
+/// same.
 fn check_integer_value(
     code: &Code,
     rng: &mut Rng,
     elem: KvFormat,
     [head_dim, group, blocks]: [usize; 3],
-    exponentials: &[f32],
+    scores: &[f32],
     what: &str,
 ) {
-    let planes = random_planes(rng, elem, KvPlane::V, head_dim, blocks);
-    let list = list(&planes);
-    let token = |t: usize| &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
+    let mut planes = random_planes(rng, elem, KvPlane::V, head_dim, blocks);
     let tokens = blocks * BLOCK_TOKENS;
-    for size in [1.0, 1e-12, 1e-37, 0.0, f32::INFINITY] {
-        let mut row: Vec<f32> = exponentials.iter().map(|e| e * size).collect();
-        row.iter_mut().skip(3).step_by(5).for_each(|e| *e = 0.0);
-        let (mut factors, mut expected_factors) = (vec![7.0; group], Vec::new());
+    let most = f32::INFINITY;
+    for (size, first, end) in
+        [(1.0, 0, tokens), (1e-12, 3, tokens - 2), (1e-37, tokens / 2, tokens), (0.0, 5, 9), (most, 0, 8)]
+    {
+        for (plane, number) in planes.iter_mut().zip(0..) {
+            for (t, token) in plane.tokens.iter_mut().enumerate() {
+                // Out of view a scale may be anything.
+                let inside = (first..end).contains(&(number * BLOCK_TOKENS + t));
+                token.scale = if inside { token.scale * size } else { f32::NAN };
+                plane.bytes[4 * t..][..4].copy_from_slice(&token.scale.to_le_bytes());
+            }
+        }
+        let list = list(&planes);
+        let token = |t: usize| &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
+        let mut row: Vec<f32> = scores.to_vec();
+        row.iter_mut().skip(3).step_by(5).for_each(|score| *score = f32::NEG_INFINITY);
+        let (mut own, mut expected_own) = (vec![7.0; 3 * group], vec![0.0; 3 * group]);
         let mut weights = vec![0i32; group * tokens];
-        for (row, own) in row.chunks(STRIDE).zip(weights.chunks_mut(tokens)) {
-            let weight = |t: usize| if row[t] == 0.0 { 0.0 } else { row[t] * token(t).scale };
-            let largest = (0..tokens).map(|t| weight(t).to_bits() & 0x7fff_ffff).max().unwrap();
+        for (g, (row, weights)) in row.chunks(STRIDE).zip(weights.chunks_mut(tokens)).enumerate() {
+            let (largest, sum, powers) = softmax(row, first, end);
+            let weight = |t: usize| if powers[t] == 0.0 { 0.0 } else { powers[t] * token(t).scale };
+            (expected_own[g], expected_own[group + g]) = (largest, sum);
+            let largest = (first..end).map(|t| weight(t).to_bits() & 0x7fff_ffff).max().unwrap();
             let largest = f32::from_bits(largest);
             let inverse = if largest < 2f32.powi(-100) { 0.0 } else { 16383.0 / largest };
-            for (t, own) in own.iter_mut().enumerate() {
+            for t in first..end {
                 let rounded = (weight(t) * inverse).round_ties_even();
-                *own = if rounded.is_nan() { -16383 } else { rounded as i32 };
+                weights[t] = if rounded.is_nan() { -16383 } else { rounded as i32 };
             }
-            expected_factors.push(largest / 16383.0);
+            expected_own[2 * group + g] = largest / 16383.0;
         }
-        let mut sums: Vec<i32> = (0..group * head_dim).map(|_| rng.i32(-1_000_000..1_000_000)).collect();
+        let mut sums: Vec<i32> = (0..2 * group * head_dim).map(|_| rng.i32(-1_000_000..1_000_000)).collect();
         let mut expected = sums.clone();
-        for (g, t) in (0..group).flat_map(|g| (0..tokens).map(move |t| (g, t))) {
+        for (g, t) in (0..2 * group).flat_map(|g| (0..tokens).map(move |t| (g, t))) {
             for (sum, value) in expected[g * head_dim..].iter_mut().zip(&token(t).values).take(head_dim) {
-                *sum += weights[g * tokens + t] * *value as i32;
+                *sum += weights[g % group * tokens + t] * *value as i32;
             }
         }
-        // SAFETY: weights reads scales of the V planes, rounds rows and writes a factor for each; value reads
-        // planes and rows, and updates `group * head_dim` integers.
+        let mut scratch = vec![7u8; ValueScratch::new(group).bytes];
+        // SAFETY: weights reads scales of the V planes, rounds rows and writes three numbers for each; value
+        // reads planes and both rows, and updates `group * head_dim` integers of each token and its scratch.
         unsafe {
-            let weigh: unsafe extern "C" fn(*const *const u8, *mut f32, u64, *mut f32) =
+            let weigh: unsafe extern "C" fn(*const *const u8, *mut f32, u64, u64, u64, *mut f32) =
                 std::mem::transmute(code.address(3));
-            weigh(list.as_ptr(), row.as_mut_ptr(), blocks as u64, factors.as_mut_ptr());
-            let add: unsafe extern "C" fn(*const *const u8, *const f32, *mut i32, u64) =
+            let (p, range) = (row.as_mut_ptr(), [first as u64, end as u64]);
+            weigh(list.as_ptr(), p, blocks as u64, range[0], range[1], own.as_mut_ptr());
+            let add: unsafe extern "C" fn(*const *const u8, *const f32, *mut i32, u64, u64, *mut u8) =
                 std::mem::transmute(code.address(1));
-            add(list.as_ptr(), row.as_ptr(), sums.as_mut_ptr(), blocks as u64);
+            let (rows, meanwhile) = (row.repeat(2), scratch.as_mut_ptr());
+            add(list.as_ptr(), rows.as_ptr(), sums.as_mut_ptr(), blocks as u64, 2, meanwhile);
         }
-        let what = format!("{what} {blocks} blocks, exponentials times {size}");
+        let what = format!("{what} {blocks} blocks, tokens {first}..{end}, scales times {size}");
         // The number that a factor of NaN is multiplied with does not matter.
-        let numbers = |g: &usize| !expected_factors[*g].is_nan();
+        let numbers = |g: &usize| !expected_own[2 * group + *g].is_nan();
         for g in (0..group).filter(numbers) {
             let (row, own) = (&row[g * STRIDE..], &weights[g * tokens..][..tokens]);
             let words = row.iter().flat_map(|e| [e.to_bits() as i16, (e.to_bits() >> 16) as i16]);
             let found: Vec<i32> = words.take(tokens).map(i32::from).collect();
             assert_eq!(found, own, "{what}");
-            let head = g * head_dim..(g + 1) * head_dim;
-            assert_eq!(sums[head.clone()], expected[head], "{what}");
+            for g in [g, group + g] {
+                let head = g * head_dim..(g + 1) * head_dim;
+                assert_eq!(sums[head.clone()], expected[head], "{what}");
+            }
         }
-        assert_bits(&factors, &expected_factors, &what);
+        assert_bits(&own, &expected_own, &what);
     }
+}
+
+/// The largest score of those in view, the sum of their exponentials, and these.
+fn softmax(row: &[f32], first: usize, end: usize) -> (f32, f32, Vec<f32>) {
+    let mut lanes = [f32::NEG_INFINITY; BLOCK_TOKENS];
+    (first..end).for_each(|c| lanes[c % 16] = max(row[c], lanes[c % 16]));
+    let largest = tree(lanes, |low, high| max(high, low));
+    let (mut powers, mut lanes) = (vec![0.0; row.len()], [0.0; BLOCK_TOKENS]);
+    for column in first..end {
+        powers[column] = exp(row[column] - largest);
+        lanes[column % 16] += powers[column];
+    }
+    (largest, tree(lanes, |low, high| low + high), powers)
 }
 
 fn exp(x: f32) -> f32 {
@@ -256,7 +288,7 @@ fn softmax_matches_the_definition_bit_for_bit() {
         let code =
             Code::new(generate_ukernels(&[MicroKernel::Softmax], level, &choose(level, version)).unwrap());
         // SAFETY: symbol 0 is a softmax micro-kernel.
-        let softmax: Softmax = unsafe { std::mem::transmute(code.address(0)) };
+        let ukernel: Softmax = unsafe { std::mem::transmute(code.address(0)) };
         let mut rng = Rng::with_seed(5);
         for (first, end) in
             [(0, 16), (3, 7), (15, 16), (0, 1), (15, 17), (1, 33), (7, 63), (0, 64), (0, 1024), (9, 1010)]
@@ -275,24 +307,16 @@ fn softmax_matches_the_definition_bit_for_bit() {
                         _ => {}
                     }
                 }
-                let mut lanes = [f32::NEG_INFINITY; BLOCK_TOKENS];
-                (first..end).for_each(|c| lanes[c % 16] = max(row[c], lanes[c % 16]));
-                let largest = tree(lanes, |low, high| max(high, low));
-                let mut expected = vec![0.0; row.len()];
-                let mut lanes = [0.0; BLOCK_TOKENS];
-                for column in first..end {
-                    expected[column] = exp(row[column] - largest);
-                    lanes[column % 16] += expected[column];
-                }
+                let (largest, expected_sum, expected) = softmax(&row, first, end);
                 let (mut found_max, mut sum) = (9.0, 9.0);
                 // SAFETY: the row has as many blocks, and max and sum are one float each.
                 unsafe {
                     let out = (&raw mut found_max, &raw mut sum);
-                    softmax(row.as_mut_ptr(), blocks as u64, first as u64, end as u64, out.0, out.1);
+                    ukernel(row.as_mut_ptr(), blocks as u64, first as u64, end as u64, out.0, out.1);
                 }
                 let what = format!("{} softmax {first}..{end} spread {spread}", name(level, version));
                 assert_bits(&row, &expected, &what);
-                assert_bits(&[found_max, sum], &[largest, tree(lanes, |low, high| low + high)], &what);
+                assert_bits(&[found_max, sum], &[largest, expected_sum], &what);
             }
         }
     }

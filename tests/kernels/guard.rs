@@ -267,7 +267,7 @@ fn weighted_sums_stay_inside_their_operands() {
 fn attention_tiles_stay_inside_their_operands() {
     let shapes = [(16usize, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
     let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut queries, mut integers) = (Vec::new(), Vec::new());
+    let (mut queries, mut integers, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for elem in KvFormat::ALL {
         let multiple = elem.descriptor().head_multiple;
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
@@ -280,8 +280,9 @@ fn attention_tiles_stay_inside_their_operands() {
             }
             match elem.is_scaled() {
                 true => {
-                    integers.push(MicroKernel::IntegerValue { elem, head_dim, group });
-                    integers.push(MicroKernel::Weights { group });
+                    let stride = group * head_dim * 4 + 64;
+                    integers.push(MicroKernel::IntegerValue { elem, head_dim, group, stride });
+                    weights.push(MicroKernel::Weights { group });
                 }
                 false => values.push(MicroKernel::Value { elem, head_dim, group }),
             }
@@ -296,9 +297,12 @@ fn attention_tiles_stay_inside_their_operands() {
     let ranges: [&[u64]; 7] =
         [&[1, 0, 16], &[1, 3, 7], &[1, 15, 16], &[1, 5, 5], &[1, 0, 0], &[2, 15, 17], &[4, 7, 64]];
     run_all(&values, &ranges);
-    integers.sort();
-    integers.dedup();
-    run_all(&integers, &[&[1], &[2], &[5]]);
+    // Blocks, tokens.
+    run_all(&integers, &[&[1, 1], &[2, 3], &[5, 2]]);
+    weights.sort();
+    weights.dedup();
+    // Blocks, first token in view, end.
+    run_all(&weights, &[&[1, 3, 7], &[2, 0, 32], &[5, 17, 64]]);
     run_all(&[MicroKernel::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[64, 0, 1024]]);
     // No sinks are a number: it comes before the segments.
     let (with, without): (Vec<MicroKernel>, Vec<MicroKernel>) =

@@ -206,8 +206,12 @@ fn attention_gives_the_cpus_bits() {
             let ranges: [&[u64]; 4] = [&[1, 0, 16], &[1, 3, 7], &[1, 5, 5], &[3, 15, 33]];
             match elem.is_scaled() {
                 true => {
-                    replay_on_any_host(&[MicroKernel::IntegerValue { elem, head_dim, group }], &[&[1], &[3]]);
-                    replay_on_any_host(&[MicroKernel::Weights { group }], &[&[1], &[5], &[64]]);
+                    // Versions differ in what they have in memory meanwhile.
+                    let stride = group * head_dim * 4 + 64;
+                    let value = MicroKernel::IntegerValue { elem, head_dim, group, stride };
+                    replay_all(&[value], &[&[1, 1], &[3, 2]]);
+                    let numbers: [&[u64]; 3] = [&[1, 3, 7], &[5, 17, 64], &[64, 0, 1024]];
+                    replay_on_any_host(&[MicroKernel::Weights { group }], &numbers);
                 }
                 false => replay_on_any_host(&[MicroKernel::Value { elem, head_dim, group }], &ranges),
             }

@@ -26,10 +26,15 @@ pub struct Exp<'c> {
 impl Exp<'_> {
     /// With [`constants`]; takes registers for intermediate values.
     pub fn new<'c>(regs: &mut Regs, width: Width, constants: &'c [VectorOperand]) -> Exp<'c> {
-        Exp { constants: &constants[..CONSTANTS], temporary: std::array::from_fn(|_| regs.numbered(width)) }
+        Exp::with(constants, std::array::from_fn(|_| regs.numbered(width)))
     }
 
-    /// `x = exp(x)`. Clobbers k1.
+    /// With [`constants`], and registers for intermediate values.
+    pub fn with(constants: &[VectorOperand], temporary: [Vector; 3]) -> Exp<'_> {
+        Exp { constants: &constants[..CONSTANTS], temporary }
+    }
+
+    /// `x = exp(x)`. Leaves where it is not 0 as a [`Vectors::compare`] to the last temporary register does.
     pub fn emit(&self, v: &mut Vectors<'_>, x: Vector) -> Result<(), IcedError> {
         let &[max, log2e, magic, hi, lo, min, first, ref poly @ ..] = self.constants else {
             unreachable!("as many as FIRST, and more")

@@ -44,8 +44,10 @@ mod stored;
 mod strip_sums;
 mod strip_tiles;
 mod tile_decoder;
+mod value_bytes;
 mod value_integers;
 mod vector;
+mod weights;
 
 pub use regs::{YMM, ZMM};
 
@@ -121,10 +123,11 @@ pub const ALL: &[AsmKernel] = &[
     score_integers::AVX512_VNNI,
     score_integers::AVX_VNNI,
     score_integers::AVX2,
-    value_integers::WEIGH_AVX512,
+    weights::AVX512,
+    value_bytes::AVX512_VNNI,
     value_integers::AVX512_VNNI,
     value_integers::AVX512,
-    value_integers::WEIGH_AVX2,
+    weights::AVX2,
     value_integers::AVX2,
     softmax::SOFTMAX_AVX512,
     softmax::COMBINE_AVX512,
@@ -234,7 +237,7 @@ mod tests {
                 ukernels.extend(match elem.is_scaled() {
                     true => [
                         MicroKernel::IntegerScore { elem, head_dim, group },
-                        MicroKernel::IntegerValue { elem, head_dim, group },
+                        MicroKernel::IntegerValue { elem, head_dim, group, stride: group * head_dim * 4 },
                     ],
                     false => [
                         MicroKernel::Score { elem, head_dim, group, scale: 0 },

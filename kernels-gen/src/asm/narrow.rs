@@ -18,6 +18,22 @@ pub enum Packed {
     AddWords,
     /// x by bytes with the signs of y; 256 bits only.
     Sign,
+    /// `x + y` by words.
+    SumWords,
+    /// `x - y` by bytes.
+    SubBytes,
+    /// `x - y` by i32.
+    SubInts,
+    /// Of each 128 bits, words of x as unsigned bytes, saturated, then those of y.
+    PackWords,
+    /// Of each 128 bits, bytes of the lower halves of x and y in turn.
+    LowBytes,
+    /// Those of the upper halves.
+    HighBytes,
+    /// Words of the lower halves likewise.
+    LowWords,
+    /// Those of the upper halves.
+    HighWords,
 }
 
 impl Vectors<'_> {
@@ -81,6 +97,26 @@ impl Vectors<'_> {
                 self.pick(C::VEX_Vpdpwssd_ymm_ymm_ymmm256, C::EVEX_Vpdpwssd_zmm_k1z_zmm_zmmm512b32)
             }
             Packed::Sign => C::VEX_Vpsignb_ymm_ymm_ymmm256,
+            Packed::SumWords => self.pick(C::VEX_Vpaddw_ymm_ymm_ymmm256, C::EVEX_Vpaddw_zmm_k1z_zmm_zmmm512),
+            Packed::SubBytes => self.pick(C::VEX_Vpsubb_ymm_ymm_ymmm256, C::EVEX_Vpsubb_zmm_k1z_zmm_zmmm512),
+            Packed::SubInts => {
+                self.pick(C::VEX_Vpsubd_ymm_ymm_ymmm256, C::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32)
+            }
+            Packed::PackWords => {
+                self.pick(C::VEX_Vpackuswb_ymm_ymm_ymmm256, C::EVEX_Vpackuswb_zmm_k1z_zmm_zmmm512)
+            }
+            Packed::LowBytes => {
+                self.pick(C::VEX_Vpunpcklbw_ymm_ymm_ymmm256, C::EVEX_Vpunpcklbw_zmm_k1z_zmm_zmmm512)
+            }
+            Packed::HighBytes => {
+                self.pick(C::VEX_Vpunpckhbw_ymm_ymm_ymmm256, C::EVEX_Vpunpckhbw_zmm_k1z_zmm_zmmm512)
+            }
+            Packed::LowWords => {
+                self.pick(C::VEX_Vpunpcklwd_ymm_ymm_ymmm256, C::EVEX_Vpunpcklwd_zmm_k1z_zmm_zmmm512)
+            }
+            Packed::HighWords => {
+                self.pick(C::VEX_Vpunpckhwd_ymm_ymm_ymmm256, C::EVEX_Vpunpckhwd_zmm_k1z_zmm_zmmm512)
+            }
         };
         self.three(code, to, x, y.into())
     }
@@ -101,6 +137,24 @@ impl Vectors<'_> {
     pub fn load_bytes(&mut self, to: Vector, from: Address) -> Result<(), IcedError> {
         let code = self.pick(Code::VEX_Vpmovzxbd_ymm_xmmm64, Code::EVEX_Vpmovzxbd_zmm_k1z_xmmm128);
         self.two(code, to, from.into())
+    }
+
+    /// The lower 256 bits, zeros above. 512-bit vectors.
+    pub fn load_half(&mut self, to: Vector, from: Address) -> Result<(), IcedError> {
+        let load =
+            Instruction::with2(Code::VEX_Vmovups_ymm_ymmm256, self.half(to), self.memory(from, false))?;
+        self.a.add_instruction(load)
+    }
+
+    /// Lanes of `from` by the numbers in `order`. 512-bit vectors.
+    pub fn pick_lanes(&mut self, to: Vector, order: Vector, from: VectorOperand) -> Result<(), IcedError> {
+        self.three(Code::EVEX_Vpermps_zmm_k1z_zmm_zmmm512b32, to, order, from)
+    }
+
+    /// i32 lanes shifted down by the numbers in `bits`, zeros following.
+    pub fn shift_right_by(&mut self, to: Vector, x: Vector, bits: Vector) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpsrlvd_ymm_ymm_ymmm256, Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32);
+        self.three(code, to, x, bits.into())
     }
 
     /// Signed bytes as i32.

@@ -9,7 +9,7 @@ use super::AsmKernel;
 use super::constants::Constants;
 use super::exp::{self, CONSTANTS, Exp};
 use super::regs::{PARAMS, Regs};
-use super::vector::{Address, Fma, LESS, Lanes, NOT_LESS, Vector, Vectors, Width};
+use super::vector::{Address, Fma, LESS, Lanes, NOT_LESS, Vector, VectorOperand, Vectors, Width};
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, dword_ptr};
@@ -67,18 +67,18 @@ fn constants() -> impl Iterator<Item = u32> {
 }
 
 /// Takes columns of a block out of view.
-struct Mask {
+pub struct Mask {
     /// -infinity.
-    hidden: Vector,
+    pub hidden: VectorOperand,
     /// For intermediate values.
-    temporary: [Vector; 5],
+    pub temporary: [Vector; 5],
     /// The numbers of the columns.
-    columns: Address,
+    pub columns: Address,
 }
 
 impl Mask {
     /// Puts -infinity in the columns of a block whose numbers do not compare so with the bound.
-    fn emit(
+    pub fn emit(
         &self,
         v: &mut Vectors<'_>,
         block: Address,
@@ -107,10 +107,11 @@ fn softmax(v: &mut Vectors<'_>) -> Result<(), IcedError> {
     let (place, size) = (regs.general(), regs.general());
     let vectors = BLOCK_TOKENS / width.lanes();
     let (maxima, sums) = (regs.several_numbered(width, vectors), regs.several_numbered(width, vectors));
-    let (hidden, other) = (regs.numbered(width), regs.numbered(width));
+    let other = regs.numbered(width);
     let (max, sum) = (maxima[0], sums[0]);
     let mut constants = Constants::new(v, &mut regs, constants());
     let temporary = std::array::from_fn(|_| regs.numbered(width));
+    let hidden = constants.operands[HIDDEN];
     let mask = Mask { hidden, temporary, columns: constants.behind(v) };
     let exp = Exp::new(&mut regs, width, &constants.operands);
     let mut done = v.a.create_label();
@@ -119,7 +120,6 @@ fn softmax(v: &mut Vectors<'_>) -> Result<(), IcedError> {
     v.a.cmp(blocks, 1)?;
     v.a.jl(done)?;
     constants.load(v)?;
-    v.load(hidden, constants.operands[HIDDEN])?;
     v.a.imul_3(size, blocks, block_bytes)?;
 
     mask.emit(v, Address::at(row), NOT_LESS, first)?;

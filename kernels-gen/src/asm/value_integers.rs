@@ -1,46 +1,24 @@
-//! `Weights` and `IntegerValue` in 256 bits (AVX2) and in 512 bits (AVX-512 F and BW; a version with VNNI
-//! besides).
+//! `IntegerValue` in 256 bits (AVX2) and in 512 bits (AVX-512 F and BW; a version with VNNI besides).
 //!
-//! Weights: two vectors or one are a block's weights of one query head. One pass over the blocks multiplies
-//! those of a head, or of up to 8 in 512 bits, with the scales, and finds each head's largest; a second makes
-//! integers of a head's. Value tile: two vectors of columns of a value row x up to 4 query heads in 256 bits,
+//! Tile: two vectors of columns of a value row x up to 4 query heads in 256 bits,
 //! 8 in 512, kept in registers over all blocks of the call; each 32 bits of a vector have the values of two
 //! tokens, which one product takes. Every pass over a block prefetches its share of a later one. Clobbers:
-//! caller-saved registers, mask register 1, flags; callee-saved ones are pushed and popped.
+//! caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::constants::Constants;
 use super::narrow::Packed;
 use super::prefetch;
 use super::regs::{PARAMS, Regs};
-use super::vector::{Address, Lanes, NOT_EQUAL, NOT_LESS, Vector, VectorOperand, Vectors, Width};
+use super::vector::{Address, Lanes, Vector, VectorOperand, Vectors, Width};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
 use iced_x86::IcedError;
-use iced_x86::code_asm::{AsmRegister64, CodeAssembler, dword_ptr, qword_ptr};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
-use kernmill_plan::numeric::{LEAST_WEIGHT, WEIGHT_MAX};
+use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
+use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Features;
 
 /// Vectors of columns of a value tile.
 const VECTORS: usize = 2;
-
-/// Rounded weights in 256 bits.
-pub const WEIGH_AVX2: AsmKernel = AsmKernel {
-    name: "weights_avx2",
-    needs: Features::FLOOR,
-    unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Weights { .. }),
-    assemble: |a, ukernel| weights(a, ukernel, Width::Half),
-};
-
-/// Rounded weights in 512 bits.
-pub const WEIGH_AVX512: AsmKernel = AsmKernel {
-    name: "weights_avx512",
-    needs: Features::AVX512,
-    unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Weights { .. }),
-    assemble: |a, ukernel| weights(a, ukernel, Width::Full),
-};
 
 /// Weighted values in 256 bits.
 pub const AVX2: AsmKernel = AsmKernel {
@@ -73,95 +51,6 @@ fn serves(ukernel: MicroKernel, width: Width) -> bool {
     matches!(ukernel, MicroKernel::IntegerValue { head_dim, .. } if head_dim % width.lanes() == 0)
 }
 
-fn weights(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<(), IcedError> {
-    let MicroKernel::Weights { group } = ukernel else { return Ok(()) };
-    // Heads of the first pass.
-    let together = match width {
-        Width::Half => 1,
-        Width::Full => 8,
-    };
-    let v = &mut Vectors { a, width };
-    let mut regs = Regs::with_params(4);
-    let [list, p, blocks, factors, ..] = PARAMS;
-    let (block, place, out, plane) = (regs.general(), regs.general(), regs.general(), regs.general());
-    let [weight, other, scales, mask, zero, inverse] = std::array::from_fn(|_| regs.numbered(width));
-    let [magnitude, least, most, least_integer] = std::array::from_fn(|_| regs.numbered(width));
-    let largest = regs.several_numbered(width, together);
-    let mut constants = Constants::in_registers(
-        v,
-        &[
-            (magnitude, 0x7fff_ffff),
-            (least, LEAST_WEIGHT.to_bits()),
-            (most, WEIGHT_MAX.to_bits()),
-            (least_integer, (-(WEIGHT_MAX as i32)).cast_unsigned()),
-        ],
-    );
-    let parts = (0..BLOCK_TOKENS * 4).step_by(width.bytes());
-    let mut done = v.a.create_label();
-    regs.save(v.a)?;
-    v.a.cmp(blocks, 1)?;
-    v.a.jl(done)?;
-    v.zero(zero)?;
-    constants.load(v)?;
-    for first in (0..group).step_by(together) {
-        let heads = first..(first + together).min(group);
-        let largest = &largest[..heads.len()];
-        largest.iter().try_for_each(|largest| v.zero(*largest))?;
-        v.a.xor(block, block)?;
-        v.a.xor(place, place)?;
-        let mut again = v.a.create_label();
-        v.a.set_label(&mut again)?;
-        v.a.mov(plane, qword_ptr(list + block * 8))?;
-        for part in parts.clone() {
-            let mut scale = VectorOperand::from(Address::at(plane) + part);
-            if together > 1 {
-                v.load(scales, scale)?;
-                scale = scales.into();
-            }
-            for (head, largest) in heads.clone().zip(largest) {
-                let own = Address::at(p) + place + head * SCORE_STRIDE + part;
-                v.load(weight, own)?;
-                v.compare(NOT_EQUAL, mask, weight, zero)?;
-                v.lanes_where(mask, Lanes::Mul, weight, weight, scale)?;
-                v.store(own, weight)?;
-                v.lanes(Lanes::And, weight, weight, magnitude)?;
-                v.max_int(*largest, *largest, weight)?;
-            }
-        }
-        v.a.add(place, (BLOCK_TOKENS * 4) as i32)?;
-        v.a.inc(block)?;
-        v.a.cmp(block, blocks)?;
-        v.a.jl(again)?;
-        for (head, largest) in heads.zip(largest.iter().copied()) {
-            v.across(largest, other, |v| v.max_int(largest, largest, other))?;
-            v.lanes(Lanes::Div, other, largest, most)?;
-            v.a.vmovss(dword_ptr(factors + head * 4), v.low(other))?;
-            v.compare(NOT_LESS, mask, largest, least)?;
-            v.lanes_where(mask, Lanes::Div, inverse, most, largest)?;
-            // Integers are written where weights have been read.
-            v.a.lea(out, qword_ptr(p + head * SCORE_STRIDE))?;
-            v.a.xor(block, block)?;
-            v.a.mov(place, out)?;
-            let mut again = v.a.create_label();
-            v.a.set_label(&mut again)?;
-            for (part, integer) in parts.clone().zip([weight, other]) {
-                v.lanes(Lanes::Mul, integer, inverse, Address::at(place) + part)?;
-                v.convert_to_int(integer, integer)?;
-                v.max_int(integer, integer, least_integer)?;
-            }
-            v.store_words(Address::at(out), [weight, other])?;
-            v.a.add(place, (BLOCK_TOKENS * 4) as i32)?;
-            v.a.add(out, WEIGHTS as i32)?;
-            v.a.inc(block)?;
-            v.a.cmp(block, blocks)?;
-            v.a.jl(again)?;
-        }
-    }
-    v.a.set_label(&mut done)?;
-    regs.restore_and_return(v.a)?;
-    constants.finish(v)
-}
-
 /// A value micro-kernel's registers and shape.
 struct IntegerValueTile<'c> {
     elem: KvFormat,
@@ -177,15 +66,15 @@ struct IntegerValueTile<'c> {
 }
 
 fn value(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width, vnni: bool) -> Result<(), IcedError> {
-    let MicroKernel::IntegerValue { elem, head_dim, group } = ukernel else { return Ok(()) };
+    let MicroKernel::IntegerValue { elem, head_dim, group, stride } = ukernel else { return Ok(()) };
     // Query heads of a tile.
     let tile_heads = match width {
         Width::Half => 4,
         Width::Full => 8,
     };
     let v = &mut Vectors { a, width };
-    let mut regs = Regs::with_params(4);
-    let [list, p, o, blocks, ..] = PARAMS;
+    let mut regs = Regs::with_params(5);
+    let [list, p, o, blocks, tokens, ..] = PARAMS;
     let (row, ahead, block) = (regs.general(), regs.general(), regs.general());
     let (weights, stop) = (regs.general(), regs.general());
     let (columns, other) = (regs.several_numbered(width, VECTORS), regs.numbered(width));
@@ -199,6 +88,10 @@ fn value(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width, vnni: bool) 
     v.a.cmp(blocks, 1)?;
     v.a.jl(done)?;
     constants.load(v)?;
+    let mut next_token = v.a.create_label();
+    v.a.set_label(&mut next_token)?;
+    v.a.cmp(tokens, 1)?;
+    v.a.jl(done)?;
     let head_tiles = group.div_ceil(tile_heads);
     let passes = head_dim.div_ceil(VECTORS * width.lanes()) * head_tiles;
     for (number, start) in (0..head_dim).step_by(VECTORS * width.lanes()).enumerate() {
@@ -247,6 +140,10 @@ fn value(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width, vnni: bool) 
             }
         }
     }
+    v.a.add(p, (group * SCORE_STRIDE) as i32)?;
+    v.a.add(o, stride as i32)?;
+    v.a.dec(tokens)?;
+    v.a.jmp(next_token)?;
     v.a.set_label(&mut done)?;
     regs.restore_and_return(v.a)?;
     constants.finish(v)

@@ -42,8 +42,6 @@ pub type Vector = usize;
 
 /// The instructions' number of a comparison: true if less, and ordered.
 pub const LESS: u32 = 1;
-/// True if not equal, or unordered.
-pub const NOT_EQUAL: u32 = 4;
 /// True if not less, or unordered.
 pub const NOT_LESS: u32 = 5;
 

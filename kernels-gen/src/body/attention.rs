@@ -19,17 +19,16 @@
 use super::attention_items::{
     AttentionSplit, ItemSegment, block_of, each_run, first_in_view, longest_run, run_from, segment_of,
 };
-use super::attention_scratch::{AttentionScratch, areas, query_bytes, splits};
+use super::attention_scratch::{AttentionScratch, areas, splits};
 use super::attention_ukernels::{
     combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
 };
 use crate::cx::Cx;
-use crate::emit::{Emit, LANES};
+use crate::emit::Emit;
 use crate::kernel::{AttentionBody, Domain, KvPlane, RowType};
 use crate::row_op::{elementwise, hadamard, quantize};
-use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
+use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::{BLOCK_TOKENS, hadamard_block};
@@ -38,7 +37,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 /// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
 const CALL_BYTES: usize = 8 << 10;
 /// Bytes of a list of a segment's blocks.
-const LIST: usize = BLOCKS_AHEAD * 8;
+pub(super) const LIST: usize = BLOCKS_AHEAD * 8;
 /// Items per worker below which tokens are handed out one by one.
 const ITEMS_PER_WORKER: i64 = 8;
 
@@ -94,40 +93,40 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
 }
 
 /// A run of tokens and a KV head.
-struct TokenRun<'a> {
-    cx: &'a Cx<'a>,
-    body: &'a AttentionBody,
-    areas: AttentionScratch,
-    group: usize,
+pub(super) struct TokenRun<'a> {
+    pub(super) cx: &'a Cx<'a>,
+    pub(super) body: &'a AttentionBody,
+    pub(super) areas: AttentionScratch,
+    pub(super) group: usize,
     /// Batch row of the first token, and how many there are.
-    row: Value,
-    tokens: Value,
-    head: Value,
+    pub(super) row: Value,
+    pub(super) tokens: Value,
+    pub(super) head: Value,
     /// Keys of KV block 0 for this head, and the sequence's block table.
-    pool: Value,
-    table: Value,
+    pub(super) pool: Value,
+    pub(super) table: Value,
     /// Position of the first token, and the first position that it sees.
-    position: Value,
-    first: Value,
+    pub(super) position: Value,
+    pub(super) first: Value,
     /// Where the segments' values, maxima and sums are.
-    results: [Value; 3],
+    pub(super) results: [Value; 3],
 }
 
 /// The part of a segment that a token sees: positions `from..=to`, blocks `first..end`; no block where `end
 /// <= first`.
-struct TokenView {
-    from: Value,
-    to: Value,
-    first: Value,
-    end: Value,
+pub(super) struct TokenView {
+    pub(super) from: Value,
+    pub(super) to: Value,
+    pub(super) first: Value,
+    pub(super) end: Value,
 }
 
 /// A segment: its first position, the blocks that the run sees of it, and its number among the run's.
-struct ContextSegment {
-    base: Value,
-    first: Value,
-    end: Value,
-    index: Value,
+pub(super) struct ContextSegment {
+    pub(super) base: Value,
+    pub(super) first: Value,
+    pub(super) end: Value,
+    pub(super) index: Value,
 }
 
 impl<'a> TokenRun<'a> {
@@ -206,13 +205,13 @@ impl<'a> TokenRun<'a> {
         e.if_then(is_last, combine);
     }
 
-    fn each_token(&self, e: &mut Emit, body: impl FnOnce(&mut Emit, Value)) {
+    pub(super) fn each_token(&self, e: &mut Emit, body: impl FnOnce(&mut Emit, Value)) {
         let zero = e.i64(0);
         e.for_range(zero, self.tokens, 1, body);
     }
 
     /// The part of a segment that a token sees.
-    fn view(&self, e: &mut Emit, segment: &ContextSegment, token: Value) -> TokenView {
+    pub(super) fn view(&self, e: &mut Emit, segment: &ContextSegment, token: Value) -> TokenView {
         let position = e.add(self.position, token);
         let from = first_in_view(e, self.body, position);
         let from = e.b.ins().smax(from, segment.base);
@@ -269,87 +268,25 @@ impl<'a> TokenRun<'a> {
             let some = e.icmp(IntCC::SignedLessThan, view.first, view.end);
             e.if_then(some, |e| self.softmax(e, segment, token, &view));
         });
+        if weights_ukernel(self.body).is_some() {
+            return self.integer_values(e, segment);
+        }
         self.each_call(e, segment, |e, token, view, first, end| {
             let entry = e.b.ins().isub(first, segment.first);
             let rows = e.at(values, entry, 8);
             let values = self.values(e, token, segment.index);
             let blocks = e.b.ins().isub(end, first);
-            let value = self.cx.ukernel(value_ukernel(self.body));
-            if weights_ukernel(self.body).is_some() {
-                let weights = self.scores(e, segment, token, view.first);
-                let before = e.b.ins().isub(first, view.first);
-                let weights = e.at(weights, before, WEIGHTS);
-                return e.call(value, &[rows, weights, values, blocks]);
-            }
             let weights = self.scores(e, segment, token, first);
             let (from, to) = self.columns(e, view, first, blocks);
-            e.call(value, &[rows, weights, values, blocks, from, to]);
-        });
-        if weights_ukernel(self.body).is_some() {
-            self.each_token(e, |e, token| {
-                let view = self.view(e, segment, token);
-                let some = e.icmp(IntCC::SignedLessThan, view.first, view.end);
-                e.if_then(some, |e| self.weigh_integers(e, segment, token));
-            });
-        }
-    }
-
-    /// Rounds a token's weights in a segment.
-    fn round_weights(&self, e: &mut Emit, segment: &ContextSegment, token: Value, view: &TokenView) {
-        let Some(ukernel) = weights_ukernel(self.body) else { return };
-        let values = self.cx.body_scratch(e, self.areas.planes);
-        let values = e.add_imm(values, LIST as i64);
-        let entry = e.b.ins().isub(view.first, segment.first);
-        let values = e.at(values, entry, 8);
-        let weights = self.scores(e, segment, token, view.first);
-        let blocks = e.b.ins().isub(view.end, view.first);
-        let factors = self.factors(e, token);
-        e.call(self.cx.ukernel(ukernel), &[values, weights, blocks, factors]);
-    }
-
-    /// Where the factors of a token's weights are.
-    fn factors(&self, e: &mut Emit, token: Value) -> Value {
-        let factors = self.cx.body_scratch(e, self.areas.factors);
-        e.at(factors, token, self.group * 4)
-    }
-
-    /// Makes f32 of a token's sums of integers in a segment, times the factors of its weights.
-    fn weigh_integers(&self, e: &mut Emit, segment: &ContextSegment, token: Value) {
-        let (values, factors) = (self.values(e, token, segment.index), self.factors(e, token));
-        let head_dim = self.body.geometry.head_dim;
-        e.for_count(self.group, |e, g| {
-            let (values, factor) = (e.at(values, g, head_dim * 4), e.at(factors, g, 4));
-            let factor = e.load_splat(factor, 0);
-            e.for_count(head_dim / LANES, |e, vector| {
-                let place = e.at(values, vector, LANES * 4);
-                let sums = e.load(I32X4, place, 0);
-                let sums = e.b.ins().fcvt_from_sint(F32X4, sums);
-                let weighted = e.fmul(sums, factor);
-                e.store(weighted, place, 0);
-            });
+            e.call(self.cx.ukernel(value_ukernel(self.body)), &[rows, weights, values, blocks, from, to]);
         });
     }
 
     /// A token's queries of the head's group.
-    fn query(&self, e: &mut Emit, token: Value) -> Value {
+    pub(super) fn query(&self, e: &mut Emit, token: Value) -> Value {
         let q = self.cx.row(e, self.body.q, self.row);
         let q = e.at(q, token, self.cx.vals[self.body.q].stride());
         e.at(q, self.head, self.group * self.body.geometry.head_dim * 4)
-    }
-
-    /// Where they are once they are rounded.
-    fn rounded_query(&self, e: &mut Emit, token: Value) -> Value {
-        let queries = self.cx.body_scratch(e, self.areas.queries);
-        e.at(queries, token, query_bytes(self.body))
-    }
-
-    /// Rounds the queries of all tokens, where scores are sums of integers.
-    fn round_queries(&self, e: &mut Emit) {
-        let Some(ukernel) = query_ukernel(self.body) else { return };
-        self.each_token(e, |e, token| {
-            let (q, rounded) = (self.query(e, token), self.rounded_query(e, token));
-            e.call(self.cx.ukernel(ukernel), &[q, rounded]);
-        });
     }
 
     /// Lists the keys and the values of a segment's blocks.
@@ -383,7 +320,7 @@ impl<'a> TokenRun<'a> {
     }
 
     /// A token's scores against a segment's block.
-    fn scores(&self, e: &mut Emit, segment: &ContextSegment, token: Value, block: Value) -> Value {
+    pub(super) fn scores(&self, e: &mut Emit, segment: &ContextSegment, token: Value, block: Value) -> Value {
         let scores = self.cx.body_scratch(e, self.areas.scores);
         let scores = e.at(scores, token, self.group * SCORE_STRIDE);
         let position = e.mul_imm(block, BLOCK_TOKENS as i64);
@@ -392,14 +329,14 @@ impl<'a> TokenRun<'a> {
     }
 
     /// A token's weighted values of a segment.
-    fn values(&self, e: &mut Emit, token: Value, index: Value) -> Value {
+    pub(super) fn values(&self, e: &mut Emit, token: Value, index: Value) -> Value {
         let bytes = self.group * self.body.geometry.head_dim * 4;
         let values = e.at(self.results[0], token, self.body.max_segments * bytes);
         e.at(values, index, bytes)
     }
 
     /// A token's maxima and sums of a segment.
-    fn norms(&self, e: &mut Emit, token: Value, index: Value) -> [Value; 2] {
+    pub(super) fn norms(&self, e: &mut Emit, token: Value, index: Value) -> [Value; 2] {
         let [_, maxima, sums] = self.results;
         [maxima, sums].map(|area| {
             let area = e.at(area, token, self.body.max_segments * self.group * 4);
@@ -408,7 +345,13 @@ impl<'a> TokenRun<'a> {
     }
 
     /// The range in view as columns of `blocks` blocks from `first` on.
-    fn columns(&self, e: &mut Emit, view: &TokenView, first: Value, blocks: Value) -> (Value, Value) {
+    pub(super) fn columns(
+        &self,
+        e: &mut Emit,
+        view: &TokenView,
+        first: Value,
+        blocks: Value,
+    ) -> (Value, Value) {
         let before = e.mul_imm(first, BLOCK_TOKENS as i64);
         let (zero, all) = (e.i64(0), e.mul_imm(blocks, BLOCK_TOKENS as i64));
         let from = e.b.ins().isub(view.from, before);
@@ -418,8 +361,15 @@ impl<'a> TokenRun<'a> {
         (from, e.b.ins().smin(to, all))
     }
 
-    /// Exponentials of a token's scores in a segment, with maxima and sums; no weighted values yet.
+    /// Exponentials of a token's scores in a segment, or weights, with maxima and sums; no weighted values
+    /// yet.
     fn softmax(&self, e: &mut Emit, segment: &ContextSegment, token: Value, view: &TokenView) {
+        // Zeros of f32 and of i32 have the same bits.
+        let values = self.values(e, token, segment.index);
+        elementwise::zero(e, values, self.group * self.body.geometry.head_dim);
+        if weights_ukernel(self.body).is_some() {
+            return self.weigh(e, segment, token, view);
+        }
         let scores = self.scores(e, segment, token, view.first);
         let blocks = e.b.ins().isub(view.end, view.first);
         let (from, to) = self.columns(e, view, view.first, blocks);
@@ -429,10 +379,6 @@ impl<'a> TokenRun<'a> {
             let (max, sum) = (e.at(maxima, g, 4), e.at(sums, g, 4));
             e.call(self.cx.ukernel(MicroKernel::Softmax), &[row, blocks, from, to, max, sum]);
         });
-        self.round_weights(e, segment, token, view);
-        // Zeros of f32 and of i32 have the same bits.
-        let values = self.values(e, token, segment.index);
-        elementwise::zero(e, values, self.group * self.body.geometry.head_dim);
     }
 
     /// Combines a token's segments and stores its output; `run_segment` is the run's first.

@@ -3,7 +3,7 @@
 use super::attention_ukernels::{group, query_ukernel, weights_ukernel};
 use crate::kernel::AttentionBody;
 use crate::scratch::Scratch;
-use crate::ukernel::{BLOCKS_AHEAD, QueryLayout, SCORE_STRIDE};
+use crate::ukernel::{BLOCKS_AHEAD, QueryLayout, SCORE_STRIDE, ValueScratch};
 use kernmill_plan::abi::COUNTERS;
 use kernmill_plan::format::LINE;
 
@@ -17,8 +17,10 @@ pub(super) struct AttentionScratch {
     /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart; in place of
     /// these i16 weights, where weighted values are sums of integers.
     pub scores: usize,
-    /// f32 `[T][group]` factors of a segment's weights, where weighted values are sums of integers.
-    pub factors: usize,
+    /// f32 `[T][3][group]` maxima, sums and factors of a segment, where weighted values are sums of integers.
+    pub weighing: usize,
+    /// What adding them has in memory meanwhile.
+    pub adding: usize,
     /// f32 `[P][segments][group][head_dim]` weighted values, first i32 where they are sums of integers.
     pub values: usize,
     /// f32 `[P][segments][group]` maxima.
@@ -37,12 +39,15 @@ pub(super) fn areas(body: &AttentionBody) -> AttentionScratch {
     let planes = scratch.take(3 * BLOCKS_AHEAD * 8);
     let queries = scratch.take(if query_ukernel(body).is_some() { tokens * query_bytes(body) } else { 0 });
     let scores = scratch.take(tokens * group * SCORE_STRIDE);
-    let factors = scratch.take(if weights_ukernel(body).is_some() { tokens * group * 4 } else { 0 });
+    let integers = weights_ukernel(body).is_some();
+    let weighing = scratch.take(if integers { tokens * 3 * group * 4 } else { 0 });
+    let adding = scratch.take(if integers { ValueScratch::new(group).bytes } else { 0 });
     let values = scratch.take(parts * body.max_segments * group * head_dim * 4);
     let maxima = scratch.take(parts * body.max_segments * group * 4);
     let sums = scratch.take(parts * body.max_segments * group * 4);
     let result = scratch.take(group * head_dim * 4);
-    AttentionScratch { planes, queries, scores, factors, values, maxima, sums, result, total: scratch.used() }
+    let total = scratch.used();
+    AttentionScratch { planes, queries, scores, weighing, adding, values, maxima, sums, result, total }
 }
 
 /// Bytes from one token's rounded queries to the next's.

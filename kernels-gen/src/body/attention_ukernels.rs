@@ -29,12 +29,15 @@ pub(super) fn query_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
 pub(super) fn value_ukernel(body: &AttentionBody) -> MicroKernel {
     let KvGeometry { formats, head_dim, .. } = body.geometry;
     match formats.v.is_scaled() {
-        true => MicroKernel::IntegerValue { elem: formats.v, head_dim, group: group(body) },
+        true => {
+            let stride = body.max_segments * group(body) * head_dim * 4;
+            MicroKernel::IntegerValue { elem: formats.v, head_dim, group: group(body), stride }
+        }
         false => MicroKernel::Value { elem: formats.v, head_dim, group: group(body) },
     }
 }
 
-/// The micro-kernel that rounds weights, where weighted values are sums of integers.
+/// The micro-kernel that makes rounded weights of scores, where weighted values are sums of integers.
 pub(super) fn weights_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
     body.geometry.formats.v.is_scaled().then(|| MicroKernel::Weights { group: group(body) })
 }

@@ -12,6 +12,7 @@ mod experts;
 mod gemm;
 mod gemm_bf16;
 mod gemm_tiles;
+mod integer_attention;
 mod listed;
 mod matmul;
 mod panel_step;

@@ -8,18 +8,24 @@
 //!   `[16]` scales and words ([`kernmill_plan::kv::Words`]), `q` what the one above has written;
 //!   `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart, receives `(f32(sum) * scale) * factor` of each
 //!   token. The integer sum is exact.
-//! - weights: `fn(v: *const *const u8, p: *mut f32, blocks: u64, factors: *mut f32)`: rows of `p`,
-//!   [`SCORE_STRIDE`] apart, are `[blocks][16]` exponentials, and each `v[b]` begins with f32 `[16]` scales.
-//!   The rows' first halves become i16 `[blocks][16]`: `exponential * scale`, 0 of an exponential of 0,
-//!   rounded by `quantize_weights`; `factors` receives f32 `[group]` factors. The rest of the rows is not
+//! - weights: `fn(v: *const *const u8, p: *mut f32, blocks: u64, first: u64, end: u64, out: *mut f32)`:
+//!   rows of `p`, [`SCORE_STRIDE`] apart, are `[blocks][16]` scores, of which columns `first..end` are in
+//!   view, one at least; each `v[b]` begins with f32 `[16]` scales. Of each row `out[0][g]` receives the
+//!   largest score and `out[1][g]` the sum of the exponentials, as softmax has them. The rows' first halves
+//!   become i16 `[blocks][16]`: `exponential * scale`, 0 of an exponential of 0, rounded by
+//!   `quantize_weights`, and 0 out of view; `out[2][g]` receives the factor. The rest of the rows is not
 //!   defined.
-//! - integer value: `fn(v: *const *const u8, p: *const i16, o: *mut i32, blocks: u64)`: each `v[b]` is f32
-//!   `[16]` scales and `[16][head_dim]` integers, rows of `p`, [`SCORE_STRIDE`] apart, are `[blocks][16]`
-//!   weights; `o[g][d] = o[g][d] + p[g][token] * v[token][d]` for all tokens of the blocks.
+//! - integer value: `fn(v: *const *const u8, p: *const i16, o: *mut i32, blocks: u64, tokens: u64, scratch:
+//!   *mut u8)`: each `v[b]` is f32 `[16]` scales and `[16][head_dim]` integers, rows of `p`
+//!   `[tokens][group]`, [`SCORE_STRIDE`] apart, are `[blocks][16]` weights that `quantize_weights` gives;
+//!   `o[t][g][d]` grows by `p[t][g][position] * v[position][d]` for all positions of the blocks, which are
+//!   [`VALUE_BLOCKS`] at most. `scratch` is [`ValueScratch`].
 
 use super::attention::{SCORE_STRIDE, each_block};
+use super::softmax::softmax;
 use crate::emit::{Emit, LANES};
 use crate::integers::{self, Rounding};
+use crate::row_op::elementwise;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16, I16X8, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -130,11 +136,38 @@ fn sums(
 
 /// Bytes of a block's weights in a row.
 pub const WEIGHTS: usize = BLOCK_TOKENS * 2;
+/// Blocks of a call that adds weighted values at most: what is made of them once for all tokens stays in L1.
+pub const VALUE_BLOCKS: usize = 8;
+
+/// Byte offsets of what adding weighted values has in memory meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueScratch {
+    /// Byte offset of sums of columns; values come first.
+    pub sums: usize,
+    /// Byte offset of halves of weights.
+    pub weights: usize,
+    /// Bytes in all.
+    pub bytes: usize,
+}
+
+impl ValueScratch {
+    /// Columns that are worked on together.
+    pub const COLUMNS: usize = 64;
+
+    /// For `group` query heads.
+    pub fn new(group: usize) -> ValueScratch {
+        let sums = VALUE_BLOCKS * BLOCK_TOKENS * ValueScratch::COLUMNS;
+        let weights = sums + ValueScratch::COLUMNS * 4;
+        ValueScratch { sums, weights, bytes: weights + group * VALUE_BLOCKS * WEIGHTS }
+    }
+}
 
 pub fn weights(e: &mut Emit, params: &[Value], group: usize) {
-    let (list, p, blocks, factors) = (params[0], params[1], params[2], params[3]);
+    let &[list, p, blocks, first, end, out] = params else { unreachable!("six parameters") };
     e.for_count(group, |e, g| {
-        let (p, factor) = (e.at(p, g, SCORE_STRIDE), e.at(factors, g, 4));
+        let (p, max) = (e.at(p, g, SCORE_STRIDE), e.at(out, g, 4));
+        let [sum, factor] = [1, 2].map(|number| e.add_imm(max, (number * group * 4) as i64));
+        powers(e, [p, blocks, first, end, max, sum]);
         let (start, none, zero) = (e.i64(0), e.splat_i32(0), e.splat_f32(0.0));
         let magnitude = e.splat_i32(0x7fff_ffff);
         let largest = e.for_carry(start, blocks, 1, &[none], |e, block, largest| {
@@ -191,12 +224,44 @@ pub fn weights(e: &mut Emit, params: &[Value], group: usize) {
     });
 }
 
-pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize) {
-    let (p, o) = (params[1], params[2]);
+/// Softmax of a row whose range in view need not begin in its first block, nor end in its last.
+fn powers(e: &mut Emit, [row, blocks, first, end, max, sum]: [Value; 6]) {
+    let shift = i64::from(BLOCK_TOKENS.trailing_zeros());
+    let (start, last) = (e.b.ins().ushr_imm_u(first, shift), e.add_imm(end, -1));
+    let last = e.b.ins().ushr_imm_u(last, shift);
+    let stop = e.add_imm(last, 1);
+    let zero = e.i64(0);
+    for (from, to) in [(zero, start), (stop, blocks)] {
+        e.for_range(from, to, 1, |e, block| {
+            let row = e.at(row, block, BLOCK_TOKENS * 4);
+            elementwise::zero(e, row, BLOCK_TOKENS);
+        });
+    }
+    let (row, before) = (e.at(row, start, BLOCK_TOKENS * 4), e.mul_imm(start, BLOCK_TOKENS as i64));
+    let blocks = e.b.ins().isub(stop, start);
+    let [first, end] = [first, end].map(|column| e.b.ins().isub(column, before));
+    softmax(e, &[row, blocks, first, end, max, sum]);
+}
+
+pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, [head_dim, group, stride]: [usize; 3]) {
+    let (start, tokens) = (e.i64(0), params[4]);
+    e.for_range(start, tokens, 1, |e, token| {
+        let (p, o) = (e.at(params[1], token, group * SCORE_STRIDE), e.at(params[2], token, stride));
+        token_values(e, [params[0], p, o, params[3]], elem, head_dim, group);
+    });
+}
+
+fn token_values(
+    e: &mut Emit,
+    [list, p, o, blocks]: [Value; 4],
+    elem: KvFormat,
+    head_dim: usize,
+    group: usize,
+) {
     // int4 has the next 16 elements in the high halves of the bytes.
     let halves = elem == KvFormat::Int4;
     let (vectors, apart) = if halves { (2, 16) } else { (1, LANES) };
-    each_block(e, params[0], params[3], |e, block, v| {
+    each_block(e, list, blocks, |e, block, v| {
         let (v, p) = (e.add_imm(v, elem.scales_bytes() as i64), e.at(p, block, WEIGHTS));
         e.for_count(head_dim / (LANES * vectors), |e, column| {
             let v = e.at(v, column, elem.elements_bytes(LANES * vectors));

@@ -11,8 +11,8 @@ use super::gemm_q8::{CHUNK_BLOCKS, DotStep, Overlap};
 use super::gemm_tiles::{PANEL_ROWS, TileElement};
 use super::param::{Amount, Param, Region, RowPointers, TileState};
 use super::{
-    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, gemm_tiles,
-    quantize, rms_norm,
+    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, ValueScratch, WEIGHTS, add_dot, add_weighted,
+    gemm_tiles, quantize, rms_norm,
 };
 use kernmill_plan::format::{BLOCK, LINE, SUPERBLOCK, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -163,13 +163,21 @@ impl MicroKernel {
                 }),
                 Param::Update(Region::new(Amount::times(2, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
                 Param::Number,
-                Param::Write(Region::new(group * 4)),
-            ],
-            MicroKernel::IntegerValue { elem, head_dim, group } => vec![
-                planes(elem, head_dim, None),
-                Param::Read(Region::new(Amount::times(3, WEIGHTS)).times(group, SCORE_STRIDE)),
-                Param::Update(Region::new(group * head_dim * 4)),
                 Param::Number,
+                Param::Number,
+                Param::Write(Region::new(3 * group * 4)),
+            ],
+            MicroKernel::IntegerValue { elem, head_dim, group, stride } => vec![
+                planes(elem, head_dim, None),
+                Param::Read(
+                    Region::new(Amount::times(3, WEIGHTS))
+                        .times(group, SCORE_STRIDE)
+                        .times(Amount::param(4), group * SCORE_STRIDE),
+                ),
+                Param::Update(Region::new(group * head_dim * 4).times(Amount::param(4), stride)),
+                Param::Number,
+                Param::Number,
+                Param::Update(Region::new(ValueScratch::new(group).bytes)),
             ],
             MicroKernel::Softmax => vec![
                 Param::Update(Region::new(Amount::times(1, BLOCK_TOKENS * 4))),
@@ -277,7 +285,7 @@ mod tests {
             MicroKernel::IntegerScore { elem: KvFormat::Int8, head_dim: 64, group: 8 },
             MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, group: 8 },
             MicroKernel::Weights { group: 8 },
-            MicroKernel::IntegerValue { elem: KvFormat::Int8, head_dim: 64, group: 8 },
+            MicroKernel::IntegerValue { elem: KvFormat::Int8, head_dim: 64, group: 8, stride: 2048 },
             MicroKernel::Softmax,
             MicroKernel::Combine { head_dim: 64, group: 8, sinks: true },
             MicroKernel::Combine { head_dim: 64, group: 8, sinks: false },

@@ -23,7 +23,7 @@ mod rms_norm;
 mod softmax;
 
 pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
-pub use attention_integers::{QueryLayout, WEIGHTS};
+pub use attention_integers::{QueryLayout, VALUE_BLOCKS, ValueScratch, WEIGHTS};
 pub use dot_q8::{TILES_PER_CALL, TileOrder};
 
 use crate::emit::Emit;
@@ -75,10 +75,11 @@ pub enum MicroKernel {
     IntegerScore { elem: KvFormat, head_dim: usize, group: usize },
     /// Adds weighted values of blocks to `group` outputs.
     Value { elem: KvFormat, head_dim: usize, group: usize },
-    /// Rounds the weights of `group` query heads for `IntegerValue`s.
+    /// Makes weights of the scores of `group` query heads, rounded for `IntegerValue`s.
     Weights { group: usize },
-    /// Adds weighted values of blocks, which are integers as their weights are, to `group` outputs.
-    IntegerValue { elem: KvFormat, head_dim: usize, group: usize },
+    /// Adds weighted values of blocks, which are integers as their weights are, to `group` outputs of every
+    /// token, which are `stride` bytes apart.
+    IntegerValue { elem: KvFormat, head_dim: usize, group: usize, stride: usize },
     /// Exponentials of a row of scores, with their maximum and sum.
     Softmax,
     /// Combines the segments of `group` query heads.
@@ -138,8 +139,8 @@ impl fmt::Display for MicroKernel {
             }
             MicroKernel::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
             MicroKernel::Weights { group } => write!(f, "weights_g{group}"),
-            MicroKernel::IntegerValue { elem, head_dim, group } => {
-                write!(f, "value_{elem:?}_d{head_dim}_g{group}")
+            MicroKernel::IntegerValue { elem, head_dim, group, stride } => {
+                write!(f, "value_{elem:?}_d{head_dim}_g{group}_s{stride}")
             }
             MicroKernel::Softmax => write!(f, "softmax"),
             MicroKernel::Combine { head_dim, group, sinks } => {
@@ -211,8 +212,6 @@ impl MicroKernel {
             | MicroKernel::DotQ8x4 { .. }
             | MicroKernel::DotF32 { .. }
             | MicroKernel::IntegerScore { .. }
-            | MicroKernel::Weights { .. }
-            | MicroKernel::IntegerValue { .. }
             | MicroKernel::Score { .. } => 4,
             MicroKernel::Query { .. } => 2,
             MicroKernel::TilesOn(_) | MicroKernel::TilesOff => 0,
@@ -226,6 +225,8 @@ impl MicroKernel {
             MicroKernel::GemmQ8 { .. }
             | MicroKernel::GemmDecode(_)
             | MicroKernel::Value { .. }
+            | MicroKernel::Weights { .. }
+            | MicroKernel::IntegerValue { .. }
             | MicroKernel::AddWeighted { .. } => 6,
             MicroKernel::Softmax | MicroKernel::Combine { .. } | MicroKernel::AddDot { .. } => 6,
         }
@@ -266,8 +267,8 @@ impl MicroKernel {
                 attention::value(e, params, elem, head_dim, group)
             }
             MicroKernel::Weights { group } => attention_integers::weights(e, params, group),
-            MicroKernel::IntegerValue { elem, head_dim, group } => {
-                attention_integers::value(e, params, elem, head_dim, group);
+            MicroKernel::IntegerValue { elem, head_dim, group, stride } => {
+                attention_integers::value(e, params, elem, [head_dim, group, stride]);
             }
             MicroKernel::Softmax => softmax::softmax(e, params),
             MicroKernel::Combine { head_dim, group, sinks } => {

@@ -9,6 +9,7 @@
 mod flags;
 mod float;
 mod general;
+mod lanes;
 mod memory;
 mod tile;
 mod tiles;

@@ -1,10 +1,9 @@
 //! Vectors of 512 bits, of 256 and of 128, and masks. What a register has above the vector is zero, as an
 //! instruction leaves it there.
 
+use super::lanes::{Vector, dot_bytes, dot_words, element, map4, two_sources, zip1, zip2, zip3, zip4};
 use super::{Fault, Machine, VECTOR, float};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-
-type Vector = [u8; VECTOR];
 
 /// Bytes of a register's vector.
 fn bytes_of(register: Register) -> Option<usize> {
@@ -17,58 +16,6 @@ fn bytes_of(register: Register) -> Option<usize> {
 fn width(i: &Instruction) -> usize {
     let registers = (0..i.op_count()).filter(|op| i.op_kind(*op) == OpKind::Register);
     registers.filter_map(|op| bytes_of(i.op_register(op))).max().unwrap_or(VECTOR)
-}
-
-/// Element by element.
-fn map4(a: &Vector, f: impl Fn(u32) -> u32) -> Vector {
-    zip4(a, a, |a, _| f(a))
-}
-
-fn zip4(a: &Vector, b: &Vector, f: impl Fn(u32, u32) -> u32) -> Vector {
-    zip(a, b, |a: [u8; 4], b| f(u32::from_le_bytes(a), u32::from_le_bytes(b)).to_le_bytes())
-}
-
-fn zip2(a: &Vector, b: &Vector, f: impl Fn(u16, u16) -> u16) -> Vector {
-    zip(a, b, |a: [u8; 2], b| f(u16::from_le_bytes(a), u16::from_le_bytes(b)).to_le_bytes())
-}
-
-fn zip1(a: &Vector, b: &Vector, f: impl Fn(u8, u8) -> u8) -> Vector {
-    zip(a, b, |[a], [b]: [u8; 1]| [f(a, b)])
-}
-
-fn zip<const N: usize>(a: &Vector, b: &Vector, f: impl Fn([u8; N], [u8; N]) -> [u8; N]) -> Vector {
-    let mut out = [0; VECTOR];
-    for ((out, a), b) in out.chunks_exact_mut(N).zip(a.chunks_exact(N)).zip(b.chunks_exact(N)) {
-        out.copy_from_slice(&f(a.try_into().expect("N bytes"), b.try_into().expect("N bytes")));
-    }
-    out
-}
-
-fn zip3(a: &Vector, b: &Vector, c: &Vector, f: impl Fn(u32, u32, u32) -> u32) -> Vector {
-    let mut out = [0; VECTOR];
-    for (lane, out) in out.chunks_exact_mut(4).enumerate() {
-        out.copy_from_slice(&f(element(a, lane), element(b, lane), element(c, lane)).to_le_bytes());
-    }
-    out
-}
-
-fn element(a: &Vector, lane: usize) -> u32 {
-    u32::from_le_bytes(a[4 * lane..][..4].try_into().expect("4 bytes"))
-}
-
-/// Sum of four products of an unsigned and a signed byte.
-fn dot_bytes(unsigned: u32, signed: u32) -> i32 {
-    unsigned
-        .to_le_bytes()
-        .iter()
-        .zip(signed.to_le_bytes())
-        .map(|(u, s)| i32::from(*u) * i32::from(s as i8))
-        .sum()
-}
-
-fn dot_words(a: u32, b: u32) -> i32 {
-    let words = |x: u32| [x as i16, (x >> 16) as i16].map(i32::from);
-    words(a).iter().zip(words(b)).map(|(a, b)| a.wrapping_mul(b)).fold(0, i32::wrapping_add)
 }
 
 impl Machine {
@@ -254,12 +201,6 @@ impl Machine {
                 let denormal = |lane: &usize| f32::from_bits(element(&a, *lane)).is_subnormal();
                 (0..VECTOR / 4).filter(denormal).fold(0, |mask, lane| mask | 1 << lane)
             }
-            Mnemonic::Vcmpps if i.immediate8() == 4 => {
-                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
-                let float = |v: &Vector, lane: usize| f32::from_bits(element(v, lane));
-                let differs = |lane: &usize| float(&a, *lane) != float(&b, *lane);
-                (0..VECTOR / 4).filter(differs).fold(0, |mask, lane| mask | 1 << lane)
-            }
             Mnemonic::Vpcmpd | Mnemonic::Vcmpps => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
                 let less = |lane: usize| match i.mnemonic() {
@@ -357,6 +298,12 @@ impl Machine {
             | Mnemonic::Vpshufb
             | Mnemonic::Vpermb
             | Mnemonic::Vpermw
+            | Mnemonic::Vpsrlvd
+            | Mnemonic::Vpackuswb
+            | Mnemonic::Vpunpcklbw
+            | Mnemonic::Vpunpckhbw
+            | Mnemonic::Vpunpcklwd
+            | Mnemonic::Vpunpckhwd
             | Mnemonic::Vpmaddubsw
             | Mnemonic::Vpmaddwd => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
@@ -423,62 +370,5 @@ impl Machine {
             };
         self.put(i, value, 4)?;
         Ok(true)
-    }
-}
-
-/// An operation on two vectors, and the size of its elements.
-fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
-    match mnemonic {
-        Mnemonic::Vpxord | Mnemonic::Vpxor => (zip4(a, b, |a, b| a ^ b), 4),
-        Mnemonic::Vpandd | Mnemonic::Vpand => (zip4(a, b, |a, b| a & b), 4),
-        Mnemonic::Vpmulld => (zip4(a, b, u32::wrapping_mul), 4),
-        Mnemonic::Vpsignb => {
-            let sign =
-                |a: u8, b: u8| (a.cast_signed().wrapping_mul(b.cast_signed().signum())).cast_unsigned();
-            (zip1(a, b, sign), 1)
-        }
-        Mnemonic::Vpord | Mnemonic::Vpor => (zip4(a, b, |a, b| a | b), 4),
-        Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
-        Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
-        Mnemonic::Vpsubd => (zip4(a, b, u32::wrapping_sub), 4),
-        Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
-        Mnemonic::Vpsubw => (zip2(a, b, u16::wrapping_sub), 2),
-        Mnemonic::Vpsubusw => (zip2(a, b, u16::saturating_sub), 2),
-        Mnemonic::Vpmaxsd => (zip4(a, b, |a, b| a.cast_signed().max(b.cast_signed()).cast_unsigned()), 4),
-        Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
-        Mnemonic::Vpminuw => (zip2(a, b, u16::min), 2),
-        Mnemonic::Vpshufb => {
-            // Within each 16 bytes; a set top bit gives zero.
-            let shuffled =
-                std::array::from_fn(
-                    |n| if b[n] >= 0x80 { 0 } else { a[n / 16 * 16 + usize::from(b[n] & 15)] },
-                );
-            (shuffled, 1)
-        }
-        // Bytes of the second by indices in the first, of which six bits count.
-        Mnemonic::Vpermb => (std::array::from_fn(|n| b[usize::from(a[n] & 63)]), 1),
-        // Words likewise, five bits.
-        Mnemonic::Vpermw => {
-            let pick = |n: usize| b[usize::from(a[n / 2 * 2] & 31) * 2 + n % 2];
-            (std::array::from_fn(pick), 2)
-        }
-        Mnemonic::Vpmaddubsw => {
-            let pair = |a: u16, b: u16| {
-                let ([a0, a1], [b0, b1]) = (a.to_le_bytes(), b.to_le_bytes());
-                let sum = i32::from(a0) * i32::from(b0 as i8) + i32::from(a1) * i32::from(b1 as i8);
-                (sum.clamp(-0x8000, 0x7fff) as i16).cast_unsigned()
-            };
-            (zip2(a, b, pair), 2)
-        }
-        _ => {
-            let pair = |a: u32, b: u32| {
-                let word = |x: u32, n: u32| i32::from((x >> (16 * n)) as i16);
-                word(a, 0)
-                    .wrapping_mul(word(b, 0))
-                    .wrapping_add(word(a, 1).wrapping_mul(word(b, 1)))
-                    .cast_unsigned()
-            };
-            (zip4(a, b, pair), 4)
-        }
     }
 }

@@ -74,7 +74,7 @@ fn every_wide_version_passes_in_every_shape() {
             ukernels.extend(match elem.is_scaled() {
                 true => [
                     MicroKernel::IntegerScore { elem, head_dim, group },
-                    MicroKernel::IntegerValue { elem, head_dim, group },
+                    MicroKernel::IntegerValue { elem, head_dim, group, stride: 4096 },
                 ],
                 false => [
                     MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 },
