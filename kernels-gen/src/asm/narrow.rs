@@ -24,15 +24,15 @@ pub enum Packed {
     SubBytes,
     /// `x - y` by i32.
     SubInts,
-    /// Of each 128 bits, words of x as unsigned bytes, saturated, then those of y.
+    /// Words of x as unsigned bytes, saturated, then those of y; in each 128 bits.
     PackWords,
-    /// Of each 128 bits, bytes of the lower halves of x and y in turn.
+    /// Bytes of the lower halves of x and y in turn, in each 128 bits.
     LowBytes,
-    /// Those of the upper halves.
+    /// Bytes of the upper halves in turn.
     HighBytes,
-    /// Words of the lower halves likewise.
+    /// Words of the lower halves in turn.
     LowWords,
-    /// Those of the upper halves.
+    /// Words of the upper halves in turn.
     HighWords,
 }
 

@@ -1,9 +1,9 @@
 //! `Weights` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F).
 //!
-//! Two vectors or one are a block's scores of one query head, whose lanes are those of the lane sum. Maxima of
-//! one head are found at a time, or of up to four in 512 bits. A pass over a head's blocks in view makes
-//! exponentials, their sum, and weights, and finds the largest; another one makes integers. Clobbers:
-//! caller-saved registers, mask register 1, flags; callee-saved ones are pushed and popped.
+//! Two vectors or one are a block's scores of one query head, whose lanes are those of the lane sum. Maxima
+//! of one head are found at a time, or of up to four in 512 bits. A pass over a head's blocks in view makes
+//! exponentials, their sum, and weights, and finds the largest; another one makes integers. Clobbers: caller-
+//! saved registers, mask register 1, flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::constants::Constants;

@@ -19,7 +19,7 @@ pub(super) struct AttentionScratch {
     pub scores: usize,
     /// f32 `[T][3][group]` maxima, sums and factors of a segment, where weighted values are sums of integers.
     pub weighing: usize,
-    /// What adding them has in memory meanwhile.
+    /// Memory of the micro-kernel that adds weighted values up, where they are integers.
     pub adding: usize,
     /// f32 `[P][segments][group][head_dim]` weighted values, first i32 where they are sums of integers.
     pub values: usize,

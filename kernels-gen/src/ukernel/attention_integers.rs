@@ -139,7 +139,7 @@ pub const WEIGHTS: usize = BLOCK_TOKENS * 2;
 /// Blocks of a call that adds weighted values at most: what is made of them once for all tokens stays in L1.
 pub const VALUE_BLOCKS: usize = 8;
 
-/// Byte offsets of what adding weighted values has in memory meanwhile.
+/// Byte offsets in the memory that adding weighted values has for itself.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueScratch {
     /// Byte offset of sums of columns; values come first.

@@ -128,6 +128,13 @@ impl Machine {
                     self.write(i, value, bytes)?;
                 }
             }
+            Mnemonic::Shl | Mnemonic::Shr => {
+                let bytes = Self::operand_bytes(i)?;
+                let (a, count) = (self.read(i, 0, bytes)?, self.read(i, 1, bytes)?);
+                let value = if i.mnemonic() == Mnemonic::Shl { a << count & mask(bytes) } else { a >> count };
+                self.flags = Flags::default();
+                self.write(i, value, bytes)?;
+            }
             Mnemonic::Kortestd => {
                 let [a, b] = [i.op0_register(), i.op1_register()].map(|mask| self.mask(mask) as u32);
                 self.flags = Flags {
