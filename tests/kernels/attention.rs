@@ -201,9 +201,9 @@ fn check_integer_value(
             let largest = (first..end).map(|t| weight(t).to_bits() & 0x7fff_ffff).max().unwrap();
             let largest = f32::from_bits(largest);
             let inverse = if largest < 2f32.powi(-100) { 0.0 } else { 16383.0 / largest };
-            for t in first..end {
+            for (t, own) in (first..end).zip(&mut weights[first..end]) {
                 let rounded = (weight(t) * inverse).round_ties_even();
-                weights[t] = if rounded.is_nan() { -16383 } else { rounded as i32 };
+                *own = if rounded.is_nan() { -16383 } else { rounded as i32 };
             }
             expected_own[2 * group + g] = largest / 16383.0;
         }
