@@ -45,7 +45,7 @@ pub fn simulate<'a>(
     // A worker that waits fetches for the next step that reads weights.
     let wanted = |at: usize| shared[at + 1..].iter().find_map(|step| step.ahead).unwrap_or(0);
     // Steps of the same kernel over the same rows take the same time, after the same waits.
-    let mut known: BTreeMap<(u32, StepRows, Vec<u64>, u64), (StepTimes, Vec<u64>)> = BTreeMap::new();
+    let mut known = BTreeMap::new();
     let mut done: Vec<u64> = Vec::new();
     let one = |(at, (step, rows)): (usize, &(&'a Step, StepRows))| {
         let before = std::mem::take(&mut done);
