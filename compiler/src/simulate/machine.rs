@@ -124,8 +124,8 @@ pub struct SimulatedMachine {
     pub jump: f64,
     /// ns of a take from the counter, and for each worker that the counter's line may come from.
     pub claim: [f64; 2],
-    /// How long stages of few rows take, which every worker computes for itself in its caches, beside the cost
-    /// model's.
+    /// How long stages of few rows take, which every worker computes for itself in its caches, beside the
+    /// cost model's.
     pub own_rows: f64,
     /// ns of sorting a slot by its expert, which every worker does for itself.
     pub slot: f64,

@@ -60,7 +60,7 @@ impl StepTimes {
     }
 }
 
-/// What workers fetch while they wait for others.
+/// The bytes that workers fetch while they wait for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fetches<'a> {
     /// Bytes that each worker has fetched of this step's first items; none beyond the list's end.

@@ -115,7 +115,7 @@ fn a_worker_that_waits_fetches_for_a_later_step() {
     let even = step(HandOut::even(6), vec![group(6, 10.0, 0.0)]);
     let fetched = |wanted| schedule(&even, &niced, Fetches { done: &[], wanted }, |_, _| {}).1;
     assert_eq!((fetched(20), fetched(0)), (vec![20, 0], vec![0, 0]));
-    // What has been fetched is not read again: 10 and 30 of 30 bytes are left.
+    // Bytes that have been fetched are not read again: 10 and 30 of 30 are left.
     let fetches = Fetches { done: &[20, 0], wanted: 0 };
     let (times, _) = schedule(&even, &machine(2), fetches, |_, _| {});
     assert_eq!((times.ns, times.waits), (30.0, 10.0));
