@@ -8,6 +8,13 @@
 use crate::abi::TAIL_SHIFT;
 use std::ops::Range;
 
+/// Bytes of the next step's weights that a waiting worker fetches at most: a part of the smallest
+/// second-level cache that a CPU with AVX2 is likely to have to itself.
+pub const FETCHED_AHEAD: u64 = 192 << 10;
+
+/// A waiting worker looks at a choice of experts only when it is this short.
+pub const FEW_ROUTES: usize = 64;
+
 /// Workers by the node of memory that they are of: those of a node follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkersByNode {
@@ -119,7 +126,7 @@ pub struct HandOut {
     /// Items that claims keep together, where there are so many.
     run: u64,
     claim: ClaimRule,
-    /// Items of a group, of which each node has a part; 0 where nodes have none.
+    /// Items of a group. Each node has a part of them; 0 where nodes have none.
     units: u64,
     /// By group, the cost of an item by which shares are equal, at least 1; none where items cost alike.
     costs: Option<Vec<u64>>,
@@ -186,8 +193,8 @@ impl HandOut {
         HandOut { total, shared: 0, run: 1, claim: ClaimRule::One, units: 0, costs: None }
     }
 
-    /// The parts of all nodes. Items of which every worker has a fixed share, and those that are taken one by
-    /// one, are not cut: there is one part for all workers.
+    /// The parts of all nodes. Items that all lie in fixed shares, and those that are taken one by one, are
+    /// not cut: there is one part for all workers.
     pub fn by_node(&self, nodes: &WorkersByNode) -> Vec<NodeItems> {
         (0..self.parts(nodes)).map(|part| self.part(nodes, part)).collect()
     }

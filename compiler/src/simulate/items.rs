@@ -10,7 +10,7 @@ use kernmill_kernels_gen::kernel::{AttentionBody, Body, Domain, MatrixPart};
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
-use kernmill_plan::hand_out::HandOut;
+use kernmill_plan::hand_out::{FETCHED_AHEAD, FEW_ROUTES, HandOut};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::program::Step;
 
@@ -38,11 +38,6 @@ impl StepRows {
     }
 }
 
-/// Bytes that a waiting worker fetches at most, and choices of experts that it looks at
-/// (`runtime/src/executor/prefetch.rs`).
-const AHEAD: f64 = 192e3;
-const FEW_ROUTES: usize = 64;
-
 /// A step of a compiled program as items, for the workers of `machine`. Experts are as likely as each other.
 pub fn shared_step(
     compiled: &Compiled,
@@ -58,14 +53,14 @@ pub fn shared_step(
         Body::Matmul { .. } => Some(share),
         // Which expert a worker begins with is known when the step has begun.
         Body::Experts { .. } => Some(0.0),
-        // Its columns of the first expert.
+        // A worker begins with its columns of the first expert.
         Body::ExpertDown { top_k, .. } if rows.tokens * top_k <= FEW_ROUTES => {
             Some(share / (rows.tokens * top_k) as f64)
         }
         Body::ExpertDown { .. } => Some(0.0),
         Body::Rows { .. } | Body::Panels { .. } | Body::Attention(_) | Body::Shrink { .. } => None,
     };
-    SharedStep { ahead: ahead.map(|bytes| bytes.min(AHEAD) as u64), ..shared }
+    SharedStep { ahead: ahead.map(|bytes| (bytes as u64).min(FETCHED_AHEAD)), ..shared }
 }
 
 fn items_of_step(compiled: &Compiled, step: &Step, rows: StepRows, machine: &SimulatedMachine) -> SharedStep {

@@ -15,7 +15,7 @@ use iced_x86::code_asm::{
 use kernmill_plan::format::{LINE, MAX_E8M0};
 
 /// The scale byte whose values the table of [`PowerDecoder`] has: the largest that leaves all of them finite.
-/// Those of other scales have a smaller exponent.
+/// Values of other scales have a smaller exponent.
 const TABLE_SCALE: u16 = 252;
 /// The scale byte of 1.
 const SCALE_OF_ONE: u16 = 127;

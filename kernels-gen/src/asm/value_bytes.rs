@@ -64,7 +64,7 @@ struct ByteValueTile {
     weights: AsmRegister64,
     sums: AsmRegister64,
     tokens: AsmRegister64,
-    /// Registers of tiles, of which other steps take what they need.
+    /// Registers of tiles. Other steps take what they need from them.
     vectors: Vec<Vector>,
 }
 
@@ -128,7 +128,7 @@ fn set_constants(v: &mut Vectors<'_>, label: &mut CodeLabel, elem: KvFormat) -> 
     let place = |lane: u32| lane % 4 * 4 + lane / 4;
     match elem {
         KvFormat::Int4 => {
-            // 32 columns are 16 bytes, of which the high halves are the second 16.
+            // 32 columns are 16 bytes; their high halves are the second 16 columns.
             v.a.dd(&std::array::from_fn::<u32, 16, _>(|lane| place(lane as u32) / 8 * 4 + lane as u32 / 4))?;
             v.a.dd(&std::array::from_fn::<u32, 16, _>(|lane| place(lane as u32) / 4 % 2 * 4))?;
         }

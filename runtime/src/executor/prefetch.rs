@@ -5,18 +5,13 @@
 use crate::pool::IdleWork;
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::format::LINE;
-use kernmill_plan::hand_out::WorkersByNode;
+use kernmill_plan::hand_out::{FETCHED_AHEAD, FEW_ROUTES, WorkersByNode};
 use kernmill_plan::program::{Operand, Step, TokenClass, WeightReads};
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes fetched at most: a part of the smallest second-level cache that a CPU with AVX2 is likely to have to
-/// itself.
-const BUDGET: u64 = 192 << 10;
 /// Lines fetched between two looks at the barrier.
 const LINES_AT_ONCE: u64 = 4;
-/// A choice of experts is looked at only when it is this short.
-const FEW_ROUTES: usize = 64;
 
 /// Where a step's workers begin to read, as addresses.
 #[derive(Default)]
@@ -105,7 +100,7 @@ impl NextStepPrefetch {
             next: 0,
             at: 0,
             end: 0,
-            left: BUDGET,
+            left: FETCHED_AHEAD,
         }
     }
 
@@ -244,9 +239,11 @@ mod tests {
 
     #[test]
     fn the_budget_bounds_a_wait() {
-        let heads =
-            NextStepPrefetch { streams: [stream(0, 10 * BUDGET, 0)].into(), ..NextStepPrefetch::default() };
-        assert_eq!(fetched(&heads, 0, 1), (vec![BUDGET], 0));
+        let heads = NextStepPrefetch {
+            streams: [stream(0, 10 * FETCHED_AHEAD, 0)].into(),
+            ..NextStepPrefetch::default()
+        };
+        assert_eq!(fetched(&heads, 0, 1), (vec![FETCHED_AHEAD], 0));
         assert!(!heads.is_empty() && NextStepPrefetch::default().is_empty());
         assert!(!NextStepPrefetch::default().fetch(0, 1).some());
     }
@@ -268,10 +265,10 @@ mod tests {
             routes: Some(Routes { address: routes.as_ptr() as u64, top_k: 2 }),
             ..NextStepPrefetch::default()
         };
-        let end = |expert: u64| (vec![(1 << 30) + (expert << 20) + 128], BUDGET - 128);
+        let end = |expert: u64| (vec![(1 << 30) + (expert << 20) + 128], FETCHED_AHEAD - 128);
         assert_eq!(fetched(&heads, 0, 1), end(5));
         assert_eq!(fetched(&heads, 0, 2), end(5));
         // Longer choices are not read at all: this one would be past the buffer.
-        assert_eq!(fetched(&heads, 0, FEW_ROUTES), (vec![], BUDGET));
+        assert_eq!(fetched(&heads, 0, FEW_ROUTES), (vec![], FETCHED_AHEAD));
     }
 }
