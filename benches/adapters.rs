@@ -14,9 +14,9 @@
 #![allow(clippy::print_stdout)]
 
 use fastrand::Rng;
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::adapter::{Adapters, LoraTargetShape};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Tuning;

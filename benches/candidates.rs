@@ -9,10 +9,10 @@
 
 #![allow(clippy::print_stdout)]
 
-use kernmill_compiler::graph::{Graph, Role};
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::ir::{Graph, Role};
+use kernmill_compiler::passes::select::{KernelChoice, Pick};
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::select::{KernelChoice, Pick};
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;

@@ -7,9 +7,9 @@
 #![allow(clippy::print_stdout)]
 
 use kernmill_checkpoint::Checkpoint;
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::output::region::build_weights;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;

@@ -3,8 +3,8 @@
 
 #![allow(clippy::print_stdout)]
 
+use kernmill_compiler::front::spec::{Spec, lower};
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::target::Level;
 use std::path::Path;
 

@@ -12,9 +12,9 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_checkpoint::Checkpoint;
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::output::region::build_weights;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::Level;

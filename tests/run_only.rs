@@ -2,11 +2,11 @@
 //! the compiler the same plans run.
 
 use kernmill_checkpoint::Checkpoint;
-use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::output::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::passes::fuse::FusedSet;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::synth::{AdapterShape, write_adapter};
 use kernmill_compiler::weights::CheckpointWeights;
 use kernmill_plan::target::Level;

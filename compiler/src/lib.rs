@@ -4,25 +4,17 @@
 #[cfg(test)]
 extern crate self as kernmill_compiler;
 
-pub mod assemble;
-pub mod expr;
-pub mod fingerprint;
-pub mod fuse;
-pub mod graph;
-pub mod import;
+pub mod emit;
+pub mod front;
 pub mod interp;
+pub mod ir;
 pub mod machine;
-pub mod memory;
-mod ops;
-pub mod pack;
+pub mod output;
+pub mod passes;
 pub mod pipeline;
-pub mod plan_file;
-pub mod quant;
-pub mod schedule;
-pub mod select;
+mod random;
 pub mod simulate;
-pub mod spec;
-mod step_costs;
+mod spec_text;
 pub mod synth;
 #[doc(hidden)]
 pub mod testing;

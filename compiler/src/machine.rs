@@ -1,8 +1,8 @@
 //! Descriptions of machines: what `kernmill cpu --measure --json` writes of a host, read back where code is
 //! made for it. The reader believes nothing of the file.
 
-use crate::quant::Preset;
-use crate::select::costs_of_machine::{MACHINE, Machine};
+use crate::passes::quant::Preset;
+use crate::passes::select::costs_of_machine::{MACHINE, Machine};
 use kernmill_os::affinity::CpuSet;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;

@@ -1,18 +1,18 @@
 //! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be
 //! printed.
 
-use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
-use crate::fuse::{self, FusedGraph, FusedSet};
-use crate::graph::Graph;
-use crate::graph::lora::with_adapters;
-use crate::memory::{self, MemoryPlan};
-use crate::pack::{WeightLayout, plan_weights};
-use crate::quant::choose::FormatChoices;
-use crate::quant::{Preset, Quantisation};
-use crate::schedule::{Kernels, Schedule, check_sizes};
-use crate::select::cost::CostModel;
-use crate::select::costs_of_machine::{MACHINE, Machine};
-use crate::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
+use crate::emit::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
+use crate::ir::Graph;
+use crate::ir::lora::with_adapters;
+use crate::passes::fuse::{self, FusedGraph, FusedSet};
+use crate::passes::layout::{WeightLayout, plan_weights};
+use crate::passes::memory::{self, MemoryPlan};
+use crate::passes::quant::choose::FormatChoices;
+use crate::passes::quant::{Preset, Quantisation};
+use crate::passes::schedule::{Kernels, Schedule, check_sizes};
+use crate::passes::select::cost::CostModel;
+use crate::passes::select::costs_of_machine::{MACHINE, Machine};
+use crate::passes::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
 use kernmill_kernels_gen::generate::generate;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_os::float_env::FloatEnv;
@@ -107,15 +107,15 @@ pub struct Compiled {
 #[allow(missing_docs)]
 pub enum CompileError {
     #[error("the graph is not legal: {0}")]
-    Graph(#[from] crate::graph::GraphError),
+    Graph(#[from] crate::ir::GraphError),
     #[error(transparent)]
-    Quant(#[from] crate::quant::QuantError),
+    Quant(#[from] crate::passes::quant::QuantError),
     #[error(transparent)]
-    Layout(#[from] crate::pack::LayoutError),
+    Layout(#[from] crate::passes::layout::LayoutError),
     #[error(transparent)]
-    Select(#[from] crate::select::SelectError),
+    Select(#[from] crate::passes::select::SelectError),
     #[error(transparent)]
-    Size(#[from] crate::schedule::SizeError),
+    Size(#[from] crate::passes::schedule::SizeError),
     #[error(transparent)]
     Memory(#[from] memory::MemoryError),
     #[error("the memory plan is of other buffers: {0} (please report this)")]
@@ -138,7 +138,7 @@ pub fn compile(graph: &Graph, options: &CompilerOptions) -> Result<Compiled, Com
     let kv = options.kv.unwrap_or(preset.kv_formats());
     let quantisation = Quantisation { preset, choices: options.choices.as_ref(), kv };
     let quantised = passes.run("quantise", || quantisation.quantise(graph))?;
-    passes.run("verify quantised", || crate::quant::verify_with(&quantised, preset, &kv))?;
+    passes.run("verify quantised", || crate::passes::quant::verify_with(&quantised, preset, &kv))?;
     let quantised = match options.adapters {
         true => passes.run("adapters", || with_adapters(&quantised, preset.adapter_format()))?,
         false => quantised,

@@ -1,5 +1,5 @@
 //! Costs of a block in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of
-//! `compiler/src/select/`.
+//! `compiler/src/passes/select/`.
 //!
 //! `cargo bench -p kernmill-kernels-gen --bench costs` prints one JSON object per line: ns per block of 32 k
 //! and 16 rows (of each tile, for two tiles; of each 16 tokens, for strips), the least of several runs. With

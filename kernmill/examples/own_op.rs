@@ -8,7 +8,7 @@
 
 use kernmill::locate::nano;
 use kernmill::{Model, Opened, Options, Result, Sampling};
-use kernmill_compiler::fuse::{FusedSet, FusedSpec};
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec};
 
 /// A projection and the addition behind it become one kernel: the sum is made while the product is still in
 /// registers.

@@ -8,7 +8,7 @@ use kernmill::locate::{Located, locate, nano, of_parts};
 use kernmill::observe::Observer;
 use kernmill::{Opened, Options, Target};
 use kernmill_chat::Format;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};

@@ -3,7 +3,7 @@
 
 use crate::harness::{Model, adapter, oracle};
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, SequenceTokens, Steps};
 use kernmill_serve::{EndReason, Finish, Request, RequestEvent, RequestId, SchedulerConfig, Serving};

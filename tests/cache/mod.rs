@@ -10,8 +10,8 @@ mod world;
 
 use crate::harness::{Model, oracle};
 use beside::{Counts, Fresh, Round, SEQUENCES};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::CompilerOptions;
-use kernmill_compiler::quant::Preset;
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_runtime::kv::Eviction;
 use world::World;

@@ -135,7 +135,7 @@ fn stages_are_printed_or_written_one_file_each() {
         }
     }
     let graph = fs::read_to_string(dir.join("graph.txt")).unwrap();
-    assert_eq!(graph.parse::<kernmill_compiler::graph::Graph>().unwrap().to_string(), graph);
+    assert_eq!(graph.parse::<kernmill_compiler::ir::Graph>().unwrap().to_string(), graph);
     let running = kernmill(&["run", "--emit", "fused,quant", "-n", "3", "-q"]).text();
     let places = ["==== quant ====", "==== fused ====", "# "].map(|part| running.find(part).expect(part));
     assert!(places.is_sorted(), "{running}");

@@ -1,10 +1,10 @@
 //! `--emit obj` and `--emit hashes`: the machine code by itself.
 
 use super::{Sandbox, kernmill, kernmill_in};
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::passes::quant::Preset;
+use kernmill_compiler::passes::quant::choose::FormatChoices;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use object::{Object, ObjectSection, ObjectSymbol};

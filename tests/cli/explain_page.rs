@@ -2,8 +2,8 @@
 
 use super::{Sandbox, kernmill};
 use crate::harness::machine;
+use kernmill_compiler::front::spec::{Spec, lower};
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::target::Level;
 use serde_json::Value;
 use std::fs;

@@ -2,13 +2,13 @@
 
 use super::{Case, PRESETS, assert_bits, logits, options, shapes};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
-use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter, RawTensor};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::ir::lora::with_adapters;
+use kernmill_compiler::passes::fuse::FusedSet;
+use kernmill_compiler::passes::quant::{Preset, quantise_chosen};
+use kernmill_compiler::passes::select::Pick;
 use kernmill_compiler::pipeline::CompilerOptions;
-use kernmill_compiler::quant::{Preset, quantise_chosen};
-use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Rng, pack_adapter, random_adapter};
 use kernmill_os::region::RegionError;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};

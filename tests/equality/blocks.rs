@@ -3,10 +3,10 @@
 use super::{Case, adapters, assert_bits, engine, logits, options};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::hostile::targets::trial::Trial;
-use kernmill_compiler::graph::Op;
+use kernmill_compiler::ir::Op;
+use kernmill_compiler::passes::quant::Preset;
+use kernmill_compiler::passes::select::Pick;
 use kernmill_compiler::pipeline::CompilerOptions;
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::select::Pick;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::guarded::{Flush, GuardedConfig};

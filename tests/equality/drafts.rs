@@ -8,7 +8,7 @@ use crate::harness::{Model, answer};
 use crate::hostile::targets::small_model::ModelShape;
 use crate::smollm2::model;
 use fastrand::Rng;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::target::Level;
 use kernmill_runtime::draft::{Drafter, Guess, MAX_DRAFT, SuffixDrafter};
 use kernmill_runtime::kv::KvBudget;

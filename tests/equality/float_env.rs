@@ -4,7 +4,7 @@
 use super::{Case, PRESETS, assert_bits, engine, logits, options};
 use crate::hostile::targets::small_model::ModelShape;
 use kernmill_compiler::interp::RawTensor;
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::output::region::build_weights;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Sampler, SamplerParams};

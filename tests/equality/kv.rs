@@ -4,8 +4,8 @@
 use super::{Case, assert_bits, engine, in_company, logits, options};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::hostile::targets::trial::Trial;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::CompilerOptions;
-use kernmill_compiler::quant::Preset;
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;

@@ -6,12 +6,12 @@
 
 use super::pair::{Pair, RULE, random_pair};
 use crate::hostile::targets::trial::{Trial, adapter, difference};
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::graph::lora::with_adapters;
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::ir::lora::with_adapters;
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec, fuse};
+use kernmill_compiler::passes::quant::choose::FormatChoices;
+use kernmill_compiler::passes::quant::quantise_chosen;
 use kernmill_compiler::pipeline::{CompileError, Compiled, CompilerOptions, compile};
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::quant::quantise_chosen;
 use kernmill_compiler::testing::{Rng, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::guarded::{Flush, GuardedConfig};

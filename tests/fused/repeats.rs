@@ -1,8 +1,8 @@
 //! A rule with a repeated root, on norms that one to seven matrices read.
 
 use super::{Case, PRESETS, uses};
-use kernmill_compiler::fuse::{FusedSet, FusedSpec};
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec};
 use kernmill_plan::target::Level;
 
 const PROJECTIONS: &str = r#"

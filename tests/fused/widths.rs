@@ -2,10 +2,10 @@
 //! parts with heads and parts without.
 
 use super::{Case, PRESETS, uses};
-use kernmill_compiler::fuse::{FusedSet, FusedSpec};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::spec::{Spec, lower};
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::target::Level;
 
 /// q, k, v and a gate of the same norm.

@@ -5,8 +5,8 @@ use super::writer::{F32, Writer};
 use super::{gguf, in_f32, logits, model};
 use crate::harness::{Model, read};
 use kernmill_checkpoint::blocks::TensorType;
-use kernmill_compiler::import::from_gguf;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::front::import::from_gguf;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::weights::bind;
 use std::path::Path;
 

@@ -4,8 +4,8 @@ use super::convert::convert;
 use super::writer::{BF16, F32, MXFP4, Tensor, Value, Writer};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_compiler::import::from_gguf;
-use kernmill_compiler::spec::{Spec, lower};
+use kernmill_compiler::front::import::from_gguf;
+use kernmill_compiler::front::spec::{Spec, lower};
 use kernmill_compiler::weights::bind;
 
 /// All that is done with a file before its weights are read.

@@ -4,8 +4,8 @@
 use crate::harness::Model;
 use half::f16;
 use kernmill_checkpoint::gguf::Gguf;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
 use kernmill_plan::format::{TILE_ROWS, unpack_tile};
 use kernmill_plan::target::Level;
 

@@ -3,8 +3,8 @@
 use super::writer::{BF16, F16, F32, Writer};
 use super::{gguf, logits, model, tokens_in};
 use crate::harness::{Model, imports};
-use kernmill_compiler::import::from_gguf;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::front::import::from_gguf;
+use kernmill_compiler::passes::quant::Preset;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value as Json;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use super::convert::convert;
 use super::random;
 use super::writer::{BF16, Value, Writer};
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_compiler::import::from_gguf;
+use kernmill_compiler::front::import::from_gguf;
 
 fn import(bytes: Vec<u8>) -> Result<String, String> {
     let gguf = Gguf::from_bytes("model.gguf", bytes).map_err(|error| error.to_string())?;

@@ -17,9 +17,9 @@ use crate::harness::{Model, oracle, read};
 use convert::{convert, q8_0};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_compiler::graph::{Activations, Graph, Op};
-use kernmill_compiler::import::from_gguf;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::front::import::from_gguf;
+use kernmill_compiler::ir::{Activations, Graph, Op};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::format::{WeightFormat, int8, pack_stored_tile};
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::fs;
@@ -213,8 +213,10 @@ fn llama_3s_frequency_factors_are_recognised() {
     let scaling = "kind = \"llama3\", factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, \
         original_context = 8192";
     assert!(text.contains(scaling), "{text}");
-    let graph =
-        kernmill_compiler::spec::lower(&kernmill_compiler::spec::Spec::parse("m", &text).unwrap()).unwrap();
+    let graph = kernmill_compiler::front::spec::lower(
+        &kernmill_compiler::front::spec::Spec::parse("m", &text).unwrap(),
+    )
+    .unwrap();
     let checkpoint: Checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
     kernmill_compiler::weights::bind(&graph, &checkpoint).unwrap();
 

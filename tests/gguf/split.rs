@@ -5,7 +5,7 @@ use super::writer::{BF16, Writer};
 use super::{logits, tokens};
 use crate::harness::Model;
 use kernmill_checkpoint::gguf::Gguf;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use std::fs;
 use std::path::Path;
 

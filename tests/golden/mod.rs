@@ -3,10 +3,10 @@
 
 use crate::hostile::targets::small_model::{ModelShape, build};
 use expect_test::expect_file;
-use kernmill_compiler::expr;
+use kernmill_compiler::ir::expr;
+use kernmill_compiler::passes::quant::Preset;
+use kernmill_compiler::passes::select::explain;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::select::explain;
 use kernmill_kernels_gen::asm;
 use kernmill_kernels_gen::disasm;
 use kernmill_kernels_gen::generate::generate_ukernels;

@@ -3,13 +3,13 @@
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::import::{from_checkpoint, from_gguf, read_config};
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::front::import::{from_checkpoint, from_gguf, read_config};
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::output::region::build_weights;
+use kernmill_compiler::passes::quant::Preset;
+use kernmill_compiler::passes::quant::choose::FormatChoices;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::{CheckpointWeights, bind};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;

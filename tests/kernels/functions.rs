@@ -4,8 +4,8 @@
 use super::rows::{EDGES, assert_same, call_map};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
-use kernmill_compiler::expr;
 use kernmill_compiler::interp::eval;
+use kernmill_compiler::ir::expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::ukernel::map::Map;

@@ -9,7 +9,7 @@ use super::fence::Flush;
 use super::operands::{Contents, call, operands};
 use super::packed::{FIRST, columns};
 use super::{Code, Tiles, choose, versions};
-use kernmill_compiler::expr;
+use kernmill_compiler::ir::expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};

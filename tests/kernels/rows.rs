@@ -2,8 +2,8 @@
 
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
-use kernmill_compiler::expr;
 use kernmill_compiler::interp::{eval, num};
+use kernmill_compiler::ir::expr;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::MicroKernel;

@@ -3,7 +3,7 @@
 mod talks;
 
 use crate::harness::{Model, read};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_runtime::{Engine, EngineConfig, SequenceTokens, Steps, Tokenizer};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::differences;
 use crate::harness::{Model, adapter, oracle, read};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, SequenceTokens, Steps};
 use std::path::Path;
 

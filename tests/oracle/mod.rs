@@ -4,7 +4,7 @@ mod adapters;
 mod quantised;
 
 use crate::harness::{Model, imports, oracle, read};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::path::{Path, PathBuf};
 

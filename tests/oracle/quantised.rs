@@ -4,9 +4,9 @@
 use super::{differences, run};
 use crate::harness::{Model, quantised, read};
 use kernmill_checkpoint::Checkpoint;
-use kernmill_compiler::graph::{Graph, Tensor};
 use kernmill_compiler::interp::{Interpreter, RawTensor};
-use kernmill_compiler::quant::{Preset, quantise};
+use kernmill_compiler::ir::{Graph, Tensor};
+use kernmill_compiler::passes::quant::{Preset, quantise};
 use kernmill_compiler::weights::{CheckpointWeights, WeightSource, converted};
 use kernmill_plan::format::WeightFormat;
 
@@ -93,7 +93,7 @@ fn inputs_of_kept_matrices_behind_the_last_attention_stay_f32() {
         let directory = quantised().join(name);
         let config = std::fs::read_to_string(directory.join("config.json")).unwrap();
         let checkpoint = Checkpoint::open(&directory).unwrap();
-        kernmill_compiler::import::from_checkpoint("m", &config, &checkpoint).unwrap()
+        kernmill_compiler::front::import::from_checkpoint("m", &config, &checkpoint).unwrap()
     };
     let stays = |text: &str| text.matches("f32_in_last_layer").count();
     let [kept, converted, mlx] = ["gptq", "fp8", "mlx"].map(text);

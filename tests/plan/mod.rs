@@ -3,10 +3,10 @@
 use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::{sound_plan, weights_of};
 use fastrand::Rng;
-use kernmill_compiler::fuse::FusedSet;
+use kernmill_compiler::output::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::passes::fuse::FusedSet;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
-use kernmill_compiler::quant::Preset;
 use kernmill_plan::file::SectionKind;
 use kernmill_plan::file::check::{FileError, PlanFile, Section};
 use kernmill_plan::format::WeightFormat;

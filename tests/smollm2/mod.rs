@@ -8,7 +8,7 @@
 mod text;
 
 use crate::harness::{Model, RealModel, program, read};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
 use std::path::{Path, PathBuf};
 

@@ -48,6 +48,47 @@ pub fn uses(text: &str) -> Vec<Use> {
     found
 }
 
+/// Every path of two names or more in the code of a file, but for tests at its end, texts, comments and `use`
+/// lines.
+pub fn paths(text: &str) -> Vec<Path> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().peekable();
+    let mut is_use = false;
+    while let Some(line) = lines.next() {
+        let code = without_texts(line);
+        let line = code.trim();
+        if line == "#[cfg(test)]" && lines.peek().is_some_and(|next| next.trim_end().ends_with('{')) {
+            break;
+        }
+        is_use |=
+            line.split_once("use ").is_some_and(|(before, _)| before.is_empty() || is_visibility(before));
+        if !is_use {
+            let line = line.replace("(in crate::", "(");
+            let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+            found.extend(words.map(|word| segments(word).collect::<Path>()).filter(|path| path.len() > 1));
+        }
+        is_use &= !line.contains(';');
+    }
+    found
+}
+
+/// A line without what is in quotes, and without its comment.
+fn without_texts(line: &str) -> String {
+    let mut kept = String::new();
+    let mut is_text = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if is_text => drop(chars.next()),
+            '"' => is_text = !is_text,
+            '/' if !is_text && chars.peek() == Some(&'/') => break,
+            _ if !is_text => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
 /// `pub `, `pub(crate) ` and their like.
 fn is_visibility(before: &str) -> bool {
     before == "pub " || (before.starts_with("pub(") && before.ends_with(") "))
@@ -105,18 +146,44 @@ pub fn graph(modules: &Modules) -> Graph {
     let mut graph = Graph::new();
     for (module, found) in &uses {
         let targets = graph.entry(module.join("::")).or_default();
-        for one in found {
-            let Some(target) = absolute(modules, module, &one.path).and_then(|path| owner(&uses, &path, 0))
+        // A folder's own file calls what its files have: it is their door, and they may know it.
+        let in_code = paths(&modules[*module]).into_iter().map(|path| (path, true));
+        for (path, is_door) in found.iter().map(|one| (one.path.clone(), one.is_exported)).chain(in_code) {
+            let Some(target) = absolute(modules, module, &path).and_then(|path| owner(&uses, &path, 0))
             else {
                 continue;
             };
-            let passes_on = one.is_exported && target.starts_with(module) && target != **module;
+            let passes_on = is_door && target.starts_with(module) && target != **module;
             if target != **module && !passes_on {
                 targets.insert(target.join("::"));
             }
         }
     }
     graph
+}
+
+/// For each folder, the graph of what is in it: a file, or a folder with all in it, uses another one's. The
+/// folder's own file is left out.
+pub fn folders(files: &Graph) -> BTreeMap<String, Graph> {
+    let mut folders: BTreeMap<String, Graph> = BTreeMap::new();
+    let path =
+        |name: &str| name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect::<Path>();
+    for (file, used) in files {
+        let file = path(file);
+        for depth in 0..file.len() {
+            let folder = folders.entry(file[..depth].join("::")).or_default();
+            folder.entry(file[depth].clone()).or_default();
+        }
+        for used in used.iter().map(|used| path(used)) {
+            let depth = file.iter().zip(&used).take_while(|(a, b)| a == b).count();
+            if depth < file.len() && depth < used.len() {
+                let folder = folders.entry(file[..depth].join("::")).or_default();
+                folder.entry(used[depth].clone()).or_default();
+                folder.entry(file[depth].clone()).or_default().insert(used[depth].clone());
+            }
+        }
+    }
+    folders
 }
 
 /// The path from the crate's root, of what is in the crate.

@@ -1,29 +1,24 @@
 //! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the
 //! order of arithmetic of docs/dev/numerics.md. Fused graphs, kernels and plans are tested against it.
 
-pub(crate) mod attention;
-mod expr;
-mod lora;
-pub mod num;
 #[cfg(test)]
 mod oracle_tests;
-pub(crate) mod state;
 #[cfg(test)]
 mod tests;
-mod weights;
 
-pub use attention::{CachedRows, LayerKv};
-pub use expr::eval;
-pub use lora::LoraTargetAdapter;
-pub use state::{BatchToken, Data, SequenceKv};
-pub use weights::{BlockData, RawTensor, TensorData, Weights};
+pub use crate::ir::eval::attention::{CachedRows, LayerKv};
+pub use crate::ir::eval::expr::eval;
+pub use crate::ir::eval::lora::LoraTargetAdapter;
+pub use crate::ir::eval::num;
+pub use crate::ir::eval::state::{BatchToken, Data, SequenceKv};
+pub use crate::ir::eval::weights::{BlockData, RawTensor, TensorData, Weights};
 
-use crate::fuse::FusedGraph;
-use crate::graph::{Graph, NodeId, Op, OpKind, TensorId};
-use crate::ops;
+use crate::ir::eval::state::{OpState, Weight};
+use crate::ir::ops;
+use crate::ir::{Graph, NodeId, Op, OpKind, TensorId};
+use crate::passes::fuse::FusedGraph;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::format::PlainDecode;
-use state::{OpState, Weight};
 use std::collections::BTreeMap;
 
 /// Why the interpreter cannot run.
@@ -83,7 +78,7 @@ impl Interpreter {
             values: vec![None; graph.values.len()],
             batch: Vec::new(),
             wanted: Vec::new(),
-            rope_tables: graph.ropes.iter().map(crate::graph::rope::inv_freq).collect(),
+            rope_tables: graph.ropes.iter().map(crate::ir::rope::inv_freq).collect(),
             lora_targets: graph.lora_targets(),
             adapters: vec![Vec::new()],
             slots: BTreeMap::new(),

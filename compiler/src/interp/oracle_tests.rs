@@ -1,9 +1,9 @@
 //! The interpreter against logits that other code made: transformers in float32, and PyTorch for `faithful`.
 
 use super::{Interpreter, RawTensor, TensorData};
-use crate::graph::{Graph, Role, Tensor};
-use crate::quant::{Preset, quantise};
-use crate::spec::{Spec, lower};
+use crate::front::spec::{Spec, lower};
+use crate::ir::{Graph, Role, Tensor};
+use crate::passes::quant::{Preset, quantise};
 use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
 use std::path::Path;
@@ -82,9 +82,9 @@ fn agrees_with_the_oracles() {
         "llama-tied",
     ] {
         let dir = unpacked.path().join(name);
-        let config = crate::import::read_config(&dir).unwrap();
+        let config = crate::front::import::read_config(&dir).unwrap();
         let checkpoint = Checkpoint::open(&dir).unwrap();
-        let spec = crate::import::from_checkpoint(name, &config, &checkpoint).unwrap();
+        let spec = crate::front::import::from_checkpoint(name, &config, &checkpoint).unwrap();
         let graph = lower(&Spec::parse(name, &spec).unwrap()).unwrap();
         let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
         let exact = differences(&dir, &graph, &weights, Preset::Exact, "logits");

@@ -1,9 +1,9 @@
-use super::attention::attend;
 use super::num::*;
 use super::*;
-use crate::graph::AttentionAttributes;
-use crate::quant::choose::FormatChoices;
-use crate::quant::{Preset, quantise, quantise_chosen};
+use crate::ir::AttentionAttributes;
+use crate::ir::eval::attention::attend;
+use crate::passes::quant::choose::FormatChoices;
+use crate::passes::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
 use kernmill_plan::kv::{KvElements, KvFormat, KvPair, hadamard_block};
 

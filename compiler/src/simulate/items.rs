@@ -2,9 +2,9 @@
 
 use super::machine::SimulatedMachine;
 use super::schedule::{ItemGroup, SharedStep};
+use crate::passes::select::binomial::binomial;
+use crate::passes::select::cost::ItemWork;
 use crate::pipeline::Compiled;
-use crate::select::binomial::binomial;
-use crate::select::cost::ItemWork;
 use kernmill_kernels_gen::hand_out::hand_out;
 use kernmill_kernels_gen::kernel::{AttentionBody, Body, Domain, MatrixPart};
 use kernmill_kernels_gen::ukernel::MicroKernel;

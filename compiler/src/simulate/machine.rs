@@ -1,7 +1,7 @@
 //! Machines as a simulation sees them.
 
 use crate::machine::{Description, ReachedSpeeds};
-use crate::select::costs_of_machine::Machine;
+use crate::passes::select::costs_of_machine::Machine;
 use kernmill_plan::hand_out::WorkersByNode;
 
 /// The wait for others at the end of a step.

@@ -1,8 +1,8 @@
 use super::schedule::{Fetches, ItemGroup, SharedStep, schedule};
 use super::*;
+use crate::front::spec::{Spec, lower};
+use crate::passes::select::costs_of_machine::MACHINE;
 use crate::pipeline::{Compiled, CompilerOptions, compile};
-use crate::select::costs_of_machine::MACHINE;
-use crate::spec::{Spec, lower};
 use kernmill_plan::hand_out::HandOut;
 use kernmill_plan::target::{Level, Tuning};
 use proptest::prelude::*;

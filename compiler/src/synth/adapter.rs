@@ -5,7 +5,7 @@ use super::{
     NewDirs, PlannedTensor, Result, SPACE_MARGIN, SynthError, check_space, io_error, small_file, start,
     write_shard,
 };
-use crate::graph::{Graph, Role, Tensor};
+use crate::ir::{Graph, Role, Tensor};
 use crate::weights::row_shape;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::adapter::{Published, published};

@@ -1,7 +1,7 @@
 //! The random numbers of a synthetic checkpoint: which scatter a tensor has, and its bytes.
 
 use super::blocks::{FP4_PAIRS, RandomBlocks, fp4_scale};
-use crate::graph::{Graph, Op, Role, Tensor};
+use crate::ir::{Graph, Op, Role, Tensor};
 use half::{bf16, f16};
 
 /// Bytes made at once, at most; a piece's bytes depend on the seed, the tensor's name and the piece's offset

@@ -17,8 +17,8 @@ pub use adapter::{AdapterShape, write_adapter};
 pub use gguf::{GgufTypes, TypeMix, write_gguf};
 pub use tokenizer::{end_of_text, tokenizer_json};
 
-use crate::graph::{Graph, Tensor};
-use crate::import::{CONFIG_FILE, published_config};
+use crate::front::import::{CONFIG_FILE, published_config};
+use crate::ir::{Graph, Tensor};
 use crate::weights::stored_shape;
 use fill::{ByteFill, Scatter};
 use kernmill_checkpoint::blocks::TensorType;

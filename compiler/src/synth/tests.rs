@@ -1,6 +1,6 @@
 use super::*;
-use crate::graph::Role;
-use crate::spec::{self, Spec};
+use crate::front::spec::{self, Spec};
+use crate::ir::Role;
 use crate::weights::{CheckpointWeights, WeightSource};
 use kernmill_checkpoint::Checkpoint;
 
@@ -12,7 +12,7 @@ const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, 
     "quantization_config": {"quant_method": "mxfp4"}, "rope_theta": 10000.0, "sliding_window": 16, "vocab_size": 512}"#;
 
 fn small() -> Graph {
-    let text = crate::import::from_config("small", SMALL).unwrap();
+    let text = crate::front::import::from_config("small", SMALL).unwrap();
     spec::lower(&Spec::parse("small.toml", &text).unwrap()).unwrap()
 }
 
@@ -61,14 +61,16 @@ fn published(class: &str, own: &str) -> Graph {
         "num_key_value_heads": 2, "num_hidden_layers": 3, "max_position_embeddings": 512, "rms_norm_eps": 1e-06,
         "vocab_size": 300, {own}}}"#
     );
-    let spec = crate::import::from_config("small", &text).unwrap_or_else(|e| panic!("{class} {own}: {e}"));
+    let spec =
+        crate::front::import::from_config("small", &text).unwrap_or_else(|e| panic!("{class} {own}: {e}"));
     spec::lower(&Spec::parse("small.toml", &spec).unwrap()).unwrap()
 }
 
 /// The graph that `config.json` beside the tensors of a directory describes.
 fn read_back(dir: &Path) -> Graph {
-    let text = crate::import::read_config(dir).unwrap();
-    let spec = crate::import::from_checkpoint("small", &text, &Checkpoint::open(dir).unwrap()).unwrap();
+    let text = crate::front::import::read_config(dir).unwrap();
+    let spec =
+        crate::front::import::from_checkpoint("small", &text, &Checkpoint::open(dir).unwrap()).unwrap();
     spec::lower(&Spec::parse("kernmill.toml", &spec).unwrap()).unwrap()
 }
 
@@ -117,14 +119,14 @@ fn no_config_json_describes_the_graph_of_another_class() {
     for graph in [
         changed(|graph| {
             let scale = graph.nodes.iter_mut().find_map(|node| match &mut node.op {
-                crate::graph::Op::Attention(attention) => Some(&mut attention.scale),
+                crate::ir::Op::Attention(attention) => Some(&mut attention.scale),
                 _ => None,
             });
             *scale.unwrap() = 0.2;
         }),
         changed(|graph| {
             let eps = graph.nodes.iter_mut().rev().find_map(|node| match &mut node.op {
-                crate::graph::Op::RmsNorm { eps } => Some(eps),
+                crate::ir::Op::RmsNorm { eps } => Some(eps),
                 _ => None,
             });
             *eps.unwrap() = 1e-3;

@@ -1,9 +1,9 @@
 //! Random weights in the stored formats.
 
 use super::Rng;
-use crate::graph::{Graph, Role, Tensor};
+use crate::emit::pack::MemorySource;
 use crate::interp::{RawTensor, TensorData};
-use crate::pack::MemorySource;
+use crate::ir::{Graph, Role, Tensor};
 use half::f16;
 use kernmill_plan::format::{BLOCK, CodeMap, Minimum, SUPERBLOCK, Scale, WeightFormat};
 

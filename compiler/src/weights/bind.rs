@@ -1,7 +1,7 @@
 //! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape,
 //! none left over.
 
-use crate::graph::{Graph, Role, RowSelect, Tensor};
+use crate::ir::{Graph, Role, RowSelect, Tensor};
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, is_buffer, other_layout,
 };

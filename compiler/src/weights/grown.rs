@@ -1,6 +1,6 @@
 //! A note where packed weights take more than the files that they come from.
 
-use crate::graph::Graph;
+use crate::ir::Graph;
 use kernmill_os::text::size;
 
 /// How many times the bytes of its files a model may take before that is worth a word: scales in whole bytes,
@@ -25,7 +25,7 @@ pub fn grown(graph: &Graph, stored: u64, preset: &str, packed: u64) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Spec, lower};
+    use crate::front::spec::{Spec, lower};
 
     #[test]
     fn weights_that_take_more_than_their_files_are_told_of() {

@@ -3,6 +3,7 @@
 
 mod bind;
 mod converted;
+mod error;
 mod grown;
 mod rows;
 mod source;
@@ -11,6 +12,8 @@ mod tests;
 
 pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
 pub use converted::converted;
+pub use error::PackWeightsError;
+pub(crate) use error::locate;
 pub use grown::grown;
 pub use rows::CheckpointWeights;
 pub use source::WeightSource;

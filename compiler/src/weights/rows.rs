@@ -1,7 +1,7 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
 use super::{WeightSource, row_shape};
-use crate::graph::{Graph, Role, Tensor};
+use crate::ir::{Graph, Role, Tensor};
 use kernmill_checkpoint::{Checkpoint, CheckpointError, FP4_BLOCK_BYTES, Result, TensorView};
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::format::mxfp4::{E2M1, scale_value};
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A checkpoint bound to the graph whose weights it holds.
 ///
-/// Rows are counted after [`crate::graph::RowSelect`]. The rows of a matrix or table are its `n` rows of `k`
+/// Rows are counted after [`crate::ir::RowSelect`]. The rows of a matrix or table are its `n` rows of `k`
 /// elements; a vector counts as `n` rows of one element. `expert` is 0 for tensors without experts.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointWeights<'a> {

@@ -1,9 +1,9 @@
 //! Where packed weights come from.
 
-use crate::graph::Tensor;
+use crate::ir::Tensor;
 use std::ops::Range;
 
-/// A checkpoint as the packer reads it. Row selection ([`crate::graph::RowSelect`]) is the source's business:
+/// A checkpoint as the packer reads it. Row selection ([`crate::ir::RowSelect`]) is the source's business:
 /// rows count from 0 in the tensor's own shape.
 pub trait WeightSource: Sync {
     /// The error of a source.
@@ -20,7 +20,7 @@ pub trait WeightSource: Sync {
     ) -> Result<(), Self::Error>;
 
     /// Replaces `blocks` by the bytes of rows that are stored in blocks, one row after the other, as the file
-    /// has them. Of MXFP4 in two tensors ([`crate::graph::TensorSource::scales`]), `blocks` are the codes
+    /// has them. Of MXFP4 in two tensors ([`crate::ir::TensorSource::scales`]), `blocks` are the codes
     /// `[rows][k/32][16]`, and `scales` is replaced by the scales `[rows][k/32]`; of others it is emptied.
     fn stored_rows(
         &self,

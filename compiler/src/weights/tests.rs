@@ -1,6 +1,6 @@
 use super::*;
-use crate::graph::{RowSelect, Tensor};
-use crate::spec::{self, Spec};
+use crate::front::spec::{self, Spec};
+use crate::ir::{RowSelect, Tensor};
 use kernmill_checkpoint::{Checkpoint, Dtype, Result, SINGLE_FILE};
 use kernmill_plan::format::WeightFormat;
 use safetensors::tensor::TensorView as View;
@@ -85,11 +85,11 @@ fn rows_are_selected_and_decoded() {
     let weights = CheckpointWeights::unbound(&checkpoint);
     let tensor = Tensor {
         name: "up".into(),
-        role: crate::graph::Role::ExpertMatrix,
+        role: crate::ir::Role::ExpertMatrix,
         shape: vec![2, 2, 32],
         stored: WeightFormat::Mxfp4,
         format: WeightFormat::Mxfp4,
-        source: crate::graph::TensorSource {
+        source: crate::ir::TensorSource {
             name: "blocks".into(),
             scales: Some("scales".into()),
             rows: RowSelect::Odd,
@@ -130,11 +130,11 @@ fn transposed_matrices_are_read_by_rows() {
     let weights = CheckpointWeights::unbound(&checkpoint);
     let tensor = |name: &str, rows: RowSelect, n: usize| Tensor {
         name: name.into(),
-        role: crate::graph::Role::ExpertMatrix,
+        role: crate::ir::Role::ExpertMatrix,
         shape: vec![experts, n, cols],
         stored: WeightFormat::F32,
         format: WeightFormat::F32,
-        source: crate::graph::TensorSource { name: name.into(), scales: None, rows, transposed: true },
+        source: crate::ir::TensorSource { name: name.into(), scales: None, rows, transposed: true },
     };
     let read = |tensor: &Tensor, expert, range| {
         let mut out = vec![7.0];

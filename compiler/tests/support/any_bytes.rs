@@ -1,6 +1,6 @@
 //! Fused-op specs of any bytes.
 
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample};
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec, fuse, sample};
 use kernmill_plan::target::Level;
 
 /// Reads whatever bytes there are, and makes samples of what is a spec: neither may panic.

@@ -1,7 +1,7 @@
 //! Model graphs of every variation that the compiler serves.
 
-use kernmill_compiler::expr;
-use kernmill_compiler::graph::{
+use kernmill_compiler::ir::expr;
+use kernmill_compiler::ir::{
     Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, Role, RopeParameters, RopeScaling,
     RowSelect, TensorId, TensorSource, ValueId,
 };

@@ -4,7 +4,7 @@ use super::bench::{best, buffer, caches, limits};
 use kernmill::Result;
 use kernmill::Target;
 use kernmill::observe::{Observer, Silent, Unit};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_kernels_gen::tile_probe;
 use kernmill_os::affinity::{CpuSet, usable};
 use kernmill_os::cpu::host_has;

@@ -4,8 +4,8 @@ use super::bench::{best, buffer, caches, limits};
 use kernmill::Result;
 
 use kernmill_compiler::machine::Description;
+use kernmill_compiler::output::plan_file::PlanWriter;
 use kernmill_compiler::pipeline::Compiled;
-use kernmill_compiler::plan_file::PlanWriter;
 use kernmill_os::memory::available_memory;
 use kernmill_os::text::size;
 use kernmill_plan::file::SectionKind;

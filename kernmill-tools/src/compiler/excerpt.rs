@@ -1,7 +1,7 @@
 //! Errors of specs with the lines that they are about.
 
 use kernmill::Error;
-use kernmill_compiler::spec::SpecError;
+use kernmill_compiler::front::spec::SpecError;
 use kernmill_os::terminal::errors_have_colours;
 use kernmill_os::text::message;
 use std::borrow::Cow;

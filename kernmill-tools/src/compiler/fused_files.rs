@@ -1,7 +1,7 @@
 //! Fused-op specs in files.
 
 use kernmill::{Error, Result};
-use kernmill_compiler::fuse::{FusedSet, FusedSpec};
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec};
 use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_plan::limit;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The built-in fused-op specs as a list.
 
-use kernmill_compiler::fuse::{FusedSet, RuleOrder};
+use kernmill_compiler::passes::fuse::{FusedSet, RuleOrder};
 
 /// The built-in specs in the order in which they are tried, one a line: priority, name, kind of kernel, and
 /// what it fuses.

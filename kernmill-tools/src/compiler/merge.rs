@@ -4,9 +4,9 @@ use kernmill::adapters::AdapterSource;
 use kernmill::compiler::SourceModel;
 use kernmill::observe::Observer;
 use kernmill::{Error, Result};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::emit::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::weights::{CheckpointWeights, grown};
 use kernmill_os::text::size;
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
@@ -97,7 +97,7 @@ impl AdapterMerge {
             let note = grown(&model.graph, model.checkpoint.bytes(), preset.name(), bytes);
             return note.map(|note| format!("note: {note}"));
         }
-        let in_blocks = |tensor: &&kernmill_compiler::graph::Tensor| {
+        let in_blocks = |tensor: &&kernmill_compiler::ir::Tensor| {
             tensor.stored.is_blocked() && self.changed.contains_key(&tensor.name)
         };
         let in_blocks = model.graph.tensors.iter().filter(in_blocks).count();

@@ -23,16 +23,16 @@ pub use kept::keep_plans;
 
 // Types of the compiler that the program needs.
 pub use kernmill_checkpoint::CheckpointError;
-pub use kernmill_compiler::fuse::{FusedSet, schema};
-pub use kernmill_compiler::graph::Graph;
-pub use kernmill_compiler::import::ImportError;
-pub use kernmill_compiler::pack::PackWeightsError;
-pub use kernmill_compiler::pack::region::BuildError;
+pub use kernmill_compiler::front::import::ImportError;
+pub use kernmill_compiler::front::spec::SpecError;
+pub use kernmill_compiler::ir::Graph;
+pub use kernmill_compiler::output::plan_file::{PlanParts, PlanPartsError, PlanWriter};
+pub use kernmill_compiler::output::region::BuildError;
+pub use kernmill_compiler::passes::fuse::{FusedSet, schema};
+pub use kernmill_compiler::passes::quant::Preset;
+pub use kernmill_compiler::passes::quant::choose::FormatChoices;
 pub use kernmill_compiler::pipeline::{CompileError, Compiled, compile};
-pub use kernmill_compiler::plan_file::{PlanParts, PlanPartsError, PlanWriter};
-pub use kernmill_compiler::quant::Preset;
-pub use kernmill_compiler::quant::choose::FormatChoices;
-pub use kernmill_compiler::spec::SpecError;
 pub use kernmill_compiler::synth::{self, AdapterShape, SynthError};
+pub use kernmill_compiler::weights::PackWeightsError;
 pub use kernmill_plan::adapter::MAX_RANK;
 pub use kernmill_runtime::profile::Detail;

@@ -3,7 +3,7 @@
 use kernmill::observe::Observer;
 use kernmill::{Result, Target};
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::target::Level;
 
 /// Instruction sets that a plan is to have code for.

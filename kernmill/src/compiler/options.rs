@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use crate::observe::Observer;
 use crate::target::Target;
-use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::machine::Description;
+use kernmill_compiler::passes::fuse::FusedSet;
+use kernmill_compiler::passes::quant::Preset;
+use kernmill_compiler::passes::quant::choose::FormatChoices;
+use kernmill_compiler::passes::select::costs_of_machine::MACHINE;
 use kernmill_compiler::pipeline;
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::select::costs_of_machine::MACHINE;
 use kernmill_os::tiles;
 use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::{Level, Tuning};

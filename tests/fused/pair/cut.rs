@@ -1,8 +1,8 @@
 //! Rules cut out of a graph.
 
 use super::RULE;
-use kernmill_compiler::fuse::{KernelTemplate, edges, rule::MemberRole};
-use kernmill_compiler::graph::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
+use kernmill_compiler::ir::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
+use kernmill_compiler::passes::fuse::{KernelTemplate, MemberRole, edges};
 use kernmill_compiler::testing::Rng;
 use std::fmt::Write as _;
 
@@ -75,7 +75,7 @@ impl Cut<'_> {
     }
 
     fn legal(&self, id: NodeId, part: MemberRole) -> bool {
-        kernmill_compiler::fuse::legal_ops(self.template, part).contains(&self.node(id).op.kind())
+        kernmill_compiler::passes::fuse::legal_ops(self.template, part).contains(&self.node(id).op.kind())
     }
 
     /// The roots: those that read what `root` reads, in any order, or some of them.

@@ -8,10 +8,10 @@
 mod cut;
 mod model;
 
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::graph::lora::with_adapters;
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::ir::lora::with_adapters;
+use kernmill_compiler::passes::quant::choose::FormatChoices;
+use kernmill_compiler::passes::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::Rng;
 
 /// A rule, a model, and how the two are compiled and run.
@@ -58,7 +58,7 @@ pub fn random_pair(seed: u64) -> Result<Pair, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_compiler::fuse::{FusedSpec, KernelTemplate};
+    use kernmill_compiler::passes::fuse::{FusedSpec, KernelTemplate};
     use std::collections::BTreeMap;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Models made of blocks as layers have them, and unlike any known one.
 
-use kernmill_compiler::expr;
-use kernmill_compiler::graph::{
+use kernmill_compiler::ir::expr;
+use kernmill_compiler::ir::{
     Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, Role, RopeParameters, RopeScaling,
     RowSelect, TensorId, TensorSource, ValueId,
 };

@@ -1,9 +1,9 @@
 //! Adapters.
 
-use kernmill_compiler::import::from_config;
+use kernmill_compiler::front::import::from_config;
+use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::{CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::target::Level;

@@ -1,12 +1,12 @@
 //! The victims of damage: a small compiled model, its plan file, its image in memory.
 
 use super::small_model::{ModelShape, build};
-use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pack::MemorySource;
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::emit::pack::MemorySource;
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::output::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::output::region::build_weights;
+use kernmill_compiler::passes::fuse::FusedSet;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::testing::random_weights;
 use kernmill_plan::chat::{ChatTemplate, ChatTemplates, ChatToken, DEFAULT, TOOL_USE, TokenName};
 use kernmill_plan::check::check_program;

@@ -2,16 +2,16 @@
 
 use super::any_bytes::parse_bytes;
 use super::trial::{Trial, difference};
-use kernmill_compiler::expr;
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::import::from_config;
+use kernmill_compiler::front::import::from_config;
+use kernmill_compiler::front::spec::{Spec, SpecError, lower};
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::ir::expr;
 use kernmill_compiler::machine::Description;
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec, fuse, sample};
+use kernmill_compiler::passes::quant::choose::FormatChoices;
+use kernmill_compiler::passes::quant::{Preset, quantise};
+use kernmill_compiler::passes::select::cost::CostModel;
 use kernmill_compiler::pipeline::{CompileError, CompilerOptions, compile as compile_graph};
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::quant::{Preset, quantise};
-use kernmill_compiler::select::cost::CostModel;
-use kernmill_compiler::spec::{Spec, SpecError, lower};
 use kernmill_compiler::testing::random_weights;
 use kernmill_plan::check::check_program;
 use kernmill_plan::target::Level;

@@ -1,8 +1,8 @@
 //! Programs that the compiler makes of a graph, run between guard pages.
 
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::emit::pack::pack_weights;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};
-use kernmill_compiler::pack::pack_weights;
+use kernmill_compiler::ir::Graph;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter};
 use kernmill_plan::adapter::{Adapters, LoraTargetShape};

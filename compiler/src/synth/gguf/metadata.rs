@@ -1,8 +1,8 @@
 //! The metadata of a GGUF file, from the graph of its model and its tokenizer.
 
 use super::names::TensorNames;
-use crate::graph::rope::inv_freq;
-use crate::graph::{Activations, AttentionAttributes, Graph, Op, RopeParameters, RopeScaling, TensorId};
+use crate::ir::rope::inv_freq;
+use crate::ir::{Activations, AttentionAttributes, Graph, Op, RopeParameters, RopeScaling, TensorId};
 use crate::synth::tokenizer::MadeTokenizer;
 use kernmill_checkpoint::gguf::NewGguf;
 

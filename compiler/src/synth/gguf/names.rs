@@ -1,6 +1,6 @@
 //! The names of a graph's tensors in GGUF files.
 
-use crate::graph::{Graph, Op, RowSelect, Tensor};
+use crate::ir::{Graph, Op, RowSelect, Tensor};
 
 pub(super) const EMBEDDINGS: &str = "token_embd.weight";
 pub(super) const UNEMBEDDING: &str = "output.weight";

@@ -1,6 +1,6 @@
 //! Which type each matrix of a GGUF file gets.
 
-use crate::graph::{Role, Tensor};
+use crate::ir::{Role, Tensor};
 use crate::synth::{Result, SynthError};
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_plan::format::WeightFormat;

@@ -1,7 +1,7 @@
 //! The functions of a compiled model as JSON: kernels, and the micro-kernels that they call.
 
+use kernmill_compiler::passes::select::KernelUse;
 use kernmill_compiler::pipeline::Compiled;
-use kernmill_compiler::select::KernelUse;
 use kernmill_kernels_gen::{disasm, generate};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! A full report of each group, kernel and micro-kernel, as text.
 
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::passes::{fuse, select};
 use kernmill_compiler::pipeline::Compiled;
-use kernmill_compiler::{fuse, select};
 use std::fmt::Write;
 
 /// The fusions, the near misses with their reasons, the costs, and the picked kernels with their reasons.

@@ -5,10 +5,10 @@ use super::kinds::{BatchShape, kind};
 use crate::compiler::estimate::MemoryEstimate;
 use crate::compiler::machine::Description;
 use crate::compiler::tensors::packed_bytes;
-use kernmill_compiler::fuse::{FusedGraph, Group, Missed};
-use kernmill_compiler::graph::{Graph, NodeId, OperandRef, Role};
+use kernmill_compiler::ir::{Graph, NodeId, OperandRef, Role};
+use kernmill_compiler::passes::fuse::{FusedGraph, Group, Missed};
+use kernmill_compiler::passes::schedule::ScheduledStep;
 use kernmill_compiler::pipeline::Compiled;
-use kernmill_compiler::schedule::ScheduledStep;
 use kernmill_compiler::simulate::SimulatedMachine;
 use std::collections::BTreeMap;
 

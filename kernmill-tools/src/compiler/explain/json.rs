@@ -5,11 +5,11 @@ use super::crowds::CrowdSpeeds;
 use super::facts::{PageContent, members, weights};
 use super::kinds::{BatchShape, StepKind};
 use super::layers::{GroupOf, LayerGroup, layer, layer_kinds};
-use kernmill_compiler::fuse::Group;
-use kernmill_compiler::graph::{NodeId, ValueId};
-use kernmill_compiler::memory::MemoryPlan;
-use kernmill_compiler::schedule::ScheduledStep;
-use kernmill_compiler::select;
+use kernmill_compiler::ir::{NodeId, ValueId};
+use kernmill_compiler::passes::fuse::Group;
+use kernmill_compiler::passes::memory::MemoryPlan;
+use kernmill_compiler::passes::schedule::ScheduledStep;
+use kernmill_compiler::passes::select;
 use kernmill_plan::program::{Buffer, Step, TokenClass};
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Which group a step computes, which layer a group is of, and which layers are alike.
 
-use kernmill_compiler::fuse::{FusedGraph, Group};
-use kernmill_compiler::graph::{Op, OperandRef, ValueId};
+use kernmill_compiler::ir::{Op, OperandRef, ValueId};
+use kernmill_compiler::passes::fuse::{FusedGraph, Group};
+use kernmill_compiler::passes::schedule::{Schedule, ScheduledStep};
 use kernmill_compiler::pipeline::Compiled;
-use kernmill_compiler::schedule::{Schedule, ScheduledStep};
 use std::collections::BTreeMap;
 
 /// Finds the group of a step.
@@ -88,8 +88,8 @@ pub fn layer_kinds(compiled: &Compiled) -> Vec<LayerGroup> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernmill_compiler::front::spec::{Spec, lower};
     use kernmill_compiler::pipeline::{CompilerOptions, compile};
-    use kernmill_compiler::spec::{Spec, lower};
     use kernmill_plan::target::Level;
 
     fn nano(fuse: bool) -> Compiled {

@@ -1,13 +1,13 @@
 //! The savings of a fused-op spec: by the cost model, and by the time that kernels take with it and without.
 
-use kernmill_compiler::fuse::{FusedSet, KernelTemplate, value_bytes};
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::ir::Graph;
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::output::region::build_weights;
+use kernmill_compiler::passes::fuse::{FusedSet, KernelTemplate, value_bytes};
+use kernmill_compiler::passes::quant::Preset;
+use kernmill_compiler::passes::quant::choose::FormatChoices;
+use kernmill_compiler::passes::select::costs_of_machine::MACHINE;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::select::costs_of_machine::MACHINE;
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::pool::PoolConfig;

@@ -1,14 +1,14 @@
 //! Compiled kernels against the interpreter, on random models that a fused-op spec applies to.
 
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample, sample_function};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::graph::lora::with_adapters;
+use kernmill_compiler::emit::pack::pack_weights;
 use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};
-use kernmill_compiler::pack::pack_weights;
-use kernmill_compiler::pack::region::build_weights;
+use kernmill_compiler::ir::Graph;
+use kernmill_compiler::ir::lora::with_adapters;
+use kernmill_compiler::output::region::build_weights;
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec, fuse, sample, sample_function};
+use kernmill_compiler::passes::quant::choose::FormatChoices;
+use kernmill_compiler::passes::quant::{Preset, quantise_chosen};
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter, random_weights};
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::target::Level;

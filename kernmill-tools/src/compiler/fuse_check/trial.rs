@@ -4,10 +4,10 @@
 use super::costs::SpecCosts;
 use super::differ::{self, CurrentTrial, DiffOutcome};
 use kernmill::{Error, Result};
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, sample, sample_function};
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::ir::Graph;
 use kernmill_compiler::machine::Description;
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::passes::fuse::{FusedSet, FusedSpec, sample, sample_function};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::target::Level;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};

@@ -1,0 +1,167 @@
+//! A node of a spec while it is lowered, as its op sees it.
+
+use super::lowering::{GraphLowering, MAX_EXTENT};
+use super::scope::{NameScope, inner_span};
+use super::{NodeArg, NodeDef, Result, ScalarText, Spanned, SpecError};
+use crate::ir::expr;
+use crate::ir::ops::SpecNode;
+use crate::ir::{Activations, Graph, Op, Role, TensorId, Type, ValueId};
+use kernmill_kernels_gen::expr::Expr;
+use std::ops::Range;
+
+/// A node being lowered.
+pub(super) struct LoweredNode<'l, 'a> {
+    /// The graph so far.
+    pub(super) l: &'l mut GraphLowering<'a>,
+    /// Names in reach.
+    pub(super) scope: &'l NameScope<'a>,
+    /// The node.
+    pub(super) node: &'a NodeDef,
+    /// The nodes of its section.
+    pub(super) nodes: &'a [NodeDef],
+}
+
+impl LoweredNode<'_, '_> {
+    /// A number as it is written.
+    fn scalar(&self, key: &str) -> Spanned<ScalarText> {
+        match &self.node.args[key] {
+            Spanned { value: NodeArg::Scalar(value), span } => {
+                Spanned { value: value.clone(), span: span.clone() }
+            }
+            _ => unreachable!("the reader made `{key}` a scalar"),
+        }
+    }
+}
+
+impl SpecNode for LoweredNode<'_, '_> {
+    fn op_name(&self) -> &str {
+        self.node.op.name
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.l.graph
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.node.args.contains_key(key)
+    }
+
+    fn text(&self, key: &str) -> Spanned<String> {
+        GraphLowering::text(self.node, key).expect("the reader made it text")
+    }
+
+    fn texts(&self, key: &str) -> Vec<Spanned<String>> {
+        match &self.node.args[key].value {
+            NodeArg::Texts(texts) => texts.clone(),
+            _ => unreachable!("the reader made `{key}` an array of names"),
+        }
+    }
+
+    fn value(&mut self, name: &Spanned<String>) -> Result<ValueId> {
+        self.l.lookup(self.scope, name, self.nodes)
+    }
+
+    fn tensor(&mut self, key: &str, role: Role) -> Result<TensorId> {
+        let name = self.text(key);
+        self.l.tensor(self.scope, &name, role)
+    }
+
+    fn rope(&self, key: &str) -> Result<u32> {
+        let name = self.text(key);
+        let ropes = || self.l.spec.ropes.iter().map(|rope| rope.name.value.as_str());
+        ropes().position(|rope| rope == name.value).map(|at| at as u32).ok_or_else(|| {
+            let message = format!("there is no [rope.{}]", name.value);
+            let label = "expected the NAME of a [rope.NAME] section".to_owned();
+            self.error_at(key, &message, label).near(&name.value, ropes())
+        })
+    }
+
+    fn parsed_expr(&self, key: &str, vars: &[&str]) -> Result<Expr> {
+        let text = self.text(key);
+        expr::parse_with(&text.value, vars, &self.scope.spec.functions).map_err(|e| {
+            let end = (e.offset + e.len.max(1)).min(text.value.len()).max(e.offset);
+            let span = inner_span(self.scope.source(), &text.span, &text.value, &(e.offset..end));
+            self.scope.error(span, "the expression does not parse", e.message)
+        })
+    }
+
+    fn whole_of(&self, key: &str, what: &str, most: u64) -> Result<u64> {
+        self.scope.whole(&self.scalar(key), what, 1, most)
+    }
+
+    fn positive(&self, key: &str, what: &str) -> Result<f32> {
+        Ok(self.scope.positive(&self.scalar(key), what)? as f32)
+    }
+
+    fn window(&self) -> Result<Option<u32>> {
+        if !self.has("window") {
+            return Ok(None);
+        }
+        if let ScalarText::Expr(text) = self.scalar("window").value
+            && (text == "full" || self.scope.values.get(text.as_str()) == Some(&None))
+        {
+            return Ok(None);
+        }
+        Ok(Some(self.whole_of("window", "the window", MAX_EXTENT)? as u32))
+    }
+
+    fn activations(&self) -> Result<Activations> {
+        if !self.has("activations") {
+            return Ok(Activations::AsPreset);
+        }
+        let word = self.text("activations").value;
+        if word == "f32_in_last_layer" && self.scope.layer.is_none() {
+            let message = "a node outside of the layers is in none of them";
+            return Err(self.error_at("activations", message, "expected \"preset\" or \"f32\"".into()));
+        }
+        Ok(match word == "f32" || word == "f32_in_last_layer" && self.scope.in_last_layer {
+            true => Activations::F32,
+            false => Activations::AsPreset,
+        })
+    }
+
+    fn next_attention(&mut self, kv_heads: usize, head_dim: usize) -> Result<u32> {
+        if *self.l.attention.get_or_insert((kv_heads, head_dim)) != (kv_heads, head_dim) {
+            let message = "attention layers with different KV heads are not supported";
+            let label = "expected the KV heads and head size of the first one".to_owned();
+            return Err(self.error_at("kv_heads", message, label));
+        }
+        self.l.attention_layers += 1;
+        Ok(self.l.attention_layers - 1)
+    }
+
+    fn set_logits(&mut self, value: ValueId) -> Result<()> {
+        if self.l.logits.is_some() {
+            let message = "a second `logits` node";
+            return Err(self.error(self.node.op_span.clone(), message, "expected one in the model".into()));
+        }
+        self.l.logits = Some(value);
+        Ok(())
+    }
+
+    fn push_as(
+        &mut self,
+        part: Option<&str>,
+        ty: Type,
+        op: Op,
+        inputs: Vec<ValueId>,
+        tensors: Vec<TensorId>,
+    ) -> ValueId {
+        let mut name = self.node.out.value.clone();
+        if let Some(layer) = self.scope.layer {
+            name = format!("layers.{layer}.{name}");
+        }
+        if let Some(part) = part {
+            name = format!("{name}.{part}");
+        }
+        self.l.push(name, self.node.out.span.clone(), ty, op, inputs, tensors)
+    }
+
+    fn error(&self, span: Range<usize>, message: &str, label: String) -> SpecError {
+        self.scope.error(span, message, label)
+    }
+
+    fn error_at(&self, key: &str, message: &str, label: String) -> SpecError {
+        self.error(self.node.args[key].span.clone(), message, label)
+    }
+}

@@ -1,0 +1,229 @@
+//! The spec language: a model as TOML. `docs/user/spec-language.md` is its reference.
+//!
+//! [`Spec::parse`] reads and checks everything that needs no shapes; [`lower`] makes the graph and checks the
+//! rest. Every error shows the place in the file.
+
+pub mod number;
+
+mod at;
+mod expand;
+mod lower;
+mod lower_tensors;
+mod lowering;
+mod read;
+mod scope;
+pub(crate) mod section;
+#[cfg(test)]
+mod tests;
+
+pub use expand::ExpandedOp;
+pub use lower::lower;
+pub(crate) use read::nodes;
+pub(crate) use scope::inner_span;
+
+pub use crate::spec_text::{Result, Spanned, SpecError, SpecText};
+
+use crate::ir::RowSelect;
+use crate::ir::expr::ExprFunction;
+use crate::ir::ops::keys::OpInfo;
+use kernmill_plan::format::WeightFormat;
+use number::Number;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A spec as written: names resolved to nothing yet, dims evaluated.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The text.
+    pub source: SpecText,
+    /// `[model]`.
+    pub model: ModelSection,
+    /// `[dims]`, evaluated.
+    pub dims: BTreeMap<String, Number>,
+    /// `[rope.NAME]`, in order of appearance.
+    pub ropes: Vec<RopeDef>,
+    /// `[tensors]`.
+    pub tensors: Vec<TensorDef>,
+    /// Nodes before the layers.
+    pub before: Vec<NodeDef>,
+    /// `[layer]`, if there is one.
+    pub layer: Option<LayerDef>,
+    /// Nodes after the layers.
+    pub after: Vec<NodeDef>,
+    /// Functions that expressions may call besides the built-in ones.
+    pub functions: Vec<ExprFunction>,
+}
+
+/// `[model]`.
+#[derive(Clone, Debug)]
+pub struct ModelSection {
+    /// Name of the model.
+    pub name: Spanned<String>,
+    /// Vocabulary size.
+    pub vocab: Scalar,
+    /// Longest context in tokens.
+    pub max_context: Scalar,
+}
+
+/// A number as written.
+pub type Scalar = Spanned<ScalarText>;
+
+/// A literal, or an expression over dims and per-layer values.
+#[derive(Clone, Debug)]
+pub enum ScalarText {
+    /// A literal.
+    Number(Number),
+    /// An expression.
+    Expr(String),
+}
+
+/// `[rope.NAME]`.
+#[derive(Clone, Debug)]
+pub struct RopeDef {
+    /// Name of the rope.
+    pub name: Spanned<String>,
+    /// Elements per head.
+    pub head_dim: Scalar,
+    /// Base.
+    pub theta: Scalar,
+    /// Name of the scaling, if any.
+    pub scaling: Option<RopeScalingDef>,
+}
+
+/// `scaling = { ... }` of a rope.
+#[derive(Clone, Debug)]
+pub struct RopeScalingDef {
+    /// Kind of the scaling.
+    pub kind: RopeKind,
+    /// Bytes of the whole scaling in the file.
+    pub span: Range<usize>,
+    /// Numbers of the scaling by key.
+    pub numbers: BTreeMap<&'static str, Scalar>,
+    /// YaRN's `truncate`.
+    pub truncate: bool,
+}
+
+/// Kinds of long-context scaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RopeKind {
+    Linear,
+    Dynamic,
+    Yarn,
+    Llama3,
+}
+
+/// A tensor: `name = { from = "...", shape = [...], format = "..." }`.
+#[derive(Clone, Debug)]
+pub struct TensorDef {
+    /// Logical name.
+    pub name: Spanned<String>,
+    /// Checkpoint tensor; `{layer}` stands for the layer's number.
+    pub from: Spanned<String>,
+    /// Checkpoint tensor of MXFP4 scales, if they are not with the codes.
+    pub scales: Option<Spanned<String>>,
+    /// Shape after row selection.
+    pub shape: Spanned<Vec<Scalar>>,
+    /// Format in the checkpoint.
+    pub format: TensorFormat,
+    /// Rows taken.
+    pub rows: RowSelect,
+    /// Where it says that the checkpoint stores the matrix the other way round, if it does.
+    pub transposed: Option<Range<usize>>,
+}
+
+/// How a checkpoint stores a tensor.
+#[derive(Clone, Debug)]
+pub enum TensorFormat {
+    /// In one format, in every layer if it is a tensor of layers.
+    One(Spanned<WeightFormat>),
+    /// In one format for each layer, which stand in a list.
+    ByLayer(Spanned<Vec<Spanned<WeightFormat>>>),
+}
+
+impl TensorFormat {
+    /// The formats as written.
+    pub fn all(&self) -> &[Spanned<WeightFormat>] {
+        match self {
+            TensorFormat::One(format) => std::slice::from_ref(format),
+            TensorFormat::ByLayer(list) => &list.value,
+        }
+    }
+}
+
+/// `[layer]`: a template that is repeated.
+#[derive(Clone, Debug)]
+pub struct LayerDef {
+    /// How often.
+    pub count: Scalar,
+    /// Values handed on: name on entry -> name of the layer's value that has it on exit.
+    pub carry: Vec<(Spanned<String>, Spanned<String>)>,
+    /// Per-layer values.
+    pub values: Vec<LayerValueDef>,
+    /// `[layer.tensors]`.
+    pub tensors: Vec<TensorDef>,
+    /// Nodes of a layer.
+    pub nodes: Vec<NodeDef>,
+}
+
+/// A per-layer value.
+#[derive(Clone, Debug)]
+pub struct LayerValueDef {
+    /// Name of the value.
+    pub name: Spanned<String>,
+    /// Whether `items` repeat; else there is one per layer.
+    pub cycle: bool,
+    /// Numbers, or `"full"`.
+    pub items: Spanned<Vec<Scalar>>,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct NodeDef {
+    /// Operation.
+    pub op: &'static OpInfo,
+    /// Bytes of the operation's name.
+    pub op_span: Range<usize>,
+    /// Name of the value it computes.
+    pub out: Spanned<String>,
+    /// Other keys of the node, with what they hold.
+    pub args: BTreeMap<&'static str, Spanned<NodeArg>>,
+}
+
+/// Additions of fused-op specs to the language.
+#[derive(Clone, Debug, Default)]
+pub struct Language {
+    /// Functions of elementwise expressions.
+    pub functions: Vec<ExprFunction>,
+    /// Ops that stand for nodes.
+    pub ops: Vec<ExpandedOp>,
+}
+
+/// The value of a node's key.
+#[derive(Clone, Debug)]
+pub enum NodeArg {
+    /// A name (of a value, tensor or rope), or an elementwise expression.
+    Text(String),
+    /// Names.
+    Texts(Vec<Spanned<String>>),
+    /// A number.
+    Scalar(ScalarText),
+}
+
+impl Spec {
+    /// Reads a spec; `name` is its file's, for errors.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse(name: &str, text: &str) -> Result<Spec> {
+        Spec::parse_with(name, text, &Language::default())
+    }
+
+    /// Parses a spec as [`Spec::parse`] does, in a language with more functions and ops.
+    ///
+    /// # Errors
+    /// As [`Spec::parse`].
+    pub fn parse_with(name: &str, text: &str, language: &Language) -> Result<Spec> {
+        read::spec(&SpecText::new(name, text), language)
+    }
+}

@@ -1,0 +1,379 @@
+//! TOML to [`Spec`]: structure, names, types of keys.
+
+use super::section::{
+    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, wrong_type,
+};
+use super::{
+    ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
+    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, TensorDef, TensorFormat, scope,
+};
+use crate::ir::RowSelect;
+use crate::ir::ops::keys::{ACTIVATIONS, OpInfo, ParamKind};
+use crate::ir::ops::spec_ops;
+use kernmill_plan::format::WeightFormat;
+use std::collections::BTreeMap;
+use toml::de::{DeTable, DeValue};
+
+/// Nodes of a section at most.
+const MAX_NODES: usize = 1 << 15;
+
+/// Reads the whole document.
+pub(super) fn spec(source: &SpecText, language: &Language) -> Result<Spec> {
+    let document = DeTable::parse(source.text()).map_err(|e| {
+        let span = e.span().unwrap_or(0..0);
+        SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
+    })?;
+    let root = SpecSection::root(source, document.get_ref(), "the spec")
+        .only(&["model", "dims", "rope", "tensors", "before", "layer", "after"])?;
+    let dims = match root.get("dims") {
+        Some(item) => dims(&SpecSection::new(source, item, "[dims]")?)?,
+        None => BTreeMap::new(),
+    };
+    Ok(Spec {
+        source: source.clone(),
+        model: model(source, root.require("model")?)?,
+        dims,
+        ropes: root.get("rope").map_or(Ok(Vec::new()), |item| ropes(source, item))?,
+        tensors: root
+            .get("tensors")
+            .map_or(Ok(Vec::new()), |item| tensors(source, item, "[tensors]", false))?,
+        before: nodes_section(source, root.get("before"), "[before]", &language.ops)?,
+        layer: root.get("layer").map(|item| layer(source, item, &language.ops)).transpose()?,
+        after: nodes_section(source, root.get("after"), "[after]", &language.ops)?,
+        functions: language.functions.clone(),
+    })
+}
+
+fn model(source: &SpecText, item: &SpannedValue<'_>) -> Result<ModelSection> {
+    let section = SpecSection::new(source, item, "[model]")?.only(&["name", "vocab", "max_context"])?;
+    Ok(ModelSection {
+        name: string(source, section.require("name")?)?,
+        vocab: scalar(source, section.require("vocab")?)?,
+        max_context: scalar(source, section.require("max_context")?)?,
+    })
+}
+
+/// Dims are evaluated in order of appearance, each over those before it.
+fn dims(section: &SpecSection<'_>) -> Result<BTreeMap<String, super::number::Number>> {
+    let mut dims = BTreeMap::new();
+    for (name, item) in section.entries() {
+        check_name(section.source, &name)?;
+        let text = scalar(section.source, item)?;
+        let value = scope::evaluate(section.source, &text, &|dim| dims.get(dim).copied(), &|| {
+            dims.keys().cloned().collect()
+        })
+        .map_err(|e| match section.get(unknown_dim(&e)) {
+            Some(_) => e.help("a dim can use only the dims above it"),
+            None => e,
+        })?;
+        dims.insert(name.value, value);
+    }
+    Ok(dims)
+}
+
+/// The name in "`name` is not a dim".
+fn unknown_dim(error: &SpecError) -> &str {
+    error.message().split('`').nth(1).unwrap_or("")
+}
+
+fn ropes(source: &SpecText, item: &SpannedValue<'_>) -> Result<Vec<RopeDef>> {
+    let mut ropes = Vec::new();
+    for (name, item) in SpecSection::new(source, item, "[rope]")?.entries() {
+        check_name(source, &name)?;
+        let what = format!("[rope.{}]", name.value);
+        let section = SpecSection::new(source, item, &what)?.only(&["head_dim", "theta", "scaling"])?;
+        ropes.push(RopeDef {
+            head_dim: scalar(source, section.require("head_dim")?)?,
+            theta: scalar(source, section.require("theta")?)?,
+            scaling: section.get("scaling").map(|item| rope_scaling(source, item)).transpose()?,
+            name,
+        });
+    }
+    Ok(ropes)
+}
+
+/// Kinds of RoPE scaling: name, kind, and the numbers that it takes.
+const ROPE_SCALINGS: [(&str, RopeKind, &[&str]); 4] = [
+    ("linear", RopeKind::Linear, &["factor"]),
+    ("dynamic", RopeKind::Dynamic, &["factor", "original_context"]),
+    ("yarn", RopeKind::Yarn, &["factor", "beta_fast", "beta_slow", "original_context"]),
+    ("llama3", RopeKind::Llama3, &["factor", "low_freq_factor", "high_freq_factor", "original_context"]),
+];
+
+fn rope_scaling(source: &SpecText, item: &SpannedValue<'_>) -> Result<RopeScalingDef> {
+    let section = SpecSection::new(source, item, "this scaling")?;
+    let kind = string(source, section.require("kind")?)?;
+    let Some((_, kind, keys)) = ROPE_SCALINGS.iter().find(|(name, ..)| *name == kind.value) else {
+        let known: Vec<&str> = ROPE_SCALINGS.iter().map(|(name, ..)| *name).collect();
+        let message = format!("unknown kind of rope scaling `{}`", kind.value);
+        let label = format!("expected one of: {}", known.join(", "));
+        return Err(SpecError::new(source, kind.span, message, label).near(&kind.value, known));
+    };
+    let (kind, keys) = (*kind, *keys);
+    let mut known = [&["kind"], keys].concat();
+    if kind == RopeKind::Yarn {
+        known.push("truncate");
+    }
+    let section = section.only(&known)?;
+    let mut numbers = BTreeMap::new();
+    for key in keys {
+        numbers.insert(*key, scalar(source, section.require(key)?)?);
+    }
+    let truncate = section.get("truncate").map_or(Ok(true), |item| boolean(source, item))?;
+    Ok(RopeScalingDef { kind, span: item.span(), numbers, truncate })
+}
+
+fn tensors(
+    source: &SpecText,
+    item: &SpannedValue<'_>,
+    what: &str,
+    per_layer: bool,
+) -> Result<Vec<TensorDef>> {
+    let mut tensors = Vec::new();
+    for (name, item) in SpecSection::new(source, item, what)?.entries() {
+        check_name(source, &name)?;
+        tensors.push(tensor(source, name, item, per_layer)?);
+    }
+    Ok(tensors)
+}
+
+fn tensor(
+    source: &SpecText,
+    name: Spanned<String>,
+    item: &SpannedValue<'_>,
+    per_layer: bool,
+) -> Result<TensorDef> {
+    let what = format!("tensor `{}`", name.value);
+    let section = SpecSection::new(source, item, &what)?.only(&[
+        "from",
+        "scales",
+        "rows",
+        "transposed",
+        "shape",
+        "format",
+    ])?;
+    let from = checkpoint_name(source, section.require("from")?, per_layer)?;
+    let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
+    let format = tensor_format(source, section.require("format")?, per_layer)?;
+    let find = |is: fn(WeightFormat) -> bool| format.all().iter().map(|one| one.value).find(|&one| is(one));
+    if let (Some(scales), Some(other)) = (&scales, find(|format| format != WeightFormat::Mxfp4)) {
+        let message = format!("`scales` of a tensor in {}", other.name());
+        return Err(SpecError::new(
+            source,
+            scales.span.clone(),
+            message,
+            "expected only with format = \"mxfp4\"",
+        ));
+    }
+    let rows = match section.get("rows") {
+        Some(item) => rows(source, item)?,
+        None => RowSelect::All,
+    };
+    let transposed = match section.get("transposed") {
+        Some(item) => boolean(source, item)?.then(|| item.span()),
+        None => None,
+    };
+    if let (Some(span), Some(blocks)) = (&transposed, find(WeightFormat::is_blocked)) {
+        let message = format!("a transposed tensor in {}", blocks.name());
+        return Err(SpecError::new(source, span.clone(), message, "expected with bf16, f16 or f32 only"));
+    }
+    // Where both names are the same, blocks have their scales within.
+    let scales = scales.filter(|scales| scales.value != from.value);
+    let shape = scalars(source, section.require("shape")?)?;
+    Ok(TensorDef { name, from, scales, shape, format, rows, transposed })
+}
+
+/// A checkpoint tensor's name: with `{layer}` in a layer, without elsewhere.
+fn checkpoint_name(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) -> Result<Spanned<String>> {
+    let name = string(source, item)?;
+    let rest = name.value.replace("{layer}", "");
+    let error = |message: &str, label: &str| Err(SpecError::new(source, name.span.clone(), message, label));
+    if rest.contains(['{', '}']) {
+        return error("unknown placeholder in a checkpoint name", "expected {layer} or no braces");
+    }
+    match (rest.len() != name.value.len(), per_layer) {
+        (true, false) => error("{layer} outside of a layer", "expected a name without {layer} here"),
+        (false, true) => {
+            error("every layer would use the same checkpoint tensor", "expected a name with {layer} in it")
+        }
+        _ => Ok(name),
+    }
+}
+
+fn tensor_format(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) -> Result<TensorFormat> {
+    match item.get_ref() {
+        DeValue::Array(_) if !per_layer => {
+            let message = "a list of formats outside of a layer";
+            Err(SpecError::new(source, item.span(), message, "expected one format"))
+        }
+        DeValue::Array(array) => {
+            let value = array.iter().map(|item| weight_format(source, item)).collect::<Result<_>>()?;
+            Ok(TensorFormat::ByLayer(Spanned { value, span: item.span() }))
+        }
+        DeValue::String(_) => weight_format(source, item).map(TensorFormat::One),
+        _ if per_layer => Err(wrong_type(source, item, "a string or an array of strings")),
+        _ => Err(wrong_type(source, item, "a string")),
+    }
+}
+
+fn weight_format(source: &SpecText, item: &SpannedValue<'_>) -> Result<Spanned<WeightFormat>> {
+    let name = string(source, item)?;
+    let plain = [("bf16", WeightFormat::Bf16), ("f16", WeightFormat::F32), ("f32", WeightFormat::F32)];
+    let blocked = WeightFormat::blocked().map(|format| (format.name(), format));
+    let known: Vec<_> = plain.into_iter().chain(blocked).collect();
+    let value = one_of(source, &name, &known, "format")?;
+    Ok(Spanned { value, span: name.span })
+}
+
+fn rows(source: &SpecText, item: &SpannedValue<'_>) -> Result<RowSelect> {
+    let name = string(source, item)?;
+    match name.value.as_str() {
+        "all" => Ok(RowSelect::All),
+        "even" => Ok(RowSelect::Even),
+        "odd" => Ok(RowSelect::Odd),
+        other => Err(SpecError::new(
+            source,
+            name.span,
+            format!("unknown selection of rows `{other}`"),
+            "expected one of: all, even, odd",
+        )),
+    }
+}
+
+fn nodes_section(
+    source: &SpecText,
+    item: Option<&SpannedValue<'_>>,
+    what: &str,
+    ops: &[ExpandedOp],
+) -> Result<Vec<NodeDef>> {
+    let Some(item) = item else { return Ok(Vec::new()) };
+    let section = SpecSection::new(source, item, what)?.only(&["node"])?;
+    nodes(source, section.require("node")?, ops)
+}
+
+fn layer(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<LayerDef> {
+    let section = SpecSection::new(source, item, "[layer]")?;
+    let section = section.only(&["count", "carry", "values", "tensors", "node"])?;
+    let mut carry = Vec::new();
+    for (name, item) in SpecSection::new(source, section.require("carry")?, "`carry`")?.entries() {
+        check_name(source, &name)?;
+        carry.push((name, string(source, item)?));
+    }
+    let mut values = Vec::new();
+    if let Some(item) = section.get("values") {
+        for (name, item) in SpecSection::new(source, item, "[layer.values]")?.entries() {
+            check_name(source, &name)?;
+            values.push(layer_value(source, name, item)?);
+        }
+    }
+    Ok(LayerDef {
+        count: scalar(source, section.require("count")?)?,
+        carry,
+        values,
+        tensors: match section.get("tensors") {
+            Some(item) => tensors(source, item, "[layer.tensors]", true)?,
+            None => Vec::new(),
+        },
+        nodes: nodes(source, section.require("node")?, ops)?,
+    })
+}
+
+fn layer_value(source: &SpecText, name: Spanned<String>, item: &SpannedValue<'_>) -> Result<LayerValueDef> {
+    let what = format!("per-layer value `{}`", name.value);
+    let section = SpecSection::new(source, item, &what)?.only(&["cycle", "list"])?;
+    match (section.get("cycle"), section.get("list")) {
+        (Some(items), None) => Ok(LayerValueDef { name, cycle: true, items: scalars(source, items)? }),
+        (None, Some(items)) => Ok(LayerValueDef { name, cycle: false, items: scalars(source, items)? }),
+        _ => Err(SpecError::new(
+            source,
+            item.span(),
+            format!("{what} must have either `cycle` or `list`"),
+            "expected { cycle = [...] } (repeated) or { list = [...] } (one per layer)",
+        )),
+    }
+}
+
+/// Nodes of an array; those of `ops` become the nodes that they stand for.
+/// Nodes, with those that `ops` stand for.
+pub(crate) fn nodes(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<Vec<NodeDef>> {
+    let mut nodes = Vec::new();
+    for item in array(source, item)? {
+        if nodes.len() > MAX_NODES {
+            let message = format!("more than {MAX_NODES} nodes, those that ops stand for included");
+            return Err(SpecError::new(source, item.span(), message, "expected fewer"));
+        }
+        let section = SpecSection::new(source, item, "this node")?;
+        let name = string(source, section.require("op")?)?;
+        match ops.iter().find(|op| op.name.value == name.value) {
+            Some(op) => nodes.extend(op.expand(source, item, &name)?),
+            None => nodes.push(node(source, item, ops)?),
+        }
+    }
+    Ok(nodes)
+}
+
+fn node(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<NodeDef> {
+    let section = SpecSection::new(source, item, "this node")?;
+    let op_name = string(source, section.require("op")?)?;
+    let Some(op) = spec_ops().find(|info| info.name == op_name.value) else {
+        let own = ops.iter().map(|op| op.name.value.as_str());
+        let known: Vec<&str> = spec_ops().map(|info| info.name).chain(own).collect();
+        let message = format!("unknown op `{}`", op_name.value);
+        let label = format!("expected one of: {}", known.join(", "));
+        return Err(SpecError::new(source, op_name.span, message, label).near(&op_name.value, known));
+    };
+    let known: Vec<&str> = ["op", "out"].into_iter().chain(op.params.iter().map(|p| p.name)).collect();
+    let section = SpecSection::new(source, item, &format!("this `{}` node", op.name))?.only(&known)?;
+    let out = string(source, section.require("out")?)?;
+    check_name(source, &out)?;
+    Ok(NodeDef { op, op_span: op_name.span, out, args: args(source, &section, op)? })
+}
+
+/// One of [`ACTIVATIONS`].
+fn activations(source: &SpecText, item: &SpannedValue<'_>) -> Result<String> {
+    let word = string(source, item)?;
+    if ACTIVATIONS.contains(&word.value.as_str()) {
+        return Ok(word.value);
+    }
+    let message = format!("unknown activations `{}`", word.value);
+    let label = format!("expected {}", ParamKind::Activations.expected());
+    Err(SpecError::new(source, word.span, message, label).near(&word.value, ACTIVATIONS))
+}
+
+fn args(
+    source: &SpecText,
+    section: &SpecSection<'_>,
+    op: &'static OpInfo,
+) -> Result<BTreeMap<&'static str, Spanned<NodeArg>>> {
+    let mut args = BTreeMap::new();
+    for param in op.params {
+        let Some(item) = section.get(param.name) else {
+            if param.required {
+                return Err(section.missing(param.name).help(format!(
+                    "`{}` takes `{}`: {}",
+                    op.name,
+                    param.name,
+                    param.kind.expected()
+                )));
+            }
+            continue;
+        };
+        let value = match param.kind {
+            ParamKind::Number | ParamKind::Window => match scalar(source, item)?.value {
+                ScalarText::Expr(text) if text.is_empty() => {
+                    NodeArg::Scalar(ScalarText::Expr(string(source, item)?.value))
+                }
+                value => NodeArg::Scalar(value),
+            },
+            ParamKind::Values => {
+                NodeArg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
+            }
+            ParamKind::Activations => NodeArg::Text(activations(source, item)?),
+            ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
+                NodeArg::Text(string(source, item)?.value)
+            }
+        };
+        args.insert(param.name, Spanned { value, span: item.span() });
+    }
+    Ok(args)
+}

@@ -1,0 +1,277 @@
+//! A small right spec, and one wrong turn after another.
+
+use super::*;
+use crate::ir::{Activations, Graph, Op, RopeScaling};
+use expect_test::{Expect, expect};
+
+const RIGHT: &str = r#"
+[model]
+name = "small"
+vocab = 8
+max_context = 32
+
+[dims]
+hidden = 64
+layers = 3
+heads = 4
+head_dim = "hidden / heads"
+experts = 4
+window = 8
+
+[rope.main]
+head_dim = "head_dim"
+theta = 1e4
+
+[tensors]
+embed = { from = "embed", shape = [8, "hidden"], format = "bf16" }
+norm = { from = "norm", shape = ["hidden"], format = "f32" }
+
+[before]
+node = [{ out = "x", op = "embed", table = "embed" }]
+
+[layer]
+count = "layers"
+carry = { x = "y" }
+node = [
+  { out = "q", op = "linear", input = "x", weight = "q" },
+  { out = "q_rot", op = "rope", input = "q", rope = "main" },
+  { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
+  { out = "scores", op = "linear", input = "a", weight = "router" },
+  { out = "routing", op = "router_topk", input = "scores", k = 2 },
+  { out = "m", op = "moe", input = "a", routing = "routing", gate = "e", up = "e", down = "e", activation = "silu(gate) * up" },
+  { out = "y", op = "add", inputs = ["x", "m"] },
+]
+[layer.values]
+view = { cycle = ["window", "full"] }
+[layer.tensors]
+q = { from = "{layer}.q", shape = ["heads * head_dim", "hidden"], format = "bf16" }
+router = { from = "{layer}.router", shape = ["experts", "hidden"], format = "bf16" }
+e = { from = "{layer}.e", scales = "{layer}.s", shape = ["experts", "hidden", "hidden"], format = "mxfp4" }
+
+[after]
+node = [
+  { out = "last", op = "select_rows", input = "x" },
+  { out = "n", op = "rms_norm", input = "last", weight = "norm", eps = 1e-5 },
+  { out = "logits", op = "logits", input = "n", weight = "head" },
+]
+[tensors.head]
+from = "embed"
+shape = [8, "hidden"]
+format = "bf16"
+"#;
+
+const ROUTER: &str = r#""{layer}.router", shape = ["experts", "hidden"], format = "bf16""#;
+/// In the second layer blocks are longer than rows.
+const Q4_K_ROUTER: &str =
+    r#""{layer}.router", shape = ["experts", "hidden"], format = ["int8", "q4_k", "nvfp4"]"#;
+const TABLE_WITH_SCALES: &str = r#"from = "embed", scales = "s", shape = [8, "hidden"], format = "mxfp4" }"#;
+
+fn graph(text: &str) -> Result<Graph> {
+    Spec::parse("small.toml", text).and_then(|spec| lower(&spec))
+}
+
+/// The error of the right spec with `from` replaced by `to`.
+fn wrong(from: &str, to: &str) -> SpecError {
+    assert!(RIGHT.contains(from), "{from}");
+    graph(&RIGHT.replacen(from, to, 1)).expect_err(to)
+}
+
+#[test]
+fn the_right_spec_lowers() {
+    let graph = graph(RIGHT).unwrap();
+    let windows: Vec<_> = graph
+        .nodes
+        .iter()
+        .filter_map(|n| match &n.op {
+            Op::Attention(a) => Some((a.layer, a.window)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(windows, [(0, Some(8)), (1, None), (2, Some(8))]);
+    assert_eq!(graph.values[2].name, "layers.0.q");
+    assert!(graph.tensors.iter().any(|t| t.name == "layers.2.e" && t.source.name == "2.e"));
+    assert_eq!(graph.values[graph.output.0 as usize].name, "logits");
+}
+
+#[test]
+fn every_kind_of_slip_is_told_with_its_place() {
+    let cases = [
+        ("vocab = 8", "vocab = 8\nsize = 3"),
+        ("vocab = 8", "vocab = true"),
+        ("vocab = 8\n", ""),
+        ("vocab = 8", "vocab = 0"),
+        ("vocab = 8", "vocab = ["),
+        ("layers = 3", "layers = 3.5"),
+        ("experts = 4", "experts = 0"),
+        ("\"hidden / heads\"", "\"hidden / head\""),
+        ("\"hidden / heads\"", "\"window * 2\""),
+        ("heads = 4\n", "heads = 3\n"),
+        ("theta = 1e4", "theta = 1e4\nscaling = { kind = \"yarm\" }"),
+        ("theta = 1e4", "theta = 1e4\nscaling = { kind = \"linear\" }"),
+        (
+            "theta = 1e4",
+            "theta = 1e4\nscaling = { kind = \"dynamic\", factor = 2, original_context = \"head_dim\" }",
+        ),
+        ("theta = 1e4", "theta = 0"),
+        ("weight = \"q\"", "wieght = \"q\""),
+        ("weight = \"q\"", "weight = \"k\""),
+        ("op = \"rope\"", "op = \"ropes\""),
+        ("rope = \"main\"", "rope = \"mian\""),
+        ("input = \"q\"", "input = \"qq\""),
+        ("input = \"q\"", "input = \"scores\""),
+        ("input = \"last\"", "input = \"a\""),
+        ("kv_heads = 4", "kv_heads = 3"),
+        ("k = 2", "k = 5"),
+        ("[\"heads * head_dim\", \"hidden\"]", "[\"heads * head_dim\", 65]"),
+        ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\", 40]"),
+        ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\"]"),
+        ("[\"experts\", \"hidden\", \"hidden\"]", "[2, \"hidden\", \"hidden\"]"),
+        ("format = \"mxfp4\"", "format = \"q4_k\""),
+        ("format = \"mxfp4\"", "format = 4"),
+        ("format = \"mxfp4\"", "format = [\"mxfp4\", 4, \"mxfp4\"]"),
+        ("format = \"mxfp4\"", "format = [\"mxfp4\", \"mxfp4\"]"),
+        ("format = \"mxfp4\"", "format = [\"mxfp4\", \"bf16\", \"mxfp4\"]"),
+        (ROUTER, Q4_K_ROUTER),
+        ("format = \"f32\"", "format = \"int8\""),
+        ("format = \"f32\"", "format = [\"f32\"]"),
+        ("format = \"f32\"", "format = true"),
+        ("from = \"embed\", shape = [8, \"hidden\"], format = \"bf16\" }", TABLE_WITH_SCALES),
+        ("scales = \"{layer}.s\", ", "scales = \"{layer}.s\", transposed = true, "),
+        ("shape = [\"hidden\"], ", "shape = [\"hidden\"], transposed = true, "),
+        ("shape = [\"hidden\"], ", "shape = [\"head_dim\"], "),
+        ("\"{layer}.q\"", "\"q\""),
+        ("format = \"f32\"", "format = \"fp32\""),
+        ("silu(gate) * up", "silu(gate) * upp"),
+        ("silu(gate) * up", "sigmod(gate) * up"),
+        ("silu(gate) * up", "clamp(gate, up)"),
+        ("silu(gate) * up", "silu(gate, up)"),
+        ("silu(gate) * up", "select(gate, up, 1)"),
+        ("silu(gate) * up", "silu(gate) >= up"),
+        ("out = \"q_rot\"", "out = \"q\""),
+        ("{ x = \"y\" }", "{ x = \"z\" }"),
+        ("{ x = \"y\" }", "{ x = \"q\", w = \"q\" }"),
+        ("cycle = [\"window\", \"full\"]", "list = [\"window\", \"full\"]"),
+        ("inputs = [\"x\", \"m\"]", "inputs = [\"x\", \"x\"]"),
+        ("input = \"last\"", "input = \"x\""),
+        ("op = \"logits\"", "op = \"linear\""),
+        ("[tensors.head]", "[tensors.spare]\nfrom = \"s\"\nshape = [1]\nformat = \"f32\"\n[tensors.head]"),
+    ];
+    let mut told = String::new();
+    for (from, to) in cases {
+        told.push_str(&format!("{:?}\n", wrong(from, to)));
+    }
+    expect_test::expect_file!["errors.txt"].assert_eq(&told);
+}
+
+/// Format of every tensor of layers of that name in the checkpoint.
+fn stored(graph: &Graph, name: &str) -> Vec<&'static str> {
+    let of_layers = graph.tensors.iter().filter(|t| t.name.rsplit('.').next() == Some(name));
+    of_layers.map(|t| t.stored.name()).collect()
+}
+
+#[test]
+fn layers_may_be_stored_in_different_formats() {
+    let said = |format: &str| graph(&RIGHT.replacen(ROUTER, &ROUTER.replace("\"bf16\"", format), 1)).unwrap();
+    let one = said("\"int8\"");
+    assert_eq!(stored(&one, "router"), ["int8"; 3]);
+    let list = said(r#"["int8", "f16", "nvfp4"]"#);
+    assert_eq!(stored(&list, "router"), ["int8", "f32", "nvfp4"]);
+    assert!(list.tensors.iter().all(|t| t.format == t.stored || t.name == "norm"));
+}
+
+#[test]
+fn scales_are_within_unless_they_have_a_name_of_their_own() {
+    let scales = |from: &str, to: &str| -> Vec<Option<String>> {
+        let graph = graph(&RIGHT.replacen(from, to, 1)).unwrap();
+        let experts = graph.tensors.iter().filter(|t| t.name.ends_with(".e"));
+        experts.map(|t| t.source.scales.clone()).collect()
+    };
+    assert_eq!(scales("", ""), ["0.s", "1.s", "2.s"].map(|name| Some(name.to_owned())));
+    assert_eq!(scales("scales = \"{layer}.s\", ", ""), [None, None, None]);
+    assert_eq!(scales("\"{layer}.s\"", "\"{layer}.e\""), [None, None, None]);
+}
+
+#[test]
+fn linear_and_dynamic_scaling_lower() {
+    let rope = |scaling: &str| {
+        graph(&RIGHT.replace("theta = 1e4", &format!("theta = 1e4\nscaling = {scaling}"))).unwrap().ropes[0]
+            .clone()
+    };
+    assert_eq!(rope("{ kind = \"linear\", factor = 2.5 }").scaling, RopeScaling::Linear { factor: 2.5 });
+    let dynamic = "{ kind = \"dynamic\", factor = 4, original_context = 4096 }";
+    assert_eq!(rope(dynamic).scaling, RopeScaling::Plain);
+}
+
+#[test]
+fn errors_show_the_source() {
+    let show = |error: SpecError, expect: Expect| {
+        expect.assert_eq(&error.excerpt(false));
+    };
+    show(
+        wrong("op = \"rope\"", "op = \"ropes\""),
+        expect![[r#"
+            error: unknown op `ropes`
+              --> small.toml:31:25
+               |
+            31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
+               |                         ^^^^^^^ expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows
+               |
+               = help: did you mean `rope`?
+        "#]],
+    );
+}
+
+#[test]
+fn hostile_specs_do_not_panic() {
+    for cut in 0..RIGHT.len() {
+        let _ = graph(&RIGHT[..cut]);
+        let _ = graph(&format!("{}{}", &RIGHT[..cut], &RIGHT[(cut + 3).min(RIGHT.len())..]));
+    }
+    for number in [
+        "-1",
+        "9223372036854775807",
+        "\"9223372036854775807 * 9\"",
+        "1e300",
+        "nan",
+        "\"\"",
+        "0x7fffffffffffffff",
+    ] {
+        for line in [
+            "hidden = 64",
+            "layers = 3",
+            "heads = 4",
+            "experts = 4",
+            "window = 8",
+            "vocab = 8",
+            "max_context = 32",
+        ] {
+            let key = line.split('=').next().unwrap();
+            let _ = graph(&RIGHT.replacen(line, &format!("{key}= {number}"), 1));
+        }
+    }
+}
+
+#[test]
+fn inputs_stay_f32_where_the_spec_says_so() {
+    let f32_products = |text: &str| -> Vec<String> {
+        let graph = graph(text).unwrap();
+        let kept = graph.nodes.iter().filter(|node| node.op == Op::Linear(Activations::F32));
+        kept.map(|node| graph.value(node.output).name.clone()).collect()
+    };
+    assert_eq!(f32_products(RIGHT), Vec::<String>::new());
+    let said = |of: &str, word: &str| RIGHT.replacen(of, &format!("{of}, activations = \"{word}\""), 1);
+    let (q, head) = (r#"weight = "q""#, r#"weight = "head""#);
+    assert_eq!(f32_products(&said(q, "preset")), Vec::<String>::new());
+    assert_eq!(f32_products(&said(q, "f32")), ["layers.0.q", "layers.1.q", "layers.2.q"]);
+    assert_eq!(f32_products(&said(q, "f32_in_last_layer")), ["layers.2.q"]);
+    assert_eq!(f32_products(&said(head, "f32")), ["logits"]);
+    for (of, word, expected) in [
+        (q, "f16", "unknown activations `f16`"),
+        (q, "f32_in_last_layers", "did you mean `f32_in_last_layer`?"),
+        (head, "f32_in_last_layer", "a node outside of the layers is in none of them"),
+    ] {
+        let error = graph(&said(of, word)).unwrap_err();
+        let text = error.excerpt(false);
+        assert!(text.contains(expected), "{text}");
+    }
+}

@@ -1,0 +1,192 @@
+//! The pass that gives matrix products their adapter branches.
+//!
+//! Every product that may have an adapter gets a [`Op::LoraShrink`] of its f32 input, and reads it as its
+//! last input. Nothing else changes: while a token has no adapter, the graph means what it meant. A norm or a
+//! routing that fusion computes together with the products cannot also be an input of a shrink before them;
+//! the shrink has copies of those nodes.
+
+use crate::ir::{Graph, GraphBuilder, GraphError, Node, Op, OpKind, RowSelect, Rows, TensorId, ValueId};
+use kernmill_plan::adapter::RANK_STEP;
+use kernmill_plan::format::WeightFormat;
+use std::collections::HashMap;
+
+/// The graph with an adapter branch at every product of a matrix that is multiplied with all tokens.
+/// Adapters' elements are rounded to `format`, bf16 or f32.
+///
+/// # Errors
+/// Only on defects.
+pub fn with_adapters(graph: &Graph, format: WeightFormat) -> Result<Graph, GraphError> {
+    let mut builder = GraphBuilder::new(&graph.name, graph.vocab, graph.max_context);
+    for rope in &graph.ropes {
+        builder.add_rope(rope.clone());
+    }
+    for tensor in &graph.tensors {
+        builder.add_tensor(tensor.clone());
+    }
+    let mut pass = Pass {
+        graph,
+        format,
+        builder,
+        values: vec![ValueId(0)],
+        lora_targets: HashMap::new(),
+        shrunk: HashMap::new(),
+        copies: HashMap::new(),
+    };
+    for (_, node) in graph.nodes() {
+        let output = pass.node(node)?;
+        pass.values.push(output);
+    }
+    let output = pass.values[graph.output.0 as usize];
+    pass.builder.finish(output)
+}
+
+struct Pass<'g> {
+    graph: &'g Graph,
+    format: WeightFormat,
+    builder: GraphBuilder,
+    /// New value of each old one.
+    values: Vec<ValueId>,
+    /// LoRA target of each checkpoint tensor.
+    lora_targets: HashMap<&'g str, u32>,
+    /// Shrunk value by LoRA target, old input and old routing.
+    shrunk: HashMap<(u32, ValueId, Option<ValueId>), ValueId>,
+    /// Copies for shrinks: by old value and the old routing of the shrink.
+    copies: HashMap<(ValueId, Option<ValueId>), ValueId>,
+}
+
+impl<'g> Pass<'g> {
+    fn node(&mut self, node: &Node) -> Result<ValueId, GraphError> {
+        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|value| self.renewed(*value)).collect();
+        if let Some(tensor) = self.lora_target_tensor(node) {
+            inputs.push(self.shrink(node, tensor)?);
+        }
+        self.builder.node(&self.graph.value(node.output).name, node.op.clone(), &inputs, &node.tensors)
+    }
+
+    fn renewed(&self, old: ValueId) -> ValueId {
+        self.values[old.0 as usize]
+    }
+
+    /// The matrix of a product that may have an adapter.
+    fn lora_target_tensor(&self, node: &Node) -> Option<TensorId> {
+        let product = matches!(
+            node.op.kind(),
+            OpKind::Linear
+                | OpKind::QuantLinear
+                | OpKind::ExpertLinear
+                | OpKind::QuantExpertLinear
+                | OpKind::Bf16ExpertLinear
+        );
+        let tensor = *node.tensors.first().filter(|_| product)?;
+        let whole = self.is_whole(tensor);
+        let input = self.graph.value(node.inputs[0]).ty;
+        let rows = input.rows() == Rows::Tokens || node.inputs.len() == 2 && input.rows() != Rows::LogitRows;
+        let fits = input.cols().is_multiple_of(RANK_STEP) && rows;
+        (whole && fits).then_some(tensor)
+    }
+
+    /// Whether the matrices made of the tensor's checkpoint tensor have each of its rows once: it alone, or
+    /// gate and up.
+    fn is_whole(&self, tensor: TensorId) -> bool {
+        let tensor = self.graph.tensor(tensor);
+        let alike = self.graph.tensors.iter().filter(|other| other.source.name == tensor.source.name);
+        let rows: Vec<RowSelect> =
+            alike.clone().filter(|other| other.role == tensor.role).map(|other| other.source.rows).collect();
+        alike.count() == rows.len()
+            && match rows.as_slice() {
+                [RowSelect::All] => true,
+                [a, b] => a != b && *a != RowSelect::All && *b != RowSelect::All,
+                _ => false,
+            }
+    }
+
+    /// A rounding of a product's input is no part of the adapter's.
+    fn unrounded(&self, value: ValueId) -> ValueId {
+        match self.producer(value) {
+            Some(Node { op: Op::QuantizeQ8 | Op::Bf16Cast, inputs, .. }) => inputs[0],
+            _ => value,
+        }
+    }
+
+    fn producer(&self, value: ValueId) -> Option<&'g Node> {
+        self.graph.nodes.get((value.0 as usize).checked_sub(1)?)
+    }
+
+    /// The shrunk input of a product.
+    fn shrink(&mut self, node: &Node, tensor: TensorId) -> Result<ValueId, GraphError> {
+        let source = self.graph.tensor(tensor).source.name.as_str();
+        let next = self.lora_targets.len() as u32;
+        let lora_target = *self.lora_targets.entry(source).or_insert(next);
+        let x = self.unrounded(node.inputs[0]);
+        let routing = node.inputs.get(1).copied();
+        if let Some(known) = self.shrunk.get(&(lora_target, x, routing)) {
+            return Ok(*known);
+        }
+        let mut inputs = vec![self.input(x, routing)?];
+        if let Some(routing) = routing {
+            // Products of slots come after the routing anyway.
+            let before = self.graph.value(x).ty.rows() == Rows::Tokens;
+            inputs.push(if before { self.routing(routing, x)? } else { self.renewed(routing) });
+        }
+        let name = format!("{}.shrink", self.graph.value(node.output).name);
+        let value =
+            self.builder.node(&name, Op::LoraShrink { lora_target, format: self.format }, &inputs, &[])?;
+        self.shrunk.insert((lora_target, x, routing), value);
+        Ok(value)
+    }
+
+    /// The input of a shrink: a copy of a norm and of the arithmetic on its elements, or the value itself.
+    fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
+        let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return Ok(self.renewed(x)) };
+        let inputs = node.inputs.iter().map(|input| match node.op {
+            Op::RmsNorm { .. } => Ok(self.renewed(*input)),
+            _ => self.input(*input, routing),
+        });
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+        self.copy(node, &inputs, routing)
+    }
+
+    /// Whether a value is a norm's, or made of one by arithmetic on single elements.
+    fn is_normed(&self, x: ValueId) -> bool {
+        self.producer(x).is_some_and(|node| match node.op.kind() {
+            OpKind::RmsNorm => true,
+            OpKind::Elementwise | OpKind::Mul => node.inputs.iter().any(|input| self.is_normed(*input)),
+            _ => false,
+        })
+    }
+
+    /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its
+    /// top-k; otherwise itself.
+    fn routing(&mut self, routing: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
+        let topk = self.producer(routing).filter(|node| node.op.kind() == OpKind::RouterTopk);
+        let router = topk.and_then(|topk| self.producer(topk.inputs[0]));
+        match (topk, router) {
+            (Some(topk), Some(router))
+                if router.op.kind() == OpKind::Linear && router.inputs[0] == x && self.is_normed(x) =>
+            {
+                let mut inputs = vec![self.input(x, Some(routing))?];
+                let new = self.renewed(router.output);
+                inputs.extend(self.builder.graph().nodes[new.0 as usize - 1].shrunk());
+                let logits = self.copy(router, &inputs, Some(routing))?;
+                self.copy(topk, &[logits], Some(routing))
+            }
+            _ => Ok(self.renewed(routing)),
+        }
+    }
+
+    fn copy(
+        &mut self,
+        node: &Node,
+        inputs: &[ValueId],
+        routing: Option<ValueId>,
+    ) -> Result<ValueId, GraphError> {
+        let key = (node.output, routing);
+        if let Some(known) = self.copies.get(&key) {
+            return Ok(*known);
+        }
+        let name = format!("{}.lora", self.graph.value(node.output).name);
+        let value = self.builder.node(&name, node.op.clone(), inputs, &node.tensors)?;
+        self.copies.insert(key, value);
+        Ok(value)
+    }
+}

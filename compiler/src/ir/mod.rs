@@ -1,0 +1,329 @@
+//! The model as a typed graph of named operations, in topological order; its ops with all that passes ask
+//! about them (`ops`), the text of expressions (`expr`), and the meaning of ops in plain loops (`eval`).
+//!
+//! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the
+//! interpreter (`crate::interp`) and in `docs/dev/numerics.md`.
+
+mod build;
+pub(crate) mod cursor;
+mod error;
+pub mod eval;
+pub mod expr;
+pub mod lora;
+mod lora_targets;
+mod op;
+mod operand;
+pub(crate) mod ops;
+mod parse;
+pub mod rope;
+#[cfg(test)]
+mod tests;
+mod text;
+mod uses;
+mod verify;
+
+pub use build::GraphBuilder;
+pub use error::GraphError;
+pub use lora_targets::{Branch, LoraTargetNode};
+pub use op::{Activations, AttentionAttributes, Op, OpKind};
+pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef, PanelBuffer};
+pub use parse::ParseError;
+pub use uses::Uses;
+
+use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::kv::KvRow;
+
+/// Index into [`Graph::values`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub u32);
+
+/// Index into [`Graph::tensors`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub u32);
+
+/// Index into [`Graph::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// How many rows a value has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rows {
+    /// One per token of the batch.
+    Tokens,
+    /// `top_k` per token: row `token * top_k + slot`.
+    Slots(u32),
+    /// One per row whose logits are wanted.
+    LogitRows,
+}
+
+/// The meaning of a row of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// A token.
+    Tokens,
+    /// One of a token's chosen experts.
+    Slots,
+    /// A token whose logits are wanted.
+    LogitRows,
+}
+
+impl RowKind {
+    /// Every kind by its name in specs.
+    pub const NAMED: [(&'static str, RowKind); 3] =
+        [("tokens", RowKind::Tokens), ("slots", RowKind::Slots), ("wanted", RowKind::LogitRows)];
+
+    pub(crate) fn of(rows: Rows) -> RowKind {
+        match rows {
+            Rows::Tokens => RowKind::Tokens,
+            Rows::Slots(_) => RowKind::Slots,
+            Rows::LogitRows => RowKind::LogitRows,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        RowKind::NAMED.iter().find(|(_, kind)| *kind == self).map_or("?", |(name, _)| name)
+    }
+}
+
+/// Type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Token ids, u32 `[T]`.
+    TokenIds,
+    /// f32 `[rows, cols]`.
+    F32(Rows, usize),
+    /// Blocks of 32 int8 with scale and sum, `[rows, cols]`.
+    Q8(Rows, usize),
+    /// f16 `[rows, cols]` (keys and values).
+    F16(Rows, usize),
+    /// bf16 `[rows, cols]` (inputs of experts).
+    Bf16(Rows, usize),
+    /// Keys or values `[T, cols]` in another format of the cache.
+    Kv(KvRow, usize),
+    /// Chosen experts and weights, `[T, top_k]`.
+    Routing(u32),
+}
+
+impl Type {
+    /// Columns of a row: `top_k` for a routing, 1 for token ids.
+    pub fn cols(self) -> usize {
+        match self {
+            Type::TokenIds => 1,
+            Type::F32(_, cols)
+            | Type::Q8(_, cols)
+            | Type::F16(_, cols)
+            | Type::Bf16(_, cols)
+            | Type::Kv(_, cols) => cols,
+            Type::Routing(k) => k as usize,
+        }
+    }
+
+    /// How many rows there are.
+    pub fn rows(self) -> Rows {
+        match self {
+            Type::TokenIds | Type::Kv(..) | Type::Routing(_) => Rows::Tokens,
+            Type::F32(rows, _) | Type::Q8(rows, _) | Type::F16(rows, _) | Type::Bf16(rows, _) => rows,
+        }
+    }
+
+    /// The type as errors about specs show it.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Type::TokenIds => "token ids".into(),
+            Type::F32(_, cols) => format!("{cols} columns"),
+            Type::Q8(_, cols) => format!("{cols} q8 columns"),
+            Type::F16(_, cols) => format!("{cols} f16 columns"),
+            Type::Bf16(_, cols) => format!("{cols} bf16 columns"),
+            Type::Kv(row, cols) => format!("{cols} {row} columns"),
+            Type::Routing(k) => format!("a routing to {k} experts"),
+        }
+    }
+
+    /// Bytes of a row in memory, without padding.
+    pub fn row_bytes(self) -> usize {
+        match self {
+            Type::TokenIds => 4,
+            Type::F32(_, cols) => 4 * cols,
+            Type::Q8(_, cols) => cols + cols / BLOCK * 8,
+            Type::F16(_, cols) | Type::Bf16(_, cols) => 2 * cols,
+            Type::Kv(row, cols) => row.bytes(cols),
+            Type::Routing(k) => 8 * k as usize,
+        }
+    }
+}
+
+/// A value: the output of exactly one node, or the graph's input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Unique name.
+    pub name: String,
+    /// Type.
+    pub ty: Type,
+}
+
+/// The kind of a tensor, which decides how it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Matrix `[n, k]`, packed in tiles.
+    Matrix,
+    /// Grouped matrices `[experts, n, k]`, packed in tiles.
+    ExpertMatrix,
+    /// Vector `[n]` f32 (norm weights, biases, sinks).
+    Vector,
+    /// Vectors `[experts, n]` f32 (expert biases).
+    ExpertVector,
+    /// Table `[vocab, cols]` (embeddings): row-major in bf16 or f32, packed in tiles in a format with blocks.
+    Table,
+}
+
+/// Which rows of the checkpoint tensor's row dimension (the last but one, or the only one) a tensor takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowSelect {
+    /// All.
+    All,
+    /// 0, 2, 4, ... (gate rows of an interleaved gate_up matrix).
+    Even,
+    /// 1, 3, 5, ... (up rows).
+    Odd,
+}
+
+impl RowSelect {
+    /// The first row that is taken, and the step from one to the next.
+    pub fn first_and_step(self) -> (usize, usize) {
+        match self {
+            RowSelect::All => (0, 1),
+            RowSelect::Even => (0, 2),
+            RowSelect::Odd => (1, 2),
+        }
+    }
+}
+
+/// Where a tensor's data comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorSource {
+    /// Checkpoint tensor; for MXFP4 of two tensors the `_blocks` one.
+    pub name: String,
+    /// Checkpoint tensor of MXFP4 scales; `None` where the tensor's blocks have their scales, as in GGUF
+    /// files.
+    pub scales: Option<String>,
+    /// Rows taken.
+    pub rows: RowSelect,
+    /// Whether the checkpoint stores the matrix the other way round, `[k, n]`; rows are still those of `[n,
+    /// k]`.
+    pub transposed: bool,
+}
+
+/// A weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Unique logical name, such as `layers.3.q`.
+    pub name: String,
+    /// Role.
+    pub role: Role,
+    /// Shape after row selection, see [`Role`].
+    pub shape: Vec<usize>,
+    /// Format in the checkpoint.
+    pub stored: WeightFormat,
+    /// Format in the plan; differs from `stored` after the quantisation pass.
+    pub format: WeightFormat,
+    /// Where its data is.
+    pub source: TensorSource,
+}
+
+impl Tensor {
+    /// Whether it is packed in tiles of 16 rows.
+    pub fn is_tiled(&self) -> bool {
+        match self.role {
+            Role::Matrix | Role::ExpertMatrix => true,
+            Role::Table => self.format.is_blocked(),
+            Role::Vector | Role::ExpertVector => false,
+        }
+    }
+}
+
+/// The divisor of the columns of every matrix in the format: rows are whole blocks, in a file and in tiles.
+pub fn whole_columns(format: WeightFormat) -> usize {
+    let descriptor = format.descriptor();
+    descriptor.columns().max(descriptor.file.map_or(1, |file| file.elements))
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Operation.
+    pub op: Op,
+    /// Values read.
+    pub inputs: Vec<ValueId>,
+    /// Tensors read.
+    pub tensors: Vec<TensorId>,
+    /// Value written.
+    pub output: ValueId,
+}
+
+/// RoPE parameters; see docs/dev/numerics.md.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeParameters {
+    /// Elements per head that rotate (all of them).
+    pub head_dim: usize,
+    /// Base.
+    pub theta: f64,
+    /// Scaling of long contexts.
+    pub scaling: RopeScaling,
+}
+
+/// Long-context scaling of RoPE.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RopeScaling {
+    /// None.
+    Plain,
+    /// Every frequency divided by a factor, as if positions were (arXiv:2306.15595).
+    Linear {
+        /// Context extension factor.
+        factor: f64,
+    },
+    /// YaRN (arXiv:2309.00071).
+    Yarn {
+        /// Context extension factor.
+        factor: f64,
+        /// Rotations above which a frequency is kept.
+        beta_fast: f64,
+        /// Rotations below which a frequency is interpolated.
+        beta_slow: f64,
+        /// Context the model was first trained on.
+        original_context: f64,
+        /// Whether the ramp's ends are floored and ceiled.
+        truncate: bool,
+    },
+    /// Llama 3's scaling.
+    Llama3 {
+        /// Context extension factor.
+        factor: f64,
+        /// Low frequency factor.
+        low_freq_factor: f64,
+        /// High frequency factor.
+        high_freq_factor: f64,
+        /// Context the model was first trained on.
+        original_context: f64,
+    },
+}
+
+/// A model graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// Model name.
+    pub name: String,
+    /// Vocabulary size.
+    pub vocab: usize,
+    /// Longest context in tokens.
+    pub max_context: usize,
+    /// Values; value 0 is the token ids.
+    pub values: Vec<Value>,
+    /// Weights.
+    pub tensors: Vec<Tensor>,
+    /// Nodes in topological order.
+    pub nodes: Vec<Node>,
+    /// RoPE parameter sets.
+    pub ropes: Vec<RopeParameters>,
+    /// The logits, f32 `[Wanted, vocab]`.
+    pub output: ValueId,
+}

@@ -1,0 +1,88 @@
+//! Keys of the operations of the spec language. The reader checks nodes against it. Each operation is in the
+//! file of the graph op that it becomes, and `compiler/src/ir/ops/mod.rs` lists them.
+
+use crate::ir::OpKind;
+
+/// The kind of value that a node's key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// Name of a value.
+    Value,
+    /// Array of names of values.
+    Values,
+    /// Name of a tensor.
+    Tensor,
+    /// A number or expression over dims.
+    Number,
+    /// A number, an expression, or `"full"`.
+    Window,
+    /// Name of a `[rope.NAME]`.
+    Rope,
+    /// An elementwise expression.
+    Expr,
+    /// The roundings that presets may apply to a product's input: one of [`ACTIVATIONS`].
+    Activations,
+}
+
+/// Names for the treatment of a product's input: rounded as the preset rounds all, f32, or f32 in the last
+/// layer alone.
+pub const ACTIVATIONS: [&str; 3] = ["preset", "f32", "f32_in_last_layer"];
+
+impl ParamKind {
+    /// The advice to a reader on what to write.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Value => "the name of a value",
+            Values => "an array of names of values",
+            Tensor => "the name of a tensor",
+            Number => "a number or an expression over dims",
+            Window => "a number, an expression over dims, or \"full\"",
+            Rope => "the name of a [rope.NAME] section",
+            Expr => "an elementwise expression",
+            Activations => "\"preset\", \"f32\" or \"f32_in_last_layer\"",
+        }
+    }
+}
+
+/// A key of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeKey {
+    /// Name of the key.
+    pub name: &'static str,
+    /// The kind of its value.
+    pub kind: ParamKind,
+    /// Whether it must be there.
+    pub required: bool,
+}
+
+/// An operation's name and keys; every node also has `op` and `out`.
+#[derive(Clone, Copy, Debug)]
+pub struct OpInfo {
+    /// Name in specs.
+    pub name: &'static str,
+    /// Keys of the op.
+    pub params: &'static [NodeKey],
+    /// The graph ops that it is in a fused-op spec's pattern, the first of which tells how; none if it has no
+    /// place there.
+    pub pattern: &'static [OpKind],
+}
+
+/// A key that must be there.
+pub const fn required(name: &'static str, kind: ParamKind) -> NodeKey {
+    NodeKey { name, kind, required: true }
+}
+
+/// A key that may be there.
+pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
+    NodeKey { name, kind, required: false }
+}
+
+use ParamKind::{Activations, Expr, Number, Rope, Tensor, Value, Values, Window};
+
+/// The one input of most operations.
+pub const INPUT: NodeKey = required("input", Value);
+/// Keys of an operation on two or more values.
+pub const INPUTS: &[NodeKey] = &[required("inputs", Values)];
+/// Keys of a matrix product.
+pub const LINEAR: &[NodeKey] =
+    &[INPUT, required("weight", Tensor), optional("bias", Tensor), optional("activations", Activations)];

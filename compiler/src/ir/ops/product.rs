@@ -1,0 +1,126 @@
+//! Properties of all matrix products: shapes, and their meaning with bias and adapter branch.
+
+use super::form::Operands;
+use crate::ir::eval::num::{blockdot, dot4, tiledot};
+use crate::ir::eval::state::{BatchToken, Data, OpState};
+use crate::ir::eval::weights::BlockData;
+use crate::ir::{Node, Op, Role, RowSelect, Rows, Type, ValueId};
+use kernmill_plan::abi::ChosenExpert;
+use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
+use kernmill_plan::format::BLOCK;
+
+/// Type of a plain product.
+pub fn infer_dense(on: &Operands<'_>) -> Result<Type, String> {
+    let (x, n) = (on.x(), on.tensors[0].shape[0]);
+    on.shape(0, &[n, x.cols()])?;
+    on.shape(1, &[n])?;
+    on.shrunk(1, x.rows())?;
+    Ok(Type::F32(x.rows(), n))
+}
+
+/// Type of a product with the matrices of chosen experts.
+pub fn infer_experts(on: &Operands<'_>) -> Result<Type, String> {
+    let k = on.rows_of_routing()?;
+    let (experts, n) = (on.tensors[0].shape[0], on.tensors[0].shape[1]);
+    on.shape(0, &[experts, n, on.x().cols()])?;
+    on.shape(1, &[experts, n])?;
+    on.shrunk(2, Rows::Slots(k))?;
+    Ok(Type::F32(Rows::Slots(k), n))
+}
+
+/// The value of a plain product.
+pub fn eval_dense(state: &OpState, node: &Node) -> Data {
+    let (x, n) = (node.inputs[0], state.cols(node.output));
+    let rows = state.rows(x);
+    let per_token = rows / state.batch.len().max(1);
+    let row = |row| {
+        let mut y = product(state, node, x, row, 0, n);
+        // Wanted rows have no branch.
+        if node.shrunk().is_some() {
+            expand(state, node, &state.batch[row / per_token.max(1)], row, 0, &mut y);
+        }
+        add_bias(state, node, 0, &mut y);
+        y
+    };
+    Data::F32((0..rows).flat_map(row).collect())
+}
+
+/// The value of a product with the matrices of chosen experts.
+pub fn eval_experts(state: &OpState, node: &Node) -> Data {
+    let (x, n) = (node.inputs[0], state.cols(node.output));
+    let routing = state.routing(node.inputs[1]);
+    let Rows::Slots(k) = state.graph.value(node.output).ty.rows() else { return Data::F32(Vec::new()) };
+    let per_token = state.graph.value(x).ty.rows() == Rows::Tokens;
+    let row = |slot: usize| if per_token { slot / k as usize } else { slot };
+    let slot = |(slot, route): (usize, &ChosenExpert)| {
+        let expert = route.expert as usize;
+        let mut y = product(state, node, x, row(slot), expert, n);
+        expand(state, node, &state.batch[slot / k as usize], slot, expert, &mut y);
+        add_bias(state, node, expert, &mut y);
+        y
+    };
+    Data::F32(routing.iter().enumerate().flat_map(slot).collect())
+}
+
+/// Matrix number `expert` (0 for a plain matrix) times row `row` of `x`.
+fn product(state: &OpState, node: &Node, x: ValueId, row: usize, expert: usize, n: usize) -> Vec<f32> {
+    let k = state.cols(x);
+    let weight = &state.weights[node.tensors[0].0 as usize];
+    let first = expert * n;
+    match (&state.values[x.0 as usize], &weight.blocks) {
+        (Some(Data::Q8 { q, scales, .. }), Some(BlockData { ints, parts, scales: w_scales, minima })) => {
+            let (blocks, parts) = (k / BLOCK, k / BLOCK * parts);
+            let (q, scales) = (&q[row * k..][..k], &scales[row * blocks..][..blocks]);
+            let dot = |i: usize| {
+                let i = first + i;
+                let minima = minima.get(i * parts..(i + 1) * parts).unwrap_or_default();
+                blockdot(&ints[i * k..][..k], &w_scales[i * parts..][..parts], minima, q, scales)
+            };
+            (0..n).map(dot).collect()
+        }
+        (Some(Data::F32(x)), _) => {
+            let x = &x[row * k..][..k];
+            let dot = if node.op == Op::Bf16ExpertLinear { tiledot } else { dot4 };
+            (0..n).map(|i| dot(&weight.dense[(first + i) * k..][..k], x)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn add_bias(state: &OpState, node: &Node, expert: usize, y: &mut [f32]) {
+    if let Some(bias) = node.tensors.get(1) {
+        let first = expert * y.len();
+        y.iter_mut().zip(&state.dense(*bias)[first..]).for_each(|(y, b)| *y += b);
+    }
+}
+
+/// Adds the adapter's part of row `row` (token or slot) to a product's result, whose expert is `expert` (0
+/// for a plain matrix).
+fn expand(state: &OpState, node: &Node, token: &BatchToken, row: usize, expert: usize, y: &mut [f32]) {
+    let Some(branch) = state.graph.branch_among(node, &state.lora_targets) else { return };
+    let Some(adapter) = state.adapter(token, branch.lora_target) else { return };
+    let shrunk = &state.f32s(branch.shrunk)[row * MAX_RANK..][..MAX_RANK];
+    let tensor = state.graph.tensor(node.tensors[0]);
+    let n = y.len();
+    let rows = match tensor.source.rows {
+        RowSelect::All => n,
+        RowSelect::Even | RowSelect::Odd => 2 * n,
+    };
+    let experts = if tensor.role == Role::ExpertMatrix { tensor.shape[0] } else { 1 };
+    assert_eq!(adapter.b.len(), experts * rows * adapter.rank, "B of LoRA target {}", branch.lora_target);
+    // The padding of the rank takes part.
+    let mut b = vec![0.0; adapter.rank.next_multiple_of(RANK_STEP)];
+    for (i, y) in y.iter_mut().enumerate() {
+        let source = match tensor.source.rows {
+            RowSelect::All => i,
+            RowSelect::Even => 2 * i,
+            RowSelect::Odd => 2 * i + 1,
+        };
+        b[..adapter.rank]
+            .copy_from_slice(&adapter.b[(expert * rows + source) * adapter.rank..][..adapter.rank]);
+        *y += dot4(&b, &shrunk[..b.len()]);
+        if let Some(factors) = &adapter.factors {
+            *y *= factors[source];
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Reads the text form of a graph.
+
+use super::cursor::{LineCursor, unknown};
+use super::{
+    Graph, Node, Role, RopeParameters, RopeScaling, RowSelect, Tensor, TensorId, TensorSource, Type, Value,
+    ValueId,
+};
+use crate::ir::ops;
+use std::collections::HashMap;
+use std::str::FromStr;
+
+/// Why a text is not a graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct ParseError {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// The expected text.
+    pub message: String,
+}
+
+type Result<T> = std::result::Result<T, String>;
+
+impl FromStr for Graph {
+    type Err = ParseError;
+
+    /// Parses and verifies. Empty lines and lines that start with `#` are skipped.
+    fn from_str(text: &str) -> std::result::Result<Graph, ParseError> {
+        let mut reader = GraphReader::default();
+        let mut last = 0;
+        for (i, line) in text.lines().enumerate() {
+            last = i + 1;
+            if !line.trim().is_empty() && !line.starts_with('#') {
+                reader.line(line).map_err(|message| ParseError { line: last, message })?;
+            }
+        }
+        let error = |message| ParseError { line: last, message };
+        let graph = reader.finish().map_err(error)?;
+        graph.verify().map_err(|e| error(e.to_string()))?;
+        Ok(graph)
+    }
+}
+
+#[derive(Default)]
+struct GraphReader {
+    header: Option<(String, usize, usize)>,
+    values: Vec<Value>,
+    value_ids: HashMap<String, ValueId>,
+    tensors: Vec<Tensor>,
+    tensor_ids: HashMap<String, TensorId>,
+    nodes: Vec<Node>,
+    ropes: Vec<RopeParameters>,
+    output: Option<ValueId>,
+}
+
+impl GraphReader {
+    fn finish(self) -> Result<Graph> {
+        let (name, vocab, max_context) = self.header.ok_or("no `model` line")?;
+        let output = self.output.ok_or("no `output` line")?;
+        let GraphReader { values, tensors, nodes, ropes, .. } = self;
+        Ok(Graph { name, vocab, max_context, values, tensors, nodes, ropes, output })
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        let mut at = LineCursor::new(line);
+        if line.starts_with('%') {
+            self.node(&mut at)?;
+        } else {
+            match at.word()? {
+                "model" => self.model(&mut at)?,
+                "rope" => self.rope(&mut at)?,
+                "tensor" => self.tensor(&mut at)?,
+                "input" => {
+                    let name = at.name('%')?;
+                    at.expect(":")?;
+                    let ty = at.ty()?;
+                    self.define(name, ty)?;
+                }
+                "output" => self.output = Some(self.value(at.name('%')?)?),
+                other => {
+                    return Err(format!(
+                        "expected model, rope, tensor, input, output or a node, found `{other}`"
+                    ));
+                }
+            }
+        }
+        at.end()
+    }
+
+    fn model(&mut self, at: &mut LineCursor) -> Result<()> {
+        let name = at.string()?;
+        at.expect("vocab")?;
+        let vocab = at.number()?;
+        at.expect("context")?;
+        self.header = Some((name, vocab, at.number()?));
+        Ok(())
+    }
+
+    fn rope(&mut self, at: &mut LineCursor) -> Result<()> {
+        let index: usize = at.number()?;
+        if index != self.ropes.len() {
+            return Err(format!("expected rope {}, found {index}", self.ropes.len()));
+        }
+        let head_dim = at.field("head_dim")?;
+        let theta = at.field("theta")?;
+        let scaling = match at.word()? {
+            "plain" => RopeScaling::Plain,
+            "linear" => RopeScaling::Linear { factor: at.field("factor")? },
+            "yarn" => RopeScaling::Yarn {
+                factor: at.field("factor")?,
+                beta_fast: at.field("beta_fast")?,
+                beta_slow: at.field("beta_slow")?,
+                original_context: at.field("original_context")?,
+                truncate: at.field("truncate")?,
+            },
+            "llama3" => RopeScaling::Llama3 {
+                factor: at.field("factor")?,
+                low_freq_factor: at.field("low_freq_factor")?,
+                high_freq_factor: at.field("high_freq_factor")?,
+                original_context: at.field("original_context")?,
+            },
+            other => return Err(format!("expected plain, linear, yarn or llama3, found `{other}`")),
+        };
+        self.ropes.push(RopeParameters { head_dim, theta, scaling });
+        Ok(())
+    }
+
+    fn tensor(&mut self, at: &mut LineCursor) -> Result<()> {
+        let name = at.name('@')?.to_string();
+        let role = at.word()?;
+        let role = Role::ALL.into_iter().find(|r| r.name() == role).ok_or_else(|| unknown("role", role))?;
+        let format = at.format()?;
+        at.expect("[")?;
+        let mut shape = vec![at.number()?];
+        while at.eat(",") {
+            shape.push(at.number()?);
+        }
+        at.expect("]")?;
+        let stored = if at.eat("stored") { at.format()? } else { format };
+        at.expect("from")?;
+        let source_name = at.string()?;
+        let scales = if at.eat("scales") { Some(at.string()?) } else { None };
+        let rows = match if at.eat("rows") { at.word()? } else { "all" } {
+            "all" => RowSelect::All,
+            "even" => RowSelect::Even,
+            "odd" => RowSelect::Odd,
+            other => return Err(unknown("row selection", other)),
+        };
+        let transposed = at.eat("transposed");
+        let id = TensorId(self.tensors.len() as u32);
+        if self.tensor_ids.insert(name.clone(), id).is_some() {
+            return Err(format!("@{name} is defined twice"));
+        }
+        let source = TensorSource { name: source_name, scales, rows, transposed };
+        self.tensors.push(Tensor { name, role, shape, stored, format, source });
+        Ok(())
+    }
+
+    fn node(&mut self, at: &mut LineCursor) -> Result<()> {
+        let name = at.name('%')?;
+        at.expect("=")?;
+        let op = ops::parse(at)?;
+        let (mut inputs, mut tensors) = (Vec::new(), Vec::new());
+        loop {
+            if at.peek('%') {
+                inputs.push(self.value(at.name('%')?)?);
+            } else {
+                let name = at.name('@')?;
+                let id = self.tensor_ids.get(name);
+                tensors.push(*id.ok_or_else(|| format!("@{name} is not defined"))?);
+            }
+            if !at.eat(",") {
+                break;
+            }
+        }
+        at.expect(":")?;
+        let stated = at.ty()?;
+        let types: Vec<Type> = inputs.iter().map(|value| self.values[value.0 as usize].ty).collect();
+        let operands: Vec<&Tensor> = tensors.iter().map(|tensor| &self.tensors[tensor.0 as usize]).collect();
+        let ty = ops::infer(&op, &types, &operands, &self.ropes)?;
+        if ty != stated {
+            return Err(format!("the output is {}, stated as {}", ty.text(), stated.text()));
+        }
+        let output = self.define(name, ty)?;
+        self.nodes.push(Node { op, inputs, tensors, output });
+        Ok(())
+    }
+
+    fn define(&mut self, name: &str, ty: Type) -> Result<ValueId> {
+        let id = ValueId(self.values.len() as u32);
+        if self.value_ids.insert(name.into(), id).is_some() {
+            return Err(format!("%{name} is defined twice"));
+        }
+        self.values.push(Value { name: name.into(), ty });
+        Ok(id)
+    }
+
+    fn value(&self, name: &str) -> Result<ValueId> {
+        self.value_ids.get(name).copied().ok_or_else(|| format!("%{name} is not defined before its use"))
+    }
+}

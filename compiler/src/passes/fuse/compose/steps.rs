@@ -1,0 +1,167 @@
+//! The steps of an epilogue: what the results of matrices go through, one after the other, before they leave
+//! the kernel.
+
+use super::group::Compose;
+use crate::ir::ops::{InEpilogue, def};
+use crate::ir::{GraphEpilogue, Node, NodeId, Op, OpKind, OperandRef, ValueId};
+use crate::passes::fuse::row_steps::MAX_OPERATORS;
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::kernel::KvPlane;
+
+/// The steps of an epilogue in the making.
+pub(super) struct EpilogueSteps<'c, 'a> {
+    of: &'c Compose<'a>,
+    /// Units of results.
+    units: usize,
+    /// Values at hand, as expressions of the units and `inputs`.
+    live: Vec<(ValueId, Expr)>,
+    /// Other values that the expressions read.
+    inputs: Vec<ValueId>,
+    steps: Vec<GraphEpilogue>,
+    /// Nodes to come.
+    left: &'c [NodeId],
+}
+
+impl<'c, 'a> EpilogueSteps<'c, 'a> {
+    /// At hand are the results of the matrices, one unit of each; `left` is the epilogue.
+    pub(super) fn new(of: &'c Compose<'a>, results: &[ValueId], left: &'c [NodeId]) -> EpilogueSteps<'c, 'a> {
+        let live = results.iter().enumerate().map(|(i, value)| (*value, Expr::Var(i))).collect();
+        EpilogueSteps { of, units: results.len(), live, inputs: Vec::new(), steps: Vec::new(), left }
+    }
+
+    pub(super) fn done(self) -> Vec<GraphEpilogue> {
+        self.steps
+    }
+
+    /// Does a node; `left` come after it.
+    pub(super) fn node(&mut self, node: &Node, left: &'c [NodeId]) -> Result<(), String> {
+        self.left = left;
+        let out = node.output;
+        let def = def(node.op.kind());
+        if let Some(expr) = def.expr(&node.op) {
+            self.map(node, &expr)?;
+            return self.hand_out(out);
+        }
+        let effect = def.in_epilogue(node);
+        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", def.outline().name)) {
+            InEpilogue::Changes(step) => {
+                self.settle(node.inputs[0])?;
+                self.steps.push(step);
+                self.live = vec![(out, Expr::Var(0))];
+            }
+            // The cache's own rounding is the same.
+            InEpilogue::Ends(_) if node.op.kind() == OpKind::KvCast && self.cache_write(out).is_some() => {
+                self.settle(node.inputs[0])?;
+                self.live = vec![(out, Expr::Var(0))];
+            }
+            InEpilogue::Ends(GraphEpilogue::KvCast { to, .. }) if to.format.is_scaled() => {
+                let name = self.of.name(out);
+                return Err(format!(
+                    "{name} is rounded to {to} by heads, and only the write to the KV cache does that"
+                ));
+            }
+            InEpilogue::Ends(step) => return self.last(node, step),
+        }
+        self.hand_out(out)
+    }
+
+    fn map(&mut self, node: &Node, expr: &Expr) -> Result<(), String> {
+        let mut arguments = Vec::with_capacity(node.inputs.len());
+        for value in &node.inputs {
+            let known = self.live.iter().find(|(live, _)| live == value).map(|(_, expr)| expr.clone());
+            arguments.push(match known {
+                Some(expr) => expr,
+                None if self.in_epilogue(*value) => return Err(self.gone(*value)),
+                None => {
+                    let known = self.inputs.iter().position(|input| input == value);
+                    let index = known.unwrap_or_else(|| {
+                        self.inputs.push(*value);
+                        self.inputs.len() - 1
+                    });
+                    Expr::Var(self.units + index)
+                }
+            });
+        }
+        let expr = expr.substitute(&arguments);
+        if expr.operators() > MAX_OPERATORS {
+            return Err(format!(
+                "the expression of {} has {} operators, expected at most {MAX_OPERATORS}",
+                self.of.name(node.output),
+                expr.operators()
+            ));
+        }
+        self.live.push((node.output, expr));
+        Ok(())
+    }
+
+    /// A rounding, behind which nothing comes: no op of an epilogue reads a rounded value.
+    fn last(&mut self, node: &Node, step: GraphEpilogue) -> Result<(), String> {
+        self.settle(node.inputs[0])?;
+        self.steps.push(step);
+        self.live.clear();
+        Ok(())
+    }
+
+    /// Stores the value if it is one that leaves the group.
+    pub(super) fn hand_out(&mut self, value: ValueId) -> Result<(), String> {
+        if !self.of.group.outputs.contains(&value) {
+            return Ok(());
+        }
+        self.settle(value)?;
+        self.steps.push(self.cache_write(value).unwrap_or(GraphEpilogue::Store { out: value }));
+        Ok(())
+    }
+
+    /// Makes `value` the one unit of results; no other value at hand may be needed later.
+    fn settle(&mut self, value: ValueId) -> Result<(), String> {
+        let Some((_, expr)) = self.live.iter().find(|(live, _)| *live == value).cloned() else {
+            return Err(self.gone(value));
+        };
+        if self.units == 1 && self.live.len() == 1 && expr == Expr::Var(0) {
+            return Ok(());
+        }
+        let needed = |other: ValueId| {
+            let users = self.of.uses.users(other);
+            other != value && self.left.iter().any(|id| users.contains(id))
+        };
+        if let Some((other, _)) = self.live.iter().find(|(live, _)| needed(*live)) {
+            let (a, b) = (self.of.name(*other), self.of.name(value));
+            return Err(format!("{a} is needed after {b} has been stored, rotated or rounded"));
+        }
+        if self.units > 1 || expr != Expr::Var(0) {
+            self.steps.push(GraphEpilogue::Map { expr, inputs: std::mem::take(&mut self.inputs) });
+        }
+        self.units = 1;
+        self.live = vec![(value, Expr::Var(0))];
+        Ok(())
+    }
+
+    /// How a value goes to the cache, if it does.
+    fn cache_write(&self, value: ValueId) -> Option<GraphEpilogue> {
+        let attention = self.of.graph.node(self.of.group.kv_write?);
+        let plane = match attention.inputs.iter().position(|input| *input == value) {
+            Some(1) => KvPlane::K,
+            Some(2) => KvPlane::V,
+            _ => return None,
+        };
+        let Op::Attention(a) = &attention.op else { return None };
+        let kind = a.layer_kind();
+        Some(GraphEpilogue::KvWrite {
+            pool: OperandRef::Kv(a.layer, kind),
+            plane,
+            kind,
+            geometry: a.geometry(),
+        })
+    }
+
+    fn in_epilogue(&self, value: ValueId) -> bool {
+        let group = self.of.group;
+        let producer = self.of.uses.producer(value);
+        producer.is_some_and(|id| group.roots.contains(&id) || group.epilogue.contains(&id))
+    }
+
+    /// Rotations and roundings leave nothing of what they are given.
+    fn gone(&self, value: ValueId) -> String {
+        format!("{} is needed after it has been rotated or rounded", self.of.name(value))
+    }
+}
